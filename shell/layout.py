@@ -102,9 +102,15 @@ def format_definitions(pairs: Sequence[tuple[str, str]], width: int | None) -> I
     """Format terms and their descriptions in two columns; descriptions are broken at spaces to fit ``width``."""
     widest = max((measure_width(term) for term, _ in pairs), default=0)
     for term, text in pairs:
-        lines = [text] if width is None else list(wrap(text, max(width - widest - 2, _MIN_COLUMN_WIDTH)))
-        yield f"{term}{' ' * (widest - measure_width(term))}  {lines[0]}"
-        yield from (f"{'':{widest + 2}}{line}" for line in lines[1:])
+        yield from _wrap_after(f"{term}{' ' * (widest - measure_width(term))}  ", text, width)
+
+
+def _wrap_after(label: str, text: str, width: int | None) -> Iterator[str]:
+    """Yield a label and a text beside it; the text is broken at spaces to fit ``width``."""
+    indent = measure_width(label)
+    lines = [text] if width is None else list(wrap(text, max(width - indent, _MIN_COLUMN_WIDTH)))
+    yield label + lines[0]
+    yield from (f"{'':{indent}}{line}" for line in lines[1:])
 
 
 def _take_fitting(text: str, width: int) -> str:
@@ -394,11 +400,7 @@ def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[st
     location = (
         f"{to_printable(document)}{file}, {_format_chunks(spans)}, bytes {citation['start']} to {citation['end']}"
     )
-    indent = f"  [{citation['number']}] "
-    text = location + _format_other_documents(spans)
-    lines = [text] if width is None else list(wrap(text, max(width - len(indent), _MIN_COLUMN_WIDTH)))
-    yield indent + lines[0]
-    yield from (f"{'':{len(indent)}}{line}" for line in lines[1:])
+    yield from _wrap_after(f"  [{citation['number']}] ", location + _format_other_documents(spans), width)
 
 
 def _shorten_path(path: str) -> str:

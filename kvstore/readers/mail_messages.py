@@ -64,6 +64,8 @@ _QUOTE_PREFIX_PATTERN = re.compile(r"\s?(?:>\s?)+")
 _FORWARD_LINE_PATTERN = re.compile(
     r"-{2,}\s*(?:Original Message|Forwarded message|Ursprüngliche Nachricht)\s*-{2,}\s*$", re.I
 )
+#: The line above a signature, which is a block quotation like quoted text.
+_SIGNATURE_LABEL = "Signature:"
 _SIGNATURE_PATTERN = re.compile(r"--\s?$")
 _ITEM_PATTERN = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
 #: Invisible parts of HTML. Unclosed markup extends to the end, so that no part of a text is scanned twice.
@@ -379,7 +381,7 @@ def _move_quoted_message(blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
 
 
 def _is_signature(block: MarkdownBlock) -> bool:
-    return block.text.startswith("> Signature:")
+    return block.text.startswith(f"> {_SIGNATURE_LABEL}")
 
 
 def _join_flowed_lines(text: str, delete_space: bool = False) -> str:
@@ -440,7 +442,7 @@ def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlo
                 end += 1
             signature_lines = [text_line.strip() for text_line in lines[start + 1 : end] if text_line.strip()]
             if signature_lines:
-                yield make_quote([make_paragraph("\n".join(["Signature:", *signature_lines]))])
+                yield make_quote([make_paragraph("\n".join([_SIGNATURE_LABEL, *signature_lines]))])
         elif line.strip():
             while (
                 end < len(lines)

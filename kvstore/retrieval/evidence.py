@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..rendering.columnar import Columnar, NamedRows
 from ..storage.environment import View
 from ..storage.measured_view import MeasuredView
 from ..structures.read_requests import BatchedReader
+
+if TYPE_CHECKING:
+    from ..structures.state import State
 
 #: The kind of a hit: a chunk, a run of chunks, a text made of sentences, or a report on many documents.
 HitKind = Literal["chunk", "segment", "summary", "report"]
@@ -56,6 +59,25 @@ class TextSpan(ChunkReference):
     ordinal: int
     start: int
     end: int
+
+
+class StoredSpan(NamedTuple):
+    """A span in a chunk: bytes ``start`` to ``end`` of the text of its document; ids of both."""
+
+    document: int
+    chunk: int
+    start: int
+    end: int
+
+
+def convert_spans(state: State, spans: Sequence[StoredSpan]) -> list[TextSpan]:
+    """Convert stored spans to the form that hits and citations have."""
+    keys = state.documents.get_keys(span.document for span in spans)
+    records = state.chunks.get_many(span.chunk for span in spans)
+    return [
+        TextSpan(keys[span.document], record.ordinal, span.start, span.end)
+        for span, record in zip(spans, records, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

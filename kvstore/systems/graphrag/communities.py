@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ...derived.passage_graph.edges import LOWER
 from ...derived.passage_graph.structure import GRAPH
+from ...retrieval.evidence import StoredSpan
 from ...storage import records
 from ...structures import tables
 from ...structures.clustering.affinity import Partition
@@ -27,7 +28,7 @@ from ...structures.state import State
 from ...structures.vectors.vectors import Matrix, cosines
 from ...text.normalize import to_entity_key
 from .community_building import NO_COMMUNITY, assign_homes, compute_home_weights
-from .community_reports import MAX_NAMED_MEMBERS, MAX_REPORT_CHUNKS, Finding, SentenceSpan, list_report_spans
+from .community_reports import MAX_NAMED_MEMBERS, MAX_REPORT_CHUNKS, Finding, list_report_spans
 from .community_rows import COMMUNITIES, ENTITY_COMMUNITIES, MEMBERS, TERMS
 from .entity_graph import compute_strengths
 from .stored_communities import StoredCommunities, Value
@@ -167,7 +168,7 @@ class Communities(StoredCommunities):
             )
         return [titles[community] for community in communities]
 
-    def list_summary_spans(self, community: int) -> list[SentenceSpan]:
+    def list_summary_spans(self, community: int) -> list[StoredSpan]:
         """Return the summary sentences whose chunks exist in the state, in order of documents and offsets."""
         return self._filter_existing(self._get_summary_spans(community), lambda span: span.chunk)
 
@@ -175,7 +176,7 @@ class Communities(StoredCommunities):
         """Return the sentences that relate two members and whose chunks exist in the state, strongest first."""
         return self._filter_existing(self._get_findings(community), lambda finding: finding.span.chunk)
 
-    def list_extracted_spans(self, communities: Sequence[int]) -> list[list[SentenceSpan]]:
+    def list_extracted_spans(self, communities: Sequence[int]) -> list[list[StoredSpan]]:
         """Return, for each community, the sentences of its report that is not written by a model.
 
         These are the existing ones of :meth:`list_summary_spans` and :meth:`list_findings`, without duplicates.
@@ -202,15 +203,15 @@ class Communities(StoredCommunities):
         has_sources = self.has_spans(self.list_sources(community)) and self._has_named_members(community)
         return text if has_sources else None
 
-    def read_text(self, span: SentenceSpan) -> str:
+    def read_text(self, span: StoredSpan) -> str:
         """Return the text of a span whose document exists in the state."""
         return self._state.documents.read_text_slice(span.document, span.start, span.end)
 
-    def has_spans(self, spans: Sequence[SentenceSpan]) -> bool:
+    def has_spans(self, spans: Sequence[StoredSpan]) -> bool:
         """True if the chunks of all spans exist in the state."""
         return all(self._has_chunk(span.chunk) for span in spans)
 
-    def list_sources(self, community: int) -> list[SentenceSpan]:
+    def list_sources(self, community: int) -> list[StoredSpan]:
         """Return the spans that a report on the community is written from.
 
         These are the sentences chosen for its children, then its own home chunks in full, in order of document keys and
@@ -218,14 +219,14 @@ class Communities(StoredCommunities):
         """
         child_rows = [self._get_record(child) for child in self.get(community).children]
         sentences = (span for row in child_rows for span in (*row[9], *(finding[3:] for finding in row[10])))
-        sources = dict.fromkeys(SentenceSpan(*span) for span in sentences)
-        own_spans: list[tuple[str, SentenceSpan]] = []
+        sources = dict.fromkeys(StoredSpan(*span) for span in sentences)
+        own_spans: list[tuple[str, StoredSpan]] = []
         for chunk, _ in self._list_home_chunks(community)[:MAX_REPORT_CHUNKS]:
             record = self._state.chunks.find(chunk)
             if record is None:
-                own_spans.append(("", SentenceSpan(0, chunk, 0, 0)))
+                own_spans.append(("", StoredSpan(0, chunk, 0, 0)))
             else:
-                span = SentenceSpan(record.document, chunk, record.start, record.end)
+                span = StoredSpan(record.document, chunk, record.start, record.end)
                 own_spans.append((self._state.documents.get_key(record.document), span))
         sources.update((span, None) for _, span in sorted(own_spans))
         return list(sources)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 
+from ...retrieval.evidence import StoredSpan
 from ...structures.display_entities import load_display_entities
 from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import Documents
@@ -40,38 +41,29 @@ _MIN_FINDING_WORDS, _MAX_FINDING_WORDS = 4, 60
 MAX_NAMED_MEMBERS, _DIGEST_VERSION = 20, b"community 1"
 
 
-class SentenceSpan(NamedTuple):
-    """A span in a chunk: bytes ``start`` to ``end`` of the text of its document."""
-
-    document: int
-    chunk: int
-    start: int
-    end: int
-
-
 class Finding(NamedTuple):
     """A sentence that names two members (entities) of a community; ``weight`` is the weight of their edge."""
 
     entities: tuple[int, int]
     weight: int
-    span: SentenceSpan
+    span: StoredSpan
 
 
 @dataclass(frozen=True)
 class CommunityReport:
     """A report on a community; ``content`` is the digest of all material that a model would write a report from."""
 
-    summary: list[SentenceSpan]
+    summary: list[StoredSpan]
     findings: list[Finding]
     content: bytes
 
 
-def list_report_spans(summary: Iterable[SentenceSpan], findings: Iterable[Finding]) -> list[SentenceSpan]:
+def list_report_spans(summary: Iterable[StoredSpan], findings: Iterable[Finding]) -> list[StoredSpan]:
     """Return the spans of a report not written by a model: its summary, then its findings, without duplicates."""
     return list(dict.fromkeys((*summary, *(finding.span for finding in findings))))
 
 
-def read_spans(documents: Documents, spans: Sequence[SentenceSpan]) -> list[str]:
+def read_spans(documents: Documents, spans: Sequence[StoredSpan]) -> list[str]:
     """Return the texts of spans, each on one line; reads all spans of a document together."""
     ranges: dict[int, list[tuple[int, int]]] = {}
     for span in spans:
@@ -87,7 +79,7 @@ class _Candidate(NamedTuple):
     each node of the entity graph to the byte ranges of its mentions in the chunk.
     """
 
-    span: SentenceSpan
+    span: StoredSpan
     order: tuple[int, int]
     words: SentenceWords
     nodes: Mapping[int, Sequence[tuple[int, int]]]
@@ -112,7 +104,7 @@ class _ReportMaterial:
 
     sentences: list[_Candidate] = field(default_factory=list)
     relations: list[tuple[int, tuple[int, int], _Candidate]] = field(default_factory=list)
-    spans: list[list[SentenceSpan]] = field(default_factory=list)  # one list for each child, last child first
+    spans: list[list[StoredSpan]] = field(default_factory=list)  # one list for each child, last child first
 
 
 def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
@@ -244,7 +236,7 @@ def _select_findings(
     relations: Sequence[tuple[int, tuple[int, int], _Candidate]],
 ) -> list[tuple[int, tuple[int, int], _Candidate]]:
     """Return the strongest relations, each with a different sentence."""
-    used_spans: set[SentenceSpan] = set()
+    used_spans: set[StoredSpan] = set()
     findings: list[tuple[int, tuple[int, int], _Candidate]] = []
     for relation in sorted(relations, key=lambda relation: (-relation[0], relation[1])):
         if relation[2].span not in used_spans and len(findings) < MAX_FINDINGS:
@@ -299,13 +291,13 @@ class _ChunkReader:
         first, second = (int(self._tree.graph.entities[node]) for node in nodes)
         return first, second
 
-    def get_span(self, position: int) -> SentenceSpan:
+    def get_span(self, position: int) -> StoredSpan:
         """Return the span of a whole chunk."""
         chunk = int(self._tree.graph.chunks[position])
         record = self._state.chunks.get(chunk)
-        return SentenceSpan(record.document, chunk, record.start, record.end)
+        return StoredSpan(record.document, chunk, record.start, record.end)
 
-    def read_text(self, span: SentenceSpan) -> str:
+    def read_text(self, span: StoredSpan) -> str:
         """Return the text of a span."""
         return self._state.documents.read_text_slice(span.document, span.start, span.end)
 
@@ -325,7 +317,7 @@ class _ChunkReader:
                 if start <= mention_start < end:
                     node_ranges.setdefault(node, []).append((mention_start, mention_end))
             words = words._replace(words=[*words.words, *(f"\0{node}" for node in node_ranges)])
-            span = SentenceSpan(record.document, chunk, record.start + start, record.start + end)
+            span = StoredSpan(record.document, chunk, record.start + start, record.start + end)
             yield _Candidate(span, (position, start), words, node_ranges)
 
     def _list_nodes(self, position: int) -> list[int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ...errors import InputError
-from ...retrieval.evidence import Hit, TextSpan
+from ...retrieval.evidence import Hit, StoredSpan, TextSpan, convert_spans
 from ...retrieval.query import Query
 from ...structures.indexes.index_reading import bind_index
 from ...structures.read_requests import ReadRequest
@@ -21,7 +21,7 @@ from ...structures.state import State
 from ...text.words import count_text_tokens
 from .communities import Communities
 from .community_index import COMMUNITIES
-from .community_reports import SentenceSpan, read_spans
+from .community_reports import read_spans
 
 
 def require_communities(state: State) -> Communities:
@@ -74,7 +74,7 @@ class ReportSource(NamedTuple):
     ``spans`` is empty if nothing of the report may answer.
     """
 
-    spans: Sequence[SentenceSpan]
+    spans: Sequence[StoredSpan]
     model_text: Mapping[str, Any] | None
 
 
@@ -117,17 +117,7 @@ def _render_model_text(report: Mapping[str, Any]) -> str:
     return "\n".join([report["title"], report["summary"], *findings])
 
 
-def convert_spans(state: State, spans: Sequence[SentenceSpan]) -> list[TextSpan]:
-    """Convert spans to the form used in hits and citations."""
-    keys = state.documents.get_keys(span.document for span in spans)
-    records = state.chunks.get_many(span.chunk for span in spans)
-    return [
-        TextSpan(keys[span.document], record.ordinal, span.start, span.end)
-        for span, record in zip(spans, records, strict=True)
-    ]
-
-
-def _is_allowed(state: State, span: SentenceSpan) -> bool:
+def _is_allowed(state: State, span: StoredSpan) -> bool:
     """True if the document of a span may answer."""
     return state.allowed is None or span.document in state.allowed
 

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from ...errors import CorruptionError
+from ...retrieval.evidence import StoredSpan
 from ...storage import records
 from ...structures.clustering.affinity import Partition
 from ...structures.indexes.generations import GenerationRows
 from ...structures.vectors.vectors import Matrix, cosines
 from .community_building import NO_COMMUNITY
-from .community_reports import Finding, SentenceSpan
+from .community_reports import Finding
 from .community_rows import CHUNK_HOMES, COMMUNITIES, ENTITY_COMMUNITIES, TERMS, VECTORS
 from .stored_tree import StoredTree
 
@@ -134,12 +135,12 @@ class StoredCommunities:
         """Return a community, or None if its number is None or invalid."""
         return self.get(community) if community is not None and 0 <= community < self._count else None
 
-    def _get_summary_spans(self, community: int) -> list[SentenceSpan]:
-        return [SentenceSpan(*span) for span in self._get_record(community)[9]]
+    def _get_summary_spans(self, community: int) -> list[StoredSpan]:
+        return [StoredSpan(*span) for span in self._get_record(community)[9]]
 
     def _get_findings(self, community: int) -> list[Finding]:
         return [
-            Finding((first, second), weight, SentenceSpan(*span))
+            Finding((first, second), weight, StoredSpan(*span))
             for first, second, weight, *span in self._get_record(community)[10]
         ]
 

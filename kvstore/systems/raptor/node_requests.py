@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...retrieval.evidence import Hit, TextSpan
+from ...retrieval.evidence import Hit, TextSpan, convert_spans
 from ...retrieval.loaded_chunks import ChunkReadRequest
 from ...structures.documents.chunks import GROUP_SIZE, AbstractRecord
 from ...structures.documents.documents import build_heading_path
@@ -24,7 +24,6 @@ from ...structures.indexes.index_reading import bind_index
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
-from .ordered_chunks import StoredSpan
 from .topic_index import TOPICS
 from .topics import Topics
 
@@ -339,16 +338,6 @@ class _NodeReader:
         stored_spans = [self._bound_topics.list_summary_spans(topic)[:limit] for topic in topics]
         spans = iter(convert_spans(self._state, [*chain(*stored_spans)]))
         return [tuple(next(spans) for _ in topic_spans) for topic_spans in stored_spans]
-
-
-def convert_spans(state: State, spans: Sequence[StoredSpan]) -> list[TextSpan]:
-    """Convert stored spans to spans as hits have them."""
-    keys = state.documents.get_keys(span.document for span in spans)
-    chunks = state.chunks.get_many(span.chunk for span in spans)
-    return [
-        TextSpan(keys[span.document], chunk.ordinal, span.start, span.end)
-        for span, chunk in zip(spans, chunks, strict=True)
-    ]
 
 
 def _build_summary_hit(

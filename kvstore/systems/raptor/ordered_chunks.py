@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...retrieval.cover import iter_content_sentences
+from ...retrieval.evidence import StoredSpan
 from ...storage.scratch_file import ScratchFile
 from ...structures.clustering.affinity import Partition
 from ...structures.state import State
@@ -27,15 +28,6 @@ from ...text.greedy_cover import SentenceWords, extract_sentence_words
 _VECTOR_BATCH_SIZE = 4096
 #: The maximum number of chunks of a topic whose vectors are summed at query time; larger topics store their sum.
 MAX_SUMMED_CHUNKS = 8
-
-
-class StoredSpan(NamedTuple):
-    """A span in a chunk: bytes ``start`` to ``end`` of the text of its document; ids of both."""
-
-    document: int
-    chunk: int
-    start: int
-    end: int
 
 
 @dataclass(frozen=True)

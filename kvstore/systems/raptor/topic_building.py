@@ -25,9 +25,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...retrieval.evidence import StoredSpan
 from ...structures.clustering.affinity import Partition, cluster_vectors, renumber_clusters
 from ...structures.vectors.vectors import Matrix
-from .ordered_chunks import EntitySentences, OrderedChunks, StoredSpan
+from .ordered_chunks import EntitySentences, OrderedChunks
 from .topic_summaries import LevelSummaries, TopicDraft, summarize_chunks, summarize_sentences, summarize_topics
 
 #: The maximum number of names stored for a group of related topics; its title shows the first of them.

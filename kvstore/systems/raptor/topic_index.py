@@ -12,6 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ...arguments import Choice, Option
+from ...retrieval.evidence import StoredSpan
 from ...structures.clustering.affinity import Partition
 from ...structures.indexes.generations import (
     Generation,
@@ -25,7 +26,7 @@ from ...structures.indexes.index import BuildTools, IndexRecord, States
 from ...structures.logical import LogicalNames
 from ...structures.state import State
 from .naming_sentences import EntityMentions, compute_leaf_vectors, group_entity_sentences
-from .ordered_chunks import OrderedChunks, StoredSpan
+from .ordered_chunks import OrderedChunks
 from .topic_building import RelatedTree, Topic, TopicTree, iter_partitions
 from .topic_trees import TREES_TABLE, TreeColumns
 from .topics import TOPICS_TABLE, Topics, iter_topic_rows

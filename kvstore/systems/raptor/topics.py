@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import CorruptionError
+from ...retrieval.evidence import StoredSpan
 from ...storage.records import U32
 from ...structures import tables
 from ...structures.display_entities import load_display_entities
@@ -25,7 +26,7 @@ from ...structures.indexes.written_texts import WrittenText, get_written_text
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ...text.blocks import format_summary_sentence
-from .ordered_chunks import MAX_SUMMED_CHUNKS, StoredSpan
+from .ordered_chunks import MAX_SUMMED_CHUNKS
 from .topic_building import Topic
 from .topic_summaries import NUM_TITLE_WORDS
 from .topic_trees import StoredTopicTrees, TreeColumns
