@@ -310,12 +310,12 @@ def _read_stream(
         if b"\0" in start and options.encoding is None and detect_marked_encoding(start) is None:
             raise ReaderError(f"{origin.name}: is a binary file with an unknown suffix; name its format with AS")
         chosen_format = detect_format(start) or "text"
-    entry = _get_format(chosen_format)
-    if size > MAX_FILE_BYTES and not entry.has_rows:
+    reader_entry = _get_format(chosen_format)
+    if size > MAX_FILE_BYTES and not reader_entry.has_rows:
         raise ReaderError(
             f"{origin.name}: has {size:,} bytes; a file of this format can have {MAX_FILE_BYTES:,}: split it"
         )
-    for item in _load_reader(entry)(stream, origin, options):
+    for item in _load_reader(reader_entry)(stream, origin, options):
         if isinstance(item, EnclosedFile):
             yield from _read_enclosed(item, options, enclosure)
         else:
@@ -348,12 +348,12 @@ def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _Enc
         return
     enclosure.depth += 1
     try:
-        data = enclosed.read_content()
-        if find_format(enclosed.name) is None and detect_format(data[:MAX_START_BYTES]) is None:
+        content = enclosed.read_content()
+        if find_format(enclosed.name) is None and detect_format(content[:MAX_START_BYTES]) is None:
             yield SkippedPart(enclosed.name, describe_skipped(enclosed.name))
             return
         origin = Origin(enclosed.name, enclosed.key)
-        for item in _read_stream(io.BytesIO(data), origin, None, options, enclosure):
+        for item in _read_stream(io.BytesIO(content), origin, None, options, enclosure):
             yield _add_enclosing_meta(item, enclosed) if isinstance(item, RawDocument) else item
     except ReaderError as error:
         yield ReadFailure(enclosed.name, str(error).removeprefix(f"{enclosed.name}: "))

@@ -72,12 +72,12 @@ def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[
 
 def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, program: str) -> Iterator[EnclosedFile]:
     """Yield the one file in a compressed file; raises ReaderError if it is damaged or too large."""
-    data = bytearray()
+    content = bytearray()
     try:
         with packed_file as decompressor:
             while block := decompressor.read(_BLOCK_BYTES):
-                data += block
-                if len(data) > MAX_UNPACKED_BYTES:
+                content += block
+                if len(content) > MAX_UNPACKED_BYTES:
                     raise ReaderError(
                         f"{origin.name}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes, the limit of an archive; "
                         "split it"
@@ -88,7 +88,7 @@ def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, 
         raise ReaderError(f"{origin.name}: is damaged or not packed with {program} ({error}); pack it again") from None
     suffix = PurePosixPath(origin.name).suffix
     name = origin.name.removesuffix(suffix) + (".tar" if suffix.lower() in _PACKED_TAR_SUFFIXES else "")
-    yield EnclosedFile(name, origin.key, len(data), partial(bytes, data), {})
+    yield EnclosedFile(name, origin.key, len(content), partial(bytes, content), {})
 
 
 def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile | SkippedPart]:

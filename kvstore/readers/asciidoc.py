@@ -232,20 +232,23 @@ class _AsciiDocFile:
         self,
         lines: Sequence[str],
         start: int,
-        mark: re.Match[str],
+        opening: re.Match[str],
         depth: int,
         style: list[str],
         blocks: list[MarkdownBlock],
     ) -> int:
-        """Append the block between two equal delimiter lines, such as ``----``, and return the index after it."""
-        fence = mark[1]
+        """Append the block between two equal delimiter lines, such as ``----``, and return the index after it.
+
+        ``opening`` is the match of the first delimiter line.
+        """
+        fence = opening[1]
         end = find_line(lines, start + 1, fence.__eq__)
         body = list(lines[start + 1 : end])
-        kind = style[0] if style else ""
+        block_style = style[0] if style else ""
         if fence[0] == "/" and len(fence) >= 4:
             return end + 1
         if fence[0] in "-.`" and len(fence) >= 3:
-            language = mark[2] or _get_language(style)
+            language = opening[2] or _get_language(style)
             if any(body):
                 blocks.append(
                     make_code_block("\n".join(body), language if re.fullmatch(r"[\w+#.-]+", language) else "")
@@ -256,14 +259,14 @@ class _AsciiDocFile:
         inner_blocks = self.parse_blocks(body, depth + 1)
         if not inner_blocks:
             return end + 1
-        if kind in _ADMONITION_LABELS:
-            label = kind.capitalize()
+        if block_style in _ADMONITION_LABELS:
+            label = block_style.capitalize()
             blocks += (
                 [MarkdownBlock("paragraph", f"{label}: {inner_blocks[0].text}"), *inner_blocks[1:]]
                 if inner_blocks[0].kind == "paragraph"
                 else [make_paragraph(f"{label}:"), *inner_blocks]
             )
-        elif fence[0] == "_" or kind in ("quote", "verse"):
+        elif fence[0] == "_" or block_style in ("quote", "verse"):
             attribution = ", ".join(filter(None, style[1:]))
             blocks.append(
                 make_quote(
@@ -281,12 +284,12 @@ class _AsciiDocFile:
         """
         first_match = _ITEM_PATTERN.match(lines[index])
         assert first_match is not None
-        kind = _normalize_mark(first_match[1])
+        item_mark = _normalize_mark(first_match[1])
         items: list[tuple[str, list[MarkdownBlock]]] = []
-        self._open_marks.append(kind)
+        self._open_marks.append(item_mark)
         while index < len(lines):
             match = _ITEM_PATTERN.match(lines[index])
-            if match is None or _normalize_mark(match[1]) != kind:
+            if match is None or _normalize_mark(match[1]) != item_mark:
                 break
             end = index + 1
             text = [lines[index][match.end() :]]
@@ -306,11 +309,11 @@ class _AsciiDocFile:
             if nested_match and _normalize_mark(nested_match[1]) not in self._open_marks and depth < _MAX_DEPTH:
                 inner_list, index = self._parse_list(lines, next_index, depth + 1)
                 blocks.append(inner_list)
-            number = len(items) + 1
-            items.append(("-" if kind[0] in "*-" else f"{number}.", blocks))
+            item_number = len(items) + 1
+            items.append(("-" if item_mark[0] in "*-" else f"{item_number}.", blocks))
             next_index = find_nonblank_line(lines, index)
             next_match = _ITEM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
-            if next_match is None or _normalize_mark(next_match[1]) != kind:
+            if next_match is None or _normalize_mark(next_match[1]) != item_mark:
                 break
             index = next_index
         self._open_marks.pop()
@@ -367,17 +370,19 @@ class _AsciiDocFile:
         """True if a line begins a list item."""
         return _ITEM_PATTERN.match(line) is not None
 
-    def _parse_table(self, lines: Sequence[str], mark: str, style: list[str], depth: int) -> list[MarkdownBlock]:
+    def _parse_table(self, lines: Sequence[str], separator: str, style: list[str], depth: int) -> list[MarkdownBlock]:
         """Return a table; the number of columns comes from its attributes or its first row."""
         attributes = ",".join(style)
-        if mark in ",:" or "format=csv" in attributes or "format=dsv" in attributes:
+        if separator in ",:" or "format=csv" in attributes or "format=dsv" in attributes:
             csv_rows = [
                 [self._render_inline(cell.strip()) for cell in row]
-                for row in csv.reader(filter(None, lines), delimiter=":" if mark == ":" else ",")
+                for row in csv.reader(filter(None, lines), delimiter=":" if separator == ":" else ",")
             ]
             return [make_table(csv_rows[0], csv_rows[1:])] if csv_rows else []
         nonblank_lines = [line for line in lines if line and not line.startswith("//")]
-        columns = _count_columns(attributes) or (len(_CELL_PATTERN.findall(nonblank_lines[0])) if nonblank_lines else 0)
+        num_columns = _count_columns(attributes) or (
+            len(_CELL_PATTERN.findall(nonblank_lines[0])) if nonblank_lines else 0
+        )
         all_cells: list[str] = []
         for match in re.finditer(
             rf"{_CELL_PATTERN.pattern}((?:[^|\\]|\\.)*?)(?={_CELL_PATTERN.pattern}|\Z)", "\n".join(lines), re.M | re.S
@@ -390,11 +395,11 @@ class _AsciiDocFile:
                 else self._render_inline(" ".join(text.split()))
             )
             repetition = re.match(r"(\d+)[*+]", spec)
-            count = min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1
-            all_cells += [cell_text] * count if "*" in spec else [cell_text, *[""] * (count - 1)]
-        if not columns or not all_cells:
+            num_cells = min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1
+            all_cells += [cell_text] * num_cells if "*" in spec else [cell_text, *[""] * (num_cells - 1)]
+        if not num_columns or not all_cells:
             return []
-        rows = [all_cells[start : start + columns] for start in range(0, len(all_cells), columns)]
+        rows = [all_cells[start : start + num_columns] for start in range(0, len(all_cells), num_columns)]
         return [make_table(rows[0], rows[1:])]
 
     def _render_inline(self, text: str, plain: bool = False) -> str:
@@ -426,9 +431,9 @@ class _AsciiDocFile:
         text = _MACRO_PATTERN.sub(render_macro, text)
         text = _LINK_PATTERN.sub(lambda match: match[2].split(",")[0].strip('"^ ') or match[1].partition("#")[0], text)
         text = _REFERENCE_PATTERN.sub(lambda match: match[2] or match[1], text)
-        mark = "" if plain else "*"
-        text = _STRONG_PATTERN.sub(lambda match: f"{mark}{match[1] or match[2]}{mark}", text)
-        text = _EMPHASIS_PATTERN.sub(lambda match: f"{mark}{match[1] or match[2]}{mark}", text)
+        emphasis_mark = "" if plain else "*"
+        text = _STRONG_PATTERN.sub(lambda match: f"{emphasis_mark}{match[1] or match[2]}{emphasis_mark}", text)
+        text = _EMPHASIS_PATTERN.sub(lambda match: f"{emphasis_mark}{match[1] or match[2]}{emphasis_mark}", text)
         text = _HIGHLIGHT_PATTERN.sub(lambda match: match[1], text)
         text = re.sub(r"\\(?=[*_`#{<\[])", "", text)
         return protected_texts.restore(text).strip()
@@ -465,10 +470,10 @@ def _count_columns(style: str) -> int:
     match = re.search(r'cols\s*=\s*"?([^"\]]+)', style)
     if match is None:
         return 0
-    count = 0
-    for part in match[1].split(","):
-        if re.match(r"\s*\w+\s*=", part):
+    num_columns = 0
+    for column in match[1].split(","):
+        if re.match(r"\s*\w+\s*=", column):
             break
-        repetition = re.match(r"\s*(\d+)\*", part)
-        count += min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1
-    return count
+        repetition = re.match(r"\s*(\d+)\*", column)
+        num_columns += min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1
+    return num_columns

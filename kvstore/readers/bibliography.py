@@ -56,25 +56,25 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
     while (entry_match := _ENTRY_PATTERN.search(text, offset)) is not None:
         line_number += text.count("\n", line_number_offset, entry_match.start())
         line_number_offset = entry_match.start()
-        kind = entry_match[1].lower()
+        entry_type = entry_match[1].lower()
         # After an unclosed entry, an entry ends at the latest before the next one.
         next_match = _ENTRY_PATTERN.search(text, entry_match.end()) if has_unclosed_entry else None
         entry = _BibEntry(text, entry_match, next_match.start() if next_match else len(text))
         try:
-            fields = {} if kind in ("comment", "preamble") else entry.read_fields(abbreviations)
+            fields = {} if entry_type in ("comment", "preamble") else entry.read_fields(abbreviations)
             offset = entry.find_end()
         except _UnclosedEntryError:
             has_entries = has_unclosed_entry = True
             yield ReadFailure(f"{origin.name}:{line_number}", "the entry that begins here is not closed; add its brace")
             offset = entry_match.end()
             continue
-        if kind == "string":
+        if entry_type == "string":
             abbreviations |= fields
         elif fields:
             has_entries = True
             default_key = f"{origin.key}:{line_number}"
             own_key = entry.key or default_key
-            yield _build_document(kind, own_key, fields, choose_other_key(own_key, default_key, used_keys))
+            yield _build_document(entry_type, own_key, fields, choose_other_key(own_key, default_key, used_keys))
     if not has_entries:
         raise ReaderError(f"{origin.name}: has no entry (@article{{...}}); there is nothing to store")
 
@@ -96,10 +96,10 @@ class _BibEntry:
             self.key = key[1] if key is not None else ""
         fields: dict[str, str] = {}
         while (field := self._match_next(_FIELD_PATTERN)) is not None:
-            parts = [self._read_value(abbreviations)]
+            value_pieces = [self._read_value(abbreviations)]
             while self._match_next(_CONCATENATION_PATTERN) is not None:
-                parts.append(self._read_value(abbreviations))
-            fields.setdefault(field[1].lower(), "".join(parts))
+                value_pieces.append(self._read_value(abbreviations))
+            fields.setdefault(field[1].lower(), "".join(value_pieces))
         return fields
 
     def find_end(self) -> int:
@@ -146,18 +146,18 @@ class _BibEntry:
         raise _UnclosedEntryError
 
 
-def _build_document(kind: str, key: str, fields: dict[str, str], other_key: str | None) -> RawDocument:
-    """Return the document of an entry of the type ``kind``, such as ``article``."""
+def _build_document(entry_type: str, key: str, fields: dict[str, str], other_key: str | None) -> RawDocument:
+    """Return the document of an entry of the type ``entry_type``, such as ``article``."""
     plain_fields = {
         name: _remove_latex(value) for name, value in fields.items() if name not in _IGNORED_FIELDS and value.strip()
     }
-    meta: dict[str, JSON] = {"type": kind}
+    meta: dict[str, JSON] = {"type": entry_type}
     authors: list[tuple[str, str]] = []
     lines: list[tuple[str, str]] = []
     paragraphs: list[str] = []
     for name, value in plain_fields.items():
         if name in _PEOPLE_FIELDS:
-            people = [_format_person(part) for part in re.split(r"\s+and\s+", fields[name]) if part.strip()]
+            people = [_format_person(person) for person in re.split(r"\s+and\s+", fields[name]) if person.strip()]
             meta[name] = [*people]
             (authors if name == "author" else lines).append((f"{name.title()}s", ", ".join(people)))
         elif name in _PARAGRAPH_FIELDS:
@@ -173,10 +173,10 @@ def _build_document(kind: str, key: str, fields: dict[str, str], other_key: str 
 def _format_person(source: str) -> str:
     """Return a name in natural order: ``Hill, Ann`` becomes ``Ann Hill``."""
     name = _remove_latex(source)
-    parts = [part.strip() for part in name.split(",")]
-    if source.strip().startswith("{") or len(parts) == 1:
+    name_parts = [name_part.strip() for name_part in name.split(",")]
+    if source.strip().startswith("{") or len(name_parts) == 1:
         return "others" if name == "others" else name
-    return " ".join(filter(None, (parts[-1], parts[0], *parts[1:-1])))
+    return " ".join(filter(None, (name_parts[-1], name_parts[0], *name_parts[1:-1])))
 
 
 def _remove_latex(value: str) -> str:

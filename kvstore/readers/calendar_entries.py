@@ -67,7 +67,7 @@ def _build_document(
     end = _find_end(entry, start)
     location = ", ".join(line.strip() for line in entry.get_text("LOCATION").split("\n") if line.strip())
     organizer = next(map(_format_person, entry.list_properties("ORGANIZER")), "")
-    attendees = [person for item in entry.list_properties("ATTENDEE") if (person := _format_person(item))]
+    attendees = [person for property in entry.list_properties("ATTENDEE") if (person := _format_person(property))]
     categories = entry.split_values("CATEGORIES")
     status = entry.get_text("STATUS").lower().replace("-", " ")
     type = _TYPES[entry.kind]
@@ -75,7 +75,9 @@ def _build_document(
         type.title(): title,
         **_format_span(start, end),
         "Due": due.formatted if due else "",
-        "Repeats": "; ".join(filter(None, (_describe_rule(item.value) for item in entry.list_properties("RRULE")))),
+        "Repeats": "; ".join(
+            filter(None, (_describe_rule(property.value) for property in entry.list_properties("RRULE")))
+        ),
         "Where": location,
         "Organizer": organizer,
         "With": ", ".join(attendees),
@@ -85,7 +87,7 @@ def _build_document(
     }
     paragraphs = [
         *_list_paragraphs(entry, origin, options),
-        *(item.text for item in entry.list_properties("COMMENT") if item.text),
+        *(property.text for property in entry.list_properties("COMMENT") if property.text),
     ]
     if not title and not paragraphs and not location:
         return None
@@ -94,7 +96,7 @@ def _build_document(
     meta |= {name: time.iso for name, time in times if time}
     texts = (("location", location), ("organizer", organizer), ("status", status), ("calendar", calendar))
     meta |= {name: text for name, text in texts if text}
-    meta |= {name: [*item] for name, item in (("attendees", attendees), ("categories", categories)) if item}
+    meta |= {name: [*property] for name, property in (("attendees", attendees), ("categories", categories)) if property}
     text = format_entry(fields.items(), paragraphs)
     identifier = entry.get_text("UID")
     instance = entry.find_property("RECURRENCE-ID")
@@ -150,7 +152,7 @@ def _parse_time(line: Property | None) -> _Moment | None:
     if line is None or match is None:
         return None
     with suppress(ValueError):  # not a valid date
-        year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+        year, month, day, hour, minute, second = (int(digits or 0) for digits in match.groups()[:6])
         if match[4] is None:
             return _Moment(date(year, month, day), "")
         zone = "UTC" if match[7] else line.get_parameter("TZID").strip("/").split(" (")[0]
@@ -164,7 +166,7 @@ def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
     duration = _DURATION_PATTERN.fullmatch(entry.get_text("DURATION"))
     with suppress(OverflowError):
         if end is None and start is not None and duration:
-            weeks, days, hours, minutes, seconds = (int(part or 0) for part in duration.groups())
+            weeks, days, hours, minutes, seconds = (int(digits or 0) for digits in duration.groups())
             length = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
             end = _Moment(start.day + length, start.zone)
         if end is not None and not isinstance(end.day, datetime):
@@ -189,22 +191,22 @@ def _describe_rule(rule: str) -> str:
     >>> _describe_rule("FREQ=MONTHLY;BYDAY=-1TU;COUNT=6")
     'every month on the last Tuesday, 6 times'
     """
-    parts = {name.upper(): value.upper() for name, _, value in (part.partition("=") for part in rule.split(";"))}
-    unit = _UNITS.get(parts.get("FREQ", ""))
+    fields = {name.upper(): value.upper() for name, _, value in (field.partition("=") for field in rule.split(";"))}
+    unit = _UNITS.get(fields.get("FREQ", ""))
     if unit is None:
         return ""
-    interval = parts.get("INTERVAL", "1")
+    interval = fields.get("INTERVAL", "1")
     words = f"every {interval} {unit}s" if interval.isdecimal() and int(interval) > 1 else f"every {unit}"
-    days = [_describe_weekday(day) for day in parts.get("BYDAY", "").split(",")]
+    days = [_describe_weekday(day) for day in fields.get("BYDAY", "").split(",")]
     if any(days):
         words += f" on {', '.join(filter(None, days))}"
-    elif parts.get("BYMONTHDAY"):
-        words += f" on day {parts['BYMONTHDAY'].replace(',', ', ')}"
-    until = _parse_time(Property("UNTIL", parts.get("UNTIL", ""), {}))
+    elif fields.get("BYMONTHDAY"):
+        words += f" on day {fields['BYMONTHDAY'].replace(',', ', ')}"
+    until = _parse_time(Property("UNTIL", fields.get("UNTIL", ""), {}))
     if until is not None:
         words += f", until {until.day.day} {MONTHS[until.day.month - 1]} {until.day.year}"
-    elif parts.get("COUNT"):
-        words += f", {parts['COUNT']} times"
+    elif fields.get("COUNT"):
+        words += f", {fields['COUNT']} times"
     return words
 
 
@@ -213,9 +215,9 @@ def _describe_weekday(text: str) -> str:
     match = re.fullmatch(r"([+-]?\d{1,2})?([A-Z]{2})", text.strip())
     if match is None or match[2] not in _WEEKDAYS_BY_CODE:
         return ""
-    number = int(match[1] or 0)
+    ordinal = int(match[1] or 0)
     weekday = _WEEKDAYS_BY_CODE[match[2]]
-    return f"the {_ORDINALS.get(number, f'{number}.')} {weekday}" if number else weekday
+    return f"the {_ORDINALS.get(ordinal, f'{ordinal}.')} {weekday}" if ordinal else weekday
 
 
 def _format_person(line: Property) -> str:

@@ -69,13 +69,13 @@ def _build_document(card: Component, default_key: str) -> RawDocument | None:
         return None
     fields = [
         ("Name", title),
-        *((f"{label}{_format_kind(line, labels)}", text) for line, label, text in labeled_lines),
+        *((f"{label}{_format_line_type(line, labels)}", text) for line, label, text in labeled_lines),
     ]
     meta: dict[str, JSON] = {"organization": organization} if organization else {}
     for field, entry in (("email", "EMAIL"), ("telephone", "TEL")):
-        values = [*dict.fromkeys(text for line, _, text in labeled_lines if line.name == entry)]
-        if values:
-            meta[field] = [*values]
+        texts = [*dict.fromkeys(text for line, _, text in labeled_lines if line.name == entry)]
+        if texts:
+            meta[field] = [*texts]
     if categories := card.split_values("CATEGORIES"):
         meta["categories"] = [*categories]
     identifier = card.get_text("UID").removeprefix("urn:uuid:")
@@ -94,8 +94,8 @@ def _get_line_text(line: Property) -> str:
     if line.get_parameter("ENCODING") in ("B", "BASE64") or line.value.startswith("data:"):
         return ""
     if line.name in _STRUCTURED_NAMES or line.name in _LIST_NAMES:
-        parts = split_value(line.value, ";" if line.name in _STRUCTURED_NAMES else ",")
-        return ", ".join(" ".join(part.split()) for part in parts if part)
+        components = split_value(line.value, ";" if line.name in _STRUCTURED_NAMES else ",")
+        return ", ".join(" ".join(component.split()) for component in components if component)
     text = " ".join(line.text.split())
     for scheme in ("tel:", "mailto:"):
         text = text.removeprefix(scheme)
@@ -109,12 +109,14 @@ def _strip_marks(label: str) -> str:
     return label.removeprefix("_$!<").removesuffix(">!$_")
 
 
-def _format_kind(line: Property, labels: dict[str, str]) -> str:
+def _format_line_type(line: Property, labels: dict[str, str]) -> str:
     """Return the type or label of a number or address in parentheses, such as ``(work)``; ``labels`` by group."""
-    kinds = [kind.lower() for kind in line.parameters.get("TYPE", ()) if kind.lower() not in _IGNORED_KINDS]
+    types = [
+        type_name.lower() for type_name in line.parameters.get("TYPE", ()) if type_name.lower() not in _IGNORED_KINDS
+    ]
     label = labels.get(line.group, "") if line.group else ""
-    kind_text = label or ", ".join(dict.fromkeys(kinds))
-    return f" ({kind_text})" if kind_text else ""
+    description = label or ", ".join(dict.fromkeys(types))
+    return f" ({description})" if description else ""
 
 
 def _format_name(line: Property | None) -> str:

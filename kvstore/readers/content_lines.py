@@ -102,7 +102,9 @@ def unescape(value: str) -> str:
     >>> unescape(r"Quay 3\, shed\nRing twice\; wait")
     'Quay 3, shed\nRing twice; wait'
     """
-    return _ESCAPE_PATTERN.sub(lambda mark: "\n" if mark[1] in "nN" else mark[1], value) if "\\" in value else value
+    return (
+        _ESCAPE_PATTERN.sub(lambda escape: "\n" if escape[1] in "nN" else escape[1], value) if "\\" in value else value
+    )
 
 
 def split_value(value: str, separator: str) -> list[str]:
@@ -113,31 +115,31 @@ def split_value(value: str, separator: str) -> list[str]:
     """
     parts: list[str] = []
     start = 0
-    for mark in re.finditer(rf"\\.|{separator}", value, re.S):
-        if mark[0] == separator:
-            parts.append(value[start : mark.start()])
-            start = mark.end()
+    for match in re.finditer(rf"\\.|{separator}", value, re.S):
+        if match[0] == separator:
+            parts.append(value[start : match.start()])
+            start = match.end()
     return [unescape(part).strip() for part in (*parts, value[start:])]
 
 
 def _iter_properties(text: str) -> Iterator[Property]:
     """Yield the content lines of an unfolded text; an invalid line continues the value of the line before it."""
     pending: Property | None = None
-    values: list[str] = []
+    value_pieces: list[str] = []
     is_soft_break = False  # True if quoted-printable continues on this line
     for line in text.split("\n"):
         match = None if is_soft_break else _LINE_PATTERN.fullmatch(line)
         if match is not None:
             if pending is not None:
-                yield _decode_quoted_printable(replace(pending, value="".join(values)))
+                yield _decode_quoted_printable(replace(pending, value="".join(value_pieces)))
             pending = Property(match[2].upper(), "", _parse_parameters(match[3]), (match[1] or "").lower())
-            values = [match[4]]
+            value_pieces = [match[4]]
         elif pending is not None and (is_soft_break or line.strip()):
-            values += [line] if is_soft_break else ["\\n", line]
+            value_pieces += [line] if is_soft_break else ["\\n", line]
         if pending is not None and (is_soft_break := _is_quoted_printable(pending) and line.endswith("=")):
-            values[-1] = values[-1][:-1]
+            value_pieces[-1] = value_pieces[-1][:-1]
     if pending is not None:
-        yield _decode_quoted_printable(replace(pending, value="".join(values)))
+        yield _decode_quoted_printable(replace(pending, value="".join(value_pieces)))
 
 
 def _is_quoted_printable(line: Property) -> bool:
@@ -148,14 +150,14 @@ def _is_quoted_printable(line: Property) -> bool:
 def _parse_parameters(source: str) -> dict[str, tuple[str, ...]]:
     """Return parameters by name; vCard 2.1 parameters without a name are a type or an encoding."""
     parameters: dict[str, tuple[str, ...]] = {}
-    for mark in _PARAMETER_PATTERN.finditer(source):
-        name, equals, value_text = mark[1].partition("=")
+    for match in _PARAMETER_PATTERN.finditer(source):
+        name, equals, value_text = match[1].partition("=")
         if not equals:
             value_text = name
             name = "ENCODING" if value_text.upper() in ("QUOTED-PRINTABLE", "BASE64", "8BIT", "7BIT") else "TYPE"
-        values = tuple(part.strip().strip('"') for part in re.findall(r'(?:[^",]|"[^"]*")+', value_text))
+        values = tuple(text.strip().strip('"') for text in re.findall(r'(?:[^",]|"[^"]*")+', value_text))
         name = name.strip().upper()
-        values = tuple(part.upper() for part in values) if name == "ENCODING" else values
+        values = tuple(text.upper() for text in values) if name == "ENCODING" else values
         parameters[name] = parameters.get(name, ()) + values
     return parameters
 

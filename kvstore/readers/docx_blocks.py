@@ -42,6 +42,9 @@ _TEXT_TAG, _TAB_TAG, _BREAK_TAG, _RETURN_TAG, _HYPHEN_TAG, _NOTE_TAG = (
 _BOX_TAG = qn("w:txbxContent")
 _FALLBACK_TAG = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _MATH_NAMESPACE = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+#: The highest level of a list, from 0, and the maximum number of columns of a table (17.9.3, 17.4.16).
+_MAX_LIST_LEVEL = 8
+_MAX_COLUMNS = 63
 #: Elements whose children are read in their place: content controls, insertions, links, fields, smart tags (17.5,
 #: 17.13, 17.16).
 _WRAPPER_TAGS = frozenset(
@@ -56,12 +59,12 @@ class DocxBody:
     def __init__(self, document: Any) -> None:
         self.title: str | None = None
         self._body = document.element.body
-        parts = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in document.part.rels.values()}
+        relations = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in document.part.rels.values()}
         self._styles = {style.get(qn("w:styleId")): style for style in document.styles.element.iter(qn("w:style"))}
-        self._footnotes = _read_footnotes(parts["footnotes"].target_part.blob) if "footnotes" in parts else {}
+        self._footnotes = _read_footnotes(relations["footnotes"].target_part.blob) if "footnotes" in relations else {}
         self._cited_footnotes: list[Any] = []
         self._number_formats = (
-            _read_number_formats(parts["numbering"].target_part.element) if "numbering" in parts else {}
+            _read_number_formats(relations["numbering"].target_part.element) if "numbering" in relations else {}
         )
         self._counters: dict[tuple[str, int], int] = {}
         # If there is a title, level-one headings are its sections.
@@ -156,15 +159,15 @@ class DocxBody:
     def _number_list_item(self, element: Any, style: str) -> tuple[int, str] | None:
         """Return the depth (from 0) and the marker of the next list item, or None for other paragraphs (17.9)."""
         style_match = _LIST_STYLE_PATTERN.match(style)
-        number = self._find_property(element, "w:pPr/w:numPr/w:numId")
-        depth = self._find_property(element, "w:pPr/w:numPr/w:ilvl")
-        if number is None or number.get(_VALUE_ATTRIBUTE) == "0":
+        numbering_element = self._find_property(element, "w:pPr/w:numPr/w:numId")
+        level_element = self._find_property(element, "w:pPr/w:numPr/w:ilvl")
+        if numbering_element is None or numbering_element.get(_VALUE_ATTRIBUTE) == "0":
             if style_match is None:
                 return None
             identifier = style
         else:
-            identifier = number.get(_VALUE_ATTRIBUTE)
-        level = min(8, int(depth.get(_VALUE_ATTRIBUTE))) if depth is not None else 0
+            identifier = numbering_element.get(_VALUE_ATTRIBUTE)
+        level = min(_MAX_LIST_LEVEL, int(level_element.get(_VALUE_ATTRIBUTE))) if level_element is not None else 0
         format = self._number_formats.get((identifier, level))
         if format is None:
             format = "decimal" if style_match is not None and style_match[1] == "number" else "bullet"
@@ -197,17 +200,17 @@ class DocxBody:
             if _CODE_STYLE_PATTERN.match(style):
                 inline.add_code(_get_verbatim(run))
                 continue
-            for part in run:
-                if part.tag == _TEXT_TAG:
-                    inline.add_text(part.text or "")
-                elif part.tag == _TAB_TAG:
+            for run_child in run:
+                if run_child.tag == _TEXT_TAG:
+                    inline.add_text(run_child.text or "")
+                elif run_child.tag == _TAB_TAG:
                     inline.add_text(" ")
-                elif part.tag in (_BREAK_TAG, _RETURN_TAG):
+                elif run_child.tag in (_BREAK_TAG, _RETURN_TAG):
                     inline.break_line()
-                elif part.tag == _HYPHEN_TAG:
+                elif run_child.tag == _HYPHEN_TAG:
                     inline.add_text("-")
-                elif part.tag == _NOTE_TAG and part.get(qn("w:id")) in self._footnotes:
-                    self._cited_footnotes.append(self._footnotes[part.get(qn("w:id"))])
+                elif run_child.tag == _NOTE_TAG and run_child.get(qn("w:id")) in self._footnotes:
+                    self._cited_footnotes.append(self._footnotes[run_child.get(qn("w:id"))])
                     inline.add_text(f"[{len(self._cited_footnotes)}]")
         if is_emphasized:
             inline.end_emphasis(emphasis_start)
@@ -230,12 +233,12 @@ class DocxBody:
                 merge_mark = cell.find("w:tcPr/w:vMerge", nsmap)
                 is_continued = merge_mark is not None and merge_mark.get(_VALUE_ATTRIBUTE, "continue") == "continue"
                 span = cell.find("w:tcPr/w:gridSpan", nsmap)
-                columns = min(63, int(span.get(_VALUE_ATTRIBUTE) or 1)) if span is not None else 1
+                num_columns = min(_MAX_COLUMNS, int(span.get(_VALUE_ATTRIBUTE) or 1)) if span is not None else 1
                 row_texts += [
                     cell_above
                     if is_continued
                     else render_one_line(self._build_container_blocks(cell, plain=not texts)),
-                    *[""] * (columns - 1),
+                    *[""] * (num_columns - 1),
                 ]
             if any(row_texts):
                 texts.append(row_texts)

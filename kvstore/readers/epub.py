@@ -93,7 +93,7 @@ class _EpubBook:
             for item in opf.iter(f"{_OPF_NAMESPACE}item")
         }
         self._contents_page = next(
-            (part for part, item in manifest.values() if "nav" in item.get("properties", "").split()), None
+            (page_path for page_path, item in manifest.values() if "nav" in item.get("properties", "").split()), None
         )
         spine = opf.find(f"{_OPF_NAMESPACE}spine")
         identifiers = (
@@ -102,9 +102,9 @@ class _EpubBook:
         # Read each page once: several items of a package can refer to the same part.
         self._pages = list(
             dict.fromkeys(
-                part
-                for part, item in (manifest[name] for name in identifiers if name in manifest)
-                if item.get("media-type") in _PAGE_MEDIA_TYPES and part != self._contents_page
+                page_path
+                for page_path, item in (manifest[name] for name in identifiers if name in manifest)
+                if item.get("media-type") in _PAGE_MEDIA_TYPES and page_path != self._contents_page
             )
         )
         self._check_not_locked()
@@ -113,23 +113,25 @@ class _EpubBook:
         self.title = _get_text(opf.find(f".//{_DC_NAMESPACE}title")) or None
         self.meta: dict[str, JSON] = {}
         for element, field in _META_FIELDS.items():
-            values = [text for identifier in opf.iter(f"{_DC_NAMESPACE}{element}") if (text := _get_text(identifier))]
-            if values:
-                self.meta[field] = values[0] if field != "author" else ", ".join(values)
+            texts = [text for identifier in opf.iter(f"{_DC_NAMESPACE}{element}") if (text := _get_text(identifier))]
+            if texts:
+                self.meta[field] = texts[0] if field != "author" else ", ".join(texts)
 
     def build_blocks(self) -> list[MarkdownBlock]:
         """Return all blocks of the book in the order of its spine."""
         blocks: list[MarkdownBlock] = []
-        for part in self._pages:
+        for page_path in self._pages:
             try:
-                data = self._package.read_part(part)
-                page_blocks = parse_page(data, f"{self._name}/{part}", self._options)[1] if data.strip() else []
+                markup = self._package.read_part(page_path)
+                page_blocks = (
+                    parse_page(markup, f"{self._name}/{page_path}", self._options)[1] if markup.strip() else []
+                )
             except MemoryError:
                 raise
             except Exception:  # a part that is missing, damaged or not a page
-                self.missing_pages.append(part)
+                self.missing_pages.append(page_path)
                 continue
-            blocks += _shift_headings(page_blocks, self._navigation.get(part))
+            blocks += _shift_headings(page_blocks, self._navigation.get(page_path))
         return blocks
 
     def _check_not_locked(self) -> None:
@@ -163,13 +165,15 @@ def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: tuple[int, st
     if navigation_entry is None:
         return blocks
     level, label = navigation_entry
-    marks = [match for block in blocks if block.kind == "heading" and (match := _HEADING_PATTERN.match(block.text))]
-    if not marks:
+    heading_matches = [
+        match for block in blocks if block.kind == "heading" and (match := _HEADING_PATTERN.match(block.text))
+    ]
+    if not heading_matches:
         return [make_heading(min(6, level), label), *blocks] if label else blocks
-    shift = level - min(len(mark[1]) for mark in marks)
+    shift = level - min(len(heading_match[1]) for heading_match in heading_matches)
     return [
-        make_heading(max(1, min(6, len(mark[1]) + shift)), mark[2])
-        if block.kind == "heading" and (mark := _HEADING_PATTERN.match(block.text))
+        make_heading(max(1, min(6, len(heading_match[1]) + shift)), heading_match[2])
+        if block.kind == "heading" and (heading_match := _HEADING_PATTERN.match(block.text))
         else block
         for block in blocks
     ]

@@ -120,15 +120,15 @@ def _convert_xhtml(markup: str) -> str:
         markup = _CHARACTER_DATA_PATTERN.sub(lambda data: escape(data[1], quote=False), markup)
     pieces = []
     copied_end = search_start = 0
-    slash = markup.find("/>")
-    while slash >= 0:
-        start, end = markup.rfind("<", search_start, slash), slash + 2
+    slash_offset = markup.find("/>")
+    while slash_offset >= 0:
+        start, end = markup.rfind("<", search_start, slash_offset), slash_offset + 2
         tag = _SELF_CLOSED_PATTERN.match(markup, start, end) if start >= 0 else None
         if tag is not None:
             pieces.append(f"{markup[copied_end:start]}<{tag[1]}{tag[2]}></{tag[1]}>")
             copied_end = end
         search_start = end
-        slash = markup.find("/>", end)
+        slash_offset = markup.find("/>", end)
     return "".join((*pieces, markup[copied_end:]))
 
 

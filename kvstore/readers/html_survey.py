@@ -47,8 +47,10 @@ _MAX_FINE_PRINT_CHARACTERS = 200
 #: Tags of the content itself; the search for the content stops above them.
 _FLOW_TAGS = HEADING_TAGS | frozenset("p pre blockquote dl figure".split())
 
-#: The maximum number of candidates for the page's title, and the separators between the title and the site name.
+#: The maximum number of candidates for the page's title, its maximum length, and the separators between the title and
+#: the site name.
 _MAX_TITLE_CANDIDATES = 500
+_MAX_TITLE_CHARACTERS = 249
 _TITLE_SEPARATOR_PATTERN = re.compile(r"\s[-–—|:·»]\s|:\s")
 _NON_WORD_PATTERN = re.compile(r"[\W_]+")
 #: Labels of pagination links, and labels of other links of a site.
@@ -456,7 +458,7 @@ class PageSurvey:
             shape = self.shapes.get(node.mem_id)
             if (
                 shape is None
-                or not 0 < shape.text_length < 250
+                or not 0 < shape.text_length <= _MAX_TITLE_CHARACTERS
                 or shape.num_paging_links
                 or shape.linked_length > 0.7 * shape.text_length
             ):
@@ -465,9 +467,10 @@ class PageSurvey:
             name = max((name for name in names if name and f"{text} ".startswith(f"{name} ")), key=len, default="")
             if len(name) > longest_length:
                 title, longest_length = node, len(name)
-        title_node = body.css_first("div.title, p.title, td.title") if title is None else None
-        if title_node is not None and 0 < getattr(self.shapes.get(title_node.mem_id), "text_length", 0) < 250:
-            title = title_node
+        titled_node = body.css_first("div.title, p.title, td.title") if title is None else None
+        shape = self.shapes.get(titled_node.mem_id) if titled_node is not None else None
+        if shape is not None and 0 < shape.text_length <= _MAX_TITLE_CHARACTERS:
+            title = titled_node
         return None if title is None or content.mem_id in _iter_enclosing_ids(title) else title
 
 

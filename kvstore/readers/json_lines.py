@@ -83,10 +83,10 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
             return
     if value in (None, "", [], {}):
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    size = _measure_size(value) if objects else len(text)
-    if size > _MAX_VALUE_CHARACTERS:
+    num_characters = _measure_size(value) if objects else len(text)
+    if num_characters > _MAX_VALUE_CHARACTERS:
         remedy = "write it as a list of objects or as JSON Lines, so that each object becomes a document"
-        yield SkippedPart(origin.name, "large JSON", f"is one JSON value of {size:,} characters; {remedy}")
+        yield SkippedPart(origin.name, "large JSON", f"is one JSON value of {num_characters:,} characters; {remedy}")
         return
     indented_value = json.dumps(value, ensure_ascii=False, indent=2)
     blocks = [make_heading(1, path.name), make_code_block(indented_value, "json")]
@@ -111,7 +111,7 @@ def _split_main_list(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
 
 def _get_objects(value: JSON) -> list[dict[str, JSON]]:
     """Return the objects of a list of objects; an empty list for any other value."""
-    objects = [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+    objects = [element for element in value if isinstance(element, dict)] if isinstance(value, list) else []
     return objects if objects == value else []
 
 
@@ -145,8 +145,8 @@ def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options:
 
 def _iter_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: ItemMaker) -> Iterator[Item]:
     """Yield the items that ``make_items`` makes from numbered objects or lines, and a failure for each invalid one."""
-    for number, row in rows:
-        position = f"{origin.name}:{number}"
+    for line_number, row in rows:
+        position = f"{origin.name}:{line_number}"
         try:
             yield from make_items(row if isinstance(row, dict) else _parse_object(row), position)
         except BadLineError as error:
@@ -286,11 +286,11 @@ def _iter_field_texts(fields: Mapping[str, JSON], prefix: str = "") -> Iterator[
         if isinstance(value, dict):
             yield from _iter_field_texts(value, f"{prefix}{name}.")
             continue
-        values = value if isinstance(value, list) else [value]
-        if any(isinstance(entry, (dict, list)) for entry in values):
+        elements = value if isinstance(value, list) else [value]
+        if any(isinstance(element, (dict, list)) for element in elements):
             text = json.dumps(value, ensure_ascii=False)
         else:
-            text = ", ".join(" ".join(str(entry).split()) for entry in values if entry is not None)
+            text = ", ".join(" ".join(str(element).split()) for element in elements if element is not None)
         if text:
             yield prefix + name, text
 

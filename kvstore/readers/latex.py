@@ -37,11 +37,11 @@ _ENCODINGS = {
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Yield the file's one document, and a SkippedPart for each included file."""
-    data = stream.read()
+    source_bytes = stream.read()
     encoding = options.encoding
-    if encoding is None and not is_utf8(data) and (declared := _INPUTENC_PATTERN.search(data[:20_000])):
+    if encoding is None and not is_utf8(source_bytes) and (declared := _INPUTENC_PATTERN.search(source_bytes[:20_000])):
         encoding = _ENCODINGS.get(declared[1].decode("ascii").lower())
-    text = decode_text(data, origin.name, encoding)
+    text = decode_text(source_bytes, origin.name, encoding)
     source = LatexSource(text)
     try:
         blocks = source.read_blocks()

@@ -123,7 +123,9 @@ class LatexCursor:
         while len(arguments) < macro.num_arguments:
             arguments.append(self._read_argument())
         expansion = re.sub(
-            r"#([1-9])", lambda mark: arguments[int(mark[1]) - 1] if int(mark[1]) <= len(arguments) else "", macro.body
+            r"#([1-9])",
+            lambda placeholder: arguments[int(placeholder[1]) - 1] if int(placeholder[1]) <= len(arguments) else "",
+            macro.body,
         )
         if not macro.num_arguments and self._text.startswith("{}", self._offset):
             self._offset += 2
@@ -137,8 +139,8 @@ class LatexCursor:
         if kind == "NewDocumentCommand":
             num_arguments, default = self._read_argument().count("m"), None
         else:
-            number = self._read_option() or ""
-            num_arguments = int(number) if number.strip().isdecimal() and len(number) < 3 else 0
+            count_option = self._read_option() or ""
+            num_arguments = int(count_option) if count_option.strip().isdecimal() and len(count_option) < 3 else 0
             default = self._read_option()
         body = self._read_argument()
         if name.startswith("\\") and len(name) > 1:

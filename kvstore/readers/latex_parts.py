@@ -33,8 +33,8 @@ def find_closing_bracket(
     braces = 0
     limit = min(len(text), start + max_length)
     offset = start
-    marks = re.compile(rf"[\\%{{}}{re.escape(opening)}{re.escape(closing)}]")
-    while (match := marks.search(text, offset, limit)) is not None:
+    mark_pattern = re.compile(rf"[\\%{{}}{re.escape(opening)}{re.escape(closing)}]")
+    while (match := mark_pattern.search(text, offset, limit)) is not None:
         mark = match[0]
         offset = match.end()
         if mark == "\\":
@@ -64,7 +64,7 @@ def split_environment(text: str, start: int, name: str, unclosed_names: set[str]
         return "", start
     if name in VERBATIM_ENVIRONMENTS or name == "comment":
         end = text.find(f"\\end{{{name}}}", start)
-        return (text[start:], len(text)) if end < 0 else (text[start:end], end + len(name) + 6)
+        return (text[start:], len(text)) if end < 0 else (text[start:end], end + len(f"\\end{{{name}}}"))
     depth = 1
     for mark in re.compile(rf"\\(begin|end)[ \t]{{0,9}}\{{[ \t]{{0,9}}{re.escape(name)}[ \t]{{0,9}}\}}").finditer(
         text, start

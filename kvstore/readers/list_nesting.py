@@ -56,15 +56,15 @@ class BlockBuilder:
 def _build_nested_list(items: list[tuple[int, str, list[MarkdownBlock]]], start: int) -> tuple[MarkdownBlock, int]:
     """Return the list that begins at ``items[start]``, and the index of the first item after it."""
     level, first_marker, _ = items[start]
-    entries: list[tuple[str, list[MarkdownBlock]]] = []
+    inner_items: list[tuple[str, list[MarkdownBlock]]] = []
     while start < len(items) and items[start][0] >= level:
         depth, marker, blocks = items[start]
         if depth > level:
             inner_list, start = _build_nested_list(items, start)
-            entries[-1][1].append(inner_list)
+            inner_items[-1][1].append(inner_list)
         elif (marker == "-") == (first_marker == "-"):
-            entries.append((marker, blocks))
+            inner_items.append((marker, blocks))
             start += 1
         else:
             break
-    return make_list(entries), start
+    return make_list(inner_items), start

@@ -168,7 +168,7 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     next_line: bytes | None = None  # the first line of the next message, if already read
     for number in count(1):
         lines: list[bytes] = []
-        size = 0
+        num_bytes = 0
         at_end = True
         is_blank = False
         while line := stream.readline() if next_line is None else next_line:
@@ -179,13 +179,13 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
                     at_end = False
                     break
             is_blank = not line.strip()
-            size += len(line)
-            if size <= _MAX_MESSAGE_BYTES:
+            num_bytes += len(line)
+            if num_bytes <= _MAX_MESSAGE_BYTES:
                 lines.append(line[1:] if _ESCAPED_FROM_PATTERN.match(line) else line)
         message_name = f"{origin.name}, message {number}"
         try:
-            if size > _MAX_MESSAGE_BYTES:
-                raise _InvalidMailError(f"has {size:,} bytes; the limit of a message is {_MAX_MESSAGE_BYTES:,}")
+            if num_bytes > _MAX_MESSAGE_BYTES:
+                raise _InvalidMailError(f"has {num_bytes:,} bytes; the limit of a message is {_MAX_MESSAGE_BYTES:,}")
             message_origin = Origin(message_name, origin.key)
             yield from _read_message(b"".join(lines), message_origin, f"{origin.key}:{number}", options)
         except _InvalidMailError as error:
@@ -194,18 +194,20 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
             return
 
 
-def _read_message(data: bytes, origin: Origin, default_key: str, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
+def _read_message(
+    message_bytes: bytes, origin: Origin, default_key: str, options: ReadOptions
+) -> Iterator[Item | EnclosedFile]:
     """Yield the document of a message, then its attachments; raises _InvalidMailError.
 
     ``default_key`` is the key of a message without an id.
     """
-    data = data.removeprefix(BOM_UTF8)
-    if not data.strip():
+    message_bytes = message_bytes.removeprefix(BOM_UTF8)
+    if not message_bytes.strip():
         raise _InvalidMailError("is empty; there is nothing to store")
-    if _HEADER_PATTERN.match(data.lstrip()) is None:
+    if _HEADER_PATTERN.match(message_bytes.lstrip()) is None:
         raise _InvalidMailError("is not mail (it does not begin with a header such as 'From: ...')")
     try:
-        message = _MESSAGE_PARSER.parsebytes(data)
+        message = _MESSAGE_PARSER.parsebytes(message_bytes)
     except _InvalidMailError:
         raise
     except Exception as error:  # nonstandard messages raise undocumented exceptions in the parser
@@ -261,17 +263,17 @@ def _split_parts(message: Message) -> tuple[list[Message], list[tuple[str, Messa
     stack = [message]
     while stack:
         part = stack.pop()
-        kind = part.get_content_type()
-        if kind == "message/rfc822" or part.get_content_disposition() == "attachment" or _get_file_name(part):
-            name = _get_file_name(part) or ("message.eml" if kind == "message/rfc822" else "attachment")
+        content_type = part.get_content_type()
+        if content_type == "message/rfc822" or part.get_content_disposition() == "attachment" or _get_file_name(part):
+            name = _get_file_name(part) or ("message.eml" if content_type == "message/rfc822" else "attachment")
             attachments[_find_unused_name(name, attachments, names)] = part
-        elif kind == "multipart/alternative":
+        elif content_type == "multipart/alternative":
             alternative = _choose_alternative(part)
             stack += [alternative] if alternative is not None else []
         elif part.is_multipart():
             inner_parts = [inner_part for inner_part in part.get_payload() if isinstance(inner_part, Message)]
             stack += reversed(inner_parts)
-        elif _is_text_type(kind):
+        elif _is_text_type(content_type):
             bodies.append(part)
     return bodies, list(attachments.items())
 
@@ -285,18 +287,34 @@ def _is_text_type(kind: str) -> bool:
 
 
 def _choose_alternative(part: Message) -> Message | None:
-    """Return the plain form unless another form has much more text; else the last form with text (RFC 2046, 5.1.4)."""
-    forms = [form for form in part.get_payload() if isinstance(form, Message)] if part.is_multipart() else []
-    word_counts = {id(form): _count_words(form) for form in forms}
-    plain_form = next((form for form in forms if form.get_content_type() == "text/plain"), None)
+    """Return the form of a ``multipart/alternative`` part to read, or None if it has no text (RFC 2046, 5.1.4).
+
+    This is the plain text, unless another form has much more text; then it is the last other form with text.
+    """
+    alternatives = (
+        [alternative for alternative in part.get_payload() if isinstance(alternative, Message)]
+        if part.is_multipart()
+        else []
+    )
+    word_counts = {id(alternative): _count_words(alternative) for alternative in alternatives}
+    plain_text = next(
+        (alternative for alternative in alternatives if alternative.get_content_type() == "text/plain"), None
+    )
     max_words = max(word_counts.values(), default=0)
     if (
-        plain_form is not None
-        and word_counts[id(plain_form)]
-        and word_counts[id(plain_form)] >= _MIN_PLAIN_SHARE * max_words
+        plain_text is not None
+        and word_counts[id(plain_text)]
+        and word_counts[id(plain_text)] >= _MIN_PLAIN_SHARE * max_words
     ):
-        return plain_form
-    return next((form for form in reversed(forms) if form is not plain_form and word_counts[id(form)]), plain_form)
+        return plain_text
+    return next(
+        (
+            alternative
+            for alternative in reversed(alternatives)
+            if alternative is not plain_text and word_counts[id(alternative)]
+        ),
+        plain_text,
+    )
 
 
 def _count_words(form: Message) -> int:
@@ -343,12 +361,12 @@ def _get_payload(part: Message) -> bytes:
 
 def _decode_text(part: Message) -> str:
     """Return the text of a part, decoded by its character set or by common fallbacks."""
-    data = _get_payload(part)
+    payload = _get_payload(part)
     charset = str(part.get_content_charset() or "utf-8").lower()
     for encoding in (_ENCODING_ALIASES.get(charset, charset), charset, "utf-8", "cp1252"):
         with suppress(LookupError, ValueError):
-            return clean_text(data.decode(encoding)).replace("\0", "")
-    return clean_text(data.decode("latin-1")).replace("\0", "")
+            return clean_text(payload.decode(encoding)).replace("\0", "")
+    return clean_text(payload.decode("latin-1")).replace("\0", "")
 
 
 def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBlock]:
@@ -468,10 +486,10 @@ def _get_header(message: Message, name: str) -> str:
             return " ".join(clean_text(text).split())
     with suppress(Exception):  # unencoded non-ASCII characters, which some programs write
         raw = str(dict(message.raw_items())[name])
-        data = raw.encode("utf-8", "surrogateescape")
+        header_bytes = raw.encode("utf-8", "surrogateescape")
         with suppress(UnicodeDecodeError):
-            return " ".join(clean_text(str(make_header(decode_header(data.decode())))).split())
-        return " ".join(clean_text(data.decode("cp1252", "replace")).split())
+            return " ".join(clean_text(str(make_header(decode_header(header_bytes.decode())))).split())
+        return " ".join(clean_text(header_bytes.decode("cp1252", "replace")).split())
     return ""
 
 

@@ -79,8 +79,8 @@ def make_item(term: str) -> ManualItem:
     """Return an item that begins with a mark, a number or a term."""
     if term in _BULLETS:
         return ManualItem([])
-    if number := _NUMBER_PATTERN.fullmatch(term):
-        return ManualItem([], f"{number[1]}.") if number[1].isdigit() else ManualItem([term])
+    if number_match := _NUMBER_PATTERN.fullmatch(term):
+        return ManualItem([], f"{number_match[1]}.") if number_match[1].isdigit() else ManualItem([term])
     return ManualItem([term])
 
 
@@ -226,10 +226,10 @@ class ManualBlocks:
         if (
             first_block is not None
             and first_block.kind == "paragraph"
-            and (mark := _LEADING_BULLET_PATTERN.match(first_block.text))
+            and (bullet := _LEADING_BULLET_PATTERN.match(first_block.text))
         ):
-            parent.open_item(ManualItem([], f"{mark[2]}." if mark[2] else "-"))
-            level.blocks[0] = MarkdownBlock("paragraph", first_block.text[mark.end() :])
+            parent.open_item(ManualItem([], f"{bullet[2]}." if bullet[2] else "-"))
+            level.blocks[0] = MarkdownBlock("paragraph", first_block.text[bullet.end() :])
             parent.add_blocks(*level.blocks)
             parent.is_closing = True
         else:

@@ -34,12 +34,12 @@ _ALTERNATING_FONT_MACROS = frozenset("BI BR IB IR RB RI".split())
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Yield the page as one document."""
-    data = stream.read()
+    page_bytes = stream.read()
     encoding = options.encoding
-    if encoding is None and not is_utf8(data) and (coding_match := _CODING_PATTERN.search(data[:400])):
+    if encoding is None and not is_utf8(page_bytes) and (coding_match := _CODING_PATTERN.search(page_bytes[:400])):
         declared_encoding = coding_match[1].decode("ascii").lower()
         encoding = declared_encoding if _is_known_encoding(declared_encoding) else None
-    text = decode_text(data, origin.name, encoding)
+    text = decode_text(page_bytes, origin.name, encoding)
     try:
         page = _ManualPage(text)
     except RoffError as error:

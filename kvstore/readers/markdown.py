@@ -68,7 +68,7 @@ def prepend_paragraphs(text: str, paragraphs: Iterable[JSON]) -> str:
     opening = _OPENING_HEADING_PATTERN.match(text)
     offset = opening.end() if opening is not None else 0
     return "\n\n".join(
-        part for part in (text[:offset].rstrip("\n"), *new_paragraphs, text[offset:].lstrip("\n")) if part
+        block for block in (text[:offset].rstrip("\n"), *new_paragraphs, text[offset:].lstrip("\n")) if block
     )
 
 
@@ -108,15 +108,15 @@ def _parse_value(lines: list[str]) -> JSON:
 def find_first_title(text: str) -> str | None:
     """Return the text of the first level-one heading outside fenced code, or None."""
     fence = ""
-    previous = ""
+    previous_line = ""
     for line in io.StringIO(text):
-        mark = _FENCE_PATTERN.match(line)
+        fence_match = _FENCE_PATTERN.match(line)
         if fence:
-            if mark is not None and mark[1].startswith(fence) and not line.strip(" `~\t\n"):
+            if fence_match is not None and fence_match[1].startswith(fence) and not line.strip(" `~\t\n"):
                 fence = ""
             continue
-        if mark is not None:
-            fence = mark[1]
+        if fence_match is not None:
+            fence = fence_match[1]
             continue
         heading = _TITLE_PATTERN.match(line)
         if heading is not None:
@@ -125,7 +125,7 @@ def find_first_title(text: str) -> str | None:
             title = stripped.rstrip() if not stripped or stripped[-1].isspace() else title
             if title:
                 return title
-        if previous and _UNDERLINE_PATTERN.match(line):
-            return previous
-        previous = line.strip()
+        if previous_line and _UNDERLINE_PATTERN.match(line):
+            return previous_line
+        previous_line = line.strip()
     return None

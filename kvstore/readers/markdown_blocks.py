@@ -207,7 +207,7 @@ def make_quote(blocks: Sequence[MarkdownBlock]) -> MarkdownBlock:
 
 def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownBlock:
     """Return a list of (marker, blocks of the item); lines after an item's first line are indented."""
-    parts: list[str] = []
+    rendered_items: list[str] = []
     is_loose = False
     for marker, blocks in items:
         kinds = [block.kind for block in blocks]
@@ -215,8 +215,8 @@ def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownB
         is_loose = is_loose or not is_tight
         body = ("\n" if is_tight else "\n\n").join(block.text for block in blocks)
         indent = " " * (len(marker) + 1)
-        parts.append(f"{marker} " + re.sub(r"\n(?=[^\n])", "\n" + indent, body))
-    return MarkdownBlock("list", ("\n\n" if is_loose else "\n").join(parts))
+        rendered_items.append(f"{marker} " + re.sub(r"\n(?=[^\n])", "\n" + indent, body))
+    return MarkdownBlock("list", ("\n\n" if is_loose else "\n").join(rendered_items))
 
 
 def make_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> MarkdownBlock:
@@ -236,19 +236,19 @@ def render_one_line(blocks: Sequence[MarkdownBlock]) -> str:
     line = ""
     for block in blocks:
         if block.kind == "code":
-            part = make_code_span(" ".join(" ".join(block.text.split("\n")[1:-1]).split()))
+            block_line = make_code_span(" ".join(" ".join(block.text.split("\n")[1:-1]).split()))
         elif block.kind == "list":
-            part = "; ".join(
+            block_line = "; ".join(
                 _ITEM_MARKER_PATTERN.sub("", item, count=1) for item in block.text.split("\n") if item.strip()
             )
         elif block.kind == "table":
             rows = block.text.split("\n")
-            part = "; ".join(row[2:-2].replace(" | ", ", ") for row in (rows[0], *rows[2:]))
+            block_line = "; ".join(row[2:-2].replace(" | ", ", ") for row in (rows[0], *rows[2:]))
         else:
-            part = " ".join(block.text.split())
+            block_line = " ".join(block.text.split())
         if line:
             line += " " if line.endswith((".", ":", ";", ",", "!", "?")) else "; "
-        line += part
+        line += block_line
     return line
 
 

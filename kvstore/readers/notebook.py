@@ -71,9 +71,13 @@ def _get_cells(notebook: Any) -> list[Any] | None:
 
 def _get_language(metadata: dict[str, Any]) -> str:
     """Return the programming language that the metadata name, in lowercase, or an empty string."""
-    for part in ("language_info", "kernelspec"):
-        info = metadata.get(part)
-        name = (info.get("name") if part == "language_info" else info.get("language")) if isinstance(info, dict) else ""
+    for section in ("language_info", "kernelspec"):
+        fields = metadata.get(section)
+        name = (
+            (fields.get("name") if section == "language_info" else fields.get("language"))
+            if isinstance(fields, dict)
+            else ""
+        )
         if isinstance(name, str) and re.fullmatch(r"[\w+#.-]{1,40}", name):
             return name.lower()
     return ""
@@ -99,19 +103,19 @@ def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: R
 
 def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
     """Yield the blocks of one output of a code cell: printed text, a result or an error."""
-    kind = output.get("output_type")
+    output_type = output.get("output_type")
     output_data = output.get("data")
-    data = output_data if isinstance(output_data, dict) else output
-    if kind == "stream":
+    texts_by_type = output_data if isinstance(output_data, dict) else output
+    if output_type == "stream":
         text = _parse_multiline_text(output.get("text"))
-    elif kind in ("error", "pyerr"):
+    elif output_type in ("error", "pyerr"):
         text = _parse_multiline_text(output.get("traceback"), "\n") or f"{output.get('ename')}: {output.get('evalue')}"
-    elif (markdown := _parse_multiline_text(data.get("text/markdown"))).strip():
+    elif (markdown := _parse_multiline_text(texts_by_type.get("text/markdown"))).strip():
         yield MarkdownBlock("paragraph", markdown.strip("\n"))
         return
     else:
-        text = _parse_multiline_text(data.get("text/plain", data.get("text")))
-        markup = _parse_multiline_text(data.get("text/html", data.get("html")))
+        text = _parse_multiline_text(texts_by_type.get("text/plain", texts_by_type.get("text")))
+        markup = _parse_multiline_text(texts_by_type.get("text/html", texts_by_type.get("html")))
         if markup.strip() and (not text.strip() or _OBJECT_REPR_PATTERN.fullmatch(text.strip())):
             from .html import convert_markup
 

@@ -34,14 +34,14 @@ def open_workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator
 
 def _iter_rows(table: Element) -> Iterator[list[str]]:
     """Yield the rows of a sheet; repeated rows are yielded several times, up to ``_MAX_ROWS`` rows."""
-    number = 0
+    num_rows = 0
     for row in iter_rows(table):
         cells = _read_cells(row)
-        times = min(get_repetition(row, "rows"), _MAX_ROWS - number)
-        number += times
-        if not cells and number == _MAX_ROWS:
+        repetitions = min(get_repetition(row, "rows"), _MAX_ROWS - num_rows)
+        num_rows += repetitions
+        if not cells and num_rows == _MAX_ROWS:
             return  # empty rows up to the end of the sheet
-        for _ in range(times):
+        for _ in range(repetitions):
             yield cells.copy()
 
 
@@ -62,14 +62,14 @@ def _read_cells(row: Element) -> list[str]:
 
 def _format_cell(cell: Element) -> str:
     """Return the value of a cell: a number as stored, a date in ISO 8601, any other value as displayed."""
-    kind, value = cell.get(f"{OFFICE}value-type"), cell.get(f"{OFFICE}value", "")
-    if kind == "float" and value:
+    value_type, value = cell.get(f"{OFFICE}value-type"), cell.get(f"{OFFICE}value", "")
+    if value_type == "float" and value:
         return value
-    if kind == "date" and (date := cell.get(f"{OFFICE}date-value")):
+    if value_type == "date" and (date := cell.get(f"{OFFICE}date-value")):
         return date.replace("T", " ").removesuffix(" 00:00:00")
-    if kind == "boolean" and (truth := cell.get(f"{OFFICE}boolean-value")):
-        return truth.upper()
-    text = "\n".join("".join(_iter_text(part)) for part in cell if part.tag == f"{TEXT}p")
+    if value_type == "boolean" and (truth_value := cell.get(f"{OFFICE}boolean-value")):
+        return truth_value.upper()
+    text = "\n".join("".join(_iter_text(paragraph)) for paragraph in cell if paragraph.tag == f"{TEXT}p")
     return clean_text(text or cell.get(f"{OFFICE}string-value") or value).strip()
 
 

@@ -70,13 +70,15 @@ class OpenDocumentText:
     def build_document_blocks(self, body: Element) -> list[MarkdownBlock]:
         """Return all blocks of the document, notes last."""
         # If there is a title, level-one headings are its sections.
-        self._heading_shift = int(any(self._list_style_names(part)[-1:] == ["Title"] for part in body.iter(f"{TEXT}p")))
+        self._heading_shift = int(
+            any(self._list_style_names(paragraph)[-1:] == ["Title"] for paragraph in body.iter(f"{TEXT}p"))
+        )
         blocks = self.build_blocks(body)
-        number = 0
-        while number < len(self._notes):  # a note can cite another
-            text = render_one_line(self.build_blocks(self._notes[number]))
-            number += 1
-            blocks.append(make_paragraph(f"[{number}] {text}"))
+        num_notes = 0
+        while num_notes < len(self._notes):  # a note can cite another
+            text = render_one_line(self.build_blocks(self._notes[num_notes]))
+            num_notes += 1
+            blocks.append(make_paragraph(f"[{num_notes}] {text}"))
         return blocks
 
     def build_blocks(self, elements: Iterable[Element], plain: bool = False) -> list[MarkdownBlock]:
@@ -182,18 +184,18 @@ class OpenDocumentText:
     def _add_list(self, element: Element, builder: BlockBuilder, depth: int, style: str | None) -> None:
         """Add the items of a list and of the lists in it; an inner list without a style has that of the outer one."""
         style = element.get(f"{TEXT}style-name") or style
-        number = 0
+        item_number = 0
         for item in element:
             if item.tag not in (f"{TEXT}list-item", f"{TEXT}list-header"):
                 continue
-            number += 1
-            marker = f"{number}." if (style or "", depth + 1) in self._numbered_levels else "-"
+            item_number += 1
+            marker = f"{item_number}." if (style or "", depth + 1) in self._numbered_levels else "-"
             is_first = True
-            for part in item:
-                if part.tag == f"{TEXT}list":
-                    self._add_list(part, builder, depth + 1, style)
+            for child in item:
+                if child.tag == f"{TEXT}list":
+                    self._add_list(child, builder, depth + 1, style)
                     continue
-                blocks = self.build_blocks([part])
+                blocks = self.build_blocks([child])
                 if not blocks:
                     continue
                 if any(block.kind == "heading" for block in blocks):  # a numbered heading is a list item in some files

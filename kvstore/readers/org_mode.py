@@ -144,19 +144,19 @@ class _OrgFile:
         self, lines: Sequence[str], start: int, begin: re.Match[str], depth: int, builder: BlockBuilder
     ) -> int:
         """Add the block between ``#+begin_`` and ``#+end_`` of one kind, and return the index of the line after it."""
-        kind = begin[1].lower()
-        end = _find_end(lines, start, f"#+end_{kind}")
+        block_type = begin[1].lower()
+        end = _find_end(lines, start, f"#+end_{block_type}")
         body = list(lines[start + 1 : end])
-        if kind in ("src", "example", "export") or depth >= _MAX_DEPTH:
+        if block_type in ("src", "example", "export") or depth >= _MAX_DEPTH:
             margin = get_margin(body)
-            language = begin[2] or "" if kind == "src" else ""
+            language = begin[2] or "" if block_type == "src" else ""
             if any(body):
                 code = "\n".join(re.sub(r"^(\s*),(?=[*,]|#\+)", r"\1", body_line[margin:]) for body_line in body)
                 builder.add_blocks(make_code_block(code, language if re.fullmatch(r"[\w+#.-]+", language) else ""))
-        elif kind != "comment":
+        elif block_type != "comment":
             inner_blocks = self.parse_blocks(body, depth + 1)
             builder.add_blocks(
-                *([make_quote(inner_blocks)] if inner_blocks and kind in ("quote", "verse") else inner_blocks)
+                *([make_quote(inner_blocks)] if inner_blocks and block_type in ("quote", "verse") else inner_blocks)
             )
         return end + 1
 
@@ -229,14 +229,14 @@ def _split_cells(line: str) -> list[str]:
 def _render_inline(text: str, plain: bool = False) -> str:
     """Convert inline markup to Markdown; with ``plain``, remove it."""
     protected_texts = ProtectedTexts()
-    mark = "" if plain else "*"
+    emphasis_mark = "" if plain else "*"
     text = _CODE_PATTERN.sub(
         lambda match: protected_texts.protect(match[2] if plain else make_code_span(match[2])), text
     )
     text = _LINK_PATTERN.sub(lambda match: match[2] or protected_texts.protect(match[1].removeprefix("file:")), text)
     text = _FOOTNOTE_REFERENCE_PATTERN.sub(r"[\1]", text)
     text = _DATE_PATTERN.sub(lambda match: protected_texts.protect(match[1].strip()), text)
-    text = _STRONG_PATTERN.sub(lambda match: f"{mark}{match[1]}{mark}", text)
-    text = _ITALIC_PATTERN.sub(lambda match: f"{mark}{match[1]}{mark}", text)
+    text = _STRONG_PATTERN.sub(lambda match: f"{emphasis_mark}{match[1]}{emphasis_mark}", text)
+    text = _ITALIC_PATTERN.sub(lambda match: f"{emphasis_mark}{match[1]}{emphasis_mark}", text)
     text = _UNDERLINE_PATTERN.sub(lambda match: match[2], text)
     return protected_texts.restore(text).strip()

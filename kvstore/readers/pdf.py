@@ -115,7 +115,7 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
     and last page, because chapter heads change. If nothing else would be left, all lines are kept.
     """
     lines_by_position: dict[tuple[str, int, str], list[tuple[int, PageLine]]] = {}
-    for number, lines in enumerate(pages):
+    for page_number, lines in enumerate(pages):
         by_height = sorted(lines, key=lambda line: -line.y)
         edges = [("head", line) for line in by_height[:_NUM_EDGE_LINES]]
         edges += [("foot", line) for line in by_height[_NUM_EDGE_LINES:][-_NUM_EDGE_LINES:]]
@@ -123,18 +123,18 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
             normalized = _NUMBER_PATTERN.sub("#", line.text)
             if len(normalized) <= _MAX_RUNNING_CHARACTERS:
                 lines_by_position.setdefault((edge, round(line.y / _HEIGHT_TOLERANCE), normalized), []).append(
-                    (number, line)
+                    (page_number, line)
                 )
     running_lines: dict[int, LeftOut] = {}  # by the id of the line
-    for (edge, _, normalized), entries in lines_by_position.items():
-        page_numbers = sorted({number for number, _ in entries})
+    for (edge, _, normalized), occurrences in lines_by_position.items():
+        page_numbers = sorted({page_number for page_number, _ in occurrences})
         num_pages_between = page_numbers[-1] - page_numbers[0] + 1
         if len(page_numbers) < max(_MIN_RUNNING_PAGES, _MIN_RUNNING_SHARE * num_pages_between):
             continue
         reason = "page number" if _PAGE_NUMBER_PATTERN.fullmatch(normalized) else f"running {edge}"
-        for number, line in entries:
+        for page_number, line in occurrences:
             excerpt = line.text[:MAX_EXCERPT_CHARACTERS]
-            running_lines[id(line)] = LeftOut(f"page {number + 1}", reason, len(line.text), excerpt)
+            running_lines[id(line)] = LeftOut(f"page {page_number + 1}", reason, len(line.text), excerpt)
     content_pages = [[line for line in lines if id(line) not in running_lines] for lines in pages]
     if not any(content_pages):
         return list(pages), ()
@@ -204,19 +204,19 @@ def _choose_separator(
     previous: PageLine, line: PageLine, following: PageLine | None, num_lines: int, leading: float, usual_length: int
 ) -> str | None:
     """Return the separator between a line and the line above it: a space or newline; None if a paragraph begins."""
-    down, right, em = previous.y - line.y, line.x - previous.x, line.size
+    distance_down, distance_right, em = previous.y - line.y, line.x - previous.x, line.size
     if line.after_blank or _BULLET_PATTERN.match(line.text) or len(line.pieces) > 1:
         return None
     is_full = (
         len(previous.text) >= _SHORT_LINE_SHARE * usual_length or _HYPHENATED_PATTERN.search(previous.text) is not None
     )
-    if down <= 0:  # the next column, or an irregular order
+    if distance_down <= 0:  # the next column, or an irregular order
         return " " if is_full else None
-    if down > _MAX_LEADING * leading or abs(line.size - previous.size) > _MAX_SIZE_DIFFERENCE * previous.size:
+    if distance_down > _MAX_LEADING * leading or abs(line.size - previous.size) > _MAX_SIZE_DIFFERENCE * previous.size:
         return None
     if len(previous.pieces) > 1:  # a definition continues below itself, a row of a table does not
-        return " " if right > em else None
-    if right > _MIN_INDENT * em:
+        return " " if distance_right > em else None
+    if distance_right > _MIN_INDENT * em:
         max_offset = _MAX_ALIGNED_OFFSET * em
         is_continued = following is not None and following.y < line.y and abs(following.x - line.x) < max_offset
         if _BULLET_PATTERN.match(previous.text):
@@ -224,6 +224,6 @@ def _choose_separator(
         if num_lines == 1 and not is_full and (is_continued or following is None or following.x < line.x - max_offset):
             return "\n"  # a term with its definition below it, to the right
         return " " if num_lines == 1 and is_continued and is_full else None
-    if right < -_MIN_INDENT * em:
+    if distance_right < -_MIN_INDENT * em:
         return " " if num_lines == 1 and is_full else None
     return " " if is_full else None

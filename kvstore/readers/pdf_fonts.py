@@ -74,13 +74,13 @@ class PenTracker:
         elif operator == b"Tf" and len(operands) > 1:
             self._select_font(str(operands[0]), operands[1])
         elif operands and isinstance(operands[0], (int, float)):
-            number = float(operands[0])
+            operand = float(operands[0])
             if operator == b"Tc":
-                self._state = replace(self._state, character_spacing=number)
+                self._state = replace(self._state, character_spacing=operand)
             elif operator == b"Tw":
-                self._state = replace(self._state, word_spacing=number)
+                self._state = replace(self._state, word_spacing=operand)
             elif operator == b"Tz":
-                self._state = replace(self._state, horizontal_scale=number / 100)
+                self._state = replace(self._state, horizontal_scale=operand / 100)
 
     def _select_font(self, name: str, size: Any) -> None:
         """Select a font of the page by its resource name; a font whose widths cannot be read has none."""
@@ -98,30 +98,30 @@ class PenTracker:
         height = float(size) if isinstance(size, (int, float)) else 0.0
         self._state = replace(self._state, font_widths=font_widths, single_byte=single_byte, size=height)
 
-    def measure_advance(self, parts: Sequence[Any]) -> float | None:
+    def measure_advance(self, operands: Sequence[Any]) -> float | None:
         """Return how far the shown text moves the pen, in text units, or None if the font has no widths."""
         state = self._state
         if state.font_widths is None:
             return None
         code_size, widths_by_code, default_width = state.font_widths
-        total = spacing = 0.0
-        for part in parts:
-            if isinstance(part, (int, float)):
-                total -= float(part)
+        glyph_widths = spacing = 0.0
+        for operand in operands:
+            if isinstance(operand, (int, float)):
+                glyph_widths -= float(operand)
                 continue
-            codes = _get_codes(part)
+            codes = _get_codes(operand)
             if not codes or len(codes) % code_size:
                 return None
-            total += sum(
+            glyph_widths += sum(
                 widths_by_code.get(int.from_bytes(codes[offset : offset + code_size], "big"), default_width)
                 for offset in range(0, len(codes), code_size)
             )
             spacing += state.character_spacing * (len(codes) // code_size) + state.word_spacing * (
                 codes.count(b" ") if code_size == 1 else 0
             )
-        return (total * state.size / 1000 + spacing) * state.horizontal_scale
+        return (glyph_widths * state.size / 1000 + spacing) * state.horizontal_scale
 
-    def add_word_gaps(self, parts: Sequence[Any]) -> list[Any]:
+    def add_word_gaps(self, operands: Sequence[Any]) -> list[Any]:
         """Return the operands of TJ, with spacings that separate words replaced by gaps between strings.
 
         Ghostscript writes text of groff in this way: ``(st)`` with a wide ``Tc`` ends one word and begins the next, and
@@ -129,21 +129,21 @@ class PenTracker:
         """
         state = self._state
         if not state.single_byte or not state.size:
-            return list(parts)
+            return list(operands)
         character_spacing, word_spacing = (
             spacing * 1000 / state.size for spacing in (state.character_spacing, state.word_spacing)
         )
-        strings = [_get_codes(part) for part in parts if not isinstance(part, (int, float))]
+        strings = [_get_codes(operand) for operand in operands if not isinstance(operand, (int, float))]
         if character_spacing >= MIN_WORD_GAP and all(1 < len(codes) <= _MAX_SPACED_CODES for codes in strings):
             # pypdf counts character spacing itself. The gaps move the pen by 0, and the spacing after the last code is
             # undone.
-            return [*self._insert_gaps(parts, b"", [-RECOGNIZED_GAP, RECOGNIZED_GAP]), character_spacing]
+            return [*self._insert_gaps(operands, b"", [-RECOGNIZED_GAP, RECOGNIZED_GAP]), character_spacing]
         if not word_spacing:
-            return list(parts)
+            return list(operands)
         width = state.font_widths.widths_by_code.get(ord(" ")) if state.font_widths is not None else None
         if word_spacing < 0 and width is not None and width + character_spacing + word_spacing < _MIN_SPACE_WIDTH:
-            return self._insert_gaps(parts, b" ", [-width - character_spacing - word_spacing])
-        return self._insert_gaps(parts, b" ", [b" ", -word_spacing])
+            return self._insert_gaps(operands, b" ", [-width - character_spacing - word_spacing])
+        return self._insert_gaps(operands, b" ", [b" ", -word_spacing])
 
     def compensate_scale(self, advance: float | None) -> list[float]:
         """Return the adjustment that moves the pen back after a condensed text, because pypdf ignores ``Tz``."""
@@ -153,21 +153,21 @@ class PenTracker:
         return [(advance / state.horizontal_scale - advance) * 1000 / state.size]
 
     @staticmethod
-    def _insert_gaps(parts: Sequence[Any], separator: bytes, gap: Sequence[Any]) -> list[Any]:
+    def _insert_gaps(operands: Sequence[Any], separator: bytes, gap: Sequence[Any]) -> list[Any]:
         """Return the operands with ``gap`` in place of each code ``separator`` in their strings.
 
         If ``separator`` is empty, ``gap`` is inserted between all codes of a string.
         """
-        new_parts: list[Any] = []
-        for part in parts:
-            if isinstance(part, (int, float)):
-                new_parts.append(part)
+        new_operands: list[Any] = []
+        for operand in operands:
+            if isinstance(operand, (int, float)):
+                new_operands.append(operand)
                 continue
-            codes = _get_codes(part)
+            codes = _get_codes(operand)
             pieces = codes.split(separator) if separator else [bytes([code]) for code in codes]
             for number, piece in enumerate(pieces):
-                new_parts += [*(gap if number else ()), *([piece] if piece else ())]
-        return new_parts
+                new_operands += [*(gap if number else ()), *([piece] if piece else ())]
+        return new_operands
 
 
 def _get_codes(part: Any) -> bytes:
@@ -187,18 +187,18 @@ def _read_widths(font: Any) -> _FontWidths | None:
         return None
     descendant = font["/DescendantFonts"].get_object()[0].get_object()
     widths_by_code: dict[int, float] = {}
-    entries = [part.get_object() for part in descendant["/W"].get_object()] if "/W" in descendant else []
+    array = [element.get_object() for element in descendant["/W"].get_object()] if "/W" in descendant else []
     index = num_widths = 0
-    while index < len(entries):
-        first_code, width_entry = int(entries[index]), entries[index + 1]
-        count = len(width_entry) if isinstance(width_entry, list) else int(width_entry) + 1 - first_code
-        num_widths += count
+    while index < len(array):
+        first_code, width_entry = int(array[index]), array[index + 1]
+        num_codes = len(width_entry) if isinstance(width_entry, list) else int(width_entry) + 1 - first_code
+        num_widths += num_codes
         if num_widths > _MAX_WIDTHS:
             return None
         if isinstance(width_entry, list):
             widths_by_code.update(enumerate((float(width.get_object()) for width in width_entry), first_code))
             index += 2
         else:
-            widths_by_code.update(dict.fromkeys(range(first_code, first_code + count), float(entries[index + 2])))
+            widths_by_code.update(dict.fromkeys(range(first_code, first_code + num_codes), float(array[index + 2])))
             index += 3
     return _FontWidths(2, widths_by_code, float(descendant.get("/DW", 1000)))

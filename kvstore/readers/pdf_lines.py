@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import median_high
 from typing import Any
 
 from .decoding import clean_text
@@ -36,6 +37,15 @@ _MIN_COLUMN_CHARACTERS = 25
 _MAX_BLANK_HEIGHT = 6
 #: The difference between the numbers of letters of a shown and a reported text from which their ends do not match.
 _MAX_LETTER_DIFFERENCE = 4
+#: A text continues an ended line if it differs in height, or starts before the end of the line, by at most this, in
+#: letter heights.
+_MAX_HEIGHT_ERROR = 0.1
+_MAX_OVERLAP = 0.2
+#: A page is set in columns if at least this share of its lines has two pieces, and this share of those begins its
+#: second piece at the usual position.
+_MIN_SPLIT_SHARE = 0.5
+_MIN_SPLIT_LINES = 5
+_MIN_ALIGNED_SHARE = 0.8
 
 
 @dataclass(slots=True)
@@ -68,6 +78,16 @@ class _ShownText:
     end_x: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Separation:
+    """The line ends and blank texts that pypdf reported since the last text with letters."""
+
+    ends_line: bool = False
+    has_space: bool = False
+    has_distant_space: bool = False  # a space that is neither on the open line nor on the next lines
+    has_blank_line: bool = False
+
+
 class _LineCollector:
     """A collector that receives the texts of a page from pypdf, in content order, and makes lines of them.
 
@@ -78,10 +98,7 @@ class _LineCollector:
     def __init__(self, pen: PenTracker) -> None:
         self.lines: list[PageLine] = []
         self._open_line: PageLine | None = None
-        self._is_broken = False  # pypdf reported the end of the open line
-        self._after_space = False
-        self._is_aside = False  # a space was shown elsewhere on the page
-        self._after_blank = False
+        self._separation = _Separation()
         self._shown_texts: list[_ShownText] = []
         self._pen = pen
 
@@ -116,37 +133,47 @@ class _LineCollector:
         size = max(
             1.0, abs(size) * (abs((text_matrix[3] or text_matrix[1]) * (transformation[3] or transformation[1])) or 1.0)
         )
-        parts = clean_text(text).translate(_LIGATURES).split("\n")
-        last_number = max((number for number, part in enumerate(parts) if part.strip()), default=-1)
-        for number, part in enumerate(parts):
-            if number:
-                self._after_blank = self._after_blank or (self._is_broken and not self._is_aside)
-                self._is_broken = True
-            if not part.strip():
-                self._after_space = self._after_space or bool(part)
-                self._is_aside = self._is_aside or (bool(part) and not self._is_below(y, size))
-            else:
-                part_texts = shown_texts if len([part for part in parts if part.strip()]) == 1 else []
-                for start, piece in _split_at_gaps(part, x, y, size, part_texts):
-                    self._add_piece(piece, start, y, size)
-                self._after_space = self._is_aside = False
-                if self._open_line is not None:
-                    self._open_line.end_x = shown_texts[-1].end_x if shown_texts and number == last_number else None
+        lines = clean_text(text).translate(_LIGATURES).split("\n")
+        nonblank_lines = [index for index, line in enumerate(lines) if line.strip()]
+        for index, line in enumerate(lines):
+            if index:
+                self._separate_lines()
+            if not line.strip():
+                if line:
+                    self._separate_words(y, size)
+                continue
+            line_texts = shown_texts if len(nonblank_lines) == 1 else []
+            for start, piece in _split_at_gaps(line, x, y, size, line_texts):
+                self._add_piece(piece, start, y, size)
+            self._separation = _Separation()
+            if self._open_line is not None:
+                self._open_line.end_x = shown_texts[-1].end_x if shown_texts and index == nonblank_lines[-1] else None
+
+    def _separate_lines(self) -> None:
+        """Record the end of a line; a second one is a blank line, unless a space elsewhere on the page came before."""
+        separation = self._separation
+        is_blank = separation.ends_line and not separation.has_distant_space
+        self._separation = replace(separation, ends_line=True, has_blank_line=separation.has_blank_line or is_blank)
+
+    def _separate_words(self, y: float, size: float) -> None:
+        """Record a text of spaces at the height ``y``."""
+        is_distant = self._separation.has_distant_space or not self._is_below(y, size)
+        self._separation = replace(self._separation, has_space=True, has_distant_space=is_distant)
 
     def _add_piece(self, text: str, x: float, y: float, size: float) -> None:
         """Add a text to the open line, as a new piece after a wide gap, or begin a new line at another height."""
         line = self._open_line
+        separation = self._separation
+        self._separation = replace(separation, ends_line=False, has_blank_line=False)
         if (
             line is None
             or abs(line.y - y) > _MAX_LINE_OFFSET * max(size, line.size)
-            or (self._is_broken and not _continues_line(line, x, y, size))
+            or (separation.ends_line and not _continues_line(line, x, y, size))
         ):
-            self._open_line = PageLine(x, y, size, [(x, text)], self._after_blank)
+            self._open_line = PageLine(x, y, size, [(x, text)], separation.has_blank_line)
             self.lines.append(self._open_line)
-            self._after_blank = self._is_broken = False
             return
-        is_separate = self._after_space or (self._is_broken and line.end_x is None)
-        self._after_blank = self._is_broken = False
+        is_separate = separation.has_space or (separation.ends_line and line.end_x is None)
         start, last_text = line.pieces[-1]
         if (
             (is_separate or (line.end_x is not None and x - line.end_x > MIN_WORD_GAP * size / 1000))
@@ -165,19 +192,19 @@ class _LineCollector:
         return line is None or 0 < line.y - y < _MAX_BLANK_HEIGHT * max(size, line.size)
 
 
-def _widen_word_gaps(parts: Sequence[Any]) -> list[Any]:
+def _widen_word_gaps(operands: Sequence[Any]) -> list[Any]:
     """Return the operands of TJ with every word gap widened enough for pypdf to recognize it.
 
     pypdf compares a gap with half the width of the font's space, or an estimate of it, and then loses most spaces of
     justified text. The pen position is unchanged, because the added width is subtracted after the gap.
     """
-    widened_parts: list[Any] = []
-    for part in parts:
-        if isinstance(part, (int, float)) and -RECOGNIZED_GAP < part <= -MIN_WORD_GAP:
-            widened_parts += [-RECOGNIZED_GAP, RECOGNIZED_GAP + part]
+    widened_operands: list[Any] = []
+    for operand in operands:
+        if isinstance(operand, (int, float)) and -RECOGNIZED_GAP < operand <= -MIN_WORD_GAP:
+            widened_operands += [-RECOGNIZED_GAP, RECOGNIZED_GAP + operand]
         else:
-            widened_parts.append(part)
-    return widened_parts
+            widened_operands.append(operand)
+    return widened_operands
 
 
 def _get_position(transformation: Sequence[float], text_matrix: Sequence[float]) -> tuple[float, float]:
@@ -195,11 +222,11 @@ def _continues_line(line: PageLine, x: float, y: float, size: float) -> bool:
     do so before each word.
     """
     start, last_text = line.pieces[-1]
-    if abs(line.y - y) > 0.1 * size or x <= start:
+    if abs(line.y - y) > _MAX_HEIGHT_ERROR * size or x <= start:
         return False
     if line.end_x is None:
         return not _is_wide_gap(x - start, len(last_text.strip()), size)
-    return -0.2 * size < x - line.end_x < size
+    return -_MAX_OVERLAP * size < x - line.end_x < size
 
 
 def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
@@ -217,35 +244,38 @@ def _split_at_gaps(
         for shown in shown_texts
         if abs(shown.y - y) < _MAX_BASELINE_OFFSET * size and shown.num_characters
     ]
-    total = sum(count for _, count in texts_on_line)
+    num_shown_letters = sum(num_shown for _, num_shown in texts_on_line)
     num_letters = len("".join(text.split()))
-    offset = letters_shown = letters_in_part = 0
+    offset = letters_shown = letters_in_piece = 0
     start = x
-    for (left_x, count), (right_x, _) in pairwise(texts_on_line):
-        letters_shown += count
-        letters_in_part += count
-        width = round(letters_in_part * num_letters / total)
-        if not _is_wide_gap(right_x - start, width, size) or right_x < left_x:
+    for (shown_x, num_shown), (next_x, _) in pairwise(texts_on_line):
+        letters_shown += num_shown
+        letters_in_piece += num_shown
+        piece_letters = round(letters_in_piece * num_letters / num_shown_letters)
+        if not _is_wide_gap(next_x - start, piece_letters, size) or next_x < shown_x:
             continue
-        split_offset = _find_space_after(text, round(letters_shown * num_letters / total))
+        split_offset = _find_space_after(text, round(letters_shown * num_letters / num_shown_letters))
         if offset < split_offset < len(text):
             yield start, text[offset:split_offset]
-            offset, start, letters_in_part = split_offset, right_x, 0
+            offset, start, letters_in_piece = split_offset, next_x, 0
     yield start, text[offset:]
 
 
-def _find_space_after(text: str, count: int) -> int:
-    """Return the word end nearest to ``count`` letters; shown and reported texts can differ slightly."""
+def _find_space_after(text: str, num_letters: int) -> int:
+    """Return the offset of the word end that has about ``num_letters`` letters before it, or the end of the text.
+
+    The shown and the reported text can differ by a few letters.
+    """
     ends = [match.end() for match in re.finditer(r"\S+", text)]
-    letters = 0
+    letters_before = 0
     best_end = len(text)
     best_distance = _MAX_LETTER_DIFFERENCE
     previous = 0
     for end in ends:
-        letters += len(text[previous:end].strip())
+        letters_before += len(text[previous:end].strip())
         previous = end
-        if abs(letters - count) < best_distance:
-            best_end, best_distance = end, abs(letters - count)
+        if abs(letters_before - num_letters) < best_distance:
+            best_end, best_distance = end, abs(letters_before - num_letters)
     return best_end
 
 
@@ -295,22 +325,19 @@ def _show_as_arrays(page: Any) -> Iterator[None]:
 def _reorder_columns(lines: list[PageLine]) -> list[PageLine]:
     """Return the lines of a page; if most lines have two long pieces at two positions, the left column comes first."""
     split_lines = [line for line in lines if len(line.pieces) == 2]
-    if len(split_lines) < max(5, 0.5 * len(lines)):
+    if len(split_lines) < max(_MIN_SPLIT_LINES, _MIN_SPLIT_SHARE * len(lines)):
         return lines
-    second_starts = sorted(line.pieces[1][0] for line in split_lines)
-    middle = second_starts[len(second_starts) // 2]
-    columns = [line for line in split_lines if abs(line.pieces[1][0] - middle) < line.size]
-    lengths = [sorted(len(line.pieces[side][1].strip()) for line in columns) for side in (0, 1)]
-    if (
-        len(columns) < 0.8 * len(split_lines)
-        or min(side_lengths[len(side_lengths) // 2] for side_lengths in lengths) < _MIN_COLUMN_CHARACTERS
-    ):
+    right_start = median_high(line.pieces[1][0] for line in split_lines)
+    aligned_lines = [line for line in split_lines if abs(line.pieces[1][0] - right_start) < line.size]
+    if len(aligned_lines) < _MIN_ALIGNED_SHARE * len(split_lines):
         return lines
-    left: list[PageLine] = []
-    right: list[PageLine] = []
+    usual_lengths = [median_high(len(line.pieces[column][1].strip()) for line in aligned_lines) for column in (0, 1)]
+    if min(usual_lengths) < _MIN_COLUMN_CHARACTERS:
+        return lines
+    left_column: list[PageLine] = []
+    right_column: list[PageLine] = []
     for line in lines:
         for x, text in line.pieces:
-            (right if x > middle - line.size else left).append(
-                PageLine(x, line.y, line.size, [(x, text)], line.after_blank)
-            )
-    return left + right
+            column = right_column if x > right_start - line.size else left_column
+            column.append(PageLine(x, line.y, line.size, [(x, text)], line.after_blank))
+    return left_column + right_column

@@ -87,10 +87,10 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
     starts = [match.start() for match in re.finditer(r"=+", lines[table_start])]
     ends = [*starts[1:], sys.maxsize]
 
-    def read_rows(first: int, last: int) -> CellRows:
+    def read_rows(start_line: int, end_line: int) -> CellRows:
         """Return the rows between two lines; a line without a first cell continues the row above it."""
         rows: CellRows = []
-        for line in lines[first:last]:
+        for line in lines[start_line:end_line]:
             if re.fullmatch(r"[-= ]*", line):
                 continue
             cells = [line[start:end].strip() for start, end in zip(starts, ends, strict=True)]

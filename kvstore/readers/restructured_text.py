@@ -266,9 +266,9 @@ class _RestructuredText:
                 break
             body, end = read_indented(lines, start + 1)
             blocks = self.parse_blocks([lines[start][match.end() :], *body], depth + 1)
-            number = len(items) + 1
+            item_number = len(items) + 1
             items.append(
-                ("-" if pattern is BULLET_PATTERN else f"{number}.", blocks or [MarkdownBlock("paragraph", "")])
+                ("-" if pattern is BULLET_PATTERN else f"{item_number}.", blocks or [MarkdownBlock("paragraph", "")])
             )
             start = end
         return make_list(items), start

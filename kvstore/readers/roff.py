@@ -218,9 +218,14 @@ class RoffInterpreter:
         """Return the value of a numeric expression, 0 if it is not understood."""
         text = self.render_text(expression).strip().strip("()")
         if (comparison := _COMPARISON_PATTERN.fullmatch(text)) is not None:
-            left, right = int(comparison[1]), int(comparison[3])
-            results = {"<": left < right, ">": left > right, "<=": left <= right, ">=": left >= right}
-            return int(results.get(comparison[2], left == right))
+            left_number, right_number = int(comparison[1]), int(comparison[3])
+            results = {
+                "<": left_number < right_number,
+                ">": left_number > right_number,
+                "<=": left_number <= right_number,
+                ">=": left_number >= right_number,
+            }
+            return int(results.get(comparison[2], left_number == right_number))
         return int(text) if re.fullmatch(r"-?\d{1,9}", text) else 0
 
     def _skip_block(self, args: str) -> None:
@@ -245,19 +250,21 @@ class RoffInterpreter:
             previous_body = self._macros.get(names[0], []) if kind.startswith("am") else []
             self._macros[names[0]] = previous_body + body
 
-    def _set_string(self, kind: str, args: str) -> None:
+    def _set_string(self, request: str, args: str) -> None:
         """Define a string (``ds``) or append to it (``as``); predefined strings are not changed."""
         name, _, value = args.partition(" ")
         value = value.lstrip(" ").removeprefix('"')[:_MAX_STRING_CHARACTERS]
         if name and name not in _PREDEFINED_STRINGS:
-            self._strings[name] = (self._strings.get(name, "") if kind == "as" else "")[:_MAX_STRING_CHARACTERS] + value
+            self._strings[name] = (self._strings.get(name, "") if request == "as" else "")[
+                :_MAX_STRING_CHARACTERS
+            ] + value
 
     def _set_register(self, args: str) -> None:
         """Set a number register, or change it by a signed amount."""
-        parts = args.split()
-        if len(parts) > 1 and re.fullmatch(r"[-+]?\d{1,9}[a-z]?", parts[1]):
-            amount = int(parts[1].rstrip("uincpvmPsfz"))
-            self._registers[parts[0]] = amount + (self._registers.get(parts[0], 0) if parts[1][0] in "+-" else 0)
+        words = args.split()
+        if len(words) > 1 and re.fullmatch(r"[-+]?\d{1,9}[a-z]?", words[1]):
+            amount = int(words[1].rstrip("uincpvmPsfz"))
+            self._registers[words[0]] = amount + (self._registers.get(words[0], 0) if words[1][0] in "+-" else 0)
 
     def _rename_macro(self, names: list[str]) -> None:
         """Define the first name as the macro that the second one names."""
@@ -266,14 +273,14 @@ class RoffInterpreter:
 
     def _expand_macro(self, name: str, args: str) -> None:
         """Put the body of a macro, with its arguments, before the lines that are not read yet."""
-        values = split_arguments(args)
+        arguments = split_arguments(args)
 
-        def get_argument(mark: re.Match[str]) -> str:
+        def get_argument(reference: re.Match[str]) -> str:
             """Return the argument of a number, or all arguments for ``*`` and ``@``."""
-            if mark[1] in "*@":
-                return " ".join(values)
-            number = int(mark[1])
-            return values[number - 1] if 0 < number <= len(values) else ""
+            if reference[1] in "*@":
+                return " ".join(arguments)
+            position = int(reference[1])
+            return arguments[position - 1] if 0 < position <= len(arguments) else ""
 
         body = [re.sub(r"\\\\?\$([\d*@])", get_argument, line).replace("\\\\", "\\") for line in self._macros[name]]
         self._count_expansion(*body)

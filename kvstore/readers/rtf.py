@@ -32,13 +32,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Yield the file's one document."""
     library = import_extra("striprtf.striprtf", "documents", f"{origin.name}: reading RTF", error=ReaderError)
     to_plain_text: Callable[..., str] = library.rtf_to_text
-    data = stream.read().removeprefix(BOM_UTF8)
-    if not data.strip():
+    file_bytes = stream.read().removeprefix(BOM_UTF8)
+    if not file_bytes.strip():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    if not data.lstrip().startswith(b"{\\rtf"):
+    if not file_bytes.lstrip().startswith(b"{\\rtf"):
         raise ReaderError(f"{origin.name}: is not RTF (it does not begin with {{\\rtf); ingest it AS text")
     # Non-ASCII characters are written as escapes; any other non-ASCII byte is read in the most common code page.
-    markup = data.decode("cp1252", "replace")
+    markup = file_bytes.decode("cp1252", "replace")
     if _MACINTOSH_PATTERN.search(markup[:1000]):  # Python has another name for this code page
         markup = _MACINTOSH_PATTERN.sub("", markup, count=1)
         to_plain_text = partial(to_plain_text, encoding="mac_roman")
@@ -46,7 +46,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         decoded = to_plain_text(_move_footnotes_and_boxes(markup), errors="replace")
         # Characters beyond the first plane are written as surrogate pairs.
         decoded = _SURROGATES_PATTERN.sub(
-            lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), decoded
+            lambda surrogates: surrogates[0].encode("utf-16", "surrogatepass").decode("utf-16"), decoded
         )
         text = clean_text(decoded).replace("\0", "")
         title_match = _TITLE_PATTERN.search(markup)

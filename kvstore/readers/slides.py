@@ -161,7 +161,7 @@ def _build_frame_blocks(shape: Any) -> list[MarkdownBlock]:
     is_list = shape.is_placeholder and (
         len(nonblank_paragraphs) > 1 or any(paragraph.level for paragraph, _ in nonblank_paragraphs)
     )
-    counts: dict[int, int] = {}  # the number of the last item of each open level, 0 after a bullet
+    item_numbers: dict[int, int] = {}  # the number of the last item of each open level, 0 after a bullet
     for paragraph, text in nonblank_paragraphs:
         inline = InlineBuilder()
         _add_lines(inline, text)
@@ -170,12 +170,14 @@ def _build_frame_blocks(shape: Any) -> list[MarkdownBlock]:
             continue
         mark = _get_list_mark(paragraph._p)
         if mark != "no" and (mark or is_list or paragraph.level):
-            counts = {level: count for level, count in counts.items() if level <= paragraph.level}
-            counts[paragraph.level] = counts.get(paragraph.level, 0) + 1 if mark == "number" else 0
-            marker = f"{counts[paragraph.level]}." if mark == "number" else "-"
+            item_numbers = {
+                level: item_number for level, item_number in item_numbers.items() if level <= paragraph.level
+            }
+            item_numbers[paragraph.level] = item_numbers.get(paragraph.level, 0) + 1 if mark == "number" else 0
+            marker = f"{item_numbers[paragraph.level]}." if mark == "number" else "-"
             builder.add_item(paragraph.level, marker, [MarkdownBlock("paragraph", "\n".join(texts))])
         else:
-            counts = {}
+            item_numbers = {}
             builder.add_blocks(*map(make_paragraph, texts))
     return builder.finish_blocks()
 
@@ -225,22 +227,25 @@ def _format_number(value: float | None) -> str:
 
 def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
     """Return the texts of a diagram (SmartArt), which are in a separate part, as nested lists."""
-    identifiers = {
-        value for part in shape.element.iter() for name, value in part.attrib.items() if name.endswith("}dm")
+    relation_ids = {
+        attribute
+        for element in shape.element.iter()
+        for name, attribute in element.attrib.items()
+        if name.endswith("}dm")
     }
     blocks = []
-    for identifier in sorted(identifiers):
-        relation = shape.part.rels.get(identifier) if identifier in shape.part.rels else None
+    for relation_id in sorted(relation_ids):
+        relation = shape.part.rels.get(relation_id) if relation_id in shape.part.rels else None
         if relation is not None and relation.reltype.endswith(_DIAGRAM_RELATION_SUFFIX):
             blocks += _build_point_blocks(parse_xml(relation.target_part.blob))
     return blocks
 
 
-def _build_point_blocks(data: Element) -> list[MarkdownBlock]:
+def _build_point_blocks(data_model: Element) -> list[MarkdownBlock]:
     """Return the points of a diagram, each below its parent (21.4.3); points without a parent come last."""
     texts: dict[str, str] = {}  # by the id of the point
     outermost_points: list[str] = []
-    for point in data.iter(f"{_DIAGRAM_NAMESPACE}pt"):
+    for point in data_model.iter(f"{_DIAGRAM_NAMESPACE}pt"):
         identifier = point.get("modelId", "")
         paragraphs = [
             "".join(part.text or "" for part in paragraph.iter(f"{_DRAWING_NAMESPACE}t"))
@@ -250,7 +255,7 @@ def _build_point_blocks(data: Element) -> list[MarkdownBlock]:
         if point.get("type") == "doc":
             outermost_points.append(identifier)
     inner_points: dict[str, list[tuple[int, str]]] = {}  # by the id of the parent: (order, id)
-    for connection in data.iter(f"{_DIAGRAM_NAMESPACE}cxn"):
+    for connection in data_model.iter(f"{_DIAGRAM_NAMESPACE}cxn"):
         if connection.get("type", "parOf") == "parOf":
             order = connection.get("srcOrd", "0")
             ordered_point = (int(order) if order.isdecimal() else 0, connection.get("destId", ""))

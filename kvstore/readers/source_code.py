@@ -52,13 +52,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(
             f"{origin.name}: has a suffix of no known programming language (known: {suffixes}); ingest it AS text"
         )
-    data = text.encode()
+    source_bytes = text.encode()
     if language.package:
         parser = _load_parser(language, f"{origin.name}: reading {language.name}")
-        boundaries = _iter_boundaries(parser.parse(data).root_node, data, language, ())
+        boundaries = _iter_boundaries(parser.parse(source_bytes).root_node, source_bytes, language, ())
     else:
         boundaries = _iter_line_boundaries(text, language)
-    blocks = list(_build_sections(boundaries, data, path.name, language))
+    blocks = list(_build_sections(boundaries, source_bytes, path.name, language))
     yield RawDocument(origin.key, path.name, join_blocks(blocks) + "\n", {"language": language.name}, "markdown")
 
 
@@ -176,12 +176,14 @@ def _build_sections(
     boundaries: Iterable[_Boundary], data: bytes, file_name: str, language: Language
 ) -> Iterator[MarkdownBlock]:
     """Yield a heading and a code block for every part of the file with the same enclosing definitions."""
-    parts: list[_Boundary] = []
+    sections: list[_Boundary] = []
     for (start, names), (end, _) in pairwise([(0, ()), *boundaries, (len(data), ())]):
         # Brackets and blank lines belong to the part above them.
-        if not parts or (parts[-1][1] != names and any(map(str.isalnum, data[start:end].decode("utf-8", "replace")))):
-            parts.append((start, names))
-    for (start, names), (end, _) in pairwise([*parts, (len(data), ())]):
+        if not sections or (
+            sections[-1][1] != names and any(map(str.isalnum, data[start:end].decode("utf-8", "replace")))
+        ):
+            sections.append((start, names))
+    for (start, names), (end, _) in pairwise([*sections, (len(data), ())]):
         code = data[start:end].decode("utf-8", "replace")
         if code.strip():
             yield make_heading(min(6, len(names) + 1), ".".join(names) or file_name)

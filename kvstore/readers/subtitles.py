@@ -36,22 +36,22 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     paragraphs: list[str] = []
     last_line = last_speaker = ""
     end_time = 0.0
-    for begin, end, speaker, lines in _iter_cues(text):
+    for start_time, cue_end, speaker, lines in _iter_cues(text):
         new_lines = [line for line in lines if line != last_line]
         if not new_lines:
-            end_time = max(end_time, end)
+            end_time = max(end_time, cue_end)
             continue
         is_complete = (
             paragraphs and len(paragraphs[-1]) >= _MIN_LONG_CHARACTERS and last_line.endswith(_SENTENCE_ENDINGS)
         )
-        if not paragraphs or begin - end_time > _MIN_PAUSE_SECONDS or is_complete or speaker != last_speaker:
+        if not paragraphs or start_time - end_time > _MIN_PAUSE_SECONDS or is_complete or speaker != last_speaker:
             speaker_label = f"{speaker}: " if speaker else ""
-            paragraphs.append(f"[{_format_time(begin)}] {speaker_label}{' '.join(new_lines)}")
+            paragraphs.append(f"[{_format_time(start_time)}] {speaker_label}{' '.join(new_lines)}")
         else:
             paragraphs[-1] += f" {' '.join(new_lines)}"
         last_line = new_lines[-1]
         last_speaker = speaker
-        end_time = max(end_time, end)
+        end_time = max(end_time, cue_end)
     if not paragraphs:
         raise ReaderError(f"{origin.name}: has no cue with text; there is nothing to store")
     yield RawDocument(origin.key, None, "\n\n".join(paragraphs) + "\n", {}, "text")

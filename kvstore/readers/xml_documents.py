@@ -35,21 +35,21 @@ _FEED_NAMES = frozenset("rss feed RDF".split())
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Yield the documents of the file."""
-    data = stream.read()
-    encoding = options.encoding or _find_declared_encoding(data)
+    file_bytes = stream.read()
+    encoding = options.encoding or _find_declared_encoding(file_bytes)
     if encoding is not None:
-        data = decode_file(data, origin.name, encoding).encode()
-    if not data.strip():
+        file_bytes = decode_file(file_bytes, origin.name, encoding).encode()
+    if not file_bytes.strip():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     try:
-        root, missing_entities = parse_xml_with_entities(data, "utf-8" if encoding else None)
+        root, missing_entities = parse_xml_with_entities(file_bytes, "utf-8" if encoding else None)
     except XmlError as error:
         raise ReaderError(f"{origin.name}: {error}; correct it, or ingest it AS text") from None
     name = get_local_name(root)
     if name == "html":
         from .html import read as read_page
 
-        yield from read_page(BytesIO(data), origin, options)
+        yield from read_page(BytesIO(file_bytes), origin, options)
         return
     if name in ("urlset", "sitemapindex"):
         yield SkippedPart(origin.name, "lists of addresses")

@@ -265,8 +265,15 @@ class _XmlProse:
 
     def _build_list(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
         """Return a list, after the blocks before its first item."""
-        kind = element.get("list-type") or element.get("type") or element.get("rend") or ""
-        is_numbered = name in ("orderedlist", "procedure", "substeps", "ol", "steps", "enumerated_list") or kind in (
+        list_type = element.get("list-type") or element.get("type") or element.get("rend") or ""
+        is_numbered = name in (
+            "orderedlist",
+            "procedure",
+            "substeps",
+            "ol",
+            "steps",
+            "enumerated_list",
+        ) or list_type in (
             "order",
             "ordered",
             "numbered",
@@ -299,18 +306,18 @@ class _XmlProse:
         leading_blocks: list[MarkdownBlock] = []
         items: list[tuple[str, list[MarkdownBlock]]] = []
         terms: list[str] = []
-        for entry in element:
-            name = get_local_name(entry)
+        for child in element:
+            name = get_local_name(child)
             if name not in _ENTRY_NAMES and name not in _TERM_NAMES and name not in ("dd", "item"):
-                leading_blocks += self._build_block(entry, name, level) if name not in _IGNORED_NAMES else []
+                leading_blocks += self._build_block(child, name, level) if name not in _IGNORED_NAMES else []
                 continue
-            parts = list(entry) if name in _ENTRY_NAMES else [entry]
+            entry_elements = list(child) if name in _ENTRY_NAMES else [child]
             definition: list[MarkdownBlock] = []
-            for part in parts:
-                if get_local_name(part) in _TERM_NAMES:
-                    terms.append(self._render_line(part))
+            for entry_element in entry_elements:
+                if get_local_name(entry_element) in _TERM_NAMES:
+                    terms.append(self._render_line(entry_element))
                 else:
-                    definition += self._build_children(part, level)
+                    definition += self._build_children(entry_element, level)
             if name in _ENTRY_NAMES or name not in _TERM_NAMES:
                 items.append(("-", _prepend_term(", ".join(filter(None, terms)), definition)))
                 terms = []
@@ -414,9 +421,9 @@ def _get_language(element: Element) -> str:
 
 def _format_person(element: Element) -> str:
     """Return the name of a person, given names first."""
-    parts = {get_local_name(part): get_text(part) for part in element.iter()}
-    given_names = next((parts[name] for name in ("firstname", "given-names", "forename") if parts.get(name)), "")
-    surname = parts.get("surname", "")
+    texts = {get_local_name(child): get_text(child) for child in element.iter()}
+    given_names = next((texts[name] for name in ("firstname", "given-names", "forename") if texts.get(name)), "")
+    surname = texts.get("surname", "")
     if surname:
         return f"{given_names} {surname}".strip()
     return get_text(element) if not len(element) else get_text(next(iter(element)))

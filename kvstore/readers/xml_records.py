@@ -28,14 +28,14 @@ _MAX_HEADING_LEVEL = 3
 
 def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPart]:
     """Yield a document for each of several similar records, else one for the whole file."""
-    size = sum(len(element.text or "") + sum(map(len, element.attrib.values())) for element in root.iter())
+    num_characters = sum(len(element.text or "") + sum(map(len, element.attrib.values())) for element in root.iter())
     children = list(root)
     if len(children) > 1 and len({child.tag for child in children}) == 1 and all(len(child) for child in children):
         for number, record in enumerate(children, 1):
             if any((element.text or "").strip() or element.attrib for element in record.iter()):
                 yield _build_record(record, f"{origin.key}:{number}")
         return
-    if size > _MAX_DATA_CHARACTERS:
+    if num_characters > _MAX_DATA_CHARACTERS:
         yield SkippedPart(origin.name, "data of over a million characters")
         return
     blocks = _build_fields(root, 2)
