@@ -91,10 +91,12 @@ def test_levels_are_partitions_whatever_the_order_of_edges(
 ) -> None:
     unique = {(min(pair), max(pair)) for pair in pairs if max(pair) < count and pair[0] != pair[1]}
     listed = [(*pair, 1 + (pair[0] * 7 + pair[1]) % 5) for pair in sorted(unique)]
-    levels = cluster_graph(count, edges(listed), size=size)
+    levels = cluster_graph(count, edges(listed), max_cluster_size=size)
     assert_levels(levels, count, size)
     random.shuffle(listed)  # type: ignore[attr-defined]
-    assert [one.tolist() for one in cluster_graph(count, edges(listed), size=size)] == [one.tolist() for one in levels]
+    assert [one.tolist() for one in cluster_graph(count, edges(listed), max_cluster_size=size)] == [
+        one.tolist() for one in levels
+    ]
 
 
 def test_the_strongest_edges_of_each_end_stay() -> None:

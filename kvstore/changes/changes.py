@@ -156,17 +156,17 @@ class Changes:
             for form, kind in () if value is None else fact.list_introductions(value):
                 names.introduce(to_entity_key(form), form, kind)
                 self.counters.introductions += 1
-        for item in documents:
-            for introduction in item.extracted.introductions:
+        for new_document in documents:
+            for introduction in new_document.extracted.introductions:
                 names.introduce(introduction.key, introduction.form, introduction.kind)
         ids = self._write_names(names, linker)
-        for item in documents:
-            record, outline = self._store_document(item, ids, names, linker)
+        for new_document in documents:
+            record, outline = self._store_document(new_document, ids, names, linker)
             if self._unlinked is not None:
                 self._unlinked.add(record.id, record.chunk_count)
             else:
-                chunks = ((draft.text, draft.section) for draft in item.extracted.chunks)
-                linker.link_document(record, outline, chunks, item.extracted.parts)
+                chunks = ((draft.text, draft.section) for draft in new_document.extracted.chunks)
+                linker.link_document(record, outline, chunks, new_document.extracted.parts)
         for fact, key, value in pending.stated_facts:
             if value is not None:
                 fact.put(context, ids, key, value)
@@ -364,13 +364,13 @@ class Changes:
         return ids
 
     def _store_document(
-        self, item: PendingDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
+        self, pending: PendingDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
     ) -> tuple[DocumentRecord, list[Section]]:
         """Write a new document and return its record and outline; the names that it mentions are linked later.
 
         ``ids`` are the ids of the names that it introduces.
         """
-        extracted, vectors = item.extracted, item.vectors[CHUNK_VECTORS.name]
+        extracted, vectors = pending.extracted, pending.vectors[CHUNK_VECTORS.name]
         counters = self.counters
         document = counters.next_document
         counters.next_document += 1
@@ -387,22 +387,25 @@ class Changes:
             meta=extracted.meta,
             digest=extracted.digest,
             size=len(extracted.text),
-            changed_at=int(time.time()) if item.changed_at is None else item.changed_at,
+            changed_at=int(time.time()) if pending.changed_at is None else pending.changed_at,
             first_group=first_group,
             groups=groups,
             uppers=abstract_ids[len(groups) :],
-            own_vectors=item.own_vectors,
-            origin=item.origin,
+            own_vectors=pending.own_vectors,
+            origin=pending.origin,
             left_out=extracted.left_out,
             own_chunks=pack_chunks(extracted.own_chunks),
         )
         outline = [
-            Section(s.level, s.title, s.parent, s.start, s.end, abstract_ids[s.abstract]) for s in extracted.outline
+            Section(
+                section.level, section.title, section.parent, section.start, section.end, abstract_ids[section.abstract]
+            )
+            for section in extracted.outline
         ]
         self.documents.put(record, extracted.text, outline)
         introductions = ((ids[name.key], name.form, name.kind) for name in extracted.introductions)
-        rows = [(entity, names.get_slot(entity, form, kind)) for entity, form, kind in introductions]
-        self._entities.put_introductions(document, rows)
+        slots = [(entity, names.get_slot(entity, form, kind)) for entity, form, kind in introductions]
+        self._entities.put_introductions(document, slots)
         for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
             block, row = self._vectors.add(chunk, vectors[ordinal], counters.next_vector_block)
             counters.next_vector_block = max(counters.next_vector_block, block + 1)
@@ -414,7 +417,7 @@ class Changes:
             counters.words += draft.length
         for stored_derivation, parts in self._derived_writers:
             if stored_derivation.maintained:
-                parts.put(document, extracted.parts[stored_derivation.label], item.vectors[stored_derivation.label])
+                parts.put(document, extracted.parts[stored_derivation.label], pending.vectors[stored_derivation.label])
         self._store_relations(extracted, document, ids, linker)
         counters.documents += 1
         counters.chunks += record.chunk_count
@@ -436,12 +439,16 @@ class Changes:
         tree = extracted.tree
         if tree is None:
             return []
-        uppers = len(tree.drafts) - tree.num_leaves
+        num_uppers = len(tree.drafts) - tree.num_leaves
         first_upper = self.counters.next_upper
-        self.counters.next_upper += uppers
-        ids = [*range(first_group, first_group + tree.num_leaves), *range(first_upper, first_upper + uppers)]
-        chunk_ids = [GROUP_SIZE * (first_group + g) + j for g, size in enumerate(tree.leaf_sizes) for j in range(size)]
-        for number, draft in zip(ids, tree.drafts, strict=True):
+        self.counters.next_upper += num_uppers
+        ids = [*range(first_group, first_group + tree.num_leaves), *range(first_upper, first_upper + num_uppers)]
+        chunk_ids = [
+            GROUP_SIZE * (first_group + leaf) + ordinal
+            for leaf, leaf_size in enumerate(tree.leaf_sizes)
+            for ordinal in range(leaf_size)
+        ]
+        for abstract_id, draft in zip(ids, tree.drafts, strict=True):
             parent = None if draft.parent is None else ids[draft.parent]
             record = AbstractRecord(
                 document,
@@ -453,5 +460,5 @@ class Changes:
                 draft.section,
                 sorted(draft.summary),
             )
-            self._abstracts.put(number, record)
+            self._abstracts.put(abstract_id, record)
         return ids

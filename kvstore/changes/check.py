@@ -48,6 +48,12 @@ from .vector_check import check_blocks, check_derived
 
 #: The number of normal forms cached while texts are read.
 _MAX_KEYS = 1 << 16
+#: The maximum length of an array of sums, per existing key.
+_MAX_ELEMENTS_PER_KEY = 64
+_MAX_REPORTED_NAMES = 10
+#: Postings store larger numbers as these.
+_MAX_FREQUENCY = (1 << 8) - 1
+_MAX_LENGTH = (1 << 16) - 1
 
 
 def check_state(state: State) -> Iterator[str]:
@@ -123,36 +129,37 @@ class _Checker:
     def _read_postings(self) -> Iterator[str]:
         """Check the order and counts of postings, and sum those of each chunk."""
         previous: tuple[bytes, int] = (b"", -1)
-        postings: Counter[bytes] = Counter()  # terms with more than one block
-        blocks: Counter[bytes] = Counter()
-        previous_size = 0
+        num_postings: Counter[bytes] = Counter()  # terms with more than one block
+        num_blocks: Counter[bytes] = Counter()
+        previous_length = 0
         for term, block in self._state.postings.scan():
             chunks = block.chunks.astype(np.int64)
             if (np.diff(chunks) <= 0).any() or (term == previous[0] and chunks[0] <= previous[1]):
                 yield f"postings of {term!r} are not in order at chunk {chunks[0]}"
             if term == previous[0]:
-                postings[term] += len(chunks) + (0 if blocks[term] else previous_size)
-                blocks[term] = 1 + (blocks[term] or 1)
-            previous, previous_size = (term, int(chunks[-1])), len(chunks)
+                num_postings[term] += len(chunks) + (0 if num_blocks[term] else previous_length)
+                num_blocks[term] = 1 + (num_blocks[term] or 1)
+            previous, previous_length = (term, int(chunks[-1])), len(chunks)
             prefix = term + b"\x00"
             columns = (chunks.tolist(), block.frequencies.tolist(), block.lengths.tolist())
             for chunk, frequency, length in zip(*columns, strict=True):
                 self._posting_sums.add(chunk, (prefix, frequency, length))
         for term, size in self._state.postings.scan_sizes():
-            if size != (postings.pop(term, 0), blocks.pop(term, 0)):
+            if size != (num_postings.pop(term, 0), num_blocks.pop(term, 0)):
                 yield f"term {term!r} has wrong counts: {size.postings} postings in {size.blocks} blocks"
-        yield from (f"term {term!r} has no counts" for term in postings)
+        yield from (f"term {term!r} has no counts" for term in num_postings)
 
     def _read_vectors(self) -> Iterator[str]:
         """Check the blocks of chunk vectors, and sum the locations of each chunk."""
         duplicates: list[int] = []
 
-        def add_block(number: int, ids: Ids) -> None:
+        def add_block(block: int, ids: Ids) -> None:
+            """Add the location of each chunk of a block to the sum of that chunk."""
             for row, chunk in enumerate(ids.tolist()):
                 if chunk != FREE_ID:
                     if self._vector_sums[chunk]:
                         duplicates.append(chunk)
-                    self._vector_sums.add(chunk, (number, row))
+                    self._vector_sums.add(chunk, (block, row))
 
         # Every block is read again, even if it was verified before.
         yield from check_blocks(self._state, Vectors(self._state.lmdb, self._state.settings.dimension), add_block)
@@ -175,7 +182,7 @@ class _Checker:
             yield f"document {record.key!r}: {len(text)} bytes of text, {record.size} recorded"
         outline = state.documents.get_outline(record.id)
         chunks = list(record.chunk_ids())
-        rows = dict(zip(chunks, state.mentions.get_in_chunks(chunks), strict=True))
+        occurrences_by_chunk = dict(zip(chunks, state.mentions.get_in_chunks(chunks), strict=True))
         end = 0
         for ordinal, (chunk, chunk_record) in enumerate(zip(chunks, state.chunks.get_many(chunks), strict=True)):
             if (chunk_record.document, chunk_record.ordinal) != (
@@ -186,20 +193,25 @@ class _Checker:
             end = chunk_record.end
             piece = text[chunk_record.start : chunk_record.end].decode()
             yield from self._check_chunk(
-                record, chunk, chunk_record, piece, build_heading_path(outline, chunk_record.section), rows[chunk]
+                record,
+                chunk,
+                chunk_record,
+                piece,
+                build_heading_path(outline, chunk_record.section),
+                occurrences_by_chunk[chunk],
             )
         if end > record.size:
             yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
-        heading_rows = state.mentions.get_in_headings(record.id)
+        heading_occurrences = state.mentions.get_in_headings(record.id)
         expected_mentions = {
             headed.make_occurrence(mention.entity, mention.key)
             for headed in iter_headed_abstracts(record, outline)
             for mention in find_mentions(state.filter, fold(headed.text), state.settings.name_words)
         }
-        if expected_mentions != set(heading_rows) or len(expected_mentions) != len(heading_rows):
+        if expected_mentions != set(heading_occurrences) or len(expected_mentions) != len(heading_occurrences):
             yield f"document {record.key!r}: its stored mentions differ from the names in its title and headings"
-        for entity, pairs in collect_mention_addresses(rows, heading_rows).items():
-            for address in addresses.list_best_addresses(pairs):
+        for entity, targets in collect_mention_addresses(occurrences_by_chunk, heading_occurrences).items():
+            for address in addresses.list_best_addresses(targets):
                 self._address_sums.add(entity, (address,))
         yield from self._check_abstracts(record, outline)
         for introduction in state.entities.get_introductions(record.id):
@@ -218,13 +230,14 @@ class _Checker:
         chunk_record: ChunkRecord,
         piece: str,
         path: list[str],
-        rows: list[Occurrence],
+        occurrences: list[Occurrence],
     ) -> Iterator[str]:
         """Check the postings, words, vector location and mentions of a chunk against its text, ``piece``."""
         terms = count_chunk_terms(record.title, path, piece, self._stem)
-        length = min(sum(terms.values()), 65535)
-        expected = sum(hash((encode_term(term), min(count, 255), length)) for term, count in terms.items())
-        if self._posting_sums.pop_sum(chunk) != expected & MASK:
+        length = min(sum(terms.values()), _MAX_LENGTH)
+        postings = ((encode_term(term), min(count, _MAX_FREQUENCY), length) for term, count in terms.items())
+        expected_sum = sum(map(hash, postings))
+        if self._posting_sums.pop_sum(chunk) != expected_sum & MASK:
             yield f"document {record.key!r}: the postings of chunk {chunk} do not match its text"
         if chunk_record.words != sum(terms.values()):
             yield (
@@ -235,7 +248,7 @@ class _Checker:
             yield f"document {record.key!r}: the vector of chunk {chunk} is not at the location in its record"
         if len(self._keys) > _MAX_KEYS:
             self._keys.clear()
-        if rows != self._state.filter.find_mentions(
+        if occurrences != self._state.filter.find_mentions(
             fold(piece), self._state.settings.name_words, self._keys, Occurrence
         ):
             yield f"document {record.key!r}: the stored mentions of chunk {chunk} differ from the names in its text"
@@ -281,8 +294,8 @@ class _Checker:
     def _check_facts(self, fact: StatedFact[Any, Any]) -> Iterator[str]:
         """Check that facts of one kind belong to documents, and that the names they introduce are known."""
         if isinstance(fact, DocumentFact):
-            for row, _ in self._state.lmdb.scan(fact.tables[0]):
-                document = U64.unpack(row)[0]
+            for row_key, _ in self._state.lmdb.scan(fact.tables[0]):
+                document = U64.unpack(row_key)[0]
                 if document not in self._sizes:
                     yield f"{fact.plural} are stored for document {document}, which does not exist"
         for key, value in fact.scan(self._state):
@@ -327,13 +340,14 @@ class _Checker:
     def _check_entities(self) -> Iterator[str]:
         """Compare the entities with the filter, and with the sums of introductions and addresses."""
         state = self._state
-        to_entity_pairs = partial(map, lambda known: (known[0], known[1].entity))
-        differences = find_differences(lambda: to_entity_pairs(state.filter.iter_entries()), state.entities.iter_names)
-        for key in sorted({key for (key, _), _ in differences})[:10]:
+        differences = find_differences(
+            lambda: ((key, entry.entity) for key, entry in state.filter.iter_entries()), state.entities.iter_names
+        )
+        for key in sorted({key for (key, _), _ in differences})[:_MAX_REPORTED_NAMES]:
             yield f"entity {key!r} is known to the filter or to the table of entities, not to both"
         if any(
             find_differences(
-                lambda: ((r.key, entity) for entity, r in state.entities.scan()), state.entities.iter_names
+                lambda: ((record.key, entity) for entity, record in state.entities.scan()), state.entities.iter_names
             )
         ):
             yield "the index of names does not agree with the entities"
@@ -380,10 +394,15 @@ class _Checker:
 
 
 def _choose_array_size(view: View, table: str) -> int:
-    """Return the size of an array indexed by the keys of a table: it has a place for every key up to the largest,
-    unless few of these exist."""
+    """Return the size of an array indexed by the integer keys of a table.
+
+    Its last index is the largest key, or a smaller one if that would leave almost all of the array empty.
+    """
     try:
-        last = next(view.scan(table, reverse=True), None)
-        return 0 if last is None else min(int.from_bytes(last[0], "big"), 64 * view.count(table)) + 1
+        last_record = next(view.scan(table, reverse=True), None)
+        if last_record is None:
+            return 0
+        largest_key = int.from_bytes(last_record[0], "big")
+        return min(largest_key, _MAX_ELEMENTS_PER_KEY * view.count(table)) + 1
     except KvstoreError:  # reading the table reports it again
         return 0

@@ -89,10 +89,11 @@ def _try_compact(environment: Environment, *, sparse: bool) -> bool:
 
 def _count_occupied_bytes(environment: Environment) -> int:
     """Return the number of bytes of the pages that contain records."""
-    kinds = ("branch_pages", "leaf_pages", "overflow_pages")
+    page_kinds = ("branch_pages", "leaf_pages", "overflow_pages")
     with environment.snapshot() as snapshot:
         return sum(
-            table["psize"] * sum(table[kind] for kind in kinds) for table in snapshot.get_table_statistics().values()
+            table["psize"] * sum(table[page_kind] for page_kind in page_kinds)
+            for table in snapshot.get_table_statistics().values()
         )
 
 

@@ -20,8 +20,10 @@ from .facts import iter_document_facts
 
 
 def find_reusable_embeddings(state: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[tuple[str, str], Matrix]:
-    """Return the vectors, by space and text, that documents (keys and texts) can take over from the documents they
-    replace."""
+    """Return the vectors, by space and text, that new documents can take over from the stored ones that they replace.
+
+    ``documents`` are the keys of the new documents, each with its texts to embed.
+    """
     embeddings: dict[tuple[str, str], Matrix] = {}
     for key, texts in documents:
         record = state.documents.find_by_key(key)
@@ -47,8 +49,8 @@ def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
         part_texts = stored_derivation.derivation.list_texts(
             part, read_chunked_text(state, record, stored_derivation.derivation.facts)
         )
-        matching = _gather_vectors(parts.vectors, dict(zip(part_texts, vector_locations, strict=False)), texts)
-        vectors.update({(stored_derivation.label, text): vector for text, vector in matching.items()})
+        part_vectors = _gather_vectors(parts.vectors, dict(zip(part_texts, vector_locations, strict=False)), texts)
+        vectors.update({(stored_derivation.label, text): vector for text, vector in part_vectors.items()})
     return vectors
 
 
@@ -72,5 +74,5 @@ def _gather_vectors(
     vectors: Vectors, vector_locations: dict[str, tuple[int, int]], texts: Set[str]
 ) -> dict[str, Matrix]:
     """Return the vectors of those texts that have a location."""
-    wanted = {text: location for text, location in vector_locations.items() if text in texts}
-    return dict(zip(wanted, vectors.gather(list(wanted.values())), strict=True))
+    wanted_locations = {text: location for text, location in vector_locations.items() if text in texts}
+    return dict(zip(wanted_locations, vectors.gather(list(wanted_locations.values())), strict=True))

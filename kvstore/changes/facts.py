@@ -148,9 +148,9 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return f"the triples of {format_count(number, 'document')}" if number else ""
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
-        count = state.lmdb.count(tables.TRIPLES)
-        if count:
-            documents = format_count(count, "document")
+        num_documents = state.lmdb.count(tables.TRIPLES)
+        if num_documents:
+            documents = format_count(num_documents, "document")
             yield f"the triples imported for {documents} are in no statement; EXPORT TO keeps them", ()
 
     def estimate_size(self, value: DocumentTriples) -> int:
@@ -184,8 +184,8 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
     def make_edge(self, child: str, parent: str, tree: str) -> StatedEdge:
         """Return an edge as typed. Raises InputError for an invalid name or tree, and for a name above itself."""
         edge = StatedEdge(clean_name(child), clean_name(parent), check_tree_name(tree))
-        _, lower, upper = edge.key
-        if lower == upper:
+        _, child_key, parent_key = edge.key
+        if child_key == parent_key:
             raise InputError(f"{edge.child!r} cannot be its own parent; name another parent")
         return edge
 
@@ -219,8 +219,8 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
     def find_nodes(self, state: State, key: EdgeKey) -> tuple[int, int] | None:
         """Return the nodes of two names in a tree, even without an edge between them; None if one is missing."""
         tree, child, parent = key
-        lower, upper = map(int, state.filter.find_many([child, parent]))
-        return state.forest.find_edge(tree, lower, upper) if lower and upper else None
+        child_entity, parent_entity = map(int, state.filter.find_many([child, parent]))
+        return state.forest.find_edge(tree, child_entity, parent_entity) if child_entity and parent_entity else None
 
     def find(self, state: State, key: EdgeKey) -> StatedEdge | None:
         nodes = self.find_nodes(state, key)
@@ -380,11 +380,14 @@ class ImportReport(ExportReport):
     unchanged: int = 0
 
 
-def make_report(kind: type[Report], counts: Mapping[str, int]) -> Report:
+def make_report(report_type: type[Report], counts: Mapping[str, int]) -> Report:
     """Build a report with a field for every count. Counts of the facts of systems follow the declared fields and are
     shown if they are not 0."""
-    declared_fields = {dataclass_field.name for dataclass_field in fields(kind)}
+    declared_fields = {dataclass_field.name for dataclass_field in fields(report_type)}
     extra_fields = [(name, int, field(repr=count > 0)) for name, count in counts.items() if name not in declared_fields]
     if extra_fields:
-        kind = cast(type[Report], make_dataclass(kind.__name__, extra_fields, bases=(kind,), frozen=True, kw_only=True))
-    return kind(**counts)
+        report_type = cast(
+            type[Report],
+            make_dataclass(report_type.__name__, extra_fields, bases=(report_type,), frozen=True, kw_only=True),
+        )
+    return report_type(**counts)

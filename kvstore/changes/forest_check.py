@@ -25,18 +25,18 @@ def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
     for node, node_record in forest.iter_nodes():
         if forest.find_node(node_record.tree, node_record.entity) != node or node not in connected_nodes:
             yield f"tree node {node} is not found by its name, or has no edges"
-    by_tree: dict[int, list[Edge]] = {}
+    edges_by_tree: dict[int, list[Edge]] = {}
     for child, parent in edges:
         tree = forest.get_node(child).tree
-        by_tree.setdefault(tree, []).append((child, parent))
+        edges_by_tree.setdefault(tree, []).append((child, parent))
         if forest.get_node(parent).tree != tree:
             yield f"edge {child} under {parent} goes from one tree to another"
     for tree, name in forest.iter_trees():
-        if forest.get_tree_name(tree) != name or tree not in by_tree:
+        if forest.get_tree_name(tree) != name or tree not in edges_by_tree:
             yield f"tree {name!r} has no edges or another name"
     if state.lmdb.count(tables.TREES) != state.lmdb.count(tables.TREE_NAMES):
         yield "some trees are not found by their names"
-    yield from _check_verdicts(state, by_tree)
+    yield from _check_verdicts(state, edges_by_tree)
     yield from _check_directions(state, edges)
 
 
@@ -67,15 +67,15 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
                 yield f"tree node {node} is not that of {form!r}, as the user states"
 
 
-def _check_verdicts(state: State, by_tree: dict[int, list[Edge]]) -> Iterator[str]:
+def _check_verdicts(state: State, edges_by_tree: dict[int, list[Edge]]) -> Iterator[str]:
     """Compare the stored verdicts with those that follow from the stated edges of each tree."""
     forest = state.forest
     num_cycle_edges = 0
-    for tree, edges in by_tree.items():
+    for tree, edges in edges_by_tree.items():
         cycle_edges = find_cycle_edges(edges)
         num_cycle_edges += len(cycle_edges)
-        wrong = [edge for edge in cycle_edges if forest.get_strength(*edge) != forest.compute_strength(*edge)]
-        for child, parent in sorted(wrong):
+        wrong_edges = [edge for edge in cycle_edges if forest.get_strength(*edge) != forest.compute_strength(*edge)]
+        for child, parent in sorted(wrong_edges):
             yield f"edge {child} under {parent}: its strength does not follow from its statements"
         for (child, parent), verdict in judge_edges(edges, forest.sort_by_strength(cycle_edges)).items():
             if forest.get_verdict(child, parent) != verdict:

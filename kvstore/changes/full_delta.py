@@ -27,15 +27,15 @@ Item = TypeVar("Item")
 
 
 def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Iterator[Delta]:
-    """Yield the whole state, with these ``documents``, in portions."""
+    """Yield changes that add the whole content of a state, with these ``documents``, to an empty structure."""
     for names in iter_batches(((entity, key) for key, entity in state.entities.iter_names()), _MAX_ITEMS):
         yield Delta(names_added=dict(names))
-    added: list[AddedDocument] = []
-    chunks = size = 0
+    new_documents: list[AddedDocument] = []
+    num_chunks = num_bytes = 0
     read_parts = make_parts_reader(state)
     links: Counter[tuple[int, int, int]] = Counter()
     for record in documents:
-        added.append(
+        new_documents.append(
             AddedDocument(
                 record,
                 state.documents.get_outline(record.id),
@@ -45,12 +45,12 @@ def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Itera
         )
         for fact, value in iter_document_facts(state, record):
             links.update(fact.list_links(state, value))
-        chunks += max(1, record.chunk_count)
-        size += record.size
-        if chunks >= _MAX_CHUNKS or size >= _MAX_BYTES:
-            yield Delta(added, links=links)
-            added, chunks, size, links = [], 0, 0, Counter()
-    yield Delta(added, links=links)
+        num_chunks += max(1, record.chunk_count)
+        num_bytes += record.size
+        if num_chunks >= _MAX_CHUNKS or num_bytes >= _MAX_BYTES:
+            yield Delta(new_documents, links=links)
+            new_documents, num_chunks, num_bytes, links = [], 0, 0, Counter()
+    yield Delta(new_documents, links=links)
     accepted = (edge for edge in state.forest.iter_edges() if state.forest.get_verdict(*edge) == ACCEPTED)
     for edges in iter_batches(accepted, _MAX_ITEMS):
         entity_pairs = (
@@ -65,8 +65,10 @@ def make_parts_reader(state: State) -> Callable[[int], dict[str, Any]]:
     """Return a function from document id to its derived parts, by derivation, for the derivations that every store
     maintains."""
     derivations = [derivation for system in list_systems_with_derivations() for derivation in system.derivations]
-    parts = {derivation.name: state.get_derived_parts(derivation) for derivation in derivations}
-    return lambda document: {name: stored_parts.get(document).part for name, stored_parts in parts.items()}
+    parts_by_derivation = {derivation.name: state.get_derived_parts(derivation) for derivation in derivations}
+    return lambda document: {
+        name: stored_parts.get(document).part for name, stored_parts in parts_by_derivation.items()
+    }
 
 
 def iter_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

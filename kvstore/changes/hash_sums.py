@@ -19,49 +19,49 @@ Row = TypeVar("Row", bound=Hashable)
 
 
 class HashSums:
-    """For each of many numbers, the sum of the hashes of its items.
+    """For each of many ids, the sum of the hashes of the items that belong to it.
 
-    Numbers below ``size`` take eight bytes each; others are stored in a dictionary.
+    Ids below ``size`` take eight bytes each; others are stored in a dictionary.
     """
 
     def __init__(self, size: int) -> None:
         self._sums = array("Q", bytes(8 * size))
         self._overflow_sums: dict[int, int] = {}
 
-    def add(self, number: int, item: Hashable, times: int = 1) -> None:
-        """Add an item that belongs to a number."""
-        if number < len(self._sums):
-            self._sums[number] = (self._sums[number] + hash(item) * times) & MASK
+    def add(self, id: int, item: Hashable, times: int = 1) -> None:
+        """Add ``times`` times the hash of an item to the sum of an id."""
+        if id < len(self._sums):
+            self._sums[id] = (self._sums[id] + hash(item) * times) & MASK
         else:
-            self._overflow_sums[number] = (self._overflow_sums.get(number, 0) + hash(item) * times) & MASK
+            self._overflow_sums[id] = (self._overflow_sums.get(id, 0) + hash(item) * times) & MASK
 
-    def __getitem__(self, number: int) -> int:
-        return self._sums[number] if number < len(self._sums) else self._overflow_sums.get(number, 0)
+    def __getitem__(self, id: int) -> int:
+        return self._sums[id] if id < len(self._sums) else self._overflow_sums.get(id, 0)
 
-    def pop_sum(self, number: int) -> int:
-        """Return the sum of a number and reset it to 0."""
-        total = self[number]
+    def pop_sum(self, id: int) -> int:
+        """Return the sum of an id and reset it to 0."""
+        total = self[id]
         if total:
-            (self._sums if number < len(self._sums) else self._overflow_sums)[number] = 0
+            (self._sums if id < len(self._sums) else self._overflow_sums)[id] = 0
         return total
 
     def iter_nonzero(self) -> Iterator[int]:
-        """Yield the numbers whose sums are not 0."""
-        yield from (number for number, total in enumerate(self._sums) if total)
-        yield from (number for number, total in self._overflow_sums.items() if total)
+        """Yield the ids whose sums are not 0."""
+        yield from (id for id, total in enumerate(self._sums) if total)
+        yield from (id for id, total in self._overflow_sums.items() if total)
 
 
 def find_differences(
     read_first: Callable[[], Iterable[Row]], read_second: Callable[[], Iterable[Row]]
 ) -> Iterator[tuple[Row, int]]:
-    """Yield the rows that the first side has more often than the second, or less often (negative), with the
-    difference."""
-    sums = [[0] * _NUM_PARTS, [0] * _NUM_PARTS]
-    for part_sums, rows in zip(sums, (read_first, read_second), strict=True):
+    """Yield the rows that occur more often on one side than on the other, with the count on the first side minus that
+    on the second."""
+    sums_by_side = [[0] * _NUM_PARTS, [0] * _NUM_PARTS]
+    for part_sums, rows in zip(sums_by_side, (read_first, read_second), strict=True):
         for row in rows():
             row_hash = hash(row)
             part_sums[row_hash % _NUM_PARTS] += row_hash
-    for part in (part for part in range(_NUM_PARTS) if sums[0][part] != sums[1][part]):
+    for part in (part for part in range(_NUM_PARTS) if sums_by_side[0][part] != sums_by_side[1][part]):
         counts = Counter(row for row in read_first() if hash(row) % _NUM_PARTS == part)
         counts.subtract(row for row in read_second() if hash(row) % _NUM_PARTS == part)
         yield from ((row, times) for row, times in counts.items() if times)

@@ -60,7 +60,7 @@ class MaintainedIndexBuilder:
         Raises LockTimeoutError, StoreFullError and what the embedder raises; finished batches remain.
         """
         changed = False
-        num_left = total = 0
+        num_left = num_documents = 0
         while True:
             with self._environment.snapshot() as snapshot:
                 record = Indexes(snapshot).get(kind)
@@ -69,12 +69,12 @@ class MaintainedIndexBuilder:
                 if record.state.get("dropping"):
                     break
                 if not changed:
-                    num_left, total = (
+                    num_left, num_documents = (
                         sum(1 for _ in iter_unbuilt_documents(record, snapshot)),
                         snapshot.count(tables.DOCUMENTS),
                     )
                 if progress is not None:
-                    progress(IndexProgress(kind.name, total - num_left, total, "documents", kept=True))
+                    progress(IndexProgress(kind.name, num_documents - num_left, num_documents, "documents", kept=True))
                 batch = self._derive_batch(kind, record, snapshot)
             # Embedding takes most of the time and must not block other writers.
             spaces: list[dict[str, Sequence[str]]] = [{kind.name: derived_document.texts} for derived_document in batch]
@@ -103,7 +103,7 @@ class MaintainedIndexBuilder:
         """Derive the parts of the documents of the next batch."""
         stored_derivation = _find_stored_derivation(kind, snapshot)
         batch: list[_DerivedDocument] = []
-        texts = 0
+        num_texts = 0
         with State(snapshot, self._settings) as state:
             for document in islice(iter_unbuilt_documents(record, snapshot), _MAX_BATCH_DOCUMENTS):
                 text = read_chunked_text(state, state.documents.get(document), kind.derivation.facts)
@@ -113,8 +113,8 @@ class MaintainedIndexBuilder:
                         document, text.facts, part, stored_derivation.list_texts(part, text, self._settings)
                     )
                 )
-                texts += len(batch[-1].texts)
-                if texts >= _MAX_BATCH_TEXTS:
+                num_texts += len(batch[-1].texts)
+                if num_texts >= _MAX_BATCH_TEXTS:
                     break
         return batch
 

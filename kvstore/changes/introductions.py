@@ -56,11 +56,11 @@ class NameChanges:
 
     def find_new_keys(self) -> list[str]:
         """Look up the ids of introduced names; return the normal forms of unknown names, sorted."""
-        unknown = [key for key in self._introductions if key not in self._ids]
-        for key, entity in zip(unknown, self._filter.find_many(unknown), strict=True):
+        unresolved = [key for key in self._introductions if key not in self._ids]
+        for key, entity in zip(unresolved, self._filter.find_many(unresolved), strict=True):
             if entity:
                 self._ids[key] = int(entity)
-        return sorted(key for key in unknown if key not in self._ids)
+        return sorted(key for key in unresolved if key not in self._ids)
 
     def write_records(self, new_ids: Mapping[str, int]) -> dict[str, int]:
         """Write the records of all changed names that are still introduced. Return the ids of the names introduced
@@ -83,8 +83,8 @@ class NameChanges:
 
     def _load_records(self, entities: Sequence[int]) -> None:
         """Load the stored records of entities that are not loaded yet."""
-        missing = [entity for entity in dict.fromkeys(entities) if entity not in self._records]
-        for entity, record in zip(missing, self._entities.get_many(missing), strict=True):
+        unloaded = [entity for entity in dict.fromkeys(entities) if entity not in self._records]
+        for entity, record in zip(unloaded, self._entities.get_many(unloaded), strict=True):
             self._records[entity] = record
             key = self._keys[entity] = record.key
             self._ids[key] = entity

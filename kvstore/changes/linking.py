@@ -52,30 +52,34 @@ class _NewNames:
         self.entities = list(ids_by_key.values())
         self._search_keys = SearchKeys([key.encode() for key in ids_by_key], max_words)
 
-    def find_in_text(self, folded: FoldedText, names: list[int]) -> list[Occurrence]:
-        """Return where some of the names are mentioned in a text."""
+    def find_in_text(self, folded: FoldedText, name_numbers: list[int]) -> list[Occurrence]:
+        """Return the occurrences in a text of some of the names, given by number."""
         return [
             Occurrence(
-                self.entities[name],
+                self.entities[name_number],
                 folded.to_original_offset(start),
                 folded.to_original_offset(end) - folded.to_original_offset(start),
             )
-            for name, start, end in self._search_keys.find_places(folded.data, names)
+            for name_number, start, end in self._search_keys.find_places(folded.data, name_numbers)
         ]
 
     def find_in_headings(
-        self, record: DocumentRecord, outline: list[Section], names: list[int]
+        self, record: DocumentRecord, outline: list[Section], name_numbers: list[int]
     ) -> set[HeadingOccurrence]:
-        """Return which of the names the title and headings of a document mention."""
+        """Return the occurrences in the title and headings of a document of some of the names, given by number."""
         occurrences: set[HeadingOccurrence] = set()
         if not outline and not (
-            record.title and self._search_keys.find_places(fold_to_bytes(to_plain_text(record.title)), names)
+            record.title and self._search_keys.find_places(fold_to_bytes(to_plain_text(record.title)), name_numbers)
         ):
             return occurrences  # the common case
         for headed in iter_headed_abstracts(record, outline):
-            data = fold_to_bytes(headed.text)
-            for name, start, end in self._search_keys.find_places(data, names):
-                occurrences.add(headed.make_occurrence(self.entities[name], " ".join(data[start:end].decode().split())))
+            folded_text = fold_to_bytes(headed.text)
+            for name_number, start, end in self._search_keys.find_places(folded_text, name_numbers):
+                occurrences.add(
+                    headed.make_occurrence(
+                        self.entities[name_number], " ".join(folded_text[start:end].decode().split())
+                    )
+                )
         return occurrences
 
 
@@ -130,9 +134,11 @@ class Linker:
             self._links,
         )
 
-    def change_link(self, first: int, second: int, kind: int, change: int) -> None:
+    def change_link(self, first_entity: int, second_entity: int, kind: int, change: int) -> None:
         """Change the number of links between two entities by ``change``."""
-        self._links[first, second, kind] = self._links.get((first, second, kind), 0) + change
+        self._links[first_entity, second_entity, kind] = (
+            self._links.get((first_entity, second_entity, kind), 0) + change
+        )
 
     def add_keys(self, keys: Mapping[int, str]) -> None:
         """Remember the normal forms of entities."""
@@ -163,41 +169,41 @@ class Linker:
     ) -> None:
         """Find and link all known names in the ``chunks`` (text and section), title and headings of a new document.
         ``parts`` are its derived parts, by derivation."""
-        rows: dict[int, list[Occurrence]] = {}
+        occurrences_by_chunk: dict[int, list[Occurrence]] = {}
         texts: dict[int, bytes] = {}
         added_chunks: list[AddedChunk] = []
         for chunk, (text, section) in zip(record.chunk_ids(), chunks, strict=True):
             folded = fold(text)
             texts[chunk] = folded.data
             occurrences = self._filter.find_mentions(folded, self._name_words, self._keys, Occurrence)
-            rows[chunk] = self._mentions.put_chunk(chunk, occurrences)
-            added_chunks.append(AddedChunk(chunk, text.encode(), section, rows[chunk]))
+            occurrences_by_chunk[chunk] = self._mentions.put_chunk(chunk, occurrences)
+            added_chunks.append(AddedChunk(chunk, text.encode(), section, occurrences_by_chunk[chunk]))
         self._new_documents[record.id] = AddedDocument(record, outline, added_chunks, parts)
-        heading_rows: set[HeadingOccurrence] = set()
+        heading_occurrences: set[HeadingOccurrence] = set()
         folded_headings: list[bytes] = []
         for headed in iter_headed_abstracts(record, outline):
             folded = fold(headed.text)
             folded_headings.append(folded.data)
-            heading_rows.update(
+            heading_occurrences.update(
                 headed.make_occurrence(mention.entity, mention.key) for mention in self._find_mentions(folded)
             )
         self._traces.add(record.id, folded_headings, texts)
-        if heading_rows:
-            self._mentions.put_headings(record.id, heading_rows)
-        for entity, pairs in collect_mention_addresses(rows, heading_rows).items():
-            self._added_addresses.setdefault(entity, []).extend(pairs)
+        if heading_occurrences:
+            self._mentions.put_headings(record.id, heading_occurrences)
+        for entity, targets in collect_mention_addresses(occurrences_by_chunk, heading_occurrences).items():
+            self._added_addresses.setdefault(entity, []).extend(targets)
 
     def unlink_documents(self, documents: Sequence[DocumentRecord]) -> None:
         """Remove all mentions of documents that are about to be deleted, and their addresses."""
         ids = [record.id for record in documents]
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
-        rows = dict(zip(chunks, self._mentions.get_in_chunks(chunks), strict=True))
+        occurrences_by_chunk = dict(zip(chunks, self._mentions.get_in_chunks(chunks), strict=True))
         addresses_by_entity = collect_mention_addresses(
-            rows, chain.from_iterable(self._mentions.get_in_headings_many(ids))
+            occurrences_by_chunk, chain.from_iterable(self._mentions.get_in_headings_many(ids))
         )
         self._load_missing_keys(addresses_by_entity)
-        for entity, pairs in addresses_by_entity.items():
-            self._removed_addresses.setdefault(entity, []).extend(pairs)
+        for entity, targets in addresses_by_entity.items():
+            self._removed_addresses.setdefault(entity, []).extend(targets)
         for document in ids:
             self._changed_chunks.pop(document, None)
         self._mentions.remove(chunks, ids)
@@ -207,17 +213,19 @@ class Linker:
         self._names_removed.update(removed)
         entities_by_abstract: dict[int, set[int]] = {}
         for entity, key in removed.items():
-            for number in self._filter.get_addresses(key).tolist():
-                entities_by_abstract.setdefault(addresses.split_address(number)[1], set()).add(entity)
+            for address in self._filter.get_addresses(key).tolist():
+                entities_by_abstract.setdefault(addresses.split_address(address)[1], set()).add(entity)
         abstracts_by_id = dict(
             zip(entities_by_abstract, self._state.abstracts.get_many(entities_by_abstract), strict=True)
         )
         owners = {abstract_id: abstract.document for abstract_id, abstract in abstracts_by_id.items()}
         documents = list(dict.fromkeys(owners.values()))
-        for document, heading_rows in zip(documents, self._mentions.get_in_headings_many(documents), strict=True):
-            remaining = [row for row in heading_rows if row.entity not in removed]
-            if len(remaining) < len(heading_rows):
-                self._mentions.put_headings(document, remaining)
+        for document, heading_occurrences in zip(
+            documents, self._mentions.get_in_headings_many(documents), strict=True
+        ):
+            remaining_headings = [occurrence for occurrence in heading_occurrences if occurrence.entity not in removed]
+            if len(remaining_headings) < len(heading_occurrences):
+                self._mentions.put_headings(document, remaining_headings)
                 self.mark_changed(document, self._state.documents.get(document).chunk_ids())
         leaves = [abstract_id for abstract_id in entities_by_abstract if abstract_id < FIRST_UPPER_ABSTRACT]
         chunks = [
@@ -225,14 +233,20 @@ class Linker:
             for abstract_id in leaves
             for chunk in range(GROUP_SIZE * abstract_id, GROUP_SIZE * abstract_id + GROUP_SIZE)
         ]
-        for chunk, rows in zip(chunks, self._mentions.get_in_chunks(chunks), strict=True):
-            removed_rows = [row for row in rows if row.entity in removed]
-            if removed_rows:
-                remaining_rows = self._mentions.put_chunk(chunk, (row for row in rows if row.entity not in removed))
-                if any(_is_inside(row, removed_row) for removed_row in removed_rows for row in remaining_rows):
+        for chunk, occurrences in zip(chunks, self._mentions.get_in_chunks(chunks), strict=True):
+            removed_occurrences = [occurrence for occurrence in occurrences if occurrence.entity in removed]
+            if removed_occurrences:
+                remaining_occurrences = self._mentions.put_chunk(
+                    chunk, (occurrence for occurrence in occurrences if occurrence.entity not in removed)
+                )
+                if any(
+                    _is_inside(occurrence, removed_occurrence)
+                    for removed_occurrence in removed_occurrences
+                    for occurrence in remaining_occurrences
+                ):
                     self.mark_changed(owners[chunk // GROUP_SIZE], [chunk])
                 else:
-                    self._chunks_without_names[chunk] = {row.entity for row in removed_rows}
+                    self._chunks_without_names[chunk] = {occurrence.entity for occurrence in removed_occurrences}
 
     def mark_changed(self, document: int, chunks: Iterable[int]) -> None:
         """Mark chunks whose texts are unchanged, but not the facts or names that structures derive from.
@@ -246,16 +260,16 @@ class Linker:
         """Find newly known names in the stored documents, through the postings."""
         if self._state.postings.is_empty:
             return
-        by_chunk: dict[int, list[int]] = {}
-        for name, chunks in self._find_candidates(list(ids_by_key)):
+        names_by_chunk: dict[int, list[int]] = {}
+        for name_number, chunks in self._find_candidates(list(ids_by_key)):
             for chunk in chunks.tolist():
-                by_chunk.setdefault(chunk, []).append(name)
-        by_document: dict[int, list[_OlderChunk]] = {}
-        ids = sorted(by_chunk)
+                names_by_chunk.setdefault(chunk, []).append(name_number)
+        chunks_by_document: dict[int, list[_OlderChunk]] = {}
+        ids = sorted(names_by_chunk)
         for chunk, record in zip(ids, self._state.chunks.get_many(ids), strict=True):
-            by_document.setdefault(record.document, []).append(_OlderChunk(chunk, record, by_chunk[chunk]))
+            chunks_by_document.setdefault(record.document, []).append(_OlderChunk(chunk, record, names_by_chunk[chunk]))
         names = _NewNames(ids_by_key, self._name_words)
-        for portion in iter_batches(by_document.items(), _MAX_BATCH_DOCUMENTS):
+        for portion in iter_batches(chunks_by_document.items(), _MAX_BATCH_DOCUMENTS):
             self._link_older_documents(dict(portion), names)
 
     def _find_candidates(self, new_keys: Sequence[str]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
@@ -275,32 +289,34 @@ class Linker:
                     yield name, chunks
 
     def _link_older_documents(self, candidates: Mapping[int, Sequence[_OlderChunk]], new_names: _NewNames) -> None:
-        """Find new names in stored documents."""
+        """Find and link new names in stored documents, by id, in the chunks that can contain them."""
         records = self._state.documents.get_many(candidates)
         outlines = self._state.documents.get_outlines(candidates)
         texts = self._state.documents.read_text_slices(
             {
-                document: [(item.record.start, item.record.end) for item in items]
-                for document, items in candidates.items()
+                document: [(older_chunk.record.start, older_chunk.record.end) for older_chunk in older_chunks]
+                for document, older_chunks in candidates.items()
             }
         )
         mentioned: dict[int, list[AddedChunk]] = {}
-        for document, items in candidates.items():
-            for (chunk, record, name_numbers), text in zip(items, texts[document], strict=True):
+        for document, older_chunks in candidates.items():
+            for (chunk, record, name_numbers), text in zip(older_chunks, texts[document], strict=True):
                 occurrences = new_names.find_in_text(fold(text), name_numbers)
                 if occurrences:  # otherwise the words are apart, or in a heading
                     mentioned.setdefault(document, []).append(
                         AddedChunk(chunk, text.encode(), record.section, occurrences)
                     )
-        rows = {item.id: item.mentions for items in mentioned.values() for item in items}
-        stored_mentions = self._mentions.get_in_chunks(rows)
-        merged_mentions = {
-            chunk: self._mentions.put_chunk(chunk, [*previous, *rows[chunk]])
-            for chunk, previous in zip(rows, stored_mentions, strict=True)
+        new_mentions = {
+            added_chunk.id: added_chunk.mentions for added_chunks in mentioned.values() for added_chunk in added_chunks
         }
-        for document, items in candidates.items():
+        stored_mentions = self._mentions.get_in_chunks(new_mentions)
+        merged_mentions = {
+            chunk: self._mentions.put_chunk(chunk, [*stored, *new_mentions[chunk]])
+            for chunk, stored in zip(new_mentions, stored_mentions, strict=True)
+        }
+        for document, older_chunks in candidates.items():
             document_chunks = mentioned.get(document, [])
-            name_numbers = sorted({name for item in items for name in item.names})
+            name_numbers = sorted({name_number for older_chunk in older_chunks for name_number in older_chunk.names})
             headings = new_names.find_in_headings(records[document], outlines[document], name_numbers)
             if headings:
                 self._mentions.put_headings(document, [*self._mentions.get_in_headings(document), *headings])
@@ -310,12 +326,12 @@ class Linker:
                 self.mark_changed(document, records[document].chunk_ids())
             elif document_chunks:
                 self._mentioned_chunks[document] = [
-                    item._replace(mentions=merged_mentions[item.id]) for item in document_chunks
+                    added_chunk._replace(mentions=merged_mentions[added_chunk.id]) for added_chunk in document_chunks
                 ]
-            for entity, pairs in collect_mention_addresses(
-                {item.id: rows[item.id] for item in document_chunks}, headings
+            for entity, targets in collect_mention_addresses(
+                {added_chunk.id: new_mentions[added_chunk.id] for added_chunk in document_chunks}, headings
             ).items():
-                self._added_addresses.setdefault(entity, []).extend(pairs)
+                self._added_addresses.setdefault(entity, []).extend(targets)
 
     def _find_mentions(self, folded: FoldedText) -> list[Mention]:
         """Return the mentions in a text, and cache the normal forms of their entities."""
@@ -325,10 +341,10 @@ class Linker:
 
     def _load_missing_keys(self, entities: Iterable[int]) -> None:
         """Load the normal forms of those entities that are not in ``_keys`` yet."""
-        missing = [entity for entity in entities if entity not in self._keys]
-        if missing:
-            records = self._state.entities.get_many(missing)
-            self._keys.update((entity, record.key) for entity, record in zip(missing, records, strict=True))
+        unloaded = [entity for entity in entities if entity not in self._keys]
+        if unloaded:
+            records = self._state.entities.get_many(unloaded)
+            self._keys.update((entity, record.key) for entity, record in zip(unloaded, records, strict=True))
 
 
 def _is_inside(inner: Occurrence, outer: Occurrence) -> bool:

@@ -180,15 +180,15 @@ def make_pending(
     if vectors is None:
         return PendingDocument(chunked, origin=origin)
     try:
-        rows = normalize_rows(vectors, settings.dimension, len(chunked.chunks))
+        own_vectors = normalize_rows(vectors, settings.dimension, len(chunked.chunks))
     except InputError as error:
         raise InputError(f"document {document.key!r}: {error}") from None
     content = (
-        chunked.add_vectors_to_digest(rows)
+        chunked.add_vectors_to_digest(own_vectors)
         if isinstance(chunked, ChunkedDocument)
-        else add_vectors_to_digest(chunked, rows)
+        else add_vectors_to_digest(chunked, own_vectors)
     )
-    return PendingDocument(content, {CHUNK_VECTORS.name: rows}, own_vectors=True, origin=origin)
+    return PendingDocument(content, {CHUNK_VECTORS.name: own_vectors}, own_vectors=True, origin=origin)
 
 
 def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettings) -> list[PendingDocument]:
@@ -238,7 +238,7 @@ def embed_documents(
     facts_by_key = facts_by_key or {}
     with open_state() as stored:
         derivations = list_maintained_derivations(stored.lmdb)
-        derived_documents, missing = [], []
+        derived_documents, missing_texts = [], []
         for document in documents:
             document_facts = facts_by_key.get(document.extracted.key, {})
             extracted = derive_parts(document.extracted, settings, derivations, document_facts)
@@ -253,19 +253,19 @@ def embed_documents(
             if extracted is not document.extracted or len(reusable_vectors) < len(document.vectors):
                 updated = replace(document, content=extracted, vectors=reusable_vectors)
             derived_documents.append(updated)
-            missing.append(
+            missing_texts.append(
                 list_missing_texts(updated.extracted, updated.vectors, settings, derivations, document_facts)
             )
-        if not any(missing):
+        if not any(missing_texts):
             return derived_documents
         texts = (
-            (derived_document.extracted.key, set(chain(*missing_texts.values())))
-            for derived_document, missing_texts in zip(derived_documents, missing, strict=True)
+            (derived_document.extracted.key, set(chain(*texts_by_space.values())))
+            for derived_document, texts_by_space in zip(derived_documents, missing_texts, strict=True)
         )
         reusable_embeddings = find_reusable_embeddings(
             stored, ((key, wanted_texts) for key, wanted_texts in texts if wanted_texts)
         )
-    vectors = collect_vectors(missing, embed, reusable_embeddings)
+    vectors = collect_vectors(missing_texts, embed, reusable_embeddings)
     return [
         replace(document, vectors={**document.vectors, **updated})
         for document, updated in zip(derived_documents, vectors, strict=True)
@@ -303,7 +303,7 @@ def complete_pending(
         pending.documents[document.extracted.key] = document
     pending.parts = {}
     part_labels: list[tuple[str, str, Any]] = []
-    missing: list[dict[str, Sequence[str]]] = []
+    missing_texts: list[dict[str, Sequence[str]]] = []
     known_vectors: dict[tuple[str, str], Matrix] = {}
     for key, changed in facts_by_key.items():
         record = None if key in pending.documents else state.documents.find_by_key(key)
@@ -326,6 +326,8 @@ def complete_pending(
                 | (find_vectors(key, set(texts)) if find_vectors else {})
             )
             part_labels.append((key, stored_derivation.label, part))
-            missing.append({stored_derivation.label: texts})
-    for (key, label, part), vectors in zip(part_labels, collect_vectors(missing, embed, known_vectors), strict=True):
+            missing_texts.append({stored_derivation.label: texts})
+    for (key, label, part), vectors in zip(
+        part_labels, collect_vectors(missing_texts, embed, known_vectors), strict=True
+    ):
         pending.parts.setdefault(key, {})[label] = (part, vectors[label])

@@ -33,7 +33,7 @@ from ..storage import records
 from ..storage.environment import Environment, ReadTransaction, WriteTransaction
 from ..structures import tables
 from ..structures.counters import Counters
-from ..structures.documents.chunks import GROUP_SIZE
+from ..structures.documents.chunks import FIRST_UPPER_ABSTRACT, GROUP_SIZE
 from ..structures.documents.documents import DocumentRecord, Documents
 from ..structures.filter.entity_filter import EntityFilter
 from ..structures.indexes.indexes import Indexes, IndexWriter
@@ -99,6 +99,7 @@ def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embe
         return rebuilt
 
     def run_in_place(view: WriteTransaction) -> RebuildReport:
+        """Rebuild the last commit in its own data file."""
         # LMDB keeps the last commit readable during the transaction that replaces it.
         with environment.snapshot() as before:
             return run_rebuild(before, view)
@@ -184,8 +185,9 @@ class _Rebuilder:
         ones."""
 
         def get_next_id(table: str) -> int:
-            last = next(self._old_state.lmdb.scan(table, reverse=True), None)
-            return 1 if last is None else int.from_bytes(last[0], "big") + 1
+            """Return the number after the largest key of a table."""
+            last_record = next(self._old_state.lmdb.scan(table, reverse=True), None)
+            return 1 if last_record is None else int.from_bytes(last_record[0], "big") + 1
 
         group = -(-get_next_id(tables.CHUNKS) // GROUP_SIZE)
         return Counters(
@@ -194,7 +196,7 @@ class _Rebuilder:
             change=time.time_ns() // 1_000_000,
             next_document=get_next_id(tables.DOCUMENTS),
             next_group=group,
-            next_upper=max(1 << 40, get_next_id(tables.ABSTRACTS)),
+            next_upper=max(FIRST_UPPER_ABSTRACT, get_next_id(tables.ABSTRACTS)),
             next_entity=BLOCK_SIZE * get_next_id(tables.ENTITIES),
             next_tree=get_next_id(tables.TREES),
             next_node=get_next_id(tables.NODES),
@@ -204,25 +206,25 @@ class _Rebuilder:
     def _iter_documents(self) -> Iterator[list[PendingDocument]]:
         """Yield the readable documents in portions, extracted again."""
         batch: list[tuple[DocumentRecord, ExtractedDocument, Matrix | None]] = []
-        size = 0
-        rows: set[bytes] = set()
-        for row, _ in self._old_state.lmdb.scan(tables.DOCUMENTS):
-            rows.add(row)
+        num_chunks = 0
+        row_keys: set[bytes] = set()
+        for row_key, _ in self._old_state.lmdb.scan(tables.DOCUMENTS):
+            row_keys.add(row_key)
             document = self._try_read(
-                facts.DOCUMENTS.describe_row(row), self._extract_document, records.U64.unpack(row)[0]
+                facts.DOCUMENTS.describe_row(row_key), self._extract_document, records.U64.unpack(row_key)[0]
             )
             if document is None:
                 continue
             batch.append(document)
-            size += max(1, len(document[1].chunks))
-            if size >= _MAX_PORTION:
+            num_chunks += max(1, len(document[1].chunks))
+            if num_chunks >= _MAX_PORTION:
                 yield self._prepare_documents(batch)
-                batch, size = [], 0
+                batch, num_chunks = [], 0
         yield self._prepare_documents(batch)
         with suppress(KvstoreError):  # if the keys are damaged too, the damaged pages are listed
             for key in list(self._old_state.documents.iter_keys()):
-                number = self._old_state.documents.find_id(key)
-                if number is not None and records.encode_u64(number) not in rows:
+                document_id = self._old_state.documents.find_id(key)
+                if document_id is not None and records.encode_u64(document_id) not in row_keys:
                     self._report.lost.append(f"document {key!r}: its record cannot be read; put it again")
 
     def _extract_document(self, document_id: int) -> tuple[DocumentRecord, ExtractedDocument, Matrix | None]:
@@ -247,10 +249,10 @@ class _Rebuilder:
             spans = [(chunk.start, chunk.end, chunk.section) for chunk in chunk_records]
             if spans != [(draft.start, draft.end, draft.section) for draft in extracted.chunks]:
                 return None
-            rows = [(chunk.block, chunk.row) for chunk in chunk_records]
-            if self._old_state.vectors.get_ids(rows) != list(record.chunk_ids()):
+            locations = [(chunk.block, chunk.row) for chunk in chunk_records]
+            if self._old_state.vectors.get_ids(locations) != list(record.chunk_ids()):
                 return None
-            vectors = self._old_state.vectors.gather(rows)
+            vectors = self._old_state.vectors.gather(locations)
         except KvstoreError:
             return None
         return vectors if np.isfinite(vectors).all() else None
@@ -284,11 +286,11 @@ class _Rebuilder:
             carried_vectors.update(self._read_old_vectors(record.key, set(chain(*missing[-1].values()))))
         new_vectors = collect_vectors(missing, self._embed, carried_vectors)
         prepared: list[PendingDocument] = []
-        for (record, extracted, _), old, new in zip(batch, old_vectors, new_vectors, strict=True):
-            has_vectors = bool(old)
+        for (record, extracted, _), stored, embedded in zip(batch, old_vectors, new_vectors, strict=True):
+            has_vectors = bool(stored)
             has_own_vectors = record.own_vectors and has_vectors
             prepared.append(
-                PendingDocument(extracted, {**old, **new}, has_own_vectors, record.origin, record.changed_at)
+                PendingDocument(extracted, {**stored, **embedded}, has_own_vectors, record.origin, record.changed_at)
             )
             self._report.documents += 1
             self._report.chunks += len(extracted.chunks)
@@ -297,16 +299,16 @@ class _Rebuilder:
 
     def _iter_facts(self, fact: StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:
         """Yield the readable facts of a kind. Facts of documents are included only if their document is readable."""
-        for row, _ in self._old_state.lmdb.scan(fact.tables[0]):
-            entry = self._try_read(fact.describe_row(row), fact.read, self._old_state, row)
-            if entry is None:
+        for row_key, _ in self._old_state.lmdb.scan(fact.tables[0]):
+            description = fact.describe_row(row_key)
+            key_and_value = self._try_read(description, fact.read, self._old_state, row_key)
+            if key_and_value is None:
                 continue
-            if isinstance(fact, DocumentFact) and documents.find_by_key(entry[0]) is None:
-                self._report.lost.append(
-                    f"{fact.describe_row(row)}: document {entry[0]!r} is lost; put it and its {fact.plural} again"
-                )
+            key, _ = key_and_value
+            if isinstance(fact, DocumentFact) and documents.find_by_key(key) is None:
+                self._report.lost.append(f"{description}: document {key!r} is lost; put it and its {fact.plural} again")
             else:
-                yield entry
+                yield key_and_value
 
     def _read_temperatures(self) -> Mapping[str, int]:
         """Return the temperatures in the old filter; none if it is damaged."""

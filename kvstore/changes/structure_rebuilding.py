@@ -23,6 +23,7 @@ def rebuild_outdated(environment: Environment, settings: FixedSettings) -> None:
     StoreFullError; the store is then unchanged."""
 
     def rebuild_structures(view: WriteTransaction) -> None:
+        """Clear the outdated structures, and fill them from the last commit."""
         names = find_outdated(view)  # another process may just have built them
         outdated_structures = [structure for structure in list_structures() if structure.name in names]
         for table in (table for structure in outdated_structures for table in structure.tables):

@@ -22,12 +22,12 @@ from .embedding_reuse import read_chunked_text
 def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids], object]) -> Iterator[str]:
     """Yield the faults of the blocks of a space. ``visit_block`` receives every block and the ids of its rows."""
     num_partly_free = 0
-    for number, ids in vectors.scan_row_ids():
-        visit_block(number, ids)
-        free = int((ids == FREE_ID).sum())
-        if vectors.count_free_rows(number) != free:
-            yield f"{vectors.space.name}: vector block {number} has {free} free rows, but another number is recorded"
-        num_partly_free += 1 if free else 0
+    for block, ids in vectors.scan_row_ids():
+        visit_block(block, ids)
+        num_free = int((ids == FREE_ID).sum())
+        if vectors.count_free_rows(block) != num_free:
+            yield f"{vectors.space.name}: vector block {block} has {num_free} free rows, but another number is recorded"
+        num_partly_free += 1 if num_free else 0
     if num_partly_free != state.lmdb.count(vectors.space.free_rows):
         yield f"{vectors.space.name}: free rows are recorded for vector blocks that have none"
 
@@ -36,8 +36,8 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
     """Yield the faults of the derived parts of documents and their vectors. ``documents`` are all stored documents."""
     for stored_derivation in list_stored_derivations(state.lmdb):
         parts, name = state.get_derived_parts(stored_derivation.derivation), stored_derivation.name
-        used_rows: list[int] = []
-        yield from check_blocks(state, parts.vectors, partial(_append_used_rows, used_rows))
+        used_counts: list[int] = []
+        yield from check_blocks(state, parts.vectors, partial(_append_used_rows, used_counts))
         num_parts = num_texts = 0
         for document, (part, vector_locations) in parts.scan():
             num_texts += len(vector_locations)
@@ -57,23 +57,25 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
         num_missing = sum(map(stored_derivation.has_part, documents)) - num_parts
         if num_missing > 0:
             yield f"{name}: {format_count(num_missing, 'document')} without a part"
-        if num_texts != sum(used_rows):
-            yield f"{name}: {sum(used_rows)} vectors are stored, but the parts have {num_texts} texts"
+        if num_texts != sum(used_counts):
+            yield f"{name}: {sum(used_counts)} vectors are stored, but the parts have {num_texts} texts"
 
 
 def _check_part(
-    state: State, stored_derivation: StoredDerivation, document: int, part: Any, vectors: int
+    state: State, stored_derivation: StoredDerivation, document: int, part: Any, num_vectors: int
 ) -> Iterator[str]:
     """Check a derived part, and its number of vectors, against the text of its document."""
     try:
         text = read_chunked_text(state, state.documents.get(document), stored_derivation.derivation.facts)
         faults = list(stored_derivation.derivation.find_faults(part, text))
         yield from (f"{stored_derivation.name}: document {document}: {fault}" for fault in faults)
-        if not faults and vectors != len(stored_derivation.list_texts(part, text, state.settings)):
-            yield f"{stored_derivation.name}: document {document} has {vectors} vectors, but another number of texts"
+        if not faults and num_vectors != len(stored_derivation.list_texts(part, text, state.settings)):
+            problem = f"has {num_vectors} vectors, but another number of texts"
+            yield f"{stored_derivation.name}: document {document} {problem}"
     except KvstoreError as error:  # the document itself is damaged, which is reported separately
         yield f"{stored_derivation.name}: document {document}: {error}"
 
 
-def _append_used_rows(used_rows: list[int], _: int, ids: Ids) -> None:
-    used_rows.append(int((ids != FREE_ID).sum()))
+def _append_used_rows(used_counts: list[int], _: int, ids: Ids) -> None:
+    """Append the number of used rows of a block to a list."""
+    used_counts.append(int((ids != FREE_ID).sum()))

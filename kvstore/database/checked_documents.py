@@ -38,11 +38,11 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
 
     Raises TypeError for unknown or missing arguments, InputError for an invalid document; both name its position.
     """
-    parameters = {name: kind for name, kind in put.__annotations__.items() if name != "return"}
+    parameters = {name: type for name, type in put.__annotations__.items() if name != "return"}
     mappings = list(documents)
     checked_documents = []
-    for number, arguments in enumerate(mappings, 1):
-        with _locate_errors(number, len(mappings)):
+    for position, arguments in enumerate(mappings, 1):
+        with _locate_errors(position, len(mappings)):
             if not isinstance(arguments, Mapping):
                 raise ArgumentError(
                     f"it must be a mapping of the arguments of put() by their names, not {format_value(arguments)}"
@@ -54,7 +54,7 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
             properties = {name: value for name, value in arguments.items() if name not in ("vectors", "origin")}
             checked_documents.append(
                 CheckedDocument(
-                    validate(**properties), arguments.get("vectors"), arguments.get("origin"), number, len(mappings)
+                    validate(**properties), arguments.get("vectors"), arguments.get("origin"), position, len(mappings)
                 )
             )
     return checked_documents

@@ -111,15 +111,15 @@ class _Importer:
     def run(self) -> ImportReport:
         """Import all lines, and return the report."""
         with self._open() as file:
-            number = 1
+            line_number = 1
             self._check_header(self._read_line(file, 1))
-            while line := self._read_line(file, number + 1):
-                number += 1
+            while line := self._read_line(file, line_number + 1):
+                line_number += 1
                 if line.strip():
-                    self._add_line(number, self._parse_line(number, line))
+                    self._add_line(line_number, self._parse_line(line_number, line))
                 if self._batch.is_full:
-                    self._commit(number)
-            self._commit(number)
+                    self._commit(line_number)
+            self._commit(line_number)
         return make_report(ImportReport, self._counts)
 
     def _open(self) -> BinaryIO:
@@ -155,32 +155,32 @@ class _Importer:
                 f"this export has version {header.get('version')!r}, but this kvstore reads {VERSION}; update kvstore",
             )
 
-    def _parse_line(self, number: int, line: bytes) -> dict[str, Any]:
+    def _parse_line(self, line_number: int, line: bytes) -> dict[str, Any]:
         """Return the JSON object of a line."""
         try:
-            value = json.loads(line)
+            parsed = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise self._make_error(number, f"not JSON: {error}") from None
-        if not isinstance(value, dict):
-            raise self._make_error(number, "this line is not a JSON object")
-        return value
+            raise self._make_error(line_number, f"not JSON: {error}") from None
+        if not isinstance(parsed, dict):
+            raise self._make_error(line_number, "this line is not a JSON object")
+        return parsed
 
-    def _add_line(self, number: int, line: dict[str, Any]) -> None:
+    def _add_line(self, line_number: int, line: dict[str, Any]) -> None:
         """Parse the fact of a line, and add it to the batch."""
-        with self._locate_errors(number):
+        with self._locate_errors(line_number):
             fact = facts.find_line_kind(line)
         self._batch.lines += 1
         for name in [*fact.fields, *line]:
             if name not in fact.fields or not isinstance(line.get(name), fact.fields[name]):
                 names = ", ".join(fact.fields)
                 reason = f"the field {name!r} is missing, unknown or of a wrong type; a line of {fact.name} has {names}"
-                raise self._make_error(number, reason)
-        with self._locate_errors(number):
+                raise self._make_error(line_number, reason)
+        with self._locate_errors(line_number):
             key, value = fact.parse(line)
             if fact is facts.DOCUMENTS:
                 self._add_document(key, value)
             else:
-                self._batch.facts.setdefault(fact.name, []).append((number, key, value))
+                self._batch.facts.setdefault(fact.name, []).append((line_number, key, value))
 
     def _add_document(self, key: str, document_fields: SourceDocument) -> None:
         """Validate a document, cut it into chunks, and add it to the batch."""
@@ -198,8 +198,8 @@ class _Importer:
         self._batch.documents[key] = document
         self._batch.chunks += document.chunk_count
 
-    def _commit(self, number: int) -> None:
-        """Commit the batch, whose last line has this number, and begin another."""
+    def _commit(self, last_line: int) -> None:
+        """Commit the batch, whose last line has the number ``last_line``, and begin another."""
         batch, self._batch = self._batch, _Batch()
         # Embed before taking the writer's lock, because embedding takes most of the time.
         settings = self._session.store.settings
@@ -215,9 +215,9 @@ class _Importer:
                 for line_number, key, value in batch.facts.get(fact.name, ()):
                     with self._locate_errors(line_number):
                         counts[fact.plural] += transaction._put_fact(fact, key, value)
-        self._imported_line = number
-        for plural, count in counts.items():
-            self._counts[plural] += count
+        self._imported_line = last_line
+        for plural, num_changed in counts.items():
+            self._counts[plural] += num_changed
         self._counts["unchanged"] += batch.lines - sum(counts.values())
 
     def _select_changed(self, batch: _Batch) -> list[PendingDocument]:

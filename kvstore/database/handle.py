@@ -90,9 +90,9 @@ class Handle(Queryable):
         ...     session.in_transaction, store.in_transaction, store.settings == session.settings
         (True, False, True)
         """
-        current = self._session
-        current.environment.require_open()
-        session = type(self)(current.store, readonly=current.readonly, session=current.settings)
+        own_session = self._session
+        own_session.environment.require_open()
+        session = type(self)(own_session.store, readonly=own_session.readonly, session=own_session.settings)
         self._sessions.add(session)
         return session
 
@@ -235,8 +235,8 @@ class Handle(Queryable):
         from ..structures.language_version import list_fixed_settings
 
         with self.state() as state:
-            fixed = list_fixed_settings(state)
-        return fixed + [(name, value, False) for name, value in asdict(self._session.settings).items()]
+            fixed_settings = list_fixed_settings(state)
+        return fixed_settings + [(name, value, False) for name, value in asdict(self._session.settings).items()]
 
     def strategies(self) -> list[Strategy]:
         """Return the strategies that a query can name, each with its name, description and options.

@@ -78,6 +78,7 @@ class IndexManager:
         valid_options = validate_options(index, options)
 
         def create_record(view: WriteView) -> None:
+            """Store the record of the index and of its companions."""
             require_maintained(view)
             existing = Indexes(view).get(index)
             if existing is not None and existing.created:
@@ -101,8 +102,8 @@ class IndexManager:
         with self._environment.snapshot() as snapshot:
             if Indexes(snapshot).get(index) is None:
                 raise _make_missing_error(index)
-        for part in (*_list_companions(index), index):
-            self._find_builder(part).drop(part, progress)
+        for member in (*_list_companions(index), index):
+            self._find_builder(member).drop(member, progress)
 
     def refresh(
         self, kind: str | None = None, progress: ReportProgress | None = None, writer: StructuredModel | None = None
@@ -147,7 +148,7 @@ class IndexManager:
             with self._environment.snapshot() as snapshot:
                 if Indexes(snapshot).get(named_indexes[0]) is None:
                     raise _make_missing_error(named_indexes[0])
-        return [part for index in named_indexes for part in (index, *_list_companions(index))]
+        return [member for index in named_indexes for member in (index, *_list_companions(index))]
 
     def measure_sizes(self) -> dict[str, int]:
         """Return the sizes of the existing index files in bytes, by their names in SHOW STATS."""

@@ -187,9 +187,11 @@ class ModelExtraction:
         structured_model = StructuredModel(model, limit=plan.forecast.room)
         num_passages, num_invalid = num_copied, 0
         failures: list[str] = []
-        for number, request in enumerate(plan.requests):
+        for num_requests, request in enumerate(plan.requests):
             if progress is not None:
-                progress(ExtractionProgress(self._fact.name, number, len(plan.requests), structured_model.sent_tokens))
+                progress(
+                    ExtractionProgress(self._fact.name, num_requests, len(plan.requests), structured_model.sent_tokens)
+                )
             sources = self._read_sources(request)
             if not sources:  # the document changed meanwhile
                 continue
@@ -274,35 +276,37 @@ class ModelExtraction:
             allowed = None
             if self._where is not None:
                 allowed = filter_documents(state, self._where, self._parameters).allowed
-            keys_by_digest = {digest: key for key, value in self._fact.scan(state) for digest in value.passages}
-            items, windows, num_documents, copies = self._collect_items(state, allowed, keys_by_digest)
+            keys_by_digest = {digest: key for key, texts in self._fact.scan(state) for digest in texts.passages}
+            passages, windows, num_documents, copies = self._collect_items(state, allowed, keys_by_digest)
             overhead = self._fact.build_prompt([SourcePassage(b"", None, (), "", range(0))]).tokens
-            token_budget = self._compute_token_budget(items, overhead)
-            open_items = [item for item in items if not item.is_written]
-            worths = self._compute_worths(state, open_items, token_budget, overhead)
-        selected = _select_within_budget(open_items, worths, token_budget, overhead)
+            token_budget = self._compute_token_budget(passages, overhead)
+            open_passages = [passage for passage in passages if not passage.is_written]
+            worths = self._compute_worths(state, open_passages, token_budget, overhead)
+        selected = _select_within_budget(open_passages, worths, token_budget, overhead)
         requests: dict[int, _Request] = {}
-        for item, worth in sorted(selected, key=lambda pair: pair[0].window):
-            request = requests.setdefault(item.window, _Request(windows[item.window], overhead, 0.0))
-            request.digests.append(item.digest)
-            request.tokens += item.tokens
+        for passage, worth in sorted(selected, key=lambda candidate: candidate[0].window):
+            request = requests.setdefault(passage.window, _Request(windows[passage.window], overhead, 0.0))
+            request.digests.append(passage.digest)
+            request.tokens += passage.tokens
             request.worth = max(request.worth, worth)
-        ordered = sorted(requests.values(), key=lambda request: -request.worth)
+        ordered_requests = sorted(requests.values(), key=lambda request: -request.worth)
         num_copied = sum(len(texts.passages) for texts in copies.values())
-        num_to_copy = sum(len(item.document_keys) - 1 for item, _ in selected)
-        num_left = sum(len(item.document_keys) for item in open_items) - len(selected) - num_to_copy
+        num_to_copy = sum(len(passage.document_keys) - 1 for passage, _ in selected)
+        num_left = sum(len(passage.document_keys) for passage in open_passages) - len(selected) - num_to_copy
         forecast = ExtractionForecast(
             self._fact.name,
             num_documents,
             len(selected) + num_to_copy,
-            len(ordered),
-            sum(request.tokens for request in ordered),
-            sum(item.is_written for item in items),
+            len(ordered_requests),
+            sum(request.tokens for request in ordered_requests),
+            sum(passage.is_written for passage in passages),
             num_copied,
             num_left,
             token_budget,
         )
-        return _Plan(ordered, forecast, {item.digest: item.document_keys for item in open_items}, copies)
+        return _Plan(
+            ordered_requests, forecast, {passage.digest: passage.document_keys for passage in open_passages}, copies
+        )
 
     def _collect_items(
         self, state: State, allowed: AllowedDocuments | None, keys_by_digest: Mapping[bytes, str]
@@ -311,7 +315,7 @@ class ModelExtraction:
 
         Texts to copy are those written for the same passages in other documents.
         """
-        items_by_digest: dict[bytes, _DistinctPassage] = {}
+        passages_by_digest: dict[bytes, _DistinctPassage] = {}
         windows: list[str] = []
         copies: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
         num_documents = 0
@@ -324,8 +328,8 @@ class ModelExtraction:
             own_passages = self._fact.find(state, key) or WrittenPassages()
             for passage in self._fact.list_passages(load_chunked_text(state, record, {})):
                 tokens = _FRAME_TOKENS + sum(
-                    token_estimate(to_printable(part)) + 1
-                    for part in (passage.title or "", *passage.headings, passage.text)
+                    token_estimate(to_printable(text)) + 1
+                    for text in (passage.title or "", *passage.headings, passage.text)
                 )
                 if window_tokens + tokens > self._fact.passage_tokens:
                     windows.append(key)
@@ -333,42 +337,46 @@ class ModelExtraction:
                 window_tokens += tokens
                 is_written = passage.digest in own_passages.passages
                 if passage.digest in keys_by_digest and not is_written:
-                    entry = (self._fact.find(state, keys_by_digest[passage.digest]) or WrittenPassages()).passages
-                    copies.setdefault(key, {})[passage.digest] = entry[passage.digest]
+                    written_passages = (
+                        self._fact.find(state, keys_by_digest[passage.digest]) or WrittenPassages()
+                    ).passages
+                    copies.setdefault(key, {})[passage.digest] = written_passages[passage.digest]
                     continue
-                item = items_by_digest.get(passage.digest)
-                if item is not None:
-                    if key not in item.document_keys:
-                        item.document_keys.append(key)
+                distinct_passage = passages_by_digest.get(passage.digest)
+                if distinct_passage is not None:
+                    if key not in distinct_passage.document_keys:
+                        distinct_passage.document_keys.append(key)
                     continue
-                chunks = [ids[number] for number in passage.chunks]
-                items_by_digest[passage.digest] = _DistinctPassage(
+                chunks = [ids[ordinal] for ordinal in passage.chunks]
+                passages_by_digest[passage.digest] = _DistinctPassage(
                     passage.digest, [key], len(windows) - 1, tokens, chunks, is_written
                 )
         copied_passages = {key: WrittenPassages(passages) for key, passages in copies.items()}
-        return list(items_by_digest.values()), windows, num_documents, copied_passages
+        return list(passages_by_digest.values()), windows, num_documents, copied_passages
 
-    def _compute_token_budget(self, items: Sequence[_DistinctPassage], overhead: int) -> int | None:
+    def _compute_token_budget(self, passages: Sequence[_DistinctPassage], overhead: int) -> int | None:
         """Return the token limit, None without one; a share is reduced by the cost of texts already written."""
         if self._share is None:
             return self._within
-        total_cost = _estimate_cost(items, overhead)
+        total_cost = _estimate_cost(passages, overhead)
         return max(
-            0, int(self._share * total_cost) - _estimate_cost([item for item in items if item.is_written], overhead)
+            0,
+            int(self._share * total_cost)
+            - _estimate_cost([passage for passage in passages if passage.is_written], overhead),
         )
 
     def _compute_worths(
-        self, state: State, items: Sequence[_DistinctPassage], token_budget: int | None, overhead: int
+        self, state: State, passages: Sequence[_DistinctPassage], token_budget: int | None, overhead: int
     ) -> Sequence[float]:
         """Return the worth of each passage by the selection method; zeros if all passages fit and no method is named.
 
         The worth of a passage is the sum of the worths of its chunks.
         """
-        if self._by is None and (token_budget is None or _estimate_cost(items, overhead) <= token_budget):
-            return [0.0] * len(items)
+        if self._by is None and (token_budget is None or _estimate_cost(passages, overhead) <= token_budget):
+            return [0.0] * len(passages)
         chunks, worths = score_chunks(self._by or "confusability", state)
         worth_by_chunk = dict(zip(chunks.tolist(), worths.tolist(), strict=True))
-        return [sum(worth_by_chunk[chunk] for chunk in item.chunks) for item in items]
+        return [sum(worth_by_chunk[chunk] for chunk in passage.chunks) for passage in passages]
 
 
 def _estimate_cost(items: Sequence[_DistinctPassage], overhead: int) -> int:
@@ -377,29 +385,29 @@ def _estimate_cost(items: Sequence[_DistinctPassage], overhead: int) -> int:
 
 
 def _select_within_budget(
-    items: Sequence[_DistinctPassage], worths: Sequence[float], token_budget: int | None, overhead: int
+    passages: Sequence[_DistinctPassage], worths: Sequence[float], token_budget: int | None, overhead: int
 ) -> list[tuple[_DistinctPassage, float]]:
     """Return the passages to request within ``token_budget`` tokens, in document order, each with its worth."""
-    pairs = list(zip(items, worths, strict=True))
-    if token_budget is None or _estimate_cost(items, overhead) <= token_budget:
-        return pairs
+    candidates = list(zip(passages, worths, strict=True))
+    if token_budget is None or _estimate_cost(passages, overhead) <= token_budget:
+        return candidates
     # The weight of a passage is its tokens plus its share of the overhead of a full request.
     window_sizes: dict[int, int] = {}
-    for item in items:
-        window_sizes[item.window] = window_sizes.get(item.window, 0) + 1
-    weights = [item.tokens + math.ceil(overhead / window_sizes[item.window]) for item in items]
-    selected = [pairs[index] for index in select_passages(weights, worths, token_budget)]
+    for passage in passages:
+        window_sizes[passage.window] = window_sizes.get(passage.window, 0) + 1
+    weights = [passage.tokens + math.ceil(overhead / window_sizes[passage.window]) for passage in passages]
+    selected = [candidates[index] for index in select_passages(weights, worths, token_budget)]
     # In a partial request the overhead per passage is larger, so drop passages with the least worth per token.
-    by_worth = sorted(selected, key=lambda pair: -pair[1] / pair[0].tokens)
+    best_first = sorted(selected, key=lambda candidate: -candidate[1] / candidate[0].tokens)
     tokens_left, open_windows, fitting_digests = token_budget, set[int](), []
-    for item, _ in by_worth:
-        cost = item.tokens + (0 if item.window in open_windows else overhead)
+    for passage, _ in best_first:
+        cost = passage.tokens + (0 if passage.window in open_windows else overhead)
         if cost <= tokens_left:
             tokens_left -= cost
-            open_windows.add(item.window)
-            fitting_digests.append(item.digest)
+            open_windows.add(passage.window)
+            fitting_digests.append(passage.digest)
     fitting = set(fitting_digests)
-    return [pair for pair in selected if pair[0].digest in fitting]
+    return [candidate for candidate in selected if candidate[0].digest in fitting]
 
 
 def _add_progress(problem: ModelError, num_passages: int) -> ModelError:

@@ -90,8 +90,8 @@ def _iter_batches(pa: Any, reader: TableReader, table: SqlTable, schema: Any) ->
         arrays = []
         for field, (_, read_value) in zip(schema, table.columns.values(), strict=False):
             convert: Callable[[SqlValue], Any] = _CONVERTERS.get(str(field.type), lambda value: value)
-            values = [convert(read_value(reader, row, record)) for row, record in zip(batch, records, strict=True)]
-            arrays.append(pa.array(values, type=field.type))
+            converted = [convert(read_value(reader, row, record)) for row, record in zip(batch, records, strict=True)]
+            arrays.append(pa.array(converted, type=field.type))
         if table is CHUNKS:
             vectors = reader.state.vectors.gather([(record.block, record.row) for record in records])
             arrays.append(pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1]))

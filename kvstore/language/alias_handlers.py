@@ -27,6 +27,7 @@ def insert_edge(context: StatementContext, statement: s.InsertEdge) -> Cursor:
 
 
 def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
+    """Execute DELETE EDGE. Raises InputError if the user has not stated this edge."""
     with context.open_transaction() as transaction:
         if not transaction.delete_edge(statement.child, statement.parent, **collect_clauses(tree=statement.tree)):
             edge = f"{literal(statement.child)} under {literal(statement.parent)}"
@@ -62,6 +63,7 @@ def merge_entity(context: StatementContext, statement: s.MergeEntity) -> Cursor:
 
 
 def unmerge_entity(context: StatementContext, statement: s.UnmergeEntity) -> Cursor:
+    """Execute UNMERGE ENTITY. Raises InputError if the name is not merged."""
     with context.open_transaction() as transaction:
         if not transaction.unmerge(statement.name):
             raise _make_alias_error(statement.name, "merged")

@@ -184,15 +184,15 @@ def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
     Raises KvstoreError if they have more than :data:`MAX_RESULT_BYTES` bytes.
     """
     rows: list[Row] = []
-    size = 0
+    num_bytes = 0
     has_more = False
     with cursor:
         for row in cursor:
             if max_rows is not None and len(rows) == max_rows:
                 has_more = True
                 break
-            size += sum(len(value) for value in row if isinstance(value, (str, bytes)))
-            if size > MAX_RESULT_BYTES:
+            num_bytes += sum(len(value) for value in row if isinstance(value, (str, bytes)))
+            if num_bytes > MAX_RESULT_BYTES:
                 raise KvstoreError(
                     f"the rows have more than {MAX_RESULT_BYTES >> 20} MB; select fewer rows or shorter values"
                 )

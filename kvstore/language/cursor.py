@@ -26,7 +26,7 @@ def infer_types(rows: Sequence[Row], declared: Sequence[str | None]) -> tuple[st
 
     The type is None if there are no values, or if they have several types.
     """
-    return tuple(kind or _infer_type(row[column] for row in rows) for column, kind in enumerate(declared))
+    return tuple(type or _infer_type(row[column] for row in rows) for column, type in enumerate(declared))
 
 
 def _infer_type(values: Iterable[Any]) -> str | None:

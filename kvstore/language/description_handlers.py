@@ -24,6 +24,7 @@ _PROPERTIES = ("property", "value")
 
 
 def show(context: StatementContext, statement: s.Show) -> Cursor:
+    """Execute SHOW: list tables, indexes, strategies, settings or statistics."""
     match statement.subject:
         case "tables":
             return _make_list_cursor(
@@ -88,6 +89,7 @@ def _make_property_cursor(properties: Mapping[str, Any]) -> Cursor:
 
 
 def describe_strategy(context: StatementContext, statement: s.DescribeStrategy) -> Cursor:
+    """Execute DESCRIBE STRATEGY: list the description and the options of a strategy."""
     strategy = get_strategy(statement.strategy)
     rows: list[Row] = [("name", strategy.name), ("description", strategy.description)]
     for name, option in strategy.options.items():

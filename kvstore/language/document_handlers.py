@@ -57,6 +57,7 @@ def get_include_patterns(context: StatementContext, statement: s.Ingest) -> list
 
 
 def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
+    """Execute INGEST, and return the counts of its report as one row."""
     context.require_no_transaction("INGEST commits batch by batch")
     options = select_reader_options(context, statement)
     ingest_options: dict[str, Any] = {
@@ -87,6 +88,7 @@ def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
 
 
 def insert_document(context: StatementContext, statement: s.InsertDocument) -> Cursor:
+    """Execute INSERT DOCUMENT. Raises DocumentExistsError if the key is in use."""
     meta = _parse_meta(context, statement.meta)
     with context.open_transaction(models=True) as transaction:
         if statement.key and transaction._has_document(statement.key):
@@ -134,6 +136,7 @@ def delete_documents(context: StatementContext, statement: s.DeleteDocuments) ->
 
 
 def begin(context: StatementContext, statement: s.Begin) -> Cursor:
+    """Execute BEGIN: open a transaction in this thread."""
     if context.database._open_transaction is not None:
         raise TransactionError("a transaction is already open; COMMIT or ROLLBACK ends it")
     context.database._open_transaction = context.database.transaction()
@@ -141,6 +144,7 @@ def begin(context: StatementContext, statement: s.Begin) -> Cursor:
 
 
 def commit(context: StatementContext, statement: s.Commit) -> Cursor:
+    """Execute COMMIT: commit the transaction that BEGIN opened in this thread."""
     transaction = _pop_transaction(context)
     if not transaction.open:
         raise TransactionError("an error ended the transaction, and none of its changes were committed")

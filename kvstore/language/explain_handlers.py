@@ -39,6 +39,7 @@ MAX_LEFT_OUT = 20
 
 
 def explain(context: StatementContext, statement: s.Explain) -> Cursor:
+    """Execute EXPLAIN: return the steps of a statement as rows, or as one SVG picture."""
     if statement.as_svg:
         return Cursor("EXPLAIN", ("svg",), [(_draw_steps(context, statement),)], rowcount=1)
     columns = ("step", "detail", "rows", "milliseconds", "pages") if statement.analyze else ("step", "detail", "rows")
@@ -53,16 +54,16 @@ def _draw_steps(context: StatementContext, statement: s.Explain) -> str:
     from ..rendering.explained import DrawnHit, DrawnStep, draw_explanation
 
     explained = _explain_statement(context, statement.statement, analyze=statement.analyze)
-    steps = [
+    drawn_steps = [
         DrawnStep(step.name, step.detail, step.count, step.milliseconds if statement.analyze else None)
         for step in explained.steps
     ]
-    total_milliseconds = steps.pop().milliseconds if statement.analyze else None
+    total_milliseconds = drawn_steps.pop().milliseconds if statement.analyze else None
     hits = [
         DrawnHit(hit.document if hit.title is None else f"{hit.title} ({hit.document})", hit.path, hit.score)
         for hit in explained.hits
     ]
-    return draw_explanation(str(statement.statement), steps, hits, total_milliseconds=total_milliseconds)
+    return draw_explanation(str(statement.statement), drawn_steps, hits, total_milliseconds=total_milliseconds)
 
 
 class _ExplainedSteps(NamedTuple):
@@ -144,9 +145,10 @@ def _list_ingest_steps(context: StatementContext, statement: s.Ingest) -> list[S
     ]
     if forecast.seconds is not None:
         steps.append(Step("time", f"about {forecast.seconds:,.0f} seconds on one processor", None, None))
-    for part in forecast.left_out[:MAX_LEFT_OUT]:
-        detail = f"{part.element}, {part.reason}, {part.characters:,} characters on {part.pages:,} pages: {part.text}"
-        steps.append(Step("leave out", detail, part.pages, None))
+    for region in forecast.left_out[:MAX_LEFT_OUT]:
+        size = f"{region.characters:,} characters on {region.pages:,} pages"
+        detail = f"{region.element}, {region.reason}, {size}: {region.text}"
+        steps.append(Step("leave out", detail, region.pages, None))
     return [*steps, *(Step("fail", failure, None, None) for failure in forecast.failures)]
 
 
@@ -188,12 +190,12 @@ def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[S
             with trace.step("probe filter") as step:
                 entry = state.filter.find(key) if key else None
                 step.count = int(entry is not None)
-                entry_detail = entry and f"known, temperature {entry.temperature}"
-                step.detail = entry_detail or "unknown: the filter has no entry with this key"
+                filter_detail = entry and f"known, temperature {entry.temperature}"
+                step.detail = filter_detail or "unknown: the filter has no entry with this key"
             identity = state.resolve(key) if entry else None
             if identity is not None and len(identity.names) > 1:
                 with trace.step("follow aliases") as step:
-                    step.detail, step.count = "; ".join(form for form, _ in identity.names), len(identity.names)
+                    step.detail, step.count = "; ".join(spelling for spelling, _ in identity.names), len(identity.names)
             with trace.step("read block list") as step:
                 entity_addresses = [] if identity is None else state.find_addresses(identity).tolist()
                 ranks = [addresses.split_address(address)[0] for address in entity_addresses]
@@ -227,20 +229,20 @@ def _list_select_steps(context: StatementContext, statement: s.Select, analyze: 
     with context.target.state() as state:
         plan_reader = TableReader(state, context.database.settings_table)
         for row in run_query(context, statement, plan_reader, "EXPLAIN QUERY PLAN "):
-            number, parent = int(str(row[0])), int(str(row[1]))
-            depths[number] = depths.get(parent, -1) + 1
-            steps.append(Step("plan", "  " * depths[number] + _format_plan(str(row[3])), None, None))
+            step_number, parent = int(str(row[0])), int(str(row[1]))
+            depths[step_number] = depths.get(parent, -1) + 1
+            steps.append(Step("plan", "  " * depths[step_number] + _format_plan(str(row[3])), None, None))
         if analyze:
             reader = TableReader(state, context.database.settings_table)
             start = time.perf_counter()
-            count = sum(1 for _ in run_query(context, statement, reader))
+            num_rows = sum(1 for _ in run_query(context, statement, reader))
             milliseconds = round(1000 * (time.perf_counter() - start), 3)
             for table, cost in sorted(reader.costs.items()):
                 table_cost = (
                     (None, None) if reader.measured_view is None else (round(1000 * cost.seconds, 3), cost.pages)
                 )
                 steps.append(Step("read", table, cost.rows, *table_cost))
-            steps.append(_make_total_step(count, milliseconds, reader.measured_view))
+            steps.append(_make_total_step(num_rows, milliseconds, reader.measured_view))
     return steps
 
 

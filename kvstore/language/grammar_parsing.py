@@ -159,12 +159,14 @@ def _make_unexpected_error(
 def _find_other_database_hint(script: Sequence[Token], token: Token) -> str | None:
     """Return a hint for another database's statement, if ``token`` is among the words that identify it."""
     first_tokens = script[:_MAX_HINT_WORDS]
-    words = [part.text.upper() for part in first_tokens]
-    token_index = next((index for index, part in enumerate(first_tokens) if part.start == token.start), len(words))
-    for form, hint in _OTHER_DATABASE_HINTS.items():
-        form_words = form.split(" ")
-        if token_index < len(form_words) <= len(words) and all(
-            form_word in ("*", word) for form_word, word in zip(form_words, words, strict=False)
+    words = [first_token.text.upper() for first_token in first_tokens]
+    token_index = next(
+        (index for index, first_token in enumerate(first_tokens) if first_token.start == token.start), len(words)
+    )
+    for pattern, hint in _OTHER_DATABASE_HINTS.items():
+        pattern_words = pattern.split(" ")
+        if token_index < len(pattern_words) <= len(words) and all(
+            pattern_word in ("*", word) for pattern_word, word in zip(pattern_words, words, strict=False)
         ):
             return hint
     return None
@@ -241,8 +243,8 @@ def _feed_token(
     offset_map: conditions.OffsetMap = ()
     if _is_query_start(token, choices):
         next_position = len(script)
-        for part in script[position:]:
-            conditions.check_token(text, part)
+        for query_token in script[position:]:
+            conditions.check_token(text, query_token)
         terminal = _make_terminal("QUERY", token, text=text[token.start : script[-1].end], end=script[-1].end)
     elif "CONDITION" in choices:
         next_position = conditions.find_condition_end(text, script, position)

@@ -45,6 +45,7 @@ def drop_index(context: StatementContext, statement: s.DropIndex) -> Cursor:
 
 
 def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
+    """Execute REFRESH, and return the kinds of indexes that changed."""
     context.require_no_transaction("REFRESH commits by itself")
     model_clauses = collect_clauses(model=statement.model, within=statement.within)
     kinds = context.database.refresh(statement.index, progress=context.progress, **model_clauses)
@@ -57,9 +58,10 @@ def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
 
 
 def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
+    """Execute EXPAND for the groups of an index, such as EXPAND TOPICS."""
     if statement.kind.lower() not in list_outlined_kinds():
-        *choices, last = "an entity in single quotes", *(kind.upper() for kind in list_outlined_kinds())
-        expectation = f"{', '.join(choices)} or {last}" if choices else last
+        *choices, last_choice = "an entity in single quotes", *(kind.upper() for kind in list_outlined_kinds())
+        expectation = f"{', '.join(choices)} or {last_choice}" if choices else last_choice
         raise context.make_error(
             f"expected {expectation}, found {statement.kind}; write EXPAND {literal(statement.kind)}"
         )

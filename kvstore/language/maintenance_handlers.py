@@ -29,6 +29,7 @@ def set_setting(context: StatementContext, statement: s.SetSetting) -> Cursor:
 
 
 def check(context: StatementContext, statement: s.Check) -> Cursor:
+    """Execute CHECK, and return a row for each problem; with REPAIR, rebuild the derived data."""
     if statement.repair:
         return _repair(context)
     problems = context.database.check()
@@ -67,6 +68,7 @@ def backup(context: StatementContext, statement: s.Backup) -> Cursor:
 
 
 def export(context: StatementContext, statement: s.Export) -> Cursor:
+    """Execute EXPORT of the whole store, or of one table if the statement or the suffix of the file asks for it."""
     context.require_writable("EXPORT cannot write a file")
     if statement.table is not None or Path(statement.path).suffix.lower() in TABLE_SUFFIXES:
         table = statement.table or "chunks"
@@ -79,6 +81,7 @@ def export(context: StatementContext, statement: s.Export) -> Cursor:
 
 
 def compact(context: StatementContext, statement: s.Compact) -> Cursor:
+    """Execute COMPACT, and return the size of the data file before and after it."""
     context.require_no_transaction("COMPACT waits until no process writes")
     report = context.database.compact()
     row = (report.bytes_before, report.bytes_after)
@@ -94,5 +97,5 @@ def import_file(context: StatementContext, statement: s.Import) -> Cursor:
 
 def _format_counts(report: ExportReport) -> str:
     """Return the numbers of documents, edges and other facts of a report, as an enumeration."""
-    *first, last = filter(None, (fact.format_count(getattr(report, fact.plural)) for fact in list_fact_kinds()))
-    return f"{', '.join(first)} and {last}" if first else last
+    *counts, last_count = filter(None, (fact.format_count(getattr(report, fact.plural)) for fact in list_fact_kinds()))
+    return f"{', '.join(counts)} and {last_count}" if counts else last_count

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..arguments import MAX_DIGITS, is_representable, is_text
+from ..arguments import MAX_DIGITS, format_count, is_representable, is_text
 from ..errors import StatementError
 from ..registry.sql_table import Parameters, SqlValue
 from ..sql.diagnosis import make_statement_error
@@ -59,9 +59,9 @@ def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parame
             raise make_statement_error(text, token.start, "the value contains a character that is not Unicode")
         parameters_by_offset[token.start] = Parameter(name, value)
     if not is_named and len(parameter_tokens) != len(parameters):
-        count = len(parameter_tokens)
+        num_expected = len(parameter_tokens)
         raise StatementError(
-            f"expected {count} parameter value{'' if count == 1 else 's'}, one for each ?, but got {len(parameters)}"
+            f"expected {format_count(num_expected, 'parameter value')}, one for each ?, but got {len(parameters)}"
         )
     return parameters_by_offset
 

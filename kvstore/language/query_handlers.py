@@ -74,6 +74,7 @@ def _make_typed_cursor(
 
 
 def lookup(context: StatementContext, statement: s.Lookup) -> Cursor:
+    """Execute LOOKUP; if nothing is found, the message suggests known names."""
     locations = context.target.lookup(*statement.entities, **collect_clauses(limit=statement.limit))
     message = None
     if not locations:
@@ -91,6 +92,7 @@ def expand(context: StatementContext, statement: s.Expand) -> Cursor:
 
 
 def search(context: StatementContext, statement: s.Search) -> Cursor:
+    """Execute SEARCH, and return a row for each hit."""
     hits = context.target.search(
         statement.text, **collect_clauses(using=statement.using, where=statement.where, top=statement.top)
     )
@@ -138,6 +140,7 @@ def build_retrieval_clauses(context: StatementContext, statement: s.Retrieve | s
 
 
 def ask(context: StatementContext, statement: s.Ask) -> Cursor:
+    """Execute ASK, and return the answer and its citations as one row."""
     answer = ask_question(context, statement)
     with context.target.state() as state:
         records = {citation.document: state.documents.find_by_key(citation.document) for citation in answer.citations}
@@ -178,6 +181,7 @@ def ask_question(context: StatementContext, statement: s.Ask) -> Answer:
 
 
 def select(context: StatementContext, statement: s.Select) -> Cursor:
+    """Execute SELECT; a long result is read from a snapshot while the caller fetches its rows."""
     transaction = context.database._open_transaction
     if transaction is not None:  # its state changes with the next statement, so read all rows now
         with transaction.state() as state:

@@ -76,12 +76,12 @@ class Completion:
     kind: str
 
 
-def complete_statement(before: str, catalog: StatementCatalog) -> list[Completion]:
+def complete_statement(typed_text: str, catalog: StatementCatalog) -> list[Completion]:
     """Return completions for the text before the cursor, the likeliest kinds first."""
-    statement_start, partial = _find_partial_token(before)
-    start = len(before) if partial is None else partial.start
-    typed = before[start:]
-    statement = before[statement_start:start]
+    statement_start, partial = _find_partial_token(typed_text)
+    start = len(typed_text) if partial is None else partial.start
+    typed = typed_text[start:]
+    statement = typed_text[statement_start:start]
     return [Completion(text, start, kind) for text, kind in _iter_completions(statement, typed, catalog)]
 
 
@@ -147,45 +147,45 @@ def _iter_strings(
     """Yield the keys, names, paths or trees that complete a string, as literals."""
     if "STRING" not in allowed or not words:
         return
-    values: Sequence[str]
+    candidates: Sequence[str]
     if words[-1] == "TREE":
-        kind, values = "tree", [tree for tree in catalog.trees() if tree.startswith(prefix)]
+        kind, candidates = "tree", [tree for tree in catalog.trees() if tree.startswith(prefix)]
     elif words[0] in ("INGEST", "BACKUP", "EXPORT", "IMPORT") and len(words) <= 2:
-        kind, values = "path", catalog.paths(prefix)
+        kind, candidates = "path", catalog.paths(prefix)
     elif words[-1] == "DOCUMENT" and words[0] != "INSERT":
-        kind, values = "document", catalog.document_keys(prefix, _MAX_COMPLETIONS)
+        kind, candidates = "document", catalog.document_keys(prefix, _MAX_COMPLETIONS)
     elif words[-1] in ("LOOKUP", "EXPAND", "ENTITY", "UNDER", "INTO", "FOR", ",", "EDGE", "ALIAS"):
-        kind, values = "entity", catalog.entity_names(prefix, _MAX_COMPLETIONS)
+        kind, candidates = "entity", catalog.entity_names(prefix, _MAX_COMPLETIONS)
     else:
         return
-    for value in values:
-        yield literal(value), kind
+    for candidate in candidates:
+        yield literal(candidate), kind
 
 
 def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
     """Yield the names that are valid after ``words``, the beginning of a statement."""
-    last = words[-1] if words else ""
-    if last in ("USING", "STRATEGY") or (words[:1] == ["SET"] and words[-2:] == ["STRATEGY", "="]):
+    last_word = words[-1] if words else ""
+    if last_word in ("USING", "STRATEGY") or (words[:1] == ["SET"] and words[-2:] == ["STRATEGY", "="]):
         strategy_names = [
             word for word in catalog.strategies() if words[0] != "SEARCH" or word in ("vector", "lexical", "hybrid")
         ]
         yield from ((strategy, "strategy") for strategy in strategy_names)
-    elif last == "TABLE":
+    elif last_word == "TABLE":
         yield from ((table, "table") for table in catalog.tables())
-    elif last == "DESCRIBE":
+    elif last_word == "DESCRIBE":
         yield from ((table, "table") for table in catalog.tables())
         yield from ((kind, "kind") for kind in language.list_described_kinds())
-    elif last == "INDEX":
+    elif last_word == "INDEX":
         yield from ((kind, "index") for kind in language.list_index_kinds())
-    elif last == "EXPAND":
+    elif last_word == "EXPAND":
         yield from ((kind, "index") for kind in language.list_outlined_kinds())
-    elif last == "EXTRACT":
+    elif last_word == "EXTRACT":
         yield from ((kind, "kind") for kind in language.list_extraction_kinds())
-    elif last == "SET":
+    elif last_word == "SET":
         yield from ((setting, "setting") for setting in catalog.settings())
-    elif last in ("(", ",") and words[0] == "INGEST":
+    elif last_word in ("(", ",") and words[0] == "INGEST":
         yield from ((option, "option") for option in language.list_ingest_options())
-    elif last in ("(", ","):
+    elif last_word in ("(", ","):
         yield from ((name(option), "option") for option in _list_options(words, catalog))
 
 

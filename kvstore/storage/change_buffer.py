@@ -59,17 +59,19 @@ TableChanges = dict[bytes, Chain]
 
 
 def depends_on_stored(chain: Chain) -> bool:
-    """True if the value of a record depends on the value in its table."""
+    """True if a chain of changes applies to the value that the record has in its table."""
     return chain is not None and chain[:1] != _VALUE_MARK
 
 
-def resolve_value(table: str, key: bytes, chain: Chain, stored: memoryview | None) -> memoryview | None:
-    """Apply a chain to the value that a record has in its table (``stored``); return None if the record is removed.
+def resolve_value(table: str, key: bytes, chain: Chain, stored_value: memoryview | None) -> memoryview | None:
+    """Return the current value of a record: its chain of changes applied to the value in its table, if any.
+
+    Returns None if the record is removed.
 
     Raises CorruptionError if the patches of ``chain`` do not fit that value.
     """
     try:
-        value = apply_chain(chain, stored)
+        value = apply_chain(chain, stored_value)
     except ValueError as error:
         raise make_chain_error(table, f"key {key.hex()}: {error}") from error
     return None if value is None else memoryview(value)
@@ -153,8 +155,8 @@ class TableBuffer:
         """
         key_runs: list[Iterator[bytes]] = []
         for keys in self._list_keys():
-            first = bisect_left(keys, start) if start else 0
-            positions = range(first, len(keys) if stop is None else bisect_left(keys, stop, first))
+            first_position = bisect_left(keys, start) if start else 0
+            positions = range(first_position, len(keys) if stop is None else bisect_left(keys, stop, first_position))
             if positions:
                 key_runs.append(map(keys.__getitem__, reversed(positions) if reverse else positions))
         if len(key_runs) < 2:
@@ -168,14 +170,14 @@ class TableBuffer:
             return [None] * len(ranges)
         last_keys: list[bytes | None] = []
         for start, stop in ranges:
-            last: bytes | None = None
+            last_key: bytes | None = None
             position = bisect_left(older, stop)
             if position and older[position - 1] >= start:
-                last = older[position - 1]
+                last_key = older[position - 1]
             position = bisect_left(newer, stop)
-            if position and newer[position - 1] >= (start if last is None else last):
-                last = newer[position - 1]
-            last_keys.append(last)
+            if position and newer[position - 1] >= (start if last_key is None else last_key):
+                last_key = newer[position - 1]
+            last_keys.append(last_key)
         return last_keys
 
     def _list_keys(self) -> tuple[list[bytes], list[bytes]]:
@@ -263,26 +265,31 @@ class ChangeBuffer:
 
         All are in key order, or with ``reverse`` in the opposite order.
         """
-        first = next(keys, None)
-        return stored if first is None else self._iter_overlay(table, first, keys, stored, reverse)
+        first_key = next(keys, None)
+        return stored if first_key is None else self._iter_overlay(table, first_key, keys, stored, reverse)
 
     def _iter_overlay(
-        self, table: str, first: bytes, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], reverse: bool
+        self,
+        table: str,
+        first_key: bytes,
+        keys: Iterator[bytes],
+        stored: Iterator[tuple[bytes, memoryview]],
+        reverse: bool,
     ) -> Iterator[tuple[bytes, memoryview]]:
-        """Merge stored records with changed ones, whose keys are ``first`` and the following ``keys``."""
-        get_chain, pending = self.get_table(table).get_chain, cast(bytes | None, first)
+        """Merge stored records with changed ones, whose keys are ``first_key`` and the following ``keys``."""
+        get_chain, changed_key = self.get_table(table).get_chain, cast(bytes | None, first_key)
         for record in stored:
-            while pending is not None and (pending > record[0] if reverse else pending < record[0]):
-                yield from _yield_present(table, pending, get_chain(pending), None)
-                pending = next(keys, None)
-            if pending == record[0]:
+            while changed_key is not None and (changed_key > record[0] if reverse else changed_key < record[0]):
+                yield from _yield_present(table, changed_key, get_chain(changed_key), None)
+                changed_key = next(keys, None)
+            if changed_key == record[0]:
                 yield from _yield_present(table, record[0], get_chain(record[0]), record[1])
-                pending = next(keys, None)
+                changed_key = next(keys, None)
             else:
                 yield record
-        while pending is not None:
-            yield from _yield_present(table, pending, get_chain(pending), None)
-            pending = next(keys, None)
+        while changed_key is not None:
+            yield from _yield_present(table, changed_key, get_chain(changed_key), None)
+            changed_key = next(keys, None)
 
     def is_full(self, max_bytes: int) -> bool:
         """True if there are so many segments, or at least ``max_bytes`` bytes of them, that they must be merged."""
@@ -290,17 +297,17 @@ class ChangeBuffer:
 
 
 def _yield_present(
-    table: str, key: bytes, chain: Chain, stored: memoryview | None
+    table: str, key: bytes, chain: Chain, stored_value: memoryview | None
 ) -> Iterator[tuple[bytes, memoryview]]:
     """Yield a changed record with its current value, unless it was removed."""
-    value = resolve_value(table, key, chain, stored)
+    value = resolve_value(table, key, chain, stored_value)
     if value is not None:
         yield key, value
 
 
-def make_segment_key(last: bytes | None) -> bytes:
-    """Return a key for the segment that follows the one with key ``last``, or for the first segment."""
-    number = 1 if last is None else records.U32.unpack_from(last)[0] + 1
+def make_segment_key(last_key: bytes | None) -> bytes:
+    """Return a key for the segment that follows the one with key ``last_key``, or for the first segment."""
+    number = 1 if last_key is None else records.U32.unpack_from(last_key)[0] + 1
     return records.encode_u32(number) + os.urandom(_TOKEN_BYTES)
 
 
@@ -309,24 +316,30 @@ def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
 
     Keys are in order, so that a process that reads many segments has little to sort.
     """
-    nonempty = {table: pieces for table, pieces in changes.items() if pieces}
-    sizes = (sum(map(len, pieces)) + sum(map(len, filter(None, pieces.values()))) for pieces in nonempty.values())
+    nonempty_changes = {table: table_changes for table, table_changes in changes.items() if table_changes}
+    sizes = (
+        sum(map(len, table_changes)) + sum(map(len, filter(None, table_changes.values())))
+        for table_changes in nonempty_changes.values()
+    )
     if sum(sizes) <= MAX_SEGMENT_BYTES:  # as for most transactions
-        if nonempty:
+        if nonempty_changes:
             yield records.pack(
-                {table: {key: pieces[key] for key in sorted(pieces)} for table, pieces in nonempty.items()}
+                {
+                    table: {key: table_changes[key] for key in sorted(table_changes)}
+                    for table, table_changes in nonempty_changes.items()
+                }
             )
         return
     segment: dict[str, TableChanges] = {}
-    size = 0
-    for table, pieces in nonempty.items():
-        for key in sorted(pieces):
-            if size > MAX_SEGMENT_BYTES:
+    segment_bytes = 0
+    for table, table_changes in nonempty_changes.items():
+        for key in sorted(table_changes):
+            if segment_bytes > MAX_SEGMENT_BYTES:
                 yield records.pack(segment)
-                segment, size = {}, 0
-            piece = pieces[key]
-            segment.setdefault(table, {})[key] = piece
-            size += len(key) + len(piece or b"")
+                segment, segment_bytes = {}, 0
+            change = table_changes[key]
+            segment.setdefault(table, {})[key] = change
+            segment_bytes += len(key) + len(change or b"")
     if segment:
         yield records.pack(segment)
 
@@ -334,7 +347,7 @@ def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
 def unpack_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:
     """Return the changes of a segment by table; raise CorruptionError if it is damaged."""
     segment = records.unpack(value, engine_tables.RECENT, key)
-    if not isinstance(segment, dict) or not all(isinstance(pieces, dict) for pieces in segment.values()):
+    if not isinstance(segment, dict) or not all(isinstance(table_changes, dict) for table_changes in segment.values()):
         raise CorruptionError(
             f"table {engine_tables.RECENT}, key {key.hex()}: not a segment; run CHECK REPAIR, or restore from a backup"
         )
@@ -394,14 +407,14 @@ def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[
 
     Patches of a record that a lost segment changed may no longer apply to it.
     """
-    buffer, losses, expected = ChangeBuffer(), [], 1
+    buffer, losses, next_number = ChangeBuffer(), [], 1
     for key, value in scan_segments(b""):
         number = records.U32.unpack_from(key)[0]
-        if number > expected:
+        if number > next_number:
             losses.append(
-                f"the changes of {number - expected} commits: table {engine_tables.RECENT} lacks their segments"
+                f"the changes of {number - next_number} commits: table {engine_tables.RECENT} lacks their segments"
             )
-        expected = number + 1
+        next_number = number + 1
         try:
             buffer.add_segment(key, value)
         except CorruptionError as error:
@@ -411,11 +424,11 @@ def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[
 
 def check_change_buffer(segments: Iterable[tuple[bytes, memoryview]], buffered_tables: Set[str]) -> Iterator[str]:
     """Read the stored segments again, and yield a sentence for each fault."""
-    last = None
+    last_number = None
     for key, value in segments:
         number = records.U32.unpack_from(key)[0]
-        if number != 1 + (last or 0):
-            yield f"table {engine_tables.RECENT}: segment {number} follows segment {last or 0}"
-        last = number
+        if number != 1 + (last_number or 0):
+            yield f"table {engine_tables.RECENT}: segment {number} follows segment {last_number or 0}"
+        last_number = number
         if not unpack_segment(key, value).keys() <= buffered_tables:
             yield f"table {engine_tables.RECENT}, key {key.hex()}: changes of other tables"

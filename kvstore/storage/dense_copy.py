@@ -35,7 +35,7 @@ def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> N
         sync=False,  # flushed at the end
         lib_version=0,
     ) as environment:
-        transaction, size = environment.begin(write=True), 0
+        transaction, num_bytes = environment.begin(write=True), 0
         try:
             for name, table in sorted(tables.items()):
                 target_table = environment.open_db(name.encode(), txn=transaction)
@@ -43,11 +43,11 @@ def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> N
                 with source.cursor(table) as cursor:
                     for key, value in cursor:
                         num_copied += transaction.put(key, value, append=True, db=target_table)
-                        size += len(key) + len(value)
-                        if size >= BATCH_BYTES:
+                        num_bytes += len(key) + len(value)
+                        if num_bytes >= BATCH_BYTES:
                             transaction.commit()
                             release_pages(value)
-                            transaction, size = environment.begin(write=True), 0
+                            transaction, num_bytes = environment.begin(write=True), 0
                 num_records = source.count(table)
                 if num_copied != num_records:
                     raise CorruptionError(

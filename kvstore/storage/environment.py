@@ -273,6 +273,7 @@ class Environment(FileTransactions):
         )
 
         def write(copy: Path) -> None:
+            """Run ``function`` in a new store, and move its data file to ``copy``."""
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(mode=0o700)
             with open_successor() as successor, self.snapshot() as before:
@@ -343,6 +344,7 @@ class Environment(FileTransactions):
 
 
 def _reset_environments_in_child() -> None:
+    """Make all environments of the parent unusable in a forked child."""
     for environment in list(_environments):
         if not environment.closed:
             environment._after_fork()

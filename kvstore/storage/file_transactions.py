@@ -201,6 +201,7 @@ class FileTransactions:
     # -- Locks
 
     def _begin_writing(self) -> _LmdbTransaction:
+        """Begin an LMDB write transaction, and return it with the handles of the tables that it can use."""
         return self._file.begin_transaction(self.lock_timeout, write=True)
 
     def _undo_begin(self, begun: _LmdbTransaction) -> None:
@@ -210,6 +211,7 @@ class FileTransactions:
         self.gate.leave()
 
     def _is_map_half_full(self) -> bool:
+        """True if the used pages take more than half of the map."""
         with self._file.hold_open_briefly() as data:
             return data.used_bytes > data.map_size // 2
 

@@ -83,35 +83,47 @@ def read(
     returns whether the store's record of that kind contains a token. Raises FileNotFoundError and
     IndexUnavailableError.
     """
-    data = _map_file(path)
-    head = _parse_head(data, path, kind, is_trusted)
+    mapped_file = _map_file(path)
+    head = _parse_head(mapped_file, path, kind, is_trusted)
     arrays = {}
-    for row in head["arrays"]:
-        name, dtype, shape, start, checksum = _parse_array_entry(row, path)
+    for array_entry in head["arrays"]:
+        name, dtype, shape, start, checksum = _parse_array_entry(array_entry, path)
         stop = start + dtype.itemsize * math.prod(shape)
-        is_valid = stop <= len(data) and (name in unchecked_arrays or zlib.crc32(data[start:stop]) == checksum)
+        is_valid = stop <= len(mapped_file) and (
+            name in unchecked_arrays or zlib.crc32(mapped_file[start:stop]) == checksum
+        )
         if not is_valid:
             raise IndexUnavailableError(
                 f"{path}: array {name} is truncated or fails its checksum; REFRESH rebuilds the file"
             )
         try:
-            arrays[name] = np.ndarray(shape, dtype, data, start)
+            arrays[name] = np.ndarray(shape, dtype, mapped_file, start)
         except ValueError as error:  # an empty array whose other dimensions are too large
             raise IndexUnavailableError(f"{path}: array {name}: {error}; REFRESH rebuilds it") from error
     return head, arrays
 
 
-def _parse_array_entry(row: object, path: Path) -> tuple[str, np.dtype[Any], tuple[int, ...], int, int]:
-    """Return the name, type, shape, first byte and checksum of an array, from its row in the head of a file.
+class _ArrayEntry(NamedTuple):
+    """The description of an array in the head of a file; ``start`` is the offset of its first byte."""
 
-    Raises IndexUnavailableError for an invalid row: the checksum of a head does not protect against a malicious head.
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    start: int
+    checksum: int
+
+
+def _parse_array_entry(entry: object, path: Path) -> _ArrayEntry:
+    """Parse the description of an array in the head of a file.
+
+    Raises IndexUnavailableError if it is invalid: the checksum of a head does not protect against a malicious head.
     """
-    match row:
-        case [str(name), str(code), list(shape), int(start), int(checksum)]:
+    match entry:
+        case [str(name), str(type_code), list(shape), int(start), int(checksum)]:
             is_shape = len(shape) <= _MAX_DIMENSIONS and all(isinstance(size, int) and size >= 0 for size in shape)
-            if code in _TYPES and is_shape and start >= 0 and start % ALIGNMENT == 0:
-                return name, np.dtype(code), tuple(shape), start, checksum
-    raise IndexUnavailableError(f"{path}: its head has an invalid array ({row!r:.100}); REFRESH rebuilds the file")
+            if type_code in _TYPES and is_shape and start >= 0 and start % ALIGNMENT == 0:
+                return _ArrayEntry(name, np.dtype(type_code), tuple(shape), start, checksum)
+    raise IndexUnavailableError(f"{path}: its head has an invalid array ({entry!r:.100}); REFRESH rebuilds the file")
 
 
 def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = ()) -> list[FilePart]:
@@ -128,6 +140,7 @@ def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = (
 
 
 def _is_token(hex_digits: str, token: bytes) -> bool:
+    """True if a token has these hexadecimal digits."""
     return token.hex() == hex_digits
 
 
@@ -145,13 +158,13 @@ def _map_file(path: Path) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def _parse_head(data: memoryview, path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
+def _parse_head(mapped_file: memoryview, path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
     """Return the head of an index file; raise IndexUnavailableError if it is invalid, untrusted or of another kind."""
-    magic, length, checksum = _HEADER.unpack_from(data)
+    magic, head_bytes, checksum = _HEADER.unpack_from(mapped_file)
     if magic != MAGIC:
         raise IndexUnavailableError(f"{path}: not an index file of this version; REFRESH replaces it")
-    packed_head = data[_HEADER.size : _HEADER.size + length]
-    if len(packed_head) != length or zlib.crc32(packed_head) != checksum:
+    packed_head = mapped_file[_HEADER.size : _HEADER.size + head_bytes]
+    if len(packed_head) != head_bytes or zlib.crc32(packed_head) != checksum:
         raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH rebuilds the file")
     try:
         head = msgpack.unpackb(packed_head, raw=False)
@@ -195,7 +208,8 @@ class LoadedFile(Generic[Content]):
 
     def get(self) -> Content | None:
         """Return the content of the file that currently has the name; None if there is no usable file."""
-        stamp, (loaded_stamp, content) = _compute_stamp(self.path), self._loaded
+        stamp = _compute_stamp(self.path)
+        loaded_stamp, content = self._loaded
         if stamp == loaded_stamp:
             return content
         # While one thread reads a new file, the others use the old one, which still exists without a name. A file that
@@ -288,27 +302,27 @@ class Draft:
 
 def _write_file(descriptor: int, head: FileHead, arrays: Arrays) -> None:
     """Replace the content of an open index file with a head and arrays."""
-    contiguous = [np.ascontiguousarray(array) for array in arrays.values()]
+    contiguous_arrays = [np.ascontiguousarray(array) for array in arrays.values()]
     array_infos = [
         (name, array.dtype.str, array.shape, zlib.crc32(_to_bytes(array)))
-        for name, array in zip(arrays, contiguous, strict=True)
+        for name, array in zip(arrays, contiguous_arrays, strict=True)
     ]
     # The offsets of the arrays depend on the length of the head, which contains them: lay it out for the longest
     # numbers.
-    offset = _align(_HEADER.size + len(_pack_head(head, array_infos, [2**63] * len(contiguous))))
+    next_offset = _align(_HEADER.size + len(_pack_head(head, array_infos, [2**63] * len(contiguous_arrays))))
     offsets = []
-    for array in contiguous:
-        offsets.append(offset)
-        offset = _align(offset + array.nbytes)
+    for array in contiguous_arrays:
+        offsets.append(next_offset)
+        next_offset = _align(next_offset + array.nbytes)
     packed_head = _pack_head(head, array_infos, offsets)
     os.ftruncate(descriptor, 0)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(_HEADER.pack(MAGIC, len(packed_head), zlib.crc32(packed_head)))
         file.write(packed_head)
-        for start, array in zip(offsets, contiguous, strict=True):
+        for start, array in zip(offsets, contiguous_arrays, strict=True):
             file.seek(start)
             file.write(_to_bytes(array))
-        file.truncate(offset)
+        file.truncate(next_offset)
 
 
 def list_files(path: Path) -> list[Path]:
@@ -390,15 +404,16 @@ def build_partial_path(path: Path) -> Path:
 
 
 def _align(offset: int) -> int:
+    """Return the lowest aligned offset that is not below this one."""
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
 def _pack_head(head: FileHead, array_infos: Sequence[tuple[Any, ...]], offsets: Sequence[int]) -> bytes:
     """Return a head with the descriptions, offsets and checksums of the arrays as msgpack."""
-    rows = [
+    array_entries = [
         [name, code, shape, offset, crc] for (name, code, shape, crc), offset in zip(array_infos, offsets, strict=True)
     ]
-    packed_head: bytes = msgpack.packb({**head, "arrays": rows})
+    packed_head: bytes = msgpack.packb({**head, "arrays": array_entries})
     return packed_head
 
 

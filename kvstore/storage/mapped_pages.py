@@ -42,7 +42,10 @@ class PageReleaser:
         self._other_bytes = 0
 
     def count_reads(self, records: int, *, looked_up: bool = False) -> None:
-        """Count records that were read, or equivalents of a few pages each; ``looked_up`` if they may be read again."""
+        """Count records that were read, and release the pages of the file if too many of them are in memory.
+
+        ``looked_up`` means that the records were looked up, so their pages may be read again.
+        """
         self._unchecked_reads[looked_up] += records
         if self._unchecked_reads[looked_up] >= _CHECK_INTERVAL:
             self._unchecked_reads[looked_up] = 0

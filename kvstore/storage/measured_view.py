@@ -81,6 +81,7 @@ class MeasuredView:
         return self._view.count(table)
 
     def _count_pages(self, value: memoryview) -> None:
+        """Count the pages of the file that hold a value."""
         # LMDB returns the mapped file itself, so the address of a value determines its pages.
         address = np.frombuffer(value, np.uint8).ctypes.data if len(value) else 0
         if address:

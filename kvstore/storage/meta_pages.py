@@ -42,14 +42,14 @@ def verify_meta_pages(path: Path) -> None:
     metas = [_META.unpack(head) for head in heads if len(head) == _META.size]
     if (_MAGIC, _VERSION) not in (meta[2:4] for meta in metas):
         return  # LMDB reports what it is instead
-    for number, (own_number, flags, magic, version, size, change) in enumerate(metas):
+    for page_number, (recorded_number, flags, magic, version, size, change) in enumerate(metas):
         # Even changes are in page 0, odd ones in page 1; a new file has change 0 in both.
-        change_page = change & 1 if change else number
-        fields = (own_number, flags, magic, version, size, change_page)
-        if fields != (number, _META_FLAG, _MAGIC, _VERSION, page_size, number):
+        change_page = change & 1 if change else page_number
+        fields = (recorded_number, flags, magic, version, size, change_page)
+        if fields != (page_number, _META_FLAG, _MAGIC, _VERSION, page_size, page_number):
             raise CorruptionError(
-                f"{path}: meta page {number} is damaged, and without it the last commit cannot be known; restore a "
-                "backup"
+                f"{path}: meta page {page_number} is damaged, and without it the last commit cannot be known; restore "
+                "a backup"
             )
 
 
@@ -63,15 +63,17 @@ def find_first_leaf(
     """
     meta = os.pread(descriptor, page_size, (change & 1) * page_size)
     verify_meta()
-    depth, number = _TREE.unpack_from(meta, _MAIN_TREE_OFFSET)
-    if number == _NO_PAGE:
+    depth, page_number = _TREE.unpack_from(meta, _MAIN_TREE_OFFSET)
+    if page_number == _NO_PAGE:
         return None
     for level in range(depth, 0, -1):
-        page = os.pread(descriptor, page_size, number * page_size)
+        page = os.pread(descriptor, page_size, page_number * page_size)
         flag = _LEAF_FLAG if level == 1 else _BRANCH_FLAG
-        if len(page) < page_size or _PAGE.unpack_from(page)[:2] != (number, flag):
-            raise CorruptionError(f"{path}: page {number}, which leads to the tables, is damaged; restore a backup")
+        if len(page) < page_size or _PAGE.unpack_from(page)[:2] != (page_number, flag):
+            raise CorruptionError(
+                f"{path}: page {page_number}, which leads to the tables, is damaged; restore a backup"
+            )
         if level > 1:
-            low, middle, high = _CHILD_NUMBER.unpack_from(page, _PAGE.unpack_from(page)[4])
-            number = low | middle << 16 | high << 32
-    return int(number)
+            low_bits, middle_bits, high_bits = _CHILD_NUMBER.unpack_from(page, _PAGE.unpack_from(page)[4])
+            page_number = low_bits | middle_bits << 16 | high_bits << 32
+    return int(page_number)

@@ -18,15 +18,15 @@ from . import records
 
 
 def unpack_numbers(
-    values: list[memoryview | None], table: str, keys: Sequence[bytes], columns: int
+    values: list[memoryview | None], table: str, keys: Sequence[bytes], num_columns: int
 ) -> npt.NDArray[np.int64]:
     """Decode the records of keys, shape (n, columns); raise CorruptionError if one is damaged or missing."""
-    rows = np.empty((len(values), columns), np.int64)
+    rows = np.empty((len(values), num_columns), np.int64)
     bad_index = read_numbers(values, rows)
     if bad_index >= 0:
         key, value = keys[bad_index], values[bad_index]
         if value is None:
             raise records.make_missing_error(f"table {table}: key {key.hex()}")
         records.unpack(value, table, key)
-        raise CorruptionError(f"table {table}, key {key.hex()}: not a list of {columns} integers; run CHECK REPAIR")
+        raise CorruptionError(f"table {table}, key {key.hex()}: not a list of {num_columns} integers; run CHECK REPAIR")
     return rows

@@ -88,13 +88,13 @@ class OpenFile:
     def verify_path(self) -> None:
         """Raise StoreNotFoundError if the data file is no longer at its path: writes would be lost."""
         with self.hold_open_briefly():  # another thread that compacts the store replaces the file
-            current, opened = get_file_identity(self.path / DATA_FILE), self.identity
-        if current is None:
+            current_identity, opened_identity = get_file_identity(self.path / DATA_FILE), self.identity
+        if current_identity is None:
             raise StoreNotFoundError(
                 f"{self.path}: the store was deleted, moved or unmounted while it was open, and nothing was changed; "
                 "close it, and open it where it is now"
             )
-        if current != opened:
+        if current_identity != opened_identity:
             raise StoreNotFoundError(
                 f"{self.path}: another store has replaced the one that is open here, and nothing was changed; "
                 "close this one, and open the path again"

@@ -56,8 +56,8 @@ def reserve_reader_table(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _allocate_blocks(descriptor: int, size: int, num_bytes: int) -> None:
-    """Allocate blocks for the first ``num_bytes`` bytes of a file of ``size`` bytes, keeping its content."""
+def _allocate_blocks(descriptor: int, file_size: int, num_bytes: int) -> None:
+    """Allocate blocks for the first ``num_bytes`` bytes of a file of ``file_size`` bytes, keeping its content."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(descriptor, 0, num_bytes)
@@ -66,8 +66,8 @@ def _allocate_blocks(descriptor: int, size: int, num_bytes: int) -> None:
             if error.errno not in _UNSUPPORTED_ERRNOS:
                 raise
     # Existing content may be in use, so do not overwrite it; a new file has no content yet.
-    while size < num_bytes:
-        size += os.pwrite(descriptor, bytes(num_bytes - size), size)
+    while file_size < num_bytes:
+        file_size += os.pwrite(descriptor, bytes(num_bytes - file_size), file_size)
 
 
 def _make_full_error(path: Path, error: OSError) -> StoreFullError:

@@ -191,8 +191,8 @@ class LmdbView:
                 for key in keys:
                     if key in newer or key in older:
                         chain = newer[key] if key in newer else older[key]
-                        stored = cursor.get(key) if cursor is not None and depends_on_stored(chain) else None
-                        values.append(resolve_value(table, key, chain, stored))
+                        stored_value = cursor.get(key) if cursor is not None and depends_on_stored(chain) else None
+                        values.append(resolve_value(table, key, chain, stored_value))
                     else:
                         values.append(None if cursor is None else cursor.get(key))
         except READ_ERRORS as error:
@@ -226,11 +226,11 @@ class LmdbView:
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[Record]:
         """Return the records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
-        stored = self._scan_stored(table, start, stop, reverse)
+        stored_records = self._scan_stored(table, start, stop, reverse)
         if not self._buffered_tables[table]:
-            return stored
+            return stored_records
         keys = self._get_buffer().get_table(table).iter_keys(start, stop, reverse=reverse)
-        return self._get_buffer().overlay(table, keys, stored, reverse=reverse)
+        return self._get_buffer().overlay(table, keys, stored_records, reverse=reverse)
 
     def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Return for each range the last record with ``start <= key < stop``, or None."""
@@ -334,20 +334,20 @@ class LmdbView:
             with transaction.cursor(db=handle) as cursor:
                 if reverse:
                     has_record = cursor.prev() if stop is not None and cursor.set_range(stop) else cursor.last()
-                    for number, (key_view, value) in enumerate(cursor.iterprev() if has_record else (), 1):
+                    for num_read, (key_view, value) in enumerate(cursor.iterprev() if has_record else (), 1):
                         key = bytes(key_view)
                         if key < start:
                             return
                         yield key, value
-                        if not number % _REPORT_INTERVAL:
+                        if not num_read % _REPORT_INTERVAL:
                             page_releaser.count_reads(_REPORT_INTERVAL)
                 elif cursor.set_range(start) if start else cursor.first():
-                    for number, (key_view, value) in enumerate(cursor.iternext(), 1):
+                    for num_read, (key_view, value) in enumerate(cursor.iternext(), 1):
                         key = bytes(key_view)
                         if stop is not None and key >= stop:
                             return
                         yield key, value
-                        if not number % _REPORT_INTERVAL:
+                        if not num_read % _REPORT_INTERVAL:
                             page_releaser.count_reads(_REPORT_INTERVAL)
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error

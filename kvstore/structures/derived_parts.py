@@ -82,8 +82,11 @@ class DerivedParts:
     def find_many(self, documents: Sequence[int]) -> list[DerivedPart | None]:
         """Return the part of each document, or None for a document without one."""
         keys = list(map(records.encode_u64, documents))
-        values = self._view.get_many(self._table, keys)
-        return [None if value is None else self._decode(key, value) for key, value in zip(keys, values, strict=True)]
+        stored_parts = self._view.get_many(self._table, keys)
+        return [
+            None if stored_part is None else self._decode(key, stored_part)
+            for key, stored_part in zip(keys, stored_parts, strict=True)
+        ]
 
     @property
     def document_count(self) -> int:
@@ -112,14 +115,14 @@ class DerivedPartWriter(DerivedParts):
         last_block = next(view.scan(self.vectors.space.blocks, reverse=True), None)
         self._next_block = 1 if last_block is None else int(records.U32.unpack(last_block[0])[0]) + 1
 
-    def put(self, document: int, part: Any, vectors: Matrix) -> None:
+    def put(self, document: int, content: Any, vectors: Matrix) -> None:
         """Store the part of a new document, and the vectors of its texts, shape (texts, dimension)."""
         locations = []
         for text_index, vector in enumerate(vectors):
             block, row = self.vectors.add(to_vector_id(document, text_index), vector, self._next_block)
             locations.append((block, row))
             self._next_block = max(self._next_block, block + 1)  # a free row of an older block may have been used
-        self._put(document, DerivedPart(part, locations))
+        self._put(document, DerivedPart(content, locations))
 
     def remove(self, document: int) -> None:
         """Remove the part of a document and its vectors."""

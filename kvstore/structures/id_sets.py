@@ -27,14 +27,14 @@ def merge_distinct(*arrays: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return ordered[is_first]
 
 
-def subtract_ids(numbers: npt.NDArray[Number], removed: npt.NDArray[Number]) -> npt.NDArray[Number]:
+def subtract_ids(ids: npt.NDArray[Number], removed: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """Return the distinct numbers that are not in ``removed``, ascending.
 
     >>> import numpy as np
     >>> subtract_ids(np.array([9, 5, 2, 5]), np.array([2, 7])).tolist()
     [5, 9]
     """
-    remaining, removed_sorted = merge_distinct(numbers), merge_distinct(removed)
+    remaining, removed_sorted = merge_distinct(ids), merge_distinct(removed)
     if not len(removed_sorted):
         return remaining
     positions = np.minimum(np.searchsorted(removed_sorted, remaining), len(removed_sorted) - 1)

@@ -25,8 +25,8 @@ _KEY = b"language_version"
 def put_settings(view: WriteView, settings: FixedSettings) -> None:
     """Record the settings that all data is derived with, including the version of the text splitting rules."""
     # Without a digest, the record has the form that earlier versions read.
-    values = {name: value for name, value in asdict(settings).items() if name != "weights" or value}
-    view.put(tables.META, tables.SETTINGS_KEY, records.pack(values))
+    stored_settings = {name: value for name, value in asdict(settings).items() if name != "weights" or value}
+    view.put(tables.META, tables.SETTINGS_KEY, records.pack(stored_settings))
 
 
 def put_language_version(view: WriteView, settings: FixedSettings) -> None:

@@ -58,6 +58,7 @@ def encode_term(term: str) -> bytes:
 
 
 def _decode(key: bytes, value: memoryview) -> TermPostings:
+    """Return the postings of a stored block; raise CorruptionError if it is damaged."""
     payload = records.unseal(value, tables.POSTINGS, key)
     try:
         chunks, frequencies, lengths = unpack_postings(_get_first_chunk(key), payload)
@@ -72,15 +73,16 @@ def _get_first_chunk(key: bytes) -> int:
     return int(records.U64.unpack_from(key, len(key) - records.U64.size)[0])
 
 
-def _join_parts(parts: list[TermPostings]) -> TermPostings:
-    if not parts:
+def _concatenate_postings(ranges: list[TermPostings]) -> TermPostings:
+    """Return consecutive ranges of postings of one term as one."""
+    if not ranges:
         return TermPostings(np.empty(0, np.uint64), np.empty(0, np.uint8), np.empty(0, np.uint16))
-    if len(parts) == 1:
-        return parts[0]
+    if len(ranges) == 1:
+        return ranges[0]
     return TermPostings(
-        np.concatenate([part.chunks for part in parts]),
-        np.concatenate([part.frequencies for part in parts]),
-        np.concatenate([part.lengths for part in parts]),
+        np.concatenate([postings.chunks for postings in ranges]),
+        np.concatenate([postings.frequencies for postings in ranges]),
+        np.concatenate([postings.lengths for postings in ranges]),
     )
 
 
@@ -99,7 +101,7 @@ class Postings:
 
     def get(self, term: str) -> TermPostings:
         """Return all postings of a term; empty if it does not occur."""
-        return _join_parts(list(self.iter_parts(term)))
+        return _concatenate_postings(list(self.iter_parts(term)))
 
     def iter_parts(self, term: str) -> Iterator[TermPostings]:
         """Yield the postings of a term block by block, in order."""
@@ -214,6 +216,7 @@ def make_corruption_error(error: ValueError) -> CorruptionError:
 
 
 def _decode_size(key: bytes, value: memoryview) -> TermSize:
+    """Return a stored number of postings and blocks; raise CorruptionError if it is damaged."""
     try:
         postings, blocks = records.unpack(value, tables.TERM_COUNTS, key)
     except (TypeError, ValueError):

@@ -187,6 +187,7 @@ class RestrictedForest(Forest):
         return next(chain(self.iter_stated_parents(node), self.iter_stated_children(node)), None) is not None
 
     def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
+        """Return the assertions of each edge by allowed documents and by the user."""
         return {
             edge: [
                 assertion
@@ -248,13 +249,14 @@ class RestrictedFilter(EntityFilter):
         return self.lookup_many(keys)[0]
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+        """Return the entity of each name and its first visible address; 0 for an unknown name or no address."""
         entities, first_addresses = np.zeros(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
-        for position, key in enumerate(keys):
+        for index, key in enumerate(keys):
             visible_entry = self._look_up(key, None, 0)
             if visible_entry:
                 entry, visible_addresses = visible_entry
-                entities[position] = entry.entity
-                first_addresses[position] = visible_addresses[0] if len(visible_addresses) else 0
+                entities[index] = entry.entity
+                first_addresses[index] = visible_addresses[0] if len(visible_addresses) else 0
         return entities, first_addresses
 
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
@@ -262,6 +264,7 @@ class RestrictedFilter(EntityFilter):
         return [tuple(array[self._compute_visible_mask(array)].tolist()) for array in address_arrays]
 
     def recognize(self, folded: FoldedText, max_words: int) -> Matches:
+        """Return the matches of the names that allowed documents introduce."""
         matches = super().recognize(folded, max_words)
         entities = list(dict.fromkeys(matches.entity.tolist()))
         names = zip(entities, self._entities.get_many(entities), strict=True)
@@ -275,6 +278,7 @@ class RestrictedFilter(EntityFilter):
         return [mention for mention in mentions if self.find(keys[mention[0]]) is not None]
 
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, Ids] | None:
+        """Return a name's entry and at most ``limit`` visible addresses from ``start`` on; None if it is hidden."""
         if key not in self._visible_entries:
             self._visible_entries[key] = self._read_visible_entry(key)
         visible_entry = self._visible_entries[key]

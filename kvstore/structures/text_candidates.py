@@ -54,7 +54,7 @@ def find_chunks_with_all(state: State, query: Phrase | Proximity) -> Ids:
     chunk_arrays: Iterable[Ids] = (find_chunks_with_word(state, pattern) for pattern in patterns if pattern.prefix)
     if whole_words:
         chunk_arrays = (state.postings.find_chunks_with_terms(whole_words), *chunk_arrays)
-    return reduce(lambda left, right: np.intersect1d(left, right, assume_unique=True), chunk_arrays)
+    return reduce(lambda chunks, other_chunks: np.intersect1d(chunks, other_chunks, assume_unique=True), chunk_arrays)
 
 
 def _list_shorter_stems(prefix: str, stemmer_name: str) -> set[str]:

@@ -42,17 +42,18 @@ class Edges(NamedTuple):
     weights: Partition
 
 
-def cluster_graph(count: int, edges: Edges, *, size: int = 12, levels: int = 4) -> list[Partition]:
-    """Return partitions of ``count`` nodes, the finest first: the cluster of each node, shape (count,) each.
+def cluster_graph(num_nodes: int, edges: Edges, *, max_cluster_size: int = 12, max_levels: int = 4) -> list[Partition]:
+    """Return partitions of ``num_nodes`` nodes, the finest first: the cluster of each node, shape (num_nodes,) each.
 
     The strength between two clusters is the sum of the weights between them, divided by a power of their volumes. At
-    most ``size`` clusters join in one round. There are ``levels`` rounds, or fewer if nothing joins any more.
+    most ``max_cluster_size`` clusters join in one round. There are ``max_levels`` rounds, or fewer if nothing joins any
+    more.
     """
     partitions: list[Partition] = []
-    volumes = _compute_volumes(count, edges)
-    cluster_of_node: Partition = np.arange(count)
-    while len(partitions) < levels and len(edges.weights):
-        clusters = _join_strongest_neighbors(len(volumes), _compute_strengths(edges, volumes), size)
+    volumes = _compute_volumes(num_nodes, edges)
+    cluster_of_node: Partition = np.arange(num_nodes)
+    while len(partitions) < max_levels and len(edges.weights):
+        clusters = _join_strongest_neighbors(len(volumes), _compute_strengths(edges, volumes), max_cluster_size)
         if clusters.max(initial=-1) + 1 == len(volumes):
             break
         volumes = np.bincount(clusters, volumes).astype(np.int64)
@@ -85,16 +86,16 @@ def cluster_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> Iter
         yield cluster_of_node
 
 
-def select_strongest_edges(count: int, edges: Edges, max_edges: int = 10) -> Edges:
+def select_strongest_edges(num_nodes: int, edges: Edges, max_edges: int = 10) -> Edges:
     """Return the ``max_edges`` strongest edges of each node. Ties are decided by the order of the other end."""
     is_selected = np.zeros(len(edges.weights), np.bool_)
-    numbers = np.arange(len(edges.weights))
+    edge_indexes = np.arange(len(edges.weights))
     ends = np.concatenate([edges.first, edges.second])
-    others = np.concatenate([edges.second, edges.first])
-    order = np.lexsort((others, -np.tile(edges.weights, 2), ends))
-    first_of_node = np.searchsorted(ends[order], np.arange(count))
-    rank_at_node = np.arange(len(order)) - first_of_node[ends[order]]
-    is_selected[np.tile(numbers, 2)[order[rank_at_node < max_edges]]] = True
+    other_ends = np.concatenate([edges.second, edges.first])
+    edge_order = np.lexsort((other_ends, -np.tile(edges.weights, 2), ends))
+    first_positions = np.searchsorted(ends[edge_order], np.arange(num_nodes))
+    ranks = np.arange(len(edge_order)) - first_positions[ends[edge_order]]
+    is_selected[np.tile(edge_indexes, 2)[edge_order[ranks < max_edges]]] = True
     return Edges(*(column[is_selected] for column in edges))
 
 
@@ -131,48 +132,54 @@ def _compute_strengths(edges: Edges, volumes: Partition) -> Edges:
     return edges._replace(weights=np.rint(shares).astype(np.int64))
 
 
-def _join_strongest_neighbors(count: int, edges: Edges, size: int) -> Partition:
-    """Return the clusters after each of ``count`` nodes has joined the neighbor at its strongest edge."""
+def _join_strongest_neighbors(num_nodes: int, edges: Edges, max_cluster_size: int) -> Partition:
+    """Return the clusters after each of ``num_nodes`` nodes has joined the neighbor at its strongest edge."""
     ends = np.concatenate([edges.first, edges.second])
-    others = np.concatenate([edges.second, edges.first])
+    other_ends = np.concatenate([edges.second, edges.first])
     strengths = np.tile(edges.weights, 2)
-    order = np.lexsort((others, -strengths, ends))
+    order = np.lexsort((other_ends, -strengths, ends))
     nodes, positions = np.unique(ends[order], return_index=True)
-    best = order[positions]
-    return _join_nearest(count, nodes, others[best], strengths[best], size)
+    strongest = order[positions]
+    return _join_nearest(num_nodes, nodes, other_ends[strongest], strengths[strongest], max_cluster_size)
 
 
-def _join_nearest(count: int, nodes: Partition, nearest: Partition, strengths: Partition, size: int) -> Partition:
+def _join_nearest(
+    num_nodes: int, nodes: Partition, nearest: Partition, strengths: Partition, max_cluster_size: int
+) -> Partition:
     """Return the clusters after each of ``nodes`` has joined its nearest, the strongest pairs first.
 
-    A pair that would make a cluster of more than ``size`` members is skipped.
+    A pair that would make a cluster of more than ``max_cluster_size`` members is skipped.
     """
-    root = list(range(count))
-    members = [1] * count
+    root = list(range(num_nodes))
+    members = [1] * num_nodes
 
     def find_root(node: int) -> int:
+        """Return the root of a node's cluster, and shorten the path to it (union-find)."""
         while root[node] != node:
             root[node] = node = root[root[node]]
         return node
 
-    low, high = np.minimum(nodes, nearest), np.maximum(nodes, nearest)
-    order = np.lexsort((high, low, -strengths))
-    for left, right in zip(low[order].tolist(), high[order].tolist(), strict=True):
-        first, second = find_root(left), find_root(right)
-        if first != second and members[first] + members[second] <= size:
-            new_root, old_root = min(first, second), max(first, second)
+    lower_nodes, higher_nodes = np.minimum(nodes, nearest), np.maximum(nodes, nearest)
+    order = np.lexsort((higher_nodes, lower_nodes, -strengths))
+    for lower_node, higher_node in zip(lower_nodes[order].tolist(), higher_nodes[order].tolist(), strict=True):
+        first_root, second_root = find_root(lower_node), find_root(higher_node)
+        if first_root != second_root and members[first_root] + members[second_root] <= max_cluster_size:
+            new_root, old_root = min(first_root, second_root), max(first_root, second_root)
             root[old_root] = new_root
             members[new_root] += members[old_root]
-    return renumber_clusters([find_root(node) for node in range(count)])
+    return renumber_clusters([find_root(node) for node in range(num_nodes)])
 
 
 def contract_edges(clusters: Partition, edges: Edges) -> Edges:
     """Return the edges between clusters: each pair once, with the sum of its weights."""
-    left, right = clusters[edges.first], clusters[edges.second]
-    is_between = left != right
-    low, high = np.minimum(left, right)[is_between], np.maximum(left, right)[is_between]
+    first_clusters, second_clusters = clusters[edges.first], clusters[edges.second]
+    is_between = first_clusters != second_clusters
+    lower_clusters, higher_clusters = (
+        np.minimum(first_clusters, second_clusters)[is_between],
+        np.maximum(first_clusters, second_clusters)[is_between],
+    )
     num_clusters = int(clusters.max(initial=-1)) + 1
-    pair_codes, pair_positions = np.unique(low * num_clusters + high, return_inverse=True)
+    pair_codes, pair_positions = np.unique(lower_clusters * num_clusters + higher_clusters, return_inverse=True)
     weights: Partition = np.zeros(len(pair_codes), np.int64)
     np.add.at(weights, pair_positions, edges.weights[is_between])
     return Edges(pair_codes // max(num_clusters, 1), pair_codes % max(num_clusters, 1), weights)

@@ -42,16 +42,16 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
     nearest, cosines = np.full(len(rows), -1, np.int64), np.full(len(rows), -(10**9), np.int64)
     hashes = _hash_rows(rows)
     # Equal rows are nearest to each other. One of them represents all, so duplicates cost no more than one row.
-    _, first, group_of_row, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
-    distinct_rows = np.sort(first)
+    _, first_rows, group_of_row, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+    distinct_rows = np.sort(first_rows)
     if len(distinct_rows) <= _MAX_EXACT_ROWS:
         cells: Sequence[RowNumbers] = [distinct_rows]
     else:
         cells = _find_cells(rows, distinct_rows, hashes)
     for members in cells:
         units = _normalize_rows(rows, members)
-        for part in _iter_slices(len(members)):
-            _update_nearest(units, members, part, nearest, cosines)
+        for batch in _iter_slices(len(members)):
+            _update_nearest(units, members, batch, nearest, cosines)
     for group in np.flatnonzero(counts > 1):
         equal_rows = np.flatnonzero(group_of_row == group)
         nearest[equal_rows[0]], nearest[equal_rows[1:]] = equal_rows[1], equal_rows[:-1]
@@ -74,34 +74,34 @@ def find_near_rows(rows: npt.NDArray[Any], max_neighbors: int) -> RowNumbers:
     return neighbors
 
 
-def _iter_slices(count: int) -> Iterator[slice]:
-    """Return slices that split ``count`` rows into batches, each small enough to compare with all of them at once."""
-    step = max(1, min(_BATCH_ROWS, _MAX_PRODUCTS // max(count, 1)))
-    return (slice(start, min(start + step, count)) for start in range(0, count, step))
+def _iter_slices(num_rows: int) -> Iterator[slice]:
+    """Return slices that split ``num_rows`` rows into batches small enough to compare each with all rows at once."""
+    batch_rows = max(1, min(_BATCH_ROWS, _MAX_PRODUCTS // max(num_rows, 1)))
+    return (slice(start, min(start + batch_rows, num_rows)) for start in range(0, num_rows, batch_rows))
 
 
-def _update_neighbors(units: Matrix, members: RowNumbers, part: slice, neighbors: RowNumbers, cosines: Matrix) -> None:
-    """Update the neighbors of a ``part`` of the rows ``members`` with those rows of ``members`` that are nearer.
+def _update_neighbors(units: Matrix, members: RowNumbers, batch: slice, neighbors: RowNumbers, cosines: Matrix) -> None:
+    """Update the neighbors of a ``batch`` of the rows ``members`` with those rows of ``members`` that are nearer.
 
     ``members`` is ascending, and ``units`` holds its unit vectors.
     """
     if len(members) < 2:
         return
-    queries = members[part]
-    products = _compute_products(units, part)
+    queries = members[batch]
+    products = _compute_products(units, batch)
     # Exclude the row itself and neighbors that were found in another cell.
     for column in (queries, *neighbors[queries].T):
         positions = np.minimum(np.searchsorted(members, column), len(members) - 1)
         is_known = members[positions] == column
         products[is_known, positions[is_known]] = -np.inf
     max_neighbors = neighbors.shape[1]
-    count = min(max_neighbors, len(members) - 1)
-    positions = np.argpartition(-products, count - 1, axis=1)[:, :count]
+    num_candidates = min(max_neighbors, len(members) - 1)
+    positions = np.argpartition(-products, num_candidates - 1, axis=1)[:, :num_candidates]
     all_cosines = np.concatenate((cosines[queries], np.take_along_axis(products, positions, axis=1)), axis=1)
     rows = np.concatenate((neighbors[queries], members[positions]), axis=1)
-    best = np.argpartition(-all_cosines, max_neighbors - 1, axis=1)[:, :max_neighbors]
-    cosines[queries] = np.take_along_axis(all_cosines, best, axis=1)
-    neighbors[queries] = np.where(cosines[queries] == -np.inf, -1, np.take_along_axis(rows, best, axis=1))
+    best_columns = np.argpartition(-all_cosines, max_neighbors - 1, axis=1)[:, :max_neighbors]
+    cosines[queries] = np.take_along_axis(all_cosines, best_columns, axis=1)
+    neighbors[queries] = np.where(cosines[queries] == -np.inf, -1, np.take_along_axis(rows, best_columns, axis=1))
 
 
 def _normalize_rows(rows: npt.NDArray[Any], row_numbers: RowNumbers) -> Matrix:

@@ -43,11 +43,11 @@ class AllowedDocuments:
     < stop``, holes included. ``count`` is the number of their chunks, without holes.
     """
 
-    def __init__(self, documents: Ids, first_groups: Ids, groups: Ids, count: int) -> None:
+    def __init__(self, documents: Ids, first_groups: Ids, group_counts: Ids, num_chunks: int) -> None:
         self.documents = documents
         self.starts: Ids = first_groups * np.uint64(GROUP_SIZE)
-        self.stops: Ids = (first_groups + groups) * np.uint64(GROUP_SIZE)
-        self.count = count
+        self.stops: Ids = (first_groups + group_counts) * np.uint64(GROUP_SIZE)
+        self.count = num_chunks
 
     @cached_property
     def groups(self) -> npt.NDArray[np.uint8]:

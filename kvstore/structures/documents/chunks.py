@@ -53,12 +53,14 @@ class Chunks:
     def find_many(self, chunks: Iterable[int]) -> list[ChunkRecord | None]:
         """Return the record of each chunk id, or None if the id is a hole."""
         keys = list(map(records.encode_u64, chunks))
-        values = self._view.get_many(tables.CHUNKS, keys)
-        positions = [position for position, value in enumerate(values) if value is not None]
-        chunk_records: list[ChunkRecord | None] = [None] * len(values)
-        rows = _decode_rows([values[position] for position in positions], [keys[position] for position in positions])
-        for position, row in zip(positions, rows.tolist(), strict=True):
-            chunk_records[position] = ChunkRecord._make(row)
+        stored_values = self._view.get_many(tables.CHUNKS, keys)
+        positions = [position for position, stored_value in enumerate(stored_values) if stored_value is not None]
+        chunk_records: list[ChunkRecord | None] = [None] * len(stored_values)
+        field_rows = _decode_rows(
+            [stored_values[position] for position in positions], [keys[position] for position in positions]
+        )
+        for position, fields in zip(positions, field_rows.tolist(), strict=True):
+            chunk_records[position] = ChunkRecord._make(fields)
         return chunk_records
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:

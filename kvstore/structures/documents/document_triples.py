@@ -47,13 +47,15 @@ class DocumentTriples:
 
     def list_key_pairs(self) -> list[tuple[str, str]]:
         """Return the normal forms of the two names of each triple, and of each single name paired with itself."""
-        name_pairs = [(name, name) for name in self.names] + [(t.subject, t.object) for t in self.triples]
-        return [(to_entity_key(left), to_entity_key(right)) for left, right in name_pairs]
+        name_pairs = [(name, name) for name in self.names] + [
+            (triple.subject, triple.object) for triple in self.triples
+        ]
+        return [(to_entity_key(subject), to_entity_key(object)) for subject, object in name_pairs]
 
     def get_forms_by_key(self) -> dict[str, str]:
         """Return every name by its normal form, in the spelling that was given first."""
-        forms = [*self.names, *(form for t in self.triples for form in (t.subject, t.object))]
-        return {to_entity_key(form): form for form in reversed(forms)}
+        names = [*self.names, *(name for triple in self.triples for name in (triple.subject, triple.object))]
+        return {to_entity_key(name): name for name in reversed(names)}
 
     def merge(self, other: DocumentTriples) -> DocumentTriples:
         """Return the union with another document's triples, without duplicates."""
@@ -67,12 +69,16 @@ def parse_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> Doc
 
     Raises InputError for a row that is not subject, relation and object, and for a text that is empty or too long.
     """
-    rows: dict[Triple, None] = {}
-    for row in triples:
-        if not isinstance(row, (list, tuple)) or len(row) != 3 or not all(isinstance(text, str) for text in row):
-            raise InputError(f"a triple is a subject, a relation and an object, not {format_value(row)}")
-        rows[Triple(clean_name(row[0]), clean_relation(row[1]), clean_name(row[2]))] = None
-    return DocumentTriples(tuple(dict.fromkeys(map(clean_name, names))), tuple(rows))
+    parsed_triples: dict[Triple, None] = {}
+    for triple in triples:
+        if (
+            not isinstance(triple, (list, tuple))
+            or len(triple) != 3
+            or not all(isinstance(text, str) for text in triple)
+        ):
+            raise InputError(f"a triple is a subject, a relation and an object, not {format_value(triple)}")
+        parsed_triples[Triple(clean_name(triple[0]), clean_relation(triple[1]), clean_name(triple[2]))] = None
+    return DocumentTriples(tuple(dict.fromkeys(map(clean_name, names))), tuple(parsed_triples))
 
 
 def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
@@ -80,8 +86,9 @@ def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> 
     if not triples:
         return []
     keys = sorted(set(triples.list_key_pairs()))
-    left_entities, right_entities = (entity_filter.find_many([pair[side] for pair in keys]).tolist() for side in (0, 1))
-    return list(zip(left_entities, right_entities, strict=True))
+    first_entities = entity_filter.find_many([first_key for first_key, _ in keys]).tolist()
+    second_entities = entity_filter.find_many([second_key for _, second_key in keys]).tolist()
+    return list(zip(first_entities, second_entities, strict=True))
 
 
 class Triples:

@@ -172,6 +172,7 @@ def _get_long_text(value: memoryview) -> memoryview | None:
 
 
 def _decode_slice(document: int, text: bytes | memoryview, start: int, end: int) -> str:
+    """Return some bytes of a document's text as a string; raise CorruptionError if they are missing or not UTF-8."""
     if not 0 <= start <= end <= len(text):
         raise CorruptionError(
             f"document {document}: its text has {len(text)} bytes, so bytes {start} to {end} do not exist; run CHECK"
@@ -214,6 +215,7 @@ class Documents:
         }
 
     def _decode(self, document: int, key: bytes, value: memoryview | None) -> DocumentRecord:
+        """Return the record stored as ``value``; raise CorruptionError if it is missing."""
         if value is None:
             raise records.make_missing_error(f"document {document}")
         return DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
@@ -344,7 +346,10 @@ class DocumentWriter(Documents):
         self._write_view.put(tables.DOCUMENT_KEYS, encode_key(record.key), key)
         self._write_view.put(tables.TEXTS, key, records.seal(encode_text(text)))
         if outline:
-            rows = [[s.level, s.title, s.parent, s.start, s.end, s.abstract] for s in outline]
+            rows = [
+                [section.level, section.title, section.parent, section.start, section.end, section.abstract]
+                for section in outline
+            ]
             self._write_view.put(tables.OUTLINES, key, records.pack(rows))
 
     def set_origin(self, key: str, origin: str | None) -> None:

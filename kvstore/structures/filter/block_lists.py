@@ -57,17 +57,17 @@ class BlockLists:
 
     def read(self, entity: int, limit: int | None = None, start: int = 0) -> Addresses:
         """Return the addresses of an entity from ``start`` on, at most ``limit`` of them, ascending."""
-        parts: list[Addresses] = []
+        ranges: list[Addresses] = []
         remaining = _MAX_NUMBER if limit is None else limit
         key_range = records.encode_u32(entity), _make_key(entity, start) + b"\x00"
         first_block = self._view.get_last_many(self._table, [key_range])[0] if start else None
         for _, block in self._iter_blocks(entity, start if first_block is None else _get_first_number(first_block[0])):
-            part = block[np.searchsorted(block, np.uint64(start)) :][:remaining]
-            parts.append(part)
-            remaining -= len(part)
+            addresses = block[np.searchsorted(block, np.uint64(start)) :][:remaining]
+            ranges.append(addresses)
+            remaining -= len(addresses)
             if remaining <= 0:
                 break
-        return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+        return np.concatenate(ranges) if ranges else np.empty(0, np.uint64)
 
     def read_many(self, entities: Sequence[int]) -> list[tuple[int, Addresses]]:
         """Return all blocks of several entities, in their order: the entity, and the numbers of one block."""
@@ -109,14 +109,14 @@ class BlockLists:
         return totals
 
     def _join_next_block(
-        self, view: View, entity: int, key: bytes, size: int, block_changes: dict[bytes, bytes | None]
+        self, view: View, entity: int, key: bytes, num_numbers: int, block_changes: dict[bytes, bytes | None]
     ) -> None:
         """Merge the block that follows one of ``block_changes`` into it, if it is small enough."""
         next_block = next(view.scan(self._table, key + b"\x00", _make_end_key(entity)), None)
-        numbers = [] if next_block is None else _decode(self._table, *next_block).tolist()
-        if next_block is not None and size + len(numbers) <= _MAX_JOINED_BLOCK:
+        next_numbers = [] if next_block is None else _decode(self._table, *next_block).tolist()
+        if next_block is not None and num_numbers + len(next_numbers) <= _MAX_JOINED_BLOCK:
             self._change_blocks(
-                {entity: ((), numbers)}, [(key, memoryview(block_changes[key] or b""))], 0, block_changes
+                {entity: ((), next_numbers)}, [(key, memoryview(block_changes[key] or b""))], 0, block_changes
             )
             block_changes[next_block[0]] = None
 

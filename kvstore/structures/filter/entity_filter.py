@@ -226,9 +226,9 @@ class EntityFilter:
         """Return the addresses below ``stop`` of a name with a long list, which is read no further than needed."""
         addresses: list[int] = []
         while True:
-            part = self.get_addresses(key, _ADDRESS_BATCH, addresses[-1] if addresses else None).tolist()
-            addresses += [number for number in part if number < stop]
-            if len(part) < _ADDRESS_BATCH or part[-1] >= stop:
+            batch = self.get_addresses(key, _ADDRESS_BATCH, addresses[-1] if addresses else None).tolist()
+            addresses += [address for address in batch if address < stop]
+            if len(batch) < _ADDRESS_BATCH or batch[-1] >= stop:
                 return tuple(addresses)
 
     def recognize(self, folded: FoldedText, max_words: int) -> Matches:
@@ -255,9 +255,9 @@ class EntityFilter:
 
     def iter_entries(self) -> Iterator[tuple[str, FilterEntry]]:
         """Yield every name with its entry, in no particular order."""
-        for number in self._pages.list_block_numbers():
-            for key, *entry in self._index.list_records(number):
-                yield key, FilterEntry(*entry)
+        for block_number in self._pages.list_block_numbers():
+            for key, *fields in self._index.list_records(block_number):
+                yield key, FilterEntry(*fields)
 
     # -- Changes
 
@@ -358,10 +358,12 @@ class EntityFilter:
 
     def iter_pages(self) -> Iterator[FilterPage]:
         """Yield every bucket page, in order of the page numbers."""
-        for number in self._pages.list_bucket_numbers():
-            page = self._pages.buckets.get_page(number)
-            depth, entries, _, kicks, splits = _BUCKET_HEADER.unpack_from(page, _BUCKET_FIGURES_OFFSET)
-            yield FilterPage(number, depth, entries, entries / BUCKET_SLOTS, kicks, splits, records.PAGE_SIZE)
+        for page_number in self._pages.list_bucket_numbers():
+            page = self._pages.buckets.get_page(page_number)
+            depth, num_entries, _, kicks, splits = _BUCKET_HEADER.unpack_from(page, _BUCKET_FIGURES_OFFSET)
+            yield FilterPage(
+                page_number, depth, num_entries, num_entries / BUCKET_SLOTS, kicks, splits, records.PAGE_SIZE
+            )
 
     def check(self) -> Iterator[str]:
         """Yield a sentence for every violated invariant of the pages and lists."""

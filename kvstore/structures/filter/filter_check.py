@@ -33,30 +33,30 @@ def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> I
 
 
 def _check_page_lists(
-    pages: FilterPages, bucket_numbers: list[int], block_numbers: list[int], roomy: set[int]
+    pages: FilterPages, bucket_numbers: list[int], block_numbers: list[int], pages_with_room: set[int]
 ) -> Iterator[str]:
-    """Compare the pages in use with the stored pages, the free lists, and the list of pages with room (``roomy``)."""
-    for table, numbers, page_table in (
+    """Compare the pages in use with the stored pages, the free lists, and the list of ``pages_with_room``."""
+    for table, page_numbers, page_table in (
         (tables.BUCKET_PAGES, bucket_numbers, pages.buckets),
         (tables.BLOCK_PAGES, block_numbers, pages.block_pages),
     ):
-        if len(numbers) != page_table.live:
-            yield f"table {table}: {len(numbers)} pages are in use, but {page_table.live} are counted"
-        if pages.view.count(table) != len(numbers):
-            yield f"table {table}: {pages.view.count(table)} pages are stored, but {len(numbers)} are in use"
+        if len(page_numbers) != page_table.live:
+            yield f"table {table}: {len(page_numbers)} pages are in use, but {page_table.live} are counted"
+        if pages.view.count(table) != len(page_numbers):
+            yield f"table {table}: {pages.view.count(table)} pages are stored, but {len(page_numbers)} are in use"
     for prefix, page_table in ((FREE_BUCKETS, pages.buckets), (FREE_BLOCKS, pages.block_pages)):
-        for number in pages.iter_listed(prefix):
-            if not 0 < number < page_table.count:
-                yield f"table {tables.FILTER_DIRECTORY}: page {number} is on list {prefix.decode()}, but does not exist"
-    for number in block_numbers:
+        for page in pages.iter_listed(prefix):
+            if not 0 < page < page_table.count:
+                yield f"table {tables.FILTER_DIRECTORY}: page {page} is on list {prefix.decode()}, but does not exist"
+    for page in block_numbers:
         try:
-            has_flag = bool(pages.block_pages.get_page(number)[ROOMY_OFFSET])
+            has_flag = bool(pages.block_pages.get_page(page)[ROOMY_OFFSET])
         except CorruptionError:
             continue  # reported by the check of the pages
-        if has_flag != (number in roomy):
-            yield f"block-list page {number} is on the list of pages with room, or says so, but not both"
-    for number in sorted(roomy.difference(block_numbers)):
-        yield f"block-list page {number} is on the list of pages with room, but not in use"
+        if has_flag != (page in pages_with_room):
+            yield f"block-list page {page} is on the list of pages with room, or says so, but not both"
+    for page in sorted(pages_with_room.difference(block_numbers)):
+        yield f"block-list page {page} is on the list of pages with room, but not in use"
 
 
 def _check_long_lists(lists: BlockLists, expected: dict[int, int]) -> Iterator[str]:

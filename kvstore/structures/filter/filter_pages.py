@@ -107,7 +107,7 @@ class PageReader:
         #: The block-list pages read so far, with their "has room" flag.
         self.has_room_flags: dict[int, int] = {}
 
-    def load_page(self, table: str, prefix: bytes, encoding: bytes, number: int) -> memoryview:
+    def load_page(self, table: str, prefix: bytes, encoding: bytes, page_number: int) -> memoryview:
         """Return a page of a table, verified.
 
         Raises CorruptionError if it is damaged, and ClosedError if the view is closed.
@@ -115,7 +115,7 @@ class PageReader:
         if not self.is_stored and encoding == DIRECTORY_ENCODING:
             return _EMPTY_DIRECTORY
         with self._lock:
-            page = self.view.get(table, prefix + records.encode_u32(number))
+            page = self.view.get(table, prefix + records.encode_u32(page_number))
         if page is None:
             fault = "is missing"
         elif len(page) != PAGE_BYTES:
@@ -124,27 +124,29 @@ class PageReader:
             fault = f"is not of the encoding {encoding.decode()}"
         elif zlib.crc32(page[_COVERED_START:]) != head[1]:
             fault = "fails its checksum"
-        elif head[2] != number:
+        elif head[2] != page_number:
             fault = "carries another page's number"
         else:
             if encoding == BLOCK_ENCODING and self.view.writable:
-                self.has_room_flags[number] = page[ROOMY_OFFSET]
+                self.has_room_flags[page_number] = page[ROOMY_OFFSET]
             # Check this last, so that the snapshot cannot be closed between this check and the use of the page.
             self.require_open()
             return page
-        raise CorruptionError(f"table {table}: page {number} {fault}; run CHECK REPAIR, or restore from a backup")
+        raise CorruptionError(f"table {table}: page {page_number} {fault}; run CHECK REPAIR, or restore from a backup")
 
-    def list_pages(self, prefix: bytes, unused_in: str | None, after: int) -> list[int]:
-        """Return the next numbers of a stored list, those above ``after``.
+    def list_pages(self, prefix: bytes, unused_in: str | None, last_number: int) -> list[int]:
+        """Return the next page numbers of a stored list, those above ``last_number``.
 
         Raises CorruptionError if one is the number of a page in the table ``unused_in``.
         """
-        stored = self.view.scan(tables.FILTER_DIRECTORY, prefix + records.encode_u32(after + 1), _make_end_key(prefix))
-        keys = [key[1:] for key, _ in islice(stored, _LIST_BATCH)]
+        stored_numbers = self.view.scan(
+            tables.FILTER_DIRECTORY, prefix + records.encode_u32(last_number + 1), _make_end_key(prefix)
+        )
+        keys = [key[1:] for key, _ in islice(stored_numbers, _LIST_BATCH)]
         for key in keys:
             if unused_in is not None and self.view.get(unused_in, key) is not None:
-                number = records.U32.unpack(key)[0]
-                raise CorruptionError(f"table {unused_in}: page {number} is in use, but listed as free; run CHECK")
+                page_number = records.U32.unpack(key)[0]
+                raise CorruptionError(f"table {unused_in}: page {page_number} is in use, but listed as free; run CHECK")
         return [records.U32.unpack(key)[0] for key in keys]
 
     def require_open(self) -> None:
@@ -297,10 +299,10 @@ def _decode_head(fields: object) -> _Head | None:
     head = _Head(**fields)
     try:
         (buckets, live_buckets), (blocks, live_blocks) = head.bucket_pages, head.block_pages
-        numbers = (head.sample, head.entities, head.addresses, head.fork_pages, live_buckets, live_blocks)
+        counts = (head.sample, head.entities, head.addresses, head.fork_pages, live_buckets, live_blocks)
         is_valid = (
             head.encoding == ENCODING
-            and all(isinstance(number, int) and 0 <= number < 1 << 64 for number in (*numbers, *head.directory))
+            and all(isinstance(count, int) and 0 <= count < 1 << 64 for count in (*counts, *head.directory))
             and live_buckets < buckets <= PAGE_LIMIT
             and live_blocks < blocks <= PAGE_LIMIT
             and head.fork_pages <= PAGE_LIMIT

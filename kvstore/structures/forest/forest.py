@@ -203,8 +203,8 @@ class Forest:
         """
         nodes = {node for node, tree_node in self.iter_nodes() if tree_node.tree == tree}
         verdicts = dict.fromkeys((edge for edge, _ in self._scan_edges_above(tables.EDGES_UP, nodes)), ACCEPTED)
-        for edge, value in self._scan_edges_above(tables.REFUSED_UP, nodes):
-            verdicts[edge] = int(records.unpack(value, tables.REFUSED_UP, records.U64_PAIR.pack(*edge)))
+        for edge, stored_verdict in self._scan_edges_above(tables.REFUSED_UP, nodes):
+            verdicts[edge] = int(records.unpack(stored_verdict, tables.REFUSED_UP, records.U64_PAIR.pack(*edge)))
         return verdicts, {edge for edge, _ in self._scan_edges_above(tables.LOOPED_EDGES, nodes)}
 
     def _scan_edges_above(self, table: str, nodes: Set[int]) -> Iterator[tuple[Edge, memoryview]]:
@@ -294,13 +294,13 @@ class Forest:
     def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
         """Return the assertions of several edges; see :meth:`iter_assertions`."""
         assertions: dict[Edge, list[Assertion]] = {edge: [] for edge in edges}
-        size = records.U64_PAIR.size
+        edge_bytes = records.U64_PAIR.size
         for key, value in self._view.scan_prefixes(
             tables.STATEMENTS, [records.U64_PAIR.pack(*edge) for edge in assertions]
         ):
-            document = records.U64.unpack(key[size:])[0]
+            document = records.U64.unpack(key[edge_bytes:])[0]
             rows = records.unpack(value, tables.STATEMENTS, key)
-            assertions[records.U64_PAIR.unpack(key[:size])] += (Assertion(document, *row) for row in rows)
+            assertions[records.U64_PAIR.unpack(key[:edge_bytes])] += (Assertion(document, *row) for row in rows)
         return assertions
 
     def list_stating_documents(self, child: int, parent: int) -> list[int]:
@@ -346,30 +346,30 @@ class Forest:
         Nearest edges come first, and each edge once. The edges of one node are ordered by the names at their other
         ends. A node with several parents is reached once by each edge that leads to it, but expanded only once.
         """
-        seen = set(starts)
+        visited = set(starts)
         queue = deque((node, 0) for node in starts)
         while queue:
-            current, distance = queue.popleft()
+            node, distance = queue.popleft()
             if distance == depth:
                 return
-            for neighbor in self.sort_by_name(self.iter_parents(current) if up else self.iter_children(current)):
-                yield WalkStep(neighbor, distance + 1, current)
-                if neighbor not in seen:
-                    seen.add(neighbor)
+            for neighbor in self.sort_by_name(self.iter_parents(node) if up else self.iter_children(node)):
+                yield WalkStep(neighbor, distance + 1, node)
+                if neighbor not in visited:
+                    visited.add(neighbor)
                     queue.append((neighbor, distance + 1))
 
     def compute_level(self, node: int) -> int:
         """Return the number of edges to the nearest root above the node; 0 for a root, or if the search finds none."""
         queue = deque([(node, 0)])
-        seen = {node}
-        while queue and len(seen) < _MAX_LEVEL_NODES:
-            current, distance = queue.popleft()
-            parents = list(self.iter_parents(current))
+        visited = {node}
+        while queue and len(visited) < _MAX_LEVEL_NODES:
+            next_node, distance = queue.popleft()
+            parents = list(self.iter_parents(next_node))
             if not parents:
                 return distance
             for parent in parents:
-                if parent not in seen:
-                    seen.add(parent)
+                if parent not in visited:
+                    visited.add(parent)
                     queue.append((parent, distance + 1))
         return 0
 

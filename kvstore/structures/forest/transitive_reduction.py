@@ -223,17 +223,17 @@ class TransitiveReduction:
 
     def _has_path(self, start: int, goal: int, get_successors: _GetNeighbors, get_predecessors: _GetNeighbors) -> bool:
         """True if a path leads from one node to another; the search alternates between both ends."""
-        seen = ({start}, {goal})
+        visited = ({start}, {goal})
         queues = (deque([start]), deque([goal]))
         while all(queues):
-            for side, get_neighbors in enumerate((get_successors, get_predecessors)):
-                for node in get_neighbors(self._pop_node(queues[side])):
-                    if node in seen[1 - side]:
+            for direction, get_neighbors in enumerate((get_successors, get_predecessors)):
+                for node in get_neighbors(self._pop_node(queues[direction])):
+                    if node in visited[1 - direction]:
                         return True
-                    if node not in seen[side]:
-                        seen[side].add(node)
-                        queues[side].append(node)
-                if not queues[side]:
+                    if node not in visited[direction]:
+                        visited[direction].add(node)
+                        queues[direction].append(node)
+                if not queues[direction]:
                     return False
         return False
 
@@ -242,17 +242,17 @@ class TransitiveReduction:
 
         The search alternates between both sides and returns the side that is exhausted first.
         """
-        seen = ({child}, {parent})
+        visited = ({child}, {parent})
         queues = (deque([child]), deque([parent]))
         neighbor_getters = (self._forest.iter_children, self._forest.iter_parents)
         while True:
             for side, get_neighbors in enumerate(neighbor_getters):
                 for node in get_neighbors(self._pop_node(queues[side])):
-                    if node not in seen[side]:
-                        seen[side].add(node)
+                    if node not in visited[side]:
+                        visited[side].add(node)
                         queues[side].append(node)
                 if not queues[side]:
-                    return seen[side], side == 0
+                    return visited[side], side == 0
 
     def _compute_closure(self, start: int, get_neighbors: _GetNeighbors) -> set[int]:
         """Return a node and all nodes reached from it by repeated steps to neighbors."""

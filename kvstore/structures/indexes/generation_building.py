@@ -123,13 +123,13 @@ class GenerationBuilder:
                 if prompt is None:
                     continue
                 try:
-                    value = model.ask(prompt)
+                    answer = model.ask(prompt)
                 except TokenLimitError:
                     break
                 except InvalidAnswerError as error:
                     _log.warning("%s: %s, %s: %s", self._environment.path, kind.name, task.title, error)
                     continue
-                put_text = partial(_put_text, task.digest, kind.name, model.model.name, value)
+                put_text = partial(_put_text, task.digest, kind.name, model.model.name, answer)
                 self._environment.write_with_growth(put_text)
                 num_written += 1
                 if progress is not None:
@@ -224,14 +224,14 @@ def _iter_batches(
 ) -> Iterator[list[TableRecord]]:
     """Yield the records of a generation, as many at a time as fit in one commit."""
     batch: list[TableRecord] = []
-    size = 0
+    num_bytes = 0
     for table in kind.tables:
         for key, value in generation.rows.get(table, ()):
             batch.append((table, records.encode_u32(generation_number) + key, records.pack(value)))
-            size += len(batch[-1][1]) + len(batch[-1][2])
-            if size > _BATCH_BYTES:
+            num_bytes += len(batch[-1][1]) + len(batch[-1][2])
+            if num_bytes > _BATCH_BYTES:
                 yield batch
-                batch, size = [], 0
+                batch, num_bytes = [], 0
     if batch:
         yield batch
 
@@ -269,8 +269,8 @@ def _list_unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None)
     """Return the key ranges of the generations that a record does not name."""
     if record is None or not record.state:
         return [(b"", None)]
-    number = record.state["generation"]
-    return [(b"", records.encode_u32(number)), (records.encode_u32(number + 1), None)]
+    named_generation = record.state["generation"]
+    return [(b"", records.encode_u32(named_generation)), (records.encode_u32(named_generation + 1), None)]
 
 
 def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) -> bool:
@@ -283,9 +283,11 @@ def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) 
     for kind in kinds:
         record = Indexes(view).get(kind)
         if record is not None and record.state and record.state["change"] != change:
-            number = record.state["generation"]
+            generation_number = record.state["generation"]
             for table in kind.quoting_tables:
-                stale_records = view.scan(table, records.encode_u32(number), records.encode_u32(number + 1))
+                stale_records = view.scan(
+                    table, records.encode_u32(generation_number), records.encode_u32(generation_number + 1)
+                )
                 keys = [bytes(key) for key, _ in islice(stale_records, _MAX_REMOVED_ROWS)]
                 _remove_keys(table, keys, view)
                 has_removed = has_removed or bool(keys)

@@ -144,19 +144,23 @@ class GenerationRows:
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[Any]:
         """Return the value of each key, or None."""
         prefixed_keys = [self._prefix + key for key in keys]
-        values = self._source.get_many(table, prefixed_keys)
+        stored_values = self._source.get_many(table, prefixed_keys)
         return [
-            None if value is None else records.unpack(value, table, key)
-            for key, value in zip(prefixed_keys, values, strict=True)
+            None if stored_value is None else records.unpack(stored_value, table, key)
+            for key, stored_value in zip(prefixed_keys, stored_values, strict=True)
         ]
 
-    def read_numbers(self, table: str, keys: Sequence[bytes], columns: int) -> tuple[list[int], npt.NDArray[np.int64]]:
-        """Return the indexes of the existing keys, and their rows of ``columns`` integers, with -1 for nil."""
+    def read_numbers(
+        self, table: str, keys: Sequence[bytes], num_columns: int
+    ) -> tuple[list[int], npt.NDArray[np.int64]]:
+        """Return the indexes of the existing keys, and their rows of ``num_columns`` integers, with -1 for nil."""
         prefixed_keys = [self._prefix + key for key in keys]
-        values = self._source.get_many(table, prefixed_keys)
-        indexes = [index for index, value in enumerate(values) if value is not None]
+        stored_values = self._source.get_many(table, prefixed_keys)
+        indexes = [index for index, stored_value in enumerate(stored_values) if stored_value is not None]
         stored_keys = [prefixed_keys[index] for index in indexes]
-        rows = number_records.unpack_numbers([values[index] for index in indexes], table, stored_keys, columns)
+        rows = number_records.unpack_numbers(
+            [stored_values[index] for index in indexes], table, stored_keys, num_columns
+        )
         return indexes, rows
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:

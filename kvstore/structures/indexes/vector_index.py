@@ -119,7 +119,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
             new_rows.append(chunk_rows)
             if tools.is_cancelled():
                 break
-        parts = list(plan.kept_parts)
+        file_parts = list(plan.kept_parts)
         num_merged = sum(len(rows.labels) for rows in plan.merged_rows)
         num_new = sum(len(rows.labels) for rows in new_rows)
         if num_merged + num_new:
@@ -131,14 +131,16 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
                 if len(graph) > num_merged:  # some new rows are linked
                     coverage = extend_coverage(plan.coverage, coverage[-1][0], int(graph.rows.labels[-1]) + 1)
                 elif num_new and plan.old_parts:
-                    parts, graph = list(plan.old_parts), make_unlinked_graph(rows.select(slice(num_merged, None)))
+                    file_parts, graph = list(plan.old_parts), make_unlinked_graph(rows.select(slice(num_merged, None)))
                 else:
                     return None
-            parts.append(FilePart({"entry": graph.entry, "rows": len(graph)}, graph.arrays))
-        if not parts:
+            file_parts.append(FilePart({"entry": graph.entry, "rows": len(graph)}, graph.arrays))
+        if not file_parts:
             return None
-        head = {"options": options, "coverage": [list(pair) for pair in coverage]}
-        return IndexContent(head, {"rows": np.array([part.head["rows"] for part in parts], np.uint64)}, parts)
+        head = {"options": options, "coverage": [list(interval) for interval in coverage]}
+        return IndexContent(
+            head, {"rows": np.array([file_part.head["rows"] for file_part in file_parts], np.uint64)}, file_parts
+        )
 
     def read(self, stored: IndexContent) -> ChunkSegments:
         coverage = tuple((int(change), int(stop)) for change, stop in stored.head["coverage"])

@@ -118,18 +118,18 @@ class Aliases:
 
     def resolve(self, key: str, entity_filter: EntityFilter) -> Identity | None:
         """Return the entity that a name (its normal form) resolves to, or None if the name is unknown."""
-        entry = entity_filter.find(key)
-        if entry is None:
+        last_entry = entity_filter.find(key)
+        if last_entry is None:
             return None
         display_key = key
         for next_key in self.follow_aliases(key):
             next_entry = entity_filter.find(next_key)
             if next_entry is not None:
-                display_key, entry = next_key, next_entry
+                display_key, last_entry = next_key, next_entry
         alias_entries = ((name, entity_filter.find(name)) for name in self.list_all_aliases(display_key))
         return Identity(
             (
-                (display_key, entry),
+                (display_key, last_entry),
                 *((name, next_entry) for name, next_entry in alias_entries if next_entry is not None),
             )
         )

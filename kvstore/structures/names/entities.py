@@ -58,8 +58,8 @@ class EntityRecord:
     @property
     def slots(self) -> list[Slot]:
         """The slots in order of their positions."""
-        values = iter(self.row)
-        return [Slot(form, KINDS[kind], times) for form, kind, times in zip(values, values, values, strict=True)]
+        fields = iter(self.row)
+        return [Slot(form, KINDS[kind], times) for form, kind, times in zip(fields, fields, fields, strict=True)]
 
     @property
     def is_introduced(self) -> bool:
@@ -110,9 +110,9 @@ class EntityRecord:
             self.row[3 * slot_index + 2] += 1
             return slot_index
         counts = self.row[2::3]
-        free = counts.index(0) if 0 in counts else len(counts)
-        self.row[3 * free : 3 * free + 3] = form, kind_number, 1
-        return free
+        free_index = counts.index(0) if 0 in counts else len(counts)
+        self.row[3 * free_index : 3 * free_index + 3] = form, kind_number, 1
+        return free_index
 
     def remove_introduction(self, slot_index: int) -> None:
         """Count one introduction less in a slot; raise CorruptionError if the slot is free."""
@@ -135,11 +135,12 @@ class EntityRecord:
 
 
 def _sum_counts(name_counts: Iterable[tuple[str, int]]) -> dict[str, int]:
-    sums: dict[str, int] = {}
+    """Return the sum of the counts of each name, without zeros."""
+    totals: dict[str, int] = {}
     for name, times in name_counts:
         if times:
-            sums[name] = sums.get(name, 0) + times
-    return sums
+            totals[name] = totals.get(name, 0) + times
+    return totals
 
 
 def _select_most_frequent(counts: dict[str, int]) -> str:
@@ -147,6 +148,7 @@ def _select_most_frequent(counts: dict[str, int]) -> str:
 
 
 def _decode(row: EntityRow, entity: int) -> EntityRecord:
+    """Return the record of an entity; raise CorruptionError if the row is incomplete or introduces nothing."""
     if len(row) % 3 or not any(row[2::3]):
         raise CorruptionError(f"entity {entity} is stored, but nothing introduces it; run CHECK")
     return EntityRecord(row.copy())
@@ -228,8 +230,8 @@ class Entities:
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
         """Yield all entities in order of their ids."""
         for key, value in self._view.scan(tables.ENTITIES):
-            first = BLOCK_SIZE * records.U32.unpack(key)[0]
-            for entity, row in enumerate(records.unpack(value, tables.ENTITIES, key), first):
+            first_entity = BLOCK_SIZE * records.U32.unpack(key)[0]
+            for entity, row in enumerate(records.unpack(value, tables.ENTITIES, key), first_entity):
                 if row is not None:
                     yield entity, _decode(row, entity)
 
@@ -266,12 +268,12 @@ class Entities:
         return zip(members, values, members.values(), strict=True)
 
     def get_introductions(self, *documents: int) -> list[tuple[int, int]]:
-        """Return the introductions of documents: entity id, and the position of a slot of that entity."""
+        """Return the introductions of documents: each an entity id, and the position of a slot of that entity."""
         keys = list(map(records.encode_u64, documents))
         introductions: list[tuple[int, int]] = []
         for key, value in zip(keys, self._view.get_many(tables.INTRODUCTIONS, keys), strict=True):
-            row = iter(() if value is None else records.unpack(value, tables.INTRODUCTIONS, key))
-            introductions.extend(zip(row, row, strict=True))
+            numbers = iter(() if value is None else records.unpack(value, tables.INTRODUCTIONS, key))
+            introductions.extend(zip(numbers, numbers, strict=True))
         return introductions
 
     def iter_introduced_names(self, document: int) -> Iterator[tuple[int, str, str]]:
@@ -308,11 +310,11 @@ class EntityWriter(Entities):
         self._put_rows(dict.fromkeys(removed))
         self._write_view.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in removed.values()))
 
-    def put_introductions(self, document: int, rows: list[tuple[int, int]]) -> None:
+    def put_introductions(self, document: int, introductions: list[tuple[int, int]]) -> None:
         """Store the introductions of a document: entity ids, each with the position of a slot."""
-        if rows:
-            row = [number for pair in rows for number in pair]
-            self._write_view.put(tables.INTRODUCTIONS, records.encode_u64(document), records.pack(row))
+        if introductions:
+            numbers = [number for introduction in introductions for number in introduction]
+            self._write_view.put(tables.INTRODUCTIONS, records.encode_u64(document), records.pack(numbers))
 
     def remove_introductions(self, documents: Iterable[int]) -> None:
         """Remove the introductions of documents."""

@@ -156,22 +156,23 @@ class MentionWriter(Mentions):
         changes: dict[bytes, bytes | None] = {}
         for chunk, rows in self._pending_rows.items():
             previous_start = 0
-            row: list[int] = []
+            numbers: list[int] = []
             for entity, start, length in rows:
-                row += entity, start - previous_start, length
+                numbers += entity, start - previous_start, length
                 previous_start = start
-            changes[records.encode_u64(chunk)] = records.pack(row) if row else None
+            changes[records.encode_u64(chunk)] = records.pack(numbers) if numbers else None
         self._write_view.change_many(tables.MENTIONS, changes)
         headings: dict[bytes, bytes | None] = {}
         for document, occurrences in self._pending_headings.items():
-            row = [number for entity, rank, abstract in occurrences for number in (entity, rank, abstract)]
-            headings[records.encode_u64(document)] = records.pack(row) if row else None
+            numbers = [number for entity, rank, abstract in occurrences for number in (entity, rank, abstract)]
+            headings[records.encode_u64(document)] = records.pack(numbers) if numbers else None
         self._write_view.change_many(tables.PLACE_MENTIONS, headings)
         self._pending_rows.clear()
         self._pending_headings.clear()
 
 
 def _decode_occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
-    row = records.unpack(value, tables.MENTIONS, key)
-    starts = accumulate(row[1::3])  # starts are stored as differences
-    return list(map(_make_occurrence, zip(row[::3], starts, row[2::3], strict=True)))
+    """Return the occurrences in a chunk, stored as entity, start and length of each."""
+    numbers = records.unpack(value, tables.MENTIONS, key)
+    starts = accumulate(numbers[1::3])  # starts are stored as differences
+    return list(map(_make_occurrence, zip(numbers[::3], starts, numbers[2::3], strict=True)))

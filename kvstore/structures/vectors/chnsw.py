@@ -124,6 +124,6 @@ class LayeredVectors:
         except ValueError as error:
             raise IndexUnavailableError(str(error)) from error
         return [
-            list(zip((nodes[low:high] - first).tolist(), cosines[low:high].tolist(), strict=True))
-            for first, (low, high) in zip(self._layer_starts, pairwise(bounds.tolist()), strict=False)
+            list(zip((nodes[start:stop] - first_node).tolist(), cosines[start:stop].tolist(), strict=True))
+            for first_node, (start, stop) in zip(self._layer_starts, pairwise(bounds.tolist()), strict=False)
         ]

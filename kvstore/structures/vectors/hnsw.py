@@ -56,10 +56,10 @@ class CodedRows(NamedTuple):
     @classmethod
     def from_vectors(cls, labels: Ids, vectors: Matrix) -> CodedRows:
         """Quantize unit vectors, shape (n, dimension): integers up to 127, and scales that restore unit length."""
-        count, dimension = vectors.shape
-        codes = np.zeros((count, -(-dimension // CODE_SIDE) * CODE_SIDE), np.int8)
-        peaks = np.maximum(np.abs(vectors).max(axis=1, initial=0, keepdims=True), np.float32(1e-30))
-        codes[:, :dimension] = np.rint(vectors * (np.float32(127) / peaks))
+        num_vectors, dimension = vectors.shape
+        codes = np.zeros((num_vectors, -(-dimension // CODE_SIDE) * CODE_SIDE), np.int8)
+        maxima = np.maximum(np.abs(vectors).max(axis=1, initial=0, keepdims=True), np.float32(1e-30))
+        codes[:, :dimension] = np.rint(vectors * (np.float32(127) / maxima))
         squares = np.einsum("ij,ij->i", codes, codes, dtype=np.int64)
         return cls(labels, codes, (1 / np.sqrt(np.maximum(squares, 1))).astype(np.float32))
 
@@ -167,12 +167,12 @@ class HnswBuilder:
     """
 
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
-        count = len(rows.labels)
+        num_rows = len(rows.labels)
         self._rows = rows
         self._bounds = np.concatenate(
             (np.zeros(1, np.uint32), np.cumsum(_draw_heights(rows.labels, m), dtype=np.uint32))
         )
-        self._links = np.full((count, 2 * m), NONE, np.uint32)
+        self._links = np.full((num_rows, 2 * m), NONE, np.uint32)
         self._upper = np.full((int(self._bounds[-1]), m), NONE, np.uint32)
         self.num_linked = 0
         entry = 0

@@ -65,9 +65,9 @@ class CachedVectors:
         """The row order of each part by ascending id."""
         return [np.argsort(ids, kind="stable") for ids, _ in self.parts]
 
-    def extend(self, part: VectorPart, change: int, stop: int) -> CachedVectors:
+    def extend(self, new_vectors: VectorPart, change: int, stop: int) -> CachedVectors:
         """Return a cache extended by the vectors that were new at ``change``."""
-        parts = [*self.parts, part]
+        parts = [*self.parts, new_vectors]
         # Join parts of similar size, so that their number grows only with the logarithm of the vectors.
         while len(parts) > 1 and len(parts[-2][0]) <= 2 * len(parts[-1][0]):
             parts[-2:] = [join_parts(parts[-2:])]

@@ -60,14 +60,14 @@ CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 def compute_block_shape(dimension: int, quantised: bool = False) -> tuple[int, int]:
     """Return the size in bytes and the rows of a block: the fewest pages that waste at most 3 %."""
     row_size = 8 + (4 + dimension if quantised else 4 * dimension)
-    best_fill, best_size, best_rows = 0.0, 0, 0
-    for pages in range(1, _MAX_BLOCK_PAGES + 1):
-        size = records.compute_page_value_size(pages)
-        rows = min((size - _HEADER.size) // row_size, _MAX_BLOCK_ROWS)
-        fill = rows * row_size / (pages * records.PAGE_SIZE)
-        if fill >= _SUFFICIENT_FILL:
-            return size, rows
-        best_fill, best_size, best_rows = max((best_fill, best_size, best_rows), (fill, size, rows))
+    best_share, best_size, best_rows = 0.0, 0, 0
+    for num_pages in range(1, _MAX_BLOCK_PAGES + 1):
+        block_size = records.compute_page_value_size(num_pages)
+        num_rows = min((block_size - _HEADER.size) // row_size, _MAX_BLOCK_ROWS)
+        fill_share = num_rows * row_size / (num_pages * records.PAGE_SIZE)
+        if fill_share >= _SUFFICIENT_FILL:
+            return block_size, num_rows
+        best_share, best_size, best_rows = max((best_share, best_size, best_rows), (fill_share, block_size, num_rows))
     if best_rows == 0:
         raise InputError(
             f"vectors of {dimension} dimensions do not fit into a block of {_MAX_BLOCK_PAGES} pages; use an embedder "
@@ -116,8 +116,8 @@ class _QuantizedBlock(_VectorBlock):
         return vectors
 
     def put(self, row: int, vector: npt.ArrayLike) -> None:
-        values = np.asarray(vector, np.float64)
-        codes = np.rint(values * (127 / max(float(np.abs(values).max()), 1e-30))).astype(np.int8)
+        numbers = np.asarray(vector, np.float64)
+        codes = np.rint(numbers * (127 / max(float(np.abs(numbers).max()), 1e-30))).astype(np.int8)
         self._codes[row] = codes
         length = int((codes.astype(np.int64) ** 2).sum())
         self._scales[row] = 0 if length == 0 else 1 / np.sqrt(np.float64(length))
@@ -196,29 +196,33 @@ class Vectors:
         location_array = np.array(locations, np.int64).reshape(len(locations), 2)
         order = np.lexsort((location_array[:, 1], location_array[:, 0]))
         blocks, rows = location_array[order].T
-        numbers, block_indexes = np.unique(blocks, return_inverse=True)
-        values = self._view.get_many(self.space.blocks, list(map(records.encode_u32, numbers.tolist())))
+        block_numbers, block_indexes = np.unique(blocks, return_inverse=True)
+        stored_blocks = self._view.get_many(self.space.blocks, list(map(records.encode_u32, block_numbers.tolist())))
         checksums = (
-            np.zeros(len(numbers), np.uint64)
+            np.zeros(len(block_numbers), np.uint64)
             if self._verified_blocks is None
-            else self._verified_blocks.get_many(numbers)
+            else self._verified_blocks.get_many(block_numbers)
         )
         vectors = np.empty((len(locations), self.dimension), np.float32)
         shape = self._block_size, self._encoding, self._rows_per_block, self.space.quantised
         damaged_index = gather_rows(
-            values, *shape, checksums, block_indexes, np.ascontiguousarray(rows), order, vectors
+            stored_blocks, *shape, checksums, block_indexes, np.ascontiguousarray(rows), order, vectors
         )
         if damaged_index >= 0:
-            number = int(numbers[damaged_index])
-            raise self._make_missing_error(number) if values[damaged_index] is None else self._make_damage_error(number)
+            block_number = int(block_numbers[damaged_index])
+            raise (
+                self._make_missing_error(block_number)
+                if stored_blocks[damaged_index] is None
+                else self._make_damage_error(block_number)
+            )
         if self._verified_blocks is not None:
-            self._verified_blocks.put_many(numbers, checksums)
+            self._verified_blocks.put_many(block_numbers, checksums)
         return vectors
 
     def get_ids(self, locations: Sequence[tuple[int, int]]) -> list[int]:
         """Return the ids of the vectors at (block, row) locations."""
-        blocks = {number: self._get_block(number).ids for number, _ in locations}
-        return [int(blocks[number][row]) for number, row in locations]
+        blocks = {block_number: self._get_block(block_number).ids for block_number, _ in locations}
+        return [int(blocks[block_number][row]) for block_number, row in locations]
 
     def scan(self) -> Iterator[tuple[Ids, Matrix]]:
         """Yield blocks in order of their numbers: ids (n) and vectors (n, dimension), without free rows."""
@@ -230,36 +234,36 @@ class Vectors:
     def scan_row_ids(self) -> Iterator[tuple[int, Ids]]:
         """Yield block numbers, each with the ids of all its rows; FREE for a free row."""
         for key, value in self._view.scan(self.space.blocks):
-            number = int(records.U32.unpack(key)[0])
-            yield number, self._open_block(value, number).ids
+            block_number = int(records.U32.unpack(key)[0])
+            yield block_number, self._open_block(value, block_number).ids
 
     def count_vectors(self) -> int:
         """Return the number of vectors."""
         free = (int(_FREE_COUNT_STRUCT.unpack(value)[0]) for _, value in self._view.scan(self.space.free_rows))
         return self._rows_per_block * self._view.count(self.space.blocks) - sum(free)
 
-    def count_free_rows(self, number: int) -> int:
+    def count_free_rows(self, block_number: int) -> int:
         """Return the number of rows of a block that are recorded as free."""
-        value = self._view.get(self.space.free_rows, records.encode_u32(number))
+        value = self._view.get(self.space.free_rows, records.encode_u32(block_number))
         return 0 if value is None else int(_FREE_COUNT_STRUCT.unpack(value)[0])
 
-    def _get_block(self, number: int) -> _VectorBlock:
-        value = self._view.get(self.space.blocks, records.encode_u32(number))
+    def _get_block(self, block_number: int) -> _VectorBlock:
+        value = self._view.get(self.space.blocks, records.encode_u32(block_number))
         if value is None:
-            raise self._make_missing_error(number)
-        return self._open_block(value, number)
+            raise self._make_missing_error(block_number)
+        return self._open_block(value, block_number)
 
-    def _open_block(self, value: memoryview | bytes, number: int) -> _VectorBlock:
+    def _open_block(self, value: memoryview | bytes, block_number: int) -> _VectorBlock:
         """Return the block with this stored value; raise CorruptionError if it is damaged or of another shape."""
         if len(value) == self._block_size:
-            encoding, checksum, rows, _, dimension = _HEADER.unpack_from(value)
-            if encoding == self._encoding and (rows, dimension) == (self._rows_per_block, self.dimension):
-                is_verified = self._verified_blocks is not None and (number, checksum) in self._verified_blocks
+            encoding, checksum, num_rows, _, dimension = _HEADER.unpack_from(value)
+            if encoding == self._encoding and (num_rows, dimension) == (self._rows_per_block, self.dimension):
+                is_verified = self._verified_blocks is not None and (block_number, checksum) in self._verified_blocks
                 if is_verified or checksum == zlib.crc32(memoryview(value)[_BODY_START:]):
                     if not is_verified and self._verified_blocks is not None:
-                        self._verified_blocks.put(number, checksum)
+                        self._verified_blocks.put(block_number, checksum)
                     return self._block_type(value, self.dimension, self._rows_per_block)
-        raise self._make_damage_error(number)
+        raise self._make_damage_error(block_number)
 
     def _make_missing_error(self, number: int) -> CorruptionError:
         return records.make_missing_error(f"table {self.space.blocks}: vector block {number}")
@@ -292,15 +296,15 @@ class VectorWriter(Vectors):
             block.ids[:] = FREE_ID
             self._dirty[next_block] = block
             self._open_blocks.append(next_block)
-        number = self._open_blocks[-1]
-        block = self._get_private_block(number)
+        block_number = self._open_blocks[-1]
+        block = self._get_private_block(block_number)
         free_rows = (block.ids == FREE_ID).nonzero()[0]
         row = int(free_rows[0])
         block.ids[row] = id
         block.put(row, vector)
         if len(free_rows) == 1:
             self._open_blocks.pop()
-        return number, row
+        return block_number, row
 
     def _list_blocks_with_room(self) -> list[int]:
         """Return the blocks with free rows, those to fill first at the end.
@@ -311,11 +315,11 @@ class VectorWriter(Vectors):
         listed_blocks = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(self.space.free_rows)]
         return [*(number for number in reversed(listed_blocks) if number not in self._dirty), *changed_blocks]
 
-    def remove(self, number: int, row: int) -> None:
+    def remove(self, block_number: int, row: int) -> None:
         """Free one row of a block."""
-        block = self._get_private_block(number)
+        block = self._get_private_block(block_number)
         if self._open_blocks is not None and not (block.ids == FREE_ID).any():
-            self._open_blocks.append(number)
+            self._open_blocks.append(block_number)
         block.clear(row)
 
     def pack(self, limit: int) -> list[tuple[int, int, int]]:
@@ -327,25 +331,25 @@ class VectorWriter(Vectors):
         free_counts = {
             int(records.U32.unpack(key)[0]): int(_FREE_COUNT_STRUCT.unpack(value)[0]) for key, value in free_records
         }
-        room = sum(free_counts.values())
+        num_free = sum(free_counts.values())
         self._open_blocks = self._list_blocks_with_room()
         moves: list[tuple[int, int, int]] = []
         last_records = itertools.islice(self._view.scan(self.space.blocks, reverse=True), limit)
-        for number in [int(records.U32.unpack(key)[0]) for key, _ in last_records]:
-            room -= self._rows_per_block  # its own free rows, and those that its vectors take in other blocks
-            if room < 0:
+        for block_number in [int(records.U32.unpack(key)[0]) for key, _ in last_records]:
+            num_free -= self._rows_per_block  # its own free rows, and those that its vectors take in other blocks
+            if num_free < 0:
                 break
-            block = self._get_private_block(number)
+            block = self._get_private_block(block_number)
             for row in np.flatnonzero(block.ids != FREE_ID):
                 id, vector = int(block.ids[row]), block.get_vectors(slice(row, row + 1))[0]
-                moves.append((id, *self.add(id, vector, number)))  # never to this block, which is filled last
+                moves.append((id, *self.add(id, vector, block_number)))  # never to this block, which is filled last
             block.ids[:] = FREE_ID
         return moves
 
     def flush(self) -> None:
         """Write changed blocks to the transaction; remove empty ones."""
-        for number, block in self._dirty.items():
-            key = records.encode_u32(number)
+        for block_number, block in self._dirty.items():
+            key = records.encode_u32(block_number)
             num_free = int((block.ids == FREE_ID).sum())
             if num_free == self._rows_per_block:
                 self._write_view.delete(self.space.blocks, key)
@@ -368,7 +372,7 @@ class VectorWriter(Vectors):
     def gather(self, locations: VectorLocations) -> Matrix:
         if not self._dirty:
             return super().gather(locations)
-        blocks = [(self._dirty.get(int(number)), int(row)) for number, row in locations]
+        blocks = [(self._dirty.get(int(block_number)), int(row)) for block_number, row in locations]
         vectors = np.empty((len(locations), self.dimension), np.float32)
         stored_indexes = [index for index, (block, _) in enumerate(blocks) if block is None]
         vectors[stored_indexes] = super().gather([locations[index] for index in stored_indexes])

@@ -51,7 +51,7 @@ def partition_entities(graph: EntityGraph, vectors: Matrix | None, options: Comm
     elif options.method == LEIDEN:
         partitions = partition_by_leiden(count, graph.edges, largest=options.largest, levels=_MAX_LEVELS)
     else:
-        partitions = cluster_graph(count, graph.edges, size=options.largest, levels=_MAX_LEVELS)
+        partitions = cluster_graph(count, graph.edges, max_cluster_size=options.largest, max_levels=_MAX_LEVELS)
     coarser = [labels for labels in partitions[1:] if labels.max() + 1 >= options.least]
     return [*reversed(coarser), *partitions[:1]]
 
@@ -66,7 +66,7 @@ def _partition_by_vectors(count: int, edges: Edges, vectors: Matrix, options: Co
         if options.method == LEIDEN:
             labels = run_leiden_round(len(vectors), weighted_edges, largest=options.largest)
         else:
-            rounds = cluster_graph(len(vectors), weighted_edges, size=options.largest, levels=1)
+            rounds = cluster_graph(len(vectors), weighted_edges, max_cluster_size=options.largest, max_levels=1)
             labels = rounds[0] if rounds else np.arange(len(vectors))
         if labels.max() + 1 == len(vectors):
             break
