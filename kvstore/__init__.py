@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .store.opening import open_store as open
     from .store.plugin_listing import plugins
     from .store.store import Store
-    from .structures.indexes.generation_building import WritingForecast
+    from .structures.indexes.generation_building import WritingForecast, WritingReport
     from .structures.indexes.generations import Outline, OutlineRow
     from .structures.indexes.index import IndexStatus
     from .structures.indexes.index_building import IndexProgress
@@ -97,6 +97,7 @@ __all__ = [
     "Transaction",
     "Triple",
     "WritingForecast",
+    "WritingReport",
     "errors",
     "migrate",
     "open",
@@ -150,6 +151,7 @@ _LAZY_ATTRIBUTES = {
     "Transaction": ".database.transaction:Transaction",
     "Triple": ".changes.facts:Triple",
     "WritingForecast": ".structures.indexes.generation_building:WritingForecast",
+    "WritingReport": ".structures.indexes.generation_building:WritingReport",
     "migrate": ".store.opening:migrate_store",
     "open": ".store.opening:open_store",
     "plugins": ".store.plugin_listing:plugins",

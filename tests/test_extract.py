@@ -87,9 +87,9 @@ def long_text(paragraphs: int, seed: int = 0) -> str:
 def test_a_model_writes_units_of_every_chunk_once(filled: kvstore.Store, server: Server) -> None:
     server.answering = units_of
     cursor = filled.execute("EXTRACT UNITS")
-    assert cursor.columns == ("kind", "model", "passages", "copied", "calls", "sent", "received", "left")
-    ((kind, model, passages, copied, calls, tokens, _, left),) = cursor.fetchall()
-    assert (kind, model, passages, copied, calls, left) == ("units", "tiny", 4, 0, 4, 0)
+    assert cursor.columns == ("kind", "model", "passages", "copied", "calls", "sent", "received", "refused", "left")
+    ((kind, model, passages, copied, calls, tokens, _, refused, left),) = cursor.fetchall()
+    assert (kind, model, passages, copied, calls, refused, left) == ("units", "tiny", 4, 0, 4, 0, 0)
     assert count_sent_tokens(server) <= tokens <= count_sent_tokens(server) + 4 * 40
     assert list_written_units(filled)["tea"] == {
         "Tea is made ": ["TEA IS MADE FROM LEAVES.", "ROBERT FORTUNE TOOK IT TO INDIA."]

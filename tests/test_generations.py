@@ -431,7 +431,11 @@ def test_statements_report_the_cost_before_they_ask_a_model(toyed: kvstore.Store
     assert toyed.execute("REFRESH INDEX toy_groups").message == "nothing to refresh"
     assert server.requests == [], "a model is asked only where the statement says so"
     cursor = toyed.execute(f"REFRESH {clauses}")
-    assert (cursor.fetchall(), cursor.message) == ([("toy_groups",)], "toy_groups: 2 groups, 1 written")
+    assert cursor.columns == ("kind", "model", "texts", "calls", "sent", "received", "refused", "left")
+    ((kind, model, texts, calls, sent, received, refused, left),) = cursor.fetchall()
+    assert (kind, model, texts, calls, refused, left) == ("toy_groups", "scribe", 1, 1, 0, 1)
+    assert 0 < sent < tokens and received > 0 and cursor.problems == ()
+    assert cursor.message == "toy_groups: 2 groups, 1 written"
     assert toyed.refresh(model="scribe") == ["toy_groups"]
     assert titles(toyed).keys() == {"m", "t"}
     assert toyed.refresh(within=1000) == []
@@ -499,6 +503,22 @@ def test_texts_of_a_model_survive_a_repair_and_invalid_replies(toyed: kvstore.St
     environment.write_with_growth(lambda view: view.put("written", content, b"spoilt"))
     report = toyed.repair()
     assert [lost for lost in report.lost if "a model wrote" in lost]
+
+
+def test_refresh_names_every_failure_and_stops_if_the_model_is_useless(toyed: kvstore.Store, server: Server) -> None:
+    server.answering = lambda request: stream("no") if "milk" in str(request) else answer_writing(request)
+    cursor = toyed.execute("REFRESH INDEX toy_groups MODEL 'scribe'")
+    ((_, _, texts, calls, _, _, refused, left),) = cursor.fetchall()
+    assert (texts, calls, refused, left) == (1, 3, 2, 1)
+    (failure,) = cursor.problems
+    assert failure.startswith("toy_groups, m: language model 'scribe': no JSON of the schema") and cursor.failed
+    for letter in "abcdefghijkl":
+        toyed.put(f"{letter}-document", f"About {letter}.")
+    server.answering = lambda request: stream("no")
+    kinds = toyed.refresh("toy_groups", model="scribe")
+    (report,) = kinds.written
+    assert kinds[0] == "toy_groups" and (report.texts, report.calls, report.refused, report.left) == (0, 20, 20, 13)
+    assert len(report.failures) == 11 and "stopped after 10 requests" in report.failures[-1]
 
 
 def test_dropping_removes_written_texts(toyed: kvstore.Store, server: Server) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..ingest.ingest_interface import Ingestion, IngestOptions, IngestProgress, IngestReport
     from ..structures.indexes.generation_building import WritingForecast
     from ..structures.indexes.index_building import IndexProgress
+    from .index_worker import RefreshedKinds
     from .model_extraction import ExtractionForecast, ExtractionProgress, ExtractionReport
     from .transaction import Transaction
 
@@ -439,14 +440,15 @@ class Database(Handle):
         model: str | None = None,
         within: int | None = None,
         progress: Callable[[IndexProgress], None] | None = None,
-    ) -> list[str]:
-        """Bring one index, or all, up to the last commit; returns the kinds that changed.
+    ) -> RefreshedKinds:
+        """Bring one index, or all, up to the last commit; returns the kinds that changed, as a list.
 
         With ``model`` or ``within``, a language model (the one named, else the session's, else the environment's)
         writes the texts of new and changed groups, the largest groups first. At most ``within`` tokens are sent; the
-        next call continues. Raises InputError if the index does not exist or no model is named, IndexUnavailableError
-        if the index cannot be built or another process is building it, LockTimeoutError, EmbedderError, ReadOnlyError,
-        and ModelError, which keeps everything written before it.
+        next call continues. The attribute ``written`` of the list has a :class:`~kvstore.WritingReport` per kind: what
+        was written, what it cost, and what failed. Raises InputError if the index does not exist or no model is named,
+        IndexUnavailableError if the index cannot be built or another process is building it, LockTimeoutError,
+        EmbedderError, ReadOnlyError, and ModelError, which keeps everything written before it.
 
         >>> store.create_index("synonyms")
         >>> store.put("milk", "Robert Fortune drank it with milk.")

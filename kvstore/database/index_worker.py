@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,7 +23,7 @@ from ..settings import FixedSettings
 from ..storage.environment import WriteView
 from ..storage.index_file import build_index_path, list_files
 from ..storage.writer_lock import MaintenanceThread
-from ..structures.indexes.generation_building import GenerationBuilder, WritingForecast
+from ..structures.indexes.generation_building import GenerationBuilder, WritingForecast, WritingReport
 from ..structures.indexes.generations import GenerationIndex
 from ..structures.indexes.index import FileIndex, Index, IndexRecord, validate_options
 from ..structures.indexes.index_building import IndexBuilder, ReportProgress
@@ -36,6 +36,14 @@ if TYPE_CHECKING:
     from ..models.structured import StructuredModel
 
 _log = logging.getLogger("kvstore")
+
+
+class RefreshedKinds(list[str]):
+    """The kinds of index that a refresh changed; ``written`` reports, for each kind, what a model wrote."""
+
+    def __init__(self, kinds: Iterable[str], written: Sequence[WritingReport] = ()) -> None:
+        super().__init__(kinds)
+        self.written = list(written)
 
 
 class IndexFiller(Protocol):
@@ -107,7 +115,7 @@ class IndexManager:
 
     def refresh(
         self, kind: str | None = None, progress: ReportProgress | None = None, writer: StructuredModel | None = None
-    ) -> list[str]:
+    ) -> RefreshedKinds:
         """Bring one index, or all, up to the last commit; return the kinds that changed.
 
         ``writer`` writes the texts that a model contributes to indexes, within its token limit. Raises InputError if
@@ -120,11 +128,12 @@ class IndexManager:
         if kind is None:
             for missing_index in (index for index in list_generation_kinds() if index not in existing_indexes):
                 self._generations.remove_unused(missing_index)
+        reports: list[WritingReport] = []
         if writer is not None:
             for generation_index in (index for index in existing_indexes if isinstance(index, GenerationIndex)):
-                if self._generations.write_texts(generation_index, writer, progress):
-                    changed_kinds.append(generation_index.name)
-        return list(dict.fromkeys(changed_kinds))
+                reports.append(self._generations.write_texts(generation_index, writer, progress))
+        changed_kinds += [report.kind for report in reports if report.texts]
+        return RefreshedKinds(dict.fromkeys(changed_kinds), reports)
 
     def forecast(self, kind: str | None = None) -> dict[str, WritingForecast]:
         """Return what :meth:`refresh` would let a model write, by kind; changes nothing and calls no model."""

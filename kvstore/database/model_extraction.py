@@ -18,7 +18,7 @@ from ..errors import DocumentNotFoundError, InputError, InvalidAnswerError, Mode
 from ..extraction.validation import PAIRS_FORMAT
 from ..models.llm import LanguageModel
 from ..models.quoting import to_printable
-from ..models.structured import StructuredModel
+from ..models.structured import MAX_FAILURES, StructuredModel
 from ..models.token_estimate import token_estimate
 from ..registry import get_written_fact
 from ..registry.chunk_selection import CHOOSERS, score_chunks, select_passages
@@ -34,8 +34,6 @@ from .transaction import Transaction
 _FRAME_TOKENS = 20
 #: The number of documents whose passages are cached.
 _MAX_CACHED_DOCUMENTS = 16
-#: The number of consecutive unusable answers after which an extraction stops.
-_MAX_INVALID_ANSWERS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +71,9 @@ class ExtractionReport:
     """The result of an extraction.
 
     ``passages`` were written (``copied`` of them from another document that contains the same passage). ``calls``
-    requests were answered, with about ``sent`` and ``received`` tokens. ``left`` passages were not written, because the
-    token limit was reached or answers were unusable; ``failures`` has the reasons for the latter.
+    requests were answered, with about ``sent`` and ``received`` tokens; ``refused`` of the answers were not usable.
+    ``left`` passages were not written, because the token limit was reached or answers were unusable; ``failures`` has
+    the reasons for the latter.
     """
 
     kind: str
@@ -84,6 +83,7 @@ class ExtractionReport:
     calls: int
     sent: int
     received: int
+    refused: int
     left: int
     failures: list[str] = field(default_factory=list)
 
@@ -185,7 +185,7 @@ class ModelExtraction:
             self._store_passages({key: texts}, begin)
         num_copied = sum(len(texts.passages) for texts in plan.copied_passages.values())
         structured_model = StructuredModel(model, limit=plan.forecast.room)
-        num_passages, num_invalid = num_copied, 0
+        num_passages = num_copied
         failures: list[str] = []
         for num_requests, request in enumerate(plan.requests):
             if progress is not None:
@@ -197,13 +197,11 @@ class ModelExtraction:
                 continue
             try:
                 answers = structured_model.ask(self._fact.build_prompt(sources))
-                num_invalid = 0
             except TokenLimitError:
                 break
             except InvalidAnswerError as problem:
                 failures.append(f"document {request.document!r}: {problem}")
-                num_invalid += 1
-                if num_invalid == _MAX_INVALID_ANSWERS:
+                if structured_model.num_failures >= MAX_FAILURES:
                     raise _add_progress(problem, num_passages) from None
                 continue
             except ModelError as problem:
@@ -231,6 +229,7 @@ class ModelExtraction:
             structured_model.num_calls,
             structured_model.sent_tokens,
             structured_model.written_tokens,
+            structured_model.num_refused,
             num_left,
             failures,
         )

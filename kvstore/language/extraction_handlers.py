@@ -27,17 +27,8 @@ def extract(context: StatementContext, statement: s.Extract) -> Cursor:
     report = context.database.extract(
         statement.kind, model=statement.model, progress=context.progress, **_collect_limits(statement)
     )
-    columns = ("kind", "model", "passages", "copied", "calls", "sent", "received", "left")
-    row = (
-        report.kind,
-        report.model,
-        report.passages,
-        report.copied,
-        report.calls,
-        report.sent,
-        report.received,
-        report.left,
-    )
+    columns = ("kind", "model", "passages", "copied", "calls", "sent", "received", "refused", "left")
+    row = tuple(getattr(report, name) for name in columns)
     return Cursor("EXTRACT", columns, [row], rowcount=report.passages, problems=tuple(report.failures))
 
 

@@ -18,6 +18,8 @@ from .cursor import Cursor
 from .query_handlers import collect_clauses
 from .statement_context import StatementContext
 
+#: The columns of REFRESH with a model, after the kind of index: fields of a WritingReport.
+WRITING_COLUMNS = ("model", "texts", "calls", "sent", "received", "refused", "left")
 OUTLINE_COLUMNS = ("level", "title", "count", "detail")
 
 
@@ -54,7 +56,15 @@ def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
         details = {index.kind: index.detail for index in context.database.indexes()}
         named_kinds = [statement.index.lower()] if statement.index is not None else kinds
         message = "\n".join(f"{kind}: {details[kind]}" for kind in named_kinds if details.get(kind)) or message
-    return Cursor("REFRESH", ("kind",), [(kind,) for kind in kinds], rowcount=len(kinds), message=message)
+    if not model_clauses:
+        return Cursor("REFRESH", ("kind",), [(kind,) for kind in kinds], rowcount=len(kinds), message=message)
+    reports = {report.kind: report for report in kinds.written}
+    rows = [
+        (kind, *(getattr(reports.get(kind), name, None) for name in WRITING_COLUMNS))
+        for kind in dict.fromkeys([*kinds, *reports])
+    ]
+    failures = [failure for report in reports.values() for failure in report.failures]
+    return Cursor("REFRESH", ("kind", *WRITING_COLUMNS), rows, rowcount=len(rows), message=message, problems=failures)
 
 
 def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:

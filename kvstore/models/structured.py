@@ -25,6 +25,10 @@ Result = TypeVar("Result")
 
 #: Status codes of servers that do not support a ``response_format``.
 _REFUSALS = ("status 400", "status 415", "status 422", "status 501")
+#: The number of consecutive requests without a valid answer after which a statement stops asking the model.
+MAX_FAILURES = 10
+#: The maximum number of attempts at one request.
+_MAX_ATTEMPTS = 2
 #: The number of characters of an invalid answer that are shown to the model again.
 _MAX_SHOWN_CHARACTERS = 2000
 
@@ -67,14 +71,17 @@ class StructuredModel:
     """A language model that answers in JSON, within a token limit.
 
     ``limit`` is the maximum number of tokens that all its requests together send, or None. ``num_calls`` is the number
-    of answered requests; ``sent_tokens`` and ``written_tokens`` are their tokens: the estimate, or the server's number
-    if it is higher.
+    of answered requests, and ``num_refused`` the number of answers that were invalid; ``sent_tokens`` and
+    ``written_tokens`` are their tokens: the estimate, or the server's number if it is higher. ``num_failures`` is the
+    number of consecutive requests without a valid answer.
     """
 
     def __init__(self, model: LanguageModel, limit: int | None = None) -> None:
         self.model = model
         self.limit = limit
         self.num_calls = 0
+        self.num_refused = 0
+        self.num_failures = 0
         self.sent_tokens = 0
         self.written_tokens = 0
         self._forms = ["json_schema", "json_object", "text"]
@@ -94,21 +101,27 @@ class StructuredModel:
                 f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.limit:,} tokens are used, and the "
                 f"next request needs about {prompt.tokens:,}; allow more TOKENS, or continue another time"
             )
-        text, is_truncated = self._request_answer(prompt, [])
-        try:
-            return _check_answer(text, is_truncated, prompt)
-        except ValueError as problem:
-            reason = str(problem)
-        retry_messages: list[Message] = [
-            {"role": "assistant", "content": text[:_MAX_SHOWN_CHARACTERS] or "(nothing)"},
-            {"role": "user", "content": f"This answer is invalid: {reason}. Answer again, with JSON of the schema."},
-        ]
-        if self._is_within_limit(prompt.tokens + estimate_message_tokens(retry_messages)):
-            text, is_truncated = self._request_answer(prompt, retry_messages)
+        extra_messages: list[Message] = []
+        for _ in range(_MAX_ATTEMPTS):
+            text, is_truncated = self._request_answer(prompt, extra_messages)
             try:
-                return _check_answer(text, is_truncated, prompt)
+                result = _check_answer(text, is_truncated, prompt)
             except ValueError as problem:
                 reason = str(problem)
+            else:
+                self.num_failures = 0
+                return result
+            self.num_refused += 1
+            extra_messages = [
+                {"role": "assistant", "content": text[:_MAX_SHOWN_CHARACTERS] or "(nothing)"},
+                {
+                    "role": "user",
+                    "content": f"This answer is invalid: {reason}. Answer again, with JSON of the schema.",
+                },
+            ]
+            if not self._is_within_limit(prompt.tokens + estimate_message_tokens(extra_messages)):
+                break
+        self.num_failures += 1
         raise InvalidAnswerError(
             f"language model {self.model.name!r}: no JSON of the schema {prompt.name!r} ({reason}); use another model"
         )

@@ -11,17 +11,17 @@ that an interruption loses none.
 
 from __future__ import annotations
 
-import logging
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from ...errors import IndexUnavailableError, InvalidAnswerError, TokenLimitError
+from ...models.structured import MAX_FAILURES
 from ...settings import FixedSettings
 from ...storage import index_file, records
 from ...storage.view import WriteView
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...models.structured import StructuredModel
-
-_log = logging.getLogger("kvstore")
 
 #: The maximum bytes of rows written in one commit, and the maximum number of rows removed in one.
 _BATCH_BYTES = 2 << 20
@@ -68,6 +66,26 @@ class WritingForecast:
     def calls(self) -> int:
         """The number of requests, if every answer follows the schema at the first attempt."""
         return self.texts - self.written
+
+
+@dataclass(frozen=True, slots=True)
+class WritingReport:
+    """What a model wrote for an index of one ``kind`` on REFRESH.
+
+    ``texts`` were stored. ``calls`` requests were answered, with about ``sent`` and ``received`` tokens; ``refused`` of
+    the answers were not usable. ``left`` texts were not written, because the token limit was reached or answers were
+    unusable; ``failures`` has the reasons for the latter.
+    """
+
+    kind: str
+    model: str
+    texts: int
+    calls: int
+    sent: int
+    received: int
+    refused: int
+    left: int
+    failures: list[str] = field(default_factory=list)
 
 
 class GenerationBuilder:
@@ -106,13 +124,17 @@ class GenerationBuilder:
 
     def write_texts(
         self, kind: GenerationIndex[Any], model: StructuredModel, progress: ReportProgress | None = None
-    ) -> int:
-        """Let a model write the missing texts, the largest first, up to its token limit; return the number written.
+    ) -> WritingReport:
+        """Let a model write the missing texts, the largest first, up to its token limit.
 
-        An answer that does not follow the schema is dropped, and requested again by the next REFRESH. Errors of the
-        model are raised; texts written until then are kept.
+        An invalid answer is dropped and reported, and requested again by the next REFRESH. After several consecutive
+        requests without a valid answer, no more are sent. Errors of the model are raised; texts written until then are
+        kept.
         """
         num_written = 0
+        failures: list[str] = []
+        num_calls, num_refused = model.num_calls, model.num_refused
+        sent_tokens, written_tokens = model.sent_tokens, model.written_tokens
         with self._hold_lock(kind):
             with self._open_state() as state:
                 pending_tasks = [task for task in _list_writing_tasks(kind, state) if not _is_written(state, task)]
@@ -127,14 +149,30 @@ class GenerationBuilder:
                 except TokenLimitError:
                     break
                 except InvalidAnswerError as error:
-                    _log.warning("%s: %s, %s: %s", self._environment.path, kind.name, task.title, error)
+                    failures.append(f"{kind.name}, {task.title}: {error}")
+                    if model.num_failures >= MAX_FAILURES:
+                        failures.append(
+                            f"{kind.name}: stopped after {MAX_FAILURES} requests without a usable answer; use another "
+                            "model, and REFRESH continues"
+                        )
+                        break
                     continue
                 put_text = partial(_put_text, task.digest, kind.name, model.model.name, answer)
                 self._environment.write_with_growth(put_text)
                 num_written += 1
                 if progress is not None:
                     progress(IndexProgress(kind.name, num_written, len(pending_tasks)))
-        return num_written
+        return WritingReport(
+            kind.name,
+            model.model.name,
+            num_written,
+            model.num_calls - num_calls,
+            model.sent_tokens - sent_tokens,
+            model.written_tokens - written_tokens,
+            model.num_refused - num_refused,
+            len(pending_tasks) - num_written,
+            failures,
+        )
 
     def forecast(self, kind: GenerationIndex[Any], record: IndexRecord) -> WritingForecast:
         """Return a forecast of :meth:`refresh` and :meth:`write_texts` without changes or calls of a model."""
