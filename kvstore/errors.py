@@ -109,6 +109,19 @@ class ModelUnavailableError(ModelError):
     """A language model's endpoint is down, busy or too slow, or its answer broke off."""
 
 
+class PromptTooLongError(ModelError):
+    """A prompt is longer than the context of a language model.
+
+    ``limit`` is the size of the context in tokens, and ``tokens`` that of the prompt, None if the server does not name
+    it.
+    """
+
+    def __init__(self, message: str, limit: int | None = None, tokens: int | None = None) -> None:
+        super().__init__(message)
+        self.limit = limit
+        self.tokens = tokens
+
+
 class InvalidAnswerError(ModelError):
     """A language model gave answers in the wrong form twice. The message says what was wrong."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from email.utils import formatdate
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,11 @@ from kvstore import errors
 from kvstore.answering import cache as answer_cache
 from kvstore.answering.citations import CitationFilter
 from kvstore.answering.prompt import build_prompt
-from kvstore.models import chat_stream, llm
+from kvstore.models import chat_stream, endpoint, llm
+from kvstore.models.llm import MAX_ANSWER_TOKENS
+from kvstore.models.loops import LoopDetector
 from kvstore.models.text_pieces import join_surrogates
-from kvstore.models.token_estimate import BYTES_PER_TOKEN, token_estimate
+from kvstore.models.token_estimate import BYTES_PER_TOKEN, estimate_message_tokens, token_estimate
 from kvstore.retrieval.evidence import AbstractNote, Evidence, Hit
 from kvstore_shell.cli import run
 
@@ -59,7 +62,7 @@ def test_the_answer_is_streamed_and_cites_the_passages(filled: kvstore.Store, se
     assert document is not None
     assert document.text.encode()[citation.start : citation.end].decode() == citation.text
     (request,) = server.requests
-    assert request.keys() == {"model", "messages", "stream", "temperature"}
+    assert request.keys() == {"model", "messages", "stream", "temperature", "max_tokens", "stream_options"}
     assert (request["model"], request["stream"], request["temperature"]) == ("tiny", True, 0)
     assert [message["role"] for message in request["messages"]] == ["system", "user"]
     user = request["messages"][1]["content"]
@@ -276,6 +279,8 @@ def test_citations_are_checked_however_the_text_is_cut(marks: list[str], data: s
         ([Planned([delta(content="x" * (1 << 20))] * 5)], "longer than 4 MiB"),
         ([refusal(500, "no memory"), refusal(503, "still none")], "after 2 attempts (status 503: still none)"),
         ([refusal(429, "slow down", Retry_After="3600")], "the server asks to wait 3600 s"),
+        ([refusal(400, "the prompt exceeds the context")], "SET prompt_tokens to less"),
+        ([refusal(400, "request (9 tokens) exceeds the context size (8 tokens)")] * 2, "context size (8 tokens)"),
     ],
 )
 def test_without_a_models_answer_it_is_extractive(
@@ -334,7 +339,7 @@ def test_a_busy_server_is_asked_again_until_a_token_came(filled: kvstore.Store, 
     [
         (refusal(401, f"bad key {KEY}"), r"status 401: bad key \*\*\*; check KVSTORE_LLM_KEY"),
         (refusal(404, "no model tiny"), "no model tiny; check the model's name"),
-        (refusal(400, "context is too long"), "status 400: context is too long"),
+        (refusal(400, "no such template"), "status 400: no such template"),
         (Planned([b"<html>welcome</html>"], kind="text/html"), "of type text/html, not JSON or an event stream"),
         (Planned([b"{broken"], kind="application/json"), "not JSON of the protocol"),
         (Planned([b'{"choices": 7}'], kind="application/json"), "not JSON of the protocol"),
@@ -359,6 +364,74 @@ def test_a_model_that_takes_no_temperature_is_asked_without(filled: kvstore.Stor
     server.planned = [refusal(400, "'temperature' does not support 0 with this model"), stream("Twenty weeks.")]
     assert filled.ask(QUESTION).text == "Twenty weeks."
     assert ["temperature" in request for request in server.requests] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("message", "dropped", "added"),
+    [
+        (
+            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+            "max_tokens",
+            "max_completion_tokens",
+        ),
+        ("unknown field stream_options", "stream_options", None),
+    ],
+)
+def test_a_field_that_a_server_rejects_is_left_out(
+    filled: kvstore.Store, server: Server, message: str, dropped: str, added: str | None
+) -> None:
+    server.planned = [refusal(400, message), stream("Twenty weeks.")]
+    assert filled.ask(QUESTION).text == "Twenty weeks."
+    first, second = server.requests
+    assert first["max_tokens"] == MAX_ANSWER_TOKENS and first["stream_options"] == {"include_usage": True}
+    assert dropped in first and dropped not in second and (added is None or second[added] == MAX_ANSWER_TOKENS)
+
+
+def test_a_prompt_that_is_too_long_is_built_smaller(filled: kvstore.Store, server: Server) -> None:
+    with filled.transaction() as transaction:
+        for number in range(8):
+            transaction.put(f"more-{number}", f"Parental leave {number}: {'it lasts twenty weeks or more; ' * 20}")
+    message = "request (2000 tokens) exceeds the available context size (1200 tokens), try increasing it"
+    server.planned = [refusal(400, message), refusal(400, message), stream("Twenty weeks [1].")]
+    answer = filled.ask(QUESTION)
+    assert (answer.text, answer.problem) == ("Twenty weeks [1].", None)
+    first, second, third = (estimate_message_tokens(request["messages"]) for request in server.requests)
+    assert first == second and third < 0.5 * first
+    assert [request["max_tokens"] for request in server.requests] == [MAX_ANSWER_TOKENS, 300, 300]
+
+
+def test_a_model_that_repeats_itself_is_stopped(filled: kvstore.Store, server: Server) -> None:
+    server.planned = [Planned([delta(content="It lasts twenty weeks [1] or so. ")] * 20 + [HANG])] * 2
+    for _ in range(2):  # nor is it kept
+        answer = filled.ask(QUESTION)
+        assert answer.problem == "this answer was ended because the model repeated itself"
+        assert answer.text.count("or so") < 20
+    assert server.left.wait(5)
+
+
+@given(st.data())
+def test_a_loop_is_detected_however_the_text_is_cut(data: st.DataObject) -> None:
+    def feed(text: str) -> bool:
+        detector = LoopDetector()
+        cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)))
+        return any(detector.feed(text[start:end]) for start, end in pairwise([0, *cuts, len(text)]))
+
+    assert feed("start. " + "so it is, as the model says again and again: that is it. " * 7)
+    assert feed("well | " * 80)
+    entries = ", ".join(f'{{"summary": "w{number} is x{number}", "sources": [1]}}' for number in range(40))
+    assert not feed(f'{{"findings": [{entries}]}}')
+
+
+def test_a_server_that_loads_its_model_is_waited_for(
+    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "LOADING_PAUSE", 0.001)
+    server.planned = [refusal(503, "Loading model")] * 30 + [stream("Twenty weeks.")]
+    assert filled.ask(QUESTION).text == "Twenty weeks."
+    filled.set("first_token_timeout", 0.3)
+    server.answering = lambda request: refusal(503, "Loading model")
+    answer = filled.ask("How long is leave?")
+    assert answer.extractive and answer.problem is not None and "503: Loading model, for 0.3 s" in answer.problem
 
 
 def test_an_answer_truncated_by_the_model_limit_is_marked(filled: kvstore.Store, server: Server) -> None:

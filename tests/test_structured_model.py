@@ -104,7 +104,7 @@ def test_a_request_refused_in_every_form_is_an_error_and_is_retried_later(server
         ('{"units": ["a"], "rating": NaN}', "NaN is not a JSON number"),
         ('{"units": ["not said"]}', "'not said' is not in the text"),
         ("", "there is no JSON in the answer"),
-        ('{"a":' * 5000, "nested too deeply"),
+        ("".join(f'{{"k{number}":' for number in range(5000)), "nested too deeply"),
     ],
 )
 def test_an_invalid_reply_is_corrected_once_and_never_accepted(
@@ -120,6 +120,7 @@ def test_an_invalid_reply_is_corrected_once_and_never_accepted(
     assert structured.ask(prompt(check)) == GOOD["units"]
     first, second = server.requests
     assert second["messages"][:2] == first["messages"]
+    assert (first["temperature"], second["temperature"], first["max_tokens"]) == (0, 0.7, 2000)
     wrote, told = second["messages"][2:]
     assert (wrote["role"], told["role"]) == ("assistant", "user")
     assert re.search(said, told["content"])
@@ -156,6 +157,13 @@ def test_a_cut_answer_is_asked_for_in_fewer_words(server: Server, model: Languag
     server.planned = [Planned([cut]), stream(json.dumps(GOOD))]
     assert StructuredModel(model).ask(prompt()) == GOOD["units"]
     assert "the token limit ended the answer: answer in fewer words" in server.requests[1]["messages"][-1]["content"]
+
+
+def test_a_loop_is_refused(server: Server, model: LanguageModel) -> None:
+    server.planned = [stream('{"units": ["' + "a b c d e " * 50 + '"]}'), stream(json.dumps(GOOD))]
+    structured = StructuredModel(model)
+    assert structured.ask(prompt()) == GOOD["units"] and structured.num_refused == 1
+    assert "the answer repeats itself" in server.requests[1]["messages"][-1]["content"]
 
 
 def test_a_limit_of_tokens_is_kept_the_second_attempt_included(server: Server, model: LanguageModel) -> None:

@@ -166,7 +166,7 @@ def write_answer(
                     yield from record_text(citation_filter.feed(text))
             response = pieces.result
             assert response is not None
-            if cache is not None and not response.is_truncated:
+            if cache is not None and not (response.is_truncated or response.is_loop):
                 cache.store(model.get_identity(), prompt.unmarked_messages, response)
         else:
             yield from record_text(citation_filter.feed(response.text))
@@ -175,6 +175,8 @@ def write_answer(
         step.detail, step.count = f"{model.name}: {origin}", len(citation_filter.cited)
     citations = [cite_hit(number, prompt.passages[number - 1]) for number in sorted(citation_filter.cited)]
     problem = "this answer is incomplete because the model reached its token limit" if response.is_truncated else None
+    if response.is_loop:
+        problem = "this answer was ended because the model repeated itself"
     text = "".join(texts)
     return Answer(
         text, citations, False, model.name, evidence, citation_filter.dropped, response.reasoning, is_cached, problem

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Unpack
 
-from ..errors import ModelUnavailableError
+from ..errors import InputError, ModelUnavailableError, PromptTooLongError
 from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
 from ..retrieval.question_clauses import Clauses
 from ..structures.vectors.vectors import cosines
@@ -133,7 +133,7 @@ class Asker:
                 if answer is not None:
                     return answer
                 problem = f"language model {model.name!r} found nothing about this question in the evidence."
-            except ModelUnavailableError as error:
+            except (ModelUnavailableError, PromptTooLongError) as error:
                 problem = f"{error}."
             problem += " This answer is extractive."
         return _extract_answer(prepared, problem)
@@ -141,8 +141,10 @@ class Asker:
     def _write_answer(self, prepared: _PreparedAnswer, model: LanguageModel) -> Generator[str, None, Answer | None]:
         """Yield the model's text and return its answer; None if the model found nothing about the question.
 
-        Raises ModelUnavailableError.
+        A prompt that the model has no room for is built once more, with as many tokens as the server says. Raises
+        ModelUnavailableError and PromptTooLongError.
         """
+        from ..models.llm import MAX_ANSWER_TOKENS, compute_fitting_tokens
         from .answer import write_answer
 
         use_cache = self._session.answer_cache
@@ -150,7 +152,18 @@ class Asker:
         if not distilled.hits:
             return None
         prompt = self._build_prompt(distilled, prepared.query)
-        answer = yield from write_answer(distilled, prompt, model, use_cache=use_cache, trace=prepared.query.trace)
+        trace = prepared.query.trace
+        try:
+            answer = yield from write_answer(distilled, prompt, model, use_cache=use_cache, trace=trace)
+        except PromptTooLongError as problem:
+            budget = compute_fitting_tokens(prompt.tokens, problem, MAX_ANSWER_TOKENS)
+            if budget is None:
+                raise
+            try:
+                prompt = self._build_prompt(distilled, prepared.query, budget)
+            except InputError:  # the context has no room for a passage
+                raise problem from None
+            answer = yield from write_answer(distilled, prompt, model, use_cache=use_cache, trace=trace)
         return replace(answer, weighed=prepared.confidence)
 
     def _request_segments(self, query: Query) -> None:
@@ -197,11 +210,13 @@ class Asker:
         )
         return distilled
 
-    def _build_prompt(self, evidence: Evidence, query: Query) -> Prompt:
-        """Return the prompt for this evidence within the session's budget, and record it as a step of the query."""
+    def _build_prompt(self, evidence: Evidence, query: Query, budget: int | None = None) -> Prompt:
+        """Return the prompt for this evidence within a budget, by default the session's, and record it as a step of the
+        query.
+        """
         from .prompt import build_prompt
 
-        budget = self._session.prompt_tokens
+        budget = budget or self._session.prompt_tokens
         with query.trace.step("build prompt") as step:
             prompt = build_prompt(evidence, budget)
             num_included, num_available = len(prompt.passages), len(evidence.segments or evidence.hits)

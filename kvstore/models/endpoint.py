@@ -1,7 +1,8 @@
 """HTTP endpoints of the OpenAI protocol: one JSON request, its answer, whole or streamed, and clear errors.
 
 In: a path and a payload. Out: the decoded answer, or what the caller reads from a :class:`Reply`. Busy servers and
-broken connections are retried with growing pauses, or when the server says. A final failure raises the given error
+broken connections are retried with growing pauses, or when the server says; a server that is loading its model is
+waited for as long as for the first part of an answer. A final failure raises the given error
 class, with the address, the status and the server's message. The key is sent only in the header of the request: never
 along with a redirection to another address, and never in a message or in an exception that caused it. Therefore a key
 is checked when it is read, an invalid address is not repeated, and words of the server's message that share a part with
@@ -34,6 +35,8 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _log = logging.getLogger("kvstore")
 
+#: Seconds between two requests to a server that is loading its model.
+LOADING_PAUSE = 0.5
 #: Seconds before the second attempt, doubled for each further one, and the longest wait that a server can request.
 FIRST_PAUSE = 0.5
 MAX_PAUSE = 30.0
@@ -141,9 +144,11 @@ class Endpoint:
         url = f"{self.base_url}/{path}"
         if self._key is None and self.base_url == DEFAULT_BASE_URL:
             raise self._error(f"{url} needs a key; set {self._key_name}, or name another server with base_url")
-        deadline = time.monotonic() + self.timeouts.total
+        start = time.monotonic()
+        deadline = start + self.timeouts.total
         pause = FIRST_PAUSE
-        for attempt in range(1, self.timeouts.attempts + 1):
+        attempt = 1
+        while True:
             requested_wait: float | None = None
             # Raised outside of the except clauses, because the cause can contain what the server repeated.
             final_error: KvstoreError | None = None
@@ -155,6 +160,13 @@ class Endpoint:
                 message = self.extract_message(body) or self.extract_message(reply.reason)
                 reason = f"status {reply.status}: {message}"
                 requested_wait = _parse_retry_after(reply.headers.get("Retry-After"))
+                if reply.status == 503 and "loading" in message.lower():
+                    # Waiting for the model is part of waiting for the first token, and no attempt.
+                    if time.monotonic() + LOADING_PAUSE < min(deadline, start + self.timeouts.first):
+                        time.sleep(LOADING_PAUSE)
+                        continue
+                    reason += f", for {self.timeouts.first:g} s"
+                    break
                 if reply.status not in RETRIED_STATUSES:
                     final_error = self._error(f"{url}: {reason}{self._get_hint(reply.status)}")
             except OSError as problem:
@@ -172,6 +184,7 @@ class Endpoint:
             _log.info("%s: attempt %d failed (%s); the next in %.1f s", url, attempt, reason, wait)
             time.sleep(wait)
             pause *= 2
+            attempt += 1
         plural = "" if attempt == 1 else "s"
         raise self._unavailable(f"{url}: no answer after {attempt} attempt{plural} ({reason}); {self._remedy}")
 

@@ -1,25 +1,28 @@
 """The language model that writes answers, behind an OpenAI-compatible ``/chat/completions``.
 
 In: messages. Out: the model's text, piece by piece as it arrives. Ollama, vLLM, the server of llama.cpp and OpenAI
-accept the request: model, messages, ``stream`` and a temperature of 0, which is left out for a model that rejects it. A
-wrong address, key or name, and an answer that violates the protocol, raise :class:`~kvstore.errors.ModelError`. A
-server that is down, busy or too slow, or whose answer breaks off, raises
+accept the request: model, messages, ``stream``, and a temperature, ``max_tokens`` and ``stream_options``, which are
+left out for a model that rejects them. A model that repeats itself is stopped. A wrong address, key or name, and an
+answer that violates the protocol, raise :class:`~kvstore.errors.ModelError`; a prompt that the model has no room for,
+:class:`~kvstore.errors.PromptTooLongError`. A server that is down, busy or too slow, or whose answer breaks off, raises
 :class:`~kvstore.errors.ModelUnavailableError`. A request is not repeated once a piece was passed on.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from ..errors import KvstoreError, ModelError, ModelUnavailableError
+from ..errors import KvstoreError, ModelError, ModelUnavailableError, PromptTooLongError
 from ..settings import SessionSettings
 from .chat_stream import ChatStream, Piece, StreamError
 from .endpoint import KEY_VARIABLE as OPENAI_KEY_VARIABLE
 from .endpoint import Endpoint
+from .loops import LoopDetector
 from .text_pieces import collect_result
 from .timeouts import Timeouts
 
@@ -35,10 +38,20 @@ NO_MODEL = "none"
 
 Message = Mapping[str, str]
 
+#: The default maximum number of tokens of an answer.
+MAX_ANSWER_TOKENS = 4000
+#: The statuses and the words with which servers refuse a prompt that is too long: the limit, and the prompt's tokens.
+_INVALID_STATUSES = ("status 400", "status 413", "status 422")
+_CONTEXT_PATTERN = re.compile(r"\bcontext\b|maximum (?:sequence|model) length|prompt is too long", re.IGNORECASE)
+_LIMIT_PATTERN = re.compile(r"(?:context|length)[\w\s]{0,20}?\D{0,10}?(\d[\d,]*)", re.IGNORECASE)
+_NUMBER_PATTERN = re.compile(r"\d[\d,]*")
+#: The field for ``max_tokens`` that newer models of OpenAI require.
+_NEW_LIMIT_FIELD = "max_completion_tokens"
+
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A model's answer; ``is_truncated`` if its token limit ended it.
+    """A model's answer; ``is_truncated`` if its token limit ended it, ``is_loop`` if it repeated itself and was ended.
 
     ``prompt_tokens`` and ``answer_tokens`` are the counts that the server reports, 0 if it does not.
     """
@@ -48,6 +61,7 @@ class ModelAnswer:
     is_truncated: bool = False
     prompt_tokens: int = 0
     answer_tokens: int = 0
+    is_loop: bool = False
 
 
 class LanguageModel:
@@ -72,7 +86,12 @@ class LanguageModel:
             )
         except ModelError as problem:
             raise self._add_model_name(problem) from None
-        self._temperature: float | None = 0.0
+        #: The optional fields of a request that the model rejects.
+        self._rejected_fields: set[str] = set()
+        #: The size of the model's context in tokens, once its server named it.
+        self._context_tokens: int | None = None
+        #: True if an answer had reasoning, which counts as part of it.
+        self._has_reasoned = False
 
     @property
     def url(self) -> str:
@@ -89,13 +108,22 @@ class LanguageModel:
         *,
         response_format: Mapping[str, Any] | None = None,
         may_be_empty: bool = False,
+        temperature: float = 0.0,
+        max_tokens: int = MAX_ANSWER_TOKENS,
     ) -> ModelAnswer:
         """Return the model's answer.
 
         ``response_format`` is the protocol's field of this name. An answer without text is an error, unless it
-        ``may_be_empty``.
+        ``may_be_empty``. ``max_tokens`` limits the answer, in addition to its reasoning.
         """
-        return collect_result(self.stream_pieces(messages, response_format=response_format, may_be_empty=may_be_empty))
+        pieces = self.stream_pieces(
+            messages,
+            response_format=response_format,
+            may_be_empty=may_be_empty,
+            temperature=temperature,
+            max_tokens=max_tokens,
+        )
+        return collect_result(pieces)
 
     def stream_pieces(
         self,
@@ -103,30 +131,52 @@ class LanguageModel:
         *,
         response_format: Mapping[str, Any] | None = None,
         may_be_empty: bool = False,
+        temperature: float = 0.0,
+        max_tokens: int = MAX_ANSWER_TOKENS,
     ) -> Generator[str, None, ModelAnswer]:
         """Yield the pieces of an answer's text as they arrive, without the reasoning, and return the whole answer.
 
         The parameters are those of :meth:`write`. Closing the generator early stops the server.
         """
+        optional_fields = {
+            "response_format": response_format,
+            "temperature": temperature,
+            "max_tokens": max_tokens + (MAX_ANSWER_TOKENS if self._has_reasoned else 0),
+            "stream_options": {"include_usage": True},
+        }
         try:
-            stream, pieces = self._open_stream(messages, response_format)
+            try:
+                stream, pieces = self._open_stream(messages, optional_fields)
+            except PromptTooLongError as problem:
+                # Some servers count the longest answer as part of the request.
+                if problem.limit is None or self._context_tokens is not None:
+                    raise
+                self._context_tokens = problem.limit
+                stream, pieces = self._open_stream(messages, optional_fields)
         except ModelError as problem:
             raise self._add_model_name(problem) from None
         text: list[str] = []
         reasoning: list[str] = []
+        detectors = {True: LoopDetector(), False: LoopDetector()}
+        is_loop = False
         try:
-            while (piece := self._read_next_piece(pieces, text)) is not None:
+            while not is_loop and (piece := self._read_next_piece(pieces, text)) is not None:
+                is_loop = detectors[piece.is_reasoning].feed(piece.text)
                 (reasoning if piece.is_reasoning else text).append(piece.text)
-                if not piece.is_reasoning:
+                if piece.is_reasoning:
+                    self._has_reasoned = True
+                else:
                     yield piece.text
         finally:
             stream.close()
         if not may_be_empty and not "".join(text).strip():
-            reason = "the token limit ended its reasoning" if stream.is_truncated else "it is empty"
+            reason = "it is empty"
+            if is_loop or stream.is_truncated:
+                reason = f"{'a loop' if is_loop else 'the token limit'} ended its reasoning"
             raise self._add_model_name(
                 ModelUnavailableError(f"{self.url}: the answer has no text ({reason}); use another model")
             )
-        return ModelAnswer("".join(text), "".join(reasoning), stream.is_truncated, *stream.tokens)
+        return ModelAnswer("".join(text), "".join(reasoning), stream.is_truncated, *stream.tokens, is_loop)
 
     def _read_next_piece(self, pieces: Iterator[Piece], received: Sequence[str]) -> Piece | None:
         """Return the next piece, or None after the last; ``received`` is the text so far, for the error message."""
@@ -140,29 +190,41 @@ class LanguageModel:
         raise self._add_model_name(ModelUnavailableError(f"{failure}; ask again, or {remedy}"))
 
     def _open_stream(
-        self, messages: Sequence[Message], response_format: Mapping[str, Any] | None
+        self, messages: Sequence[Message], optional_fields: Mapping[str, Any]
     ) -> tuple[ChatStream, Iterator[Piece]]:
         """Send the request, and return the stream and its pieces.
 
         The first piece is read at once, because a broken connection can be retried only before a piece is passed on. If
-        the server rejects the temperature, the request is repeated without it.
+        the server rejects an optional field, the request is repeated without it.
         """
         payload: dict[str, Any] = {
             "model": self.name,
             "messages": [dict(message) for message in messages],
             "stream": True,
         }
-        if response_format is not None:
-            payload["response_format"] = response_format
-        if self._temperature is not None:
-            payload["temperature"] = self._temperature
+        fields = dict(optional_fields)
+        if self._context_tokens is not None:
+            fields["max_tokens"] = min(fields["max_tokens"], self._context_tokens // 4)
+        if "max_tokens" in self._rejected_fields:
+            fields[_NEW_LIMIT_FIELD] = fields["max_tokens"]
+        payload |= {
+            name: value for name, value in fields.items() if value is not None and name not in self._rejected_fields
+        }
         try:
             return self._endpoint.exchange("chat/completions", payload, self._read_first_piece)
         except ModelError as problem:
-            if self._temperature is None or "status 400" not in str(problem) or "temperature" not in str(problem):
+            message = str(problem)
+            if not any(status in message for status in _INVALID_STATUSES):
                 raise
-        self._temperature = None
-        return self._open_stream(messages, response_format)
+            if _CONTEXT_PATTERN.search(message):
+                raise _parse_prompt_limit(message) from None
+            # response_format is the caller's; the longest name comes first, because it contains another one.
+            names = ("temperature", _NEW_LIMIT_FIELD, "max_tokens", "stream_options")
+            rejected = next((name for name in names if name in payload and name in message), None)
+            if rejected is None:
+                raise
+        self._rejected_fields.add(rejected)
+        return self._open_stream(messages, optional_fields)
 
     def _read_first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:
         """Return the stream of a reply and its pieces, of which the first is already read."""
@@ -178,7 +240,35 @@ class LanguageModel:
 
     def _add_model_name(self, problem: KvstoreError) -> KvstoreError:
         """Return an error with the model's name before its message."""
-        return type(problem)(f"language model {self.name!r}: {problem}")
+        message = f"language model {self.name!r}: {problem}"
+        if isinstance(problem, PromptTooLongError):
+            return PromptTooLongError(message, problem.limit, problem.tokens)
+        return type(problem)(message)
+
+
+def _parse_prompt_limit(message: str) -> PromptTooLongError:
+    """Return the error for a server's message that a prompt is too long, with the numbers that the message names."""
+    reason = message.partition("status ")[2][3:]
+    limit_match = _LIMIT_PATTERN.search(reason)
+    limit = None if limit_match is None else _parse_number(limit_match[1])
+    sizes = [number for number in map(_parse_number, _NUMBER_PATTERN.findall(reason)) if limit and number > limit]
+    return PromptTooLongError(f"{message}; SET prompt_tokens to less", limit, min(sizes, default=None))
+
+
+def _parse_number(digits: str) -> int:
+    """Return a number that may have commas between its digits."""
+    return int(digits.replace(",", ""))
+
+
+def compute_fitting_tokens(tokens: int, problem: PromptTooLongError, answer_tokens: int) -> int | None:
+    """Return the estimated tokens of a prompt that fits in the context of a model, after one of ``tokens`` did not.
+
+    A quarter of the context, at most ``answer_tokens``, is left for the answer. None if the server names no limit.
+    """
+    if problem.limit is None:
+        return None
+    room = problem.limit - min(answer_tokens, problem.limit // 4)
+    return int(0.95 * tokens * room / max(problem.tokens or tokens, problem.limit))
 
 
 def open_language_model(name: str | None, session: SessionSettings) -> LanguageModel | None:

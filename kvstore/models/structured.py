@@ -3,8 +3,8 @@
 In: a :class:`StructuredPrompt`: messages, a JSON Schema, and checks beyond the schema. Out: the value that the model
 wrote, validated against both. The schema is sent as ``response_format`` (``json_schema``); a server that rejects this
 gets ``json_object``, and one that rejects that gets plain text. Both get the schema in an instruction. An invalid
-answer is requested once more, with its errors; it is never taken as text. Tokens are counted before they are sent, so a
-token limit holds.
+answer is requested once more, with its errors and at a higher temperature; it is never taken as text. Tokens are
+counted before they are sent, so a token limit holds.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..errors import InvalidAnswerError, ModelError, TokenLimitError
+from ..errors import InvalidAnswerError, ModelError, PromptTooLongError, TokenLimitError
 from .json_schema import check_keywords, check_value, parse_json
 from .token_estimate import MESSAGE_TOKENS, estimate_message_tokens, token_estimate
 
 if TYPE_CHECKING:
-    from .llm import LanguageModel, Message
+    from .llm import LanguageModel, Message, ModelAnswer
 
 Result = TypeVar("Result")
 
@@ -27,8 +27,8 @@ Result = TypeVar("Result")
 _REFUSALS = ("status 400", "status 415", "status 422", "status 501")
 #: The number of consecutive requests without a valid answer after which a statement stops asking the model.
 MAX_FAILURES = 10
-#: The maximum number of attempts at one request.
-_MAX_ATTEMPTS = 2
+#: The temperature of each attempt at one request: at 0, a model would repeat its answer.
+_TEMPERATURES = (0.0, 0.7)
 #: The number of characters of an invalid answer that are shown to the model again.
 _MAX_SHOWN_CHARACTERS = 2000
 
@@ -40,7 +40,7 @@ def _return_unchanged(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class StructuredPrompt(Generic[Result]):
-    """A request and the form of its answer.
+    """A request and the form of its answer, which has at most ``answer_tokens`` tokens.
 
     ``name`` is a word for the schema, which uses the keywords of :mod:`kvstore.models.json_schema`. ``check`` converts
     a value of the schema to the result of :meth:`StructuredModel.ask`, and raises a ValueError whose message says to
@@ -51,6 +51,7 @@ class StructuredPrompt(Generic[Result]):
     messages: Sequence[Message]
     schema: Mapping[str, Any]
     check: Callable[[Any], Result] = _return_unchanged
+    answer_tokens: int = 2000
 
     def __post_init__(self) -> None:
         check_keywords(self.schema)
@@ -102,10 +103,10 @@ class StructuredModel:
                 f"next request needs about {prompt.tokens:,}; allow more TOKENS, or continue another time"
             )
         extra_messages: list[Message] = []
-        for _ in range(_MAX_ATTEMPTS):
-            text, is_truncated = self._request_answer(prompt, extra_messages)
+        for temperature in _TEMPERATURES:
+            answer = self._request_answer(prompt, extra_messages, temperature)
             try:
-                result = _check_answer(text, is_truncated, prompt)
+                result = _check_answer(answer, prompt)
             except ValueError as problem:
                 reason = str(problem)
             else:
@@ -113,7 +114,7 @@ class StructuredModel:
                 return result
             self.num_refused += 1
             extra_messages = [
-                {"role": "assistant", "content": text[:_MAX_SHOWN_CHARACTERS] or "(nothing)"},
+                {"role": "assistant", "content": answer.text[:_MAX_SHOWN_CHARACTERS] or "(nothing)"},
                 {
                     "role": "user",
                     "content": f"This answer is invalid: {reason}. Answer again, with JSON of the schema.",
@@ -130,8 +131,10 @@ class StructuredModel:
         """True if ``tokens`` more tokens can be sent."""
         return self.limit is None or self.sent_tokens + tokens <= self.limit
 
-    def _request_answer(self, prompt: StructuredPrompt[Any], extra_messages: Sequence[Message]) -> tuple[str, bool]:
-        """Return the text of an answer, and True if the model's token limit ended it.
+    def _request_answer(
+        self, prompt: StructuredPrompt[Any], extra_messages: Sequence[Message], temperature: float
+    ) -> ModelAnswer:
+        """Return the model's answer.
 
         The answer is requested in the first form that the server accepts; rejected forms are not tried again.
         """
@@ -146,8 +149,14 @@ class StructuredModel:
                 ]
             try:
                 answer = self.model.write(
-                    messages, response_format=_build_response_format(form, prompt), may_be_empty=True
+                    messages,
+                    response_format=_build_response_format(form, prompt),
+                    may_be_empty=True,
+                    temperature=temperature,
+                    max_tokens=prompt.answer_tokens,
                 )
+            except PromptTooLongError:
+                raise
             except ModelError as problem:
                 if not any(status in str(problem) for status in _REFUSALS):
                     raise
@@ -157,7 +166,7 @@ class StructuredModel:
             self.num_calls += 1
             self.sent_tokens += max(prompt.tokens + estimate_message_tokens(extra_messages), answer.prompt_tokens)
             self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
-            return answer.text, answer.is_truncated
+            return answer
         assert first_refusal is not None  # at least one form was tried and refused
         raise first_refusal
 
@@ -171,12 +180,14 @@ def _build_response_format(form: str, prompt: StructuredPrompt[Any]) -> Mapping[
     return {"type": form, "json_schema": {"name": prompt.name, "strict": True, "schema": prompt.schema}}
 
 
-def _check_answer(text: str, is_truncated: bool, prompt: StructuredPrompt[Result]) -> Result:
+def _check_answer(answer: ModelAnswer, prompt: StructuredPrompt[Result]) -> Result:
     """Parse and check an answer. Raises ValueError if it is invalid."""
+    if answer.is_loop:
+        raise ValueError("the answer repeats itself")
     try:
-        value = parse_json(text)
+        value = parse_json(answer.text)
         check_value(value, prompt.schema)
         return prompt.check(value)
     except ValueError as problem:
-        hint = ", and the token limit ended the answer: answer in fewer words" if is_truncated else ""
+        hint = ", and the token limit ended the answer: answer in fewer words" if answer.is_truncated else ""
         raise ValueError(f"{problem}{hint}") from None
