@@ -29,7 +29,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import errors
-from .language import tokens
+from .language import iter_tokens
 
 if TYPE_CHECKING:
     from .language import Cursor
@@ -392,7 +392,7 @@ def _parse_first_words(operation: str) -> list[str]:
     """Return the first two words of one statement, in capitals. Raises StatementError for several statements."""
     words: list[str] = []
     is_ended = False
-    for token in tokens(operation):
+    for token in iter_tokens(operation):
         if token.kind in ("space", "comment"):
             continue
         if is_ended and token.kind != "semicolon":

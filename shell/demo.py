@@ -14,7 +14,7 @@ from pathlib import Path
 
 import kvstore
 from kvstore import sample
-from kvstore.language import literal
+from kvstore.language import format_literal
 
 from . import render
 
@@ -52,8 +52,8 @@ class _Tour:
     def _ingest(self) -> None:
         """Show how files are ingested."""
         self._print_heading("1. Ingest: a folder of files becomes a store")
-        self._show(f"INGEST {literal(os.fspath(sample.folder()))}")
-        self._show(f"INGEST {literal(os.fspath(sample.hierarchy()))} AS pairs")
+        self._show(f"INGEST {format_literal(os.fspath(sample.folder()))}")
+        self._show(f"INGEST {format_literal(os.fspath(sample.hierarchy()))} AS pairs")
         self._show("SHOW STATS", rows=8)
 
     def _show_names(self) -> None:
@@ -65,7 +65,7 @@ class _Tour:
         )
         self._show(query)
         name, _ = self._store.execute(query).fetchall()[0]
-        self._show(f"LOOKUP {literal(name)} LIMIT 4")
+        self._show(f"LOOKUP {format_literal(name)} LIMIT 4")
         self._show("EXPAND DEPTH 2 LIMIT 20")
 
     def _show_queries(self) -> None:
@@ -73,9 +73,9 @@ class _Tour:
         self._print_heading("3. Questions: an answer, with citations")
         questions = [question for question, _ in sample.QUESTIONS if question != sample.UPDATE[3]]
         for question in questions[:2]:
-            self._show(f"ASK {literal(question)}")
+            self._show(f"ASK {format_literal(question)}")
         self._print_heading("4. Explanation: how the answer was found")
-        self._show(f"EXPLAIN ANALYZE ASK {literal(questions[0])} USING bridge")
+        self._show(f"EXPLAIN ANALYZE ASK {format_literal(questions[0])} USING bridge")
         self._print_heading("5. SQL: queries over everything that the store contains")
         self._show(
             "SELECT entity, count(DISTINCT document) AS documents, count(*) AS mentions\n"
@@ -86,13 +86,13 @@ class _Tour:
         """Show an update and its effect on an answer."""
         self._print_heading("6. Updates: a document changes, and so does the answer, in one commit")
         key, old, new, question = sample.UPDATE
-        self._show(f"ASK {literal(question)}")
+        self._show(f"ASK {format_literal(question)}")
         document = self._store.get(key)
         assert document is not None  # the sample contains it
         text = document.text.replace(old, new)
-        self._print_prompt(f"UPDATE DOCUMENT {literal(key)} SET TEXT = '… {new} …'")
+        self._print_prompt(f"UPDATE DOCUMENT {format_literal(key)} SET TEXT = '… {new} …'")
         print(self._store.execute("UPDATE DOCUMENT ? SET TEXT = ?", (key, text)).message)
-        self._show(f"ASK {literal(question)}")
+        self._show(f"ASK {format_literal(question)}")
         self._show("CHECK")
 
     def _print_farewell(self, keep_store: bool) -> None:

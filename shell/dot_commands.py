@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvstore.errors import suggest
-from kvstore.language import literal
-from kvstore.language import name as identifier
+from kvstore.language import format_identifier, format_literal
 
 from .command_options import open_store_at
 from .configuration import KEYS, get_config_path, parse_switch
@@ -191,7 +190,7 @@ def _set_parameter(console: Console, arguments: list[str]) -> None:
         return
     names = [name for name in console.parameters if not arguments or name == arguments[0].removeprefix(":")]
     for name in names:
-        print(f":{name} = {literal(console.parameters[name])}", file=console.out)
+        print(f":{name} = {format_literal(console.parameters[name])}", file=console.out)
 
 
 def _watch(console: Console, arguments: list[str]) -> None:
@@ -216,8 +215,8 @@ def _ingest(console: Console, arguments: list[str]) -> None:
     """Ingest a file or folder, as sqlite3's ``.import`` would."""
     path, *options = arguments
     # Users of sqlite3 name a table here; documents is the only one that can be filled.
-    format_clause = f" AS {identifier(options[0])}" if options and options[0].lower() != "documents" else ""
-    console.run(ScriptItem(f"INGEST {literal(path)}{format_clause}"))
+    format_clause = f" AS {format_identifier(options[0])}" if options and options[0].lower() != "documents" else ""
+    console.run(ScriptItem(f"INGEST {format_literal(path)}{format_clause}"))
 
 
 def _dump(console: Console, arguments: list[str]) -> None:

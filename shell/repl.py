@@ -30,7 +30,7 @@ from prompt_toolkit.styles import Style
 from kvstore import language
 from kvstore.errors import KvstoreError
 from kvstore.integrations.store_catalog import StoreCatalog
-from kvstore.language import find_plain_question, find_unquoted_question, is_complete, literal, tokens
+from kvstore.language import find_plain_question, find_unquoted_question, format_literal, is_complete, iter_tokens
 
 from .background_opening import BackgroundOpening
 from .completion import SQL_WORDS, complete
@@ -169,7 +169,7 @@ def _normalize_command(text: str) -> str:
     if word in ("quit", "exit", "help"):
         return f".{word}"
     question = find_plain_question(text)
-    return text if question is None else f"ASK {literal(question)};"
+    return text if question is None else f"ASK {format_literal(question)};"
 
 
 def _confirm(statement: str) -> bool:
@@ -233,7 +233,7 @@ class StatementLexer(Lexer):
         if document.text.startswith(COMMAND_MARKS):
             lines = [[("class:command", mask_lines(line))] for line in document.lines]
         else:
-            for token in tokens(document.text):
+            for token in iter_tokens(document.text):
                 style = _get_style(token.kind, token.text)
                 for number, part in enumerate(token.text.split("\n")):
                     if number:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from kvstore.language import find_unquoted_question, tokens
+from kvstore.language import find_unquoted_question, iter_tokens
 
 _BLOCK_BYTES = 1 << 16
 #: The first character of a command line: a dot, or the backslash of psql.
@@ -94,7 +94,7 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
             position = line_end if semicolon < 0 else semicolon + 1
             yield ScriptItem(text[start:position], line, column), position
             continue
-        for token in tokens(text, start):
+        for token in iter_tokens(text, start):
             if token.kind == "semicolon":
                 position = token.end
                 break
@@ -107,7 +107,7 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
 
 def _find_start(text: str, position: int) -> int | None:
     """Return the offset of the next piece, skipping stray ``;``."""
-    for token in tokens(text, position):
+    for token in iter_tokens(text, position):
         if token.kind not in ("space", "comment", "semicolon"):
             return token.start
     return None

@@ -23,7 +23,7 @@ from kvstore.language.parser import parse
 from kvstore.sql import condition, literals
 from kvstore.sql import tokens as token_module
 from kvstore.sql.table_catalog import get_sql_tables
-from kvstore.sql.tokens import is_complete, split_statements, tokens
+from kvstore.sql.tokens import is_complete, iter_tokens, split_statements
 from kvstore_shell import layout
 
 PAGE = read_language_pages()
@@ -340,7 +340,7 @@ def test_any_words_parse_or_get_an_error(text: str, parameters: Any) -> None:
 
 @given(st.text(max_size=60))
 def test_tokens_lose_nothing(text: str) -> None:
-    found = list(tokens(text))
+    found = list(iter_tokens(text))
     assert "".join(token.text for token in found) == text
     assert all(text[token.start : token.end] == token.text for token in found)
 

@@ -12,7 +12,7 @@ from page_running import read_language_pages
 
 import kvstore
 from kvstore.errors import KvstoreError
-from kvstore.language import get_keywords, list_expected_terminals, tokens
+from kvstore.language import get_keywords, iter_tokens, list_expected_terminals
 
 PAGE = read_language_pages()
 EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -56,7 +56,7 @@ def run(store: kvstore.Store, text: str) -> bool:
 
 
 def words_of(text: str) -> list[str]:
-    return [token.text for token in tokens(text) if token.kind != "space"]
+    return [token.text for token in iter_tokens(text) if token.kind != "space"]
 
 
 def mix_words(chance: random.Random) -> str:

@@ -23,7 +23,7 @@ from page_running import read_language_pages
 
 import kvstore
 from kvstore.errors import StatementError
-from kvstore.language import is_complete, tokens
+from kvstore.language import is_complete, iter_tokens
 from kvstore.language.description_handlers import list_described_kinds
 from kvstore.language.index_handlers import list_index_kinds
 from kvstore.language.parser import parse
@@ -326,7 +326,7 @@ def test_a_stream_gives_the_pieces_of_its_text(script: str, size: int) -> None:
 @given(st.lists(FRAGMENTS, max_size=15).map("".join))
 def test_pieces_lose_nothing_but_white_space_and_comments(script: str) -> None:
     def meaning(text: str) -> str:
-        return "".join(token.text for token in tokens(text) if token.kind not in ("space", "comment", "semicolon"))
+        return "".join(token.text for token in iter_tokens(text) if token.kind not in ("space", "comment", "semicolon"))
 
     if "." not in script:
         assert meaning("".join(piece.text + "\n" for piece in split_items(script))).rstrip() == meaning(script).rstrip()

@@ -40,7 +40,7 @@ from evaluation.question_sets import QuestionSet, fill_store, load, read_lines
 
 import kvstore
 from kvstore.answering.confidence import SIMILARITY_WEIGHTS, WORD_WEIGHTS
-from kvstore.sql.literals import literal
+from kvstore.sql.literals import format_literal
 
 #: Questions of another set that a store is asked, at most, and those that a small store is asked.
 _OTHERS, _OF_SMALL = 20, 20
@@ -162,7 +162,7 @@ def ask_store(stored: Stored, others: Sequence[Stored]) -> list[Asked]:
                 names = (stored.name, questions.name, stored.origin, other.origin)
                 found.append(ask(stored.store, names, question.text, mine, number % 2 == 0))
                 if mine and not questions.details and not stored.manual:
-                    left_out = f"key NOT IN ({', '.join(map(literal, sorted(question.gold)))})"
+                    left_out = f"key NOT IN ({', '.join(map(format_literal, sorted(question.gold)))})"
                     asked = ask(stored.store, names, question.text, False, number % 2 == 0, left_out)
                     found.append(replace(asked, withheld=True))
     return found

@@ -192,7 +192,7 @@ class StoreTools:
 
     def select(self, sql: str, parameters: Sequence[Any] = ()) -> str:
         """Return the rows of a query after the column names, one JSON array per line."""
-        first = next((token for token in language.tokens(sql) if token.kind not in ("space", "comment")), None)
+        first = next((token for token in language.iter_tokens(sql) if token.kind not in ("space", "comment")), None)
         if first is not None and first.text.upper() not in _READING_KEYWORDS:
             raise StatementError(
                 f"this tool runs {', '.join(_READING_KEYWORDS)}, not {shorten(first.text)}; use the other tools for "

@@ -9,14 +9,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..sql.tokens import Token, is_complete, tokens
+from ..sql.tokens import Token, is_complete, iter_tokens
 from .questions import find_plain_question, find_unquoted_question
 
 if TYPE_CHECKING:
     from ..arguments import format_count
     from ..ingest import formats
     from ..sql.condition import check_condition
-    from ..sql.literals import literal, name
+    from ..sql.literals import format_identifier, format_literal
     from .cursor import Cursor
     from .description_handlers import list_described_kinds, list_strategy_names
     from .document_handlers import list_ingest_options
@@ -33,9 +33,12 @@ __all__ = [
     "find_plain_question",
     "find_unquoted_question",
     "format_count",
+    "format_identifier",
+    "format_literal",
     "formats",
     "get_keywords",
     "is_complete",
+    "iter_tokens",
     "list_described_kinds",
     "list_expected_terminals",
     "list_extraction_kinds",
@@ -43,9 +46,6 @@ __all__ = [
     "list_ingest_options",
     "list_outlined_kinds",
     "list_strategy_names",
-    "literal",
-    "name",
-    "tokens",
 ]
 
 #: The module and the attribute of each remaining name. They load on first use, so that a prompt need not wait for
@@ -55,6 +55,8 @@ _LAZY_ATTRIBUTES = {
     "can_fill_store": ".parser:can_fill_store",
     "check_condition": "..sql.condition:check_condition",
     "format_count": "..arguments:format_count",
+    "format_identifier": "..sql.literals:format_identifier",
+    "format_literal": "..sql.literals:format_literal",
     "formats": "..ingest:formats",
     "get_keywords": ".grammar_parsing:get_keywords",
     "list_described_kinds": ".description_handlers:list_described_kinds",
@@ -64,8 +66,6 @@ _LAZY_ATTRIBUTES = {
     "list_ingest_options": ".document_handlers:list_ingest_options",
     "list_outlined_kinds": ".index_handlers:list_outlined_kinds",
     "list_strategy_names": ".description_handlers:list_strategy_names",
-    "literal": "..sql.literals:literal",
-    "name": "..sql.literals:name",
 }
 #: Deprecated names, and their successors.
 _RENAMED = {
@@ -75,9 +75,12 @@ _RENAMED = {
     "extraction_kinds": "list_extraction_kinds",
     "index_kinds": "list_index_kinds",
     "keywords": "get_keywords",
+    "literal": "format_literal",
+    "name": "format_identifier",
     "outlined_kinds": "list_outlined_kinds",
     "plain_question": "find_plain_question",
     "strategy_names": "list_strategy_names",
+    "tokens": "iter_tokens",
 }
 
 

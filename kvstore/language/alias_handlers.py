@@ -8,7 +8,7 @@ name, is an error.
 from __future__ import annotations
 
 from ..errors import InputError
-from ..sql.literals import literal
+from ..sql.literals import format_literal
 from . import statements as s
 from .cursor import Cursor
 from .query_handlers import collect_clauses
@@ -30,8 +30,8 @@ def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
     """Execute DELETE EDGE. Raises InputError if the user has not stated this edge."""
     with context.open_transaction() as transaction:
         if not transaction.delete_edge(statement.child, statement.parent, **collect_clauses(tree=statement.tree)):
-            edge = f"{literal(statement.child)} under {literal(statement.parent)}"
-            tree = "" if statement.tree is None else f" in tree {literal(statement.tree)}"
+            edge = f"{format_literal(statement.child)} under {format_literal(statement.parent)}"
+            tree = "" if statement.tree is None else f" in tree {format_literal(statement.tree)}"
             raise InputError(
                 f"there is no edge {edge}{tree} to delete; SELECT * FROM edges WHERE document IS NULL lists the edges "
                 "that DELETE EDGE can delete"
@@ -43,7 +43,7 @@ def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
     with context.open_transaction() as transaction:
         is_changed = transaction.alias(statement.name, statement.entity)
     return _make_change_cursor(
-        "ALIAS", is_changed, f"{literal(statement.name)} is an alias of {literal(statement.entity)}"
+        "ALIAS", is_changed, f"{format_literal(statement.name)} is an alias of {format_literal(statement.entity)}"
     )
 
 
@@ -51,14 +51,14 @@ def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
     with context.open_transaction() as transaction:
         if not transaction.drop_alias(statement.name):
             raise _make_alias_error(statement.name, "an alias")
-    return _make_change_cursor("DROP", True, f"{literal(statement.name)} is no longer an alias")
+    return _make_change_cursor("DROP", True, f"{format_literal(statement.name)} is no longer an alias")
 
 
 def merge_entity(context: StatementContext, statement: s.MergeEntity) -> Cursor:
     with context.open_transaction() as transaction:
         is_changed = transaction.merge(statement.name, statement.into)
     return _make_change_cursor(
-        "MERGE", is_changed, f"{literal(statement.name)} is merged into {literal(statement.into)}"
+        "MERGE", is_changed, f"{format_literal(statement.name)} is merged into {format_literal(statement.into)}"
     )
 
 
@@ -67,8 +67,8 @@ def unmerge_entity(context: StatementContext, statement: s.UnmergeEntity) -> Cur
     with context.open_transaction() as transaction:
         if not transaction.unmerge(statement.name):
             raise _make_alias_error(statement.name, "merged")
-    return _make_change_cursor("UNMERGE", True, f"{literal(statement.name)} is an entity of its own again")
+    return _make_change_cursor("UNMERGE", True, f"{format_literal(statement.name)} is an entity of its own again")
 
 
 def _make_alias_error(name: str, role: str) -> InputError:
-    return InputError(f"{literal(name)} is not {role}; SELECT * FROM aliases lists the aliases and merges")
+    return InputError(f"{format_literal(name)} is not {role}; SELECT * FROM aliases lists the aliases and merges")

@@ -15,7 +15,7 @@ from ..arguments import format_count
 from ..errors import DocumentExistsError, TransactionError, suggest
 from ..ingest.sources import format_skipped
 from ..readers import ReadOptions
-from ..sql.literals import literal
+from ..sql.literals import format_literal
 from ..sql.suggestions import make_document_error
 from . import statements as s
 from .cursor import Cursor
@@ -92,7 +92,9 @@ def insert_document(context: StatementContext, statement: s.InsertDocument) -> C
     meta = _parse_meta(context, statement.meta)
     with context.open_transaction(models=True) as transaction:
         if statement.key and transaction._has_document(statement.key):
-            raise DocumentExistsError(f"document {literal(statement.key)} already exists; UPDATE DOCUMENT changes it")
+            raise DocumentExistsError(
+                f"document {format_literal(statement.key)} already exists; UPDATE DOCUMENT changes it"
+            )
         properties = collect_clauses(title=statement.title, source=statement.source, format=statement.format)
         chunks = "whole" if statement.whole else None
         transaction.put(statement.key, statement.text, meta=meta, chunks=chunks, **properties)

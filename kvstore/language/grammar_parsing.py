@@ -20,7 +20,7 @@ from lark.lexer import Lexer
 from ..errors import StatementError, suggest
 from ..sql import condition as conditions
 from ..sql.diagnosis import make_statement_error
-from ..sql.literals import literal
+from ..sql.literals import format_literal
 from ..sql.tokens import Token, split_statements, unquote
 from . import statements as s
 from .builder import Builder
@@ -150,7 +150,7 @@ def _make_unexpected_error(
         return make_statement_error(text, token.start, f"{reason}; {database_hint}")
     if "STRING" in expected and token.kind in ("word", "quoted"):
         unquoted = token.text if token.kind == "word" else unquote(token.text)
-        reason += f"; text is written in single quotes: {literal(unquoted)}"
+        reason += f"; text is written in single quotes: {format_literal(unquoted)}"
     elif token.kind == "word" and (suggestion := suggest(token.text, _list_keywords(expected))):
         reason += f"; did you mean {suggestion}?"
     return make_statement_error(text, token.start, reason)

@@ -12,7 +12,7 @@ from dataclasses import astuple
 
 from ..registry import INDEXES, list_generation_kinds
 from ..retrieval.evidence import Step
-from ..sql.literals import literal
+from ..sql.literals import format_literal
 from . import statements as s
 from .cursor import Cursor
 from .query_handlers import collect_clauses
@@ -73,7 +73,7 @@ def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
         *choices, last_choice = "an entity in single quotes", *(kind.upper() for kind in list_outlined_kinds())
         expectation = f"{', '.join(choices)} or {last_choice}" if choices else last_choice
         raise context.make_error(
-            f"expected {expectation}, found {statement.kind}; write EXPAND {literal(statement.kind)}"
+            f"expected {expectation}, found {statement.kind}; write EXPAND {format_literal(statement.kind)}"
         )
     rows = context.target.outline(statement.kind, **collect_clauses(depth=statement.depth))
     return Cursor("EXPAND", OUTLINE_COLUMNS, map(astuple, rows), rowcount=len(rows))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..arguments import format_count
 from ..changes.facts import list_fact_kinds
 from ..database.exchange import TABLE_SUFFIXES
-from ..sql.literals import literal
+from ..sql.literals import format_literal
 from . import statements as s
 from .cursor import Cursor, Row
 from .statement_context import StatementContext
@@ -25,7 +25,7 @@ def set_setting(context: StatementContext, statement: s.SetSetting) -> Cursor:
     if statement.name == "base_url":
         context.require_writable("SET cannot change the address of models")
     context.database.set(statement.name, statement.value)
-    return Cursor("SET", message=f"{statement.name} = {literal(statement.value)}")
+    return Cursor("SET", message=f"{statement.name} = {format_literal(statement.value)}")
 
 
 def check(context: StatementContext, statement: s.Check) -> Cursor:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..registry.sql_table import Parameters
 from ..sql import condition as conditions
 from ..sql.diagnosis import make_statement_error
-from ..sql.literals import literal
+from ..sql.literals import format_literal
 from ..sql.tokens import Token, split_statements
 from . import statements as s
 from .parameters import Parameter, bind_parameters, build_query
@@ -47,7 +47,7 @@ def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
         ) from None
     if (question := find_plain_question(text)) is not None:
         start = len(text) - len(text.lstrip())
-        raise make_statement_error(text, start, f"to ask a question, write ASK {literal(question)}")
+        raise make_statement_error(text, start, f"to ask a question, write ASK {format_literal(question)}")
     scripts = list(split_statements(text))
     for script in scripts:
         _require_quotes(text, script)
@@ -66,7 +66,7 @@ def _require_quotes(text: str, script: Sequence[Token]) -> None:
     question = find_unquoted_question(text[script[index].start :])
     if question is not None:
         word = script[index].text.upper()
-        reason = f"the text after {word} is not in single quotes; write {word} {literal(question)}"
+        reason = f"the text after {word} is not in single quotes; write {word} {format_literal(question)}"
         raise make_statement_error(text, script[index + 1].start, reason)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .. import language
-from . import Token, literal, name, tokens
+from . import Token, format_identifier, format_literal, iter_tokens
 
 #: The words of SQL that completion offers inside a query or a condition.
 SQL_WORDS = (
@@ -88,7 +88,7 @@ def complete_statement(typed_text: str, catalog: StatementCatalog) -> list[Compl
 def _find_partial_token(before: str) -> tuple[int, Token | None]:
     """Return the offset of the statement's beginning, and the token at the cursor if it is unfinished."""
     statement_start, last_token = 0, None
-    for token in tokens(before):
+    for token in iter_tokens(before):
         if token.kind == "semicolon":
             statement_start = token.end
         last_token = token
@@ -105,7 +105,7 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
     """Yield the completions, with their kinds, of the word ``typed`` after the text of a statement."""
     if typed.startswith(("--", "/*", ":", "?")):
         return
-    words = [token.text.upper() for token in tokens(statement) if token.kind not in ("space", "comment")]
+    words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
     allowed = language.list_expected_terminals(statement) - _find_used_clauses(words)
     if typed.startswith("'"):
         yield from _iter_strings(words, allowed, typed[1:].replace("''", "'"), catalog)
@@ -159,7 +159,7 @@ def _iter_strings(
     else:
         return
     for candidate in candidates:
-        yield literal(candidate), kind
+        yield format_literal(candidate), kind
 
 
 def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
@@ -186,7 +186,7 @@ def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tup
     elif last_word in ("(", ",") and words[0] == "INGEST":
         yield from ((option, "option") for option in language.list_ingest_options())
     elif last_word in ("(", ","):
-        yield from ((name(option), "option") for option in _list_options(words, catalog))
+        yield from ((format_identifier(option), "option") for option in _list_options(words, catalog))
 
 
 def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..registry.sql_table import SqlValue
-from ..sql.literals import Value, literal, name, quote_name
+from ..sql.literals import Value, format_identifier, format_literal, quote_name
 
 #: The first words of a query, which SQLite parses.
 QUERY_WORDS = frozenset({"SELECT", "WITH", "VALUES"})
@@ -23,12 +23,12 @@ Subject = Literal["tables", "indexes", "strategies", "settings", "stats"]
 
 def _format_clauses(*pairs: tuple[str, SqlValue]) -> str:
     """Return clauses, keywords with their values, each after a space; a clause with the value None is omitted."""
-    return "".join(f" {keyword} {literal(value)}" for keyword, value in pairs if value is not None)
+    return "".join(f" {keyword} {format_literal(value)}" for keyword, value in pairs if value is not None)
 
 
 def _format_options(options: Mapping[str, Value]) -> str:
     """Return the clause WITH for some options, after a space; empty without options."""
-    inner = ", ".join(f"{name(option)} = {literal(value)}" for option, value in options.items())
+    inner = ", ".join(f"{format_identifier(option)} = {format_literal(value)}" for option, value in options.items())
     return f" WITH ({inner})" if options else ""
 
 
@@ -38,7 +38,7 @@ class Lookup:
     limit: int | None = None
 
     def __str__(self) -> str:
-        return "LOOKUP " + ", ".join(map(literal, self.entities)) + _format_clauses(("LIMIT", self.limit))
+        return "LOOKUP " + ", ".join(map(format_literal, self.entities)) + _format_clauses(("LIMIT", self.limit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Expand:
     limit: int | None = None
 
     def __str__(self) -> str:
-        entity = "" if self.entity is None else " " + literal(self.entity)
+        entity = "" if self.entity is None else " " + format_literal(self.entity)
         clauses = _format_clauses(("DEPTH", self.depth), ("IN TREE", self.tree), ("LIMIT", self.limit))
         return f"EXPAND{entity} {self.direction.upper()}{clauses}"
 
@@ -67,7 +67,7 @@ class ExpandIndex:
     def __str__(self) -> str:
         # These words continue the EXPAND of an entity.
         is_bare = self.kind.upper() not in ("UP", "DOWN", "BOTH", "DEPTH", "IN", "LIMIT")
-        kind = name(self.kind) if is_bare else quote_name(self.kind)
+        kind = format_identifier(self.kind) if is_bare else quote_name(self.kind)
         return f"EXPAND {kind}" + _format_clauses(("DEPTH", self.depth))
 
 
@@ -79,7 +79,7 @@ class Search:
     top: int | None = None
 
     def __str__(self) -> str:
-        return f"SEARCH {literal(self.text)}" + _format_retrieval_clauses(
+        return f"SEARCH {format_literal(self.text)}" + _format_retrieval_clauses(
             using=self.using, top=self.top, where=self.where
         )
 
@@ -98,7 +98,7 @@ class Retrieve:
     as_segments: bool = False
 
     def __str__(self) -> str:
-        return f"RETRIEVE {literal(self.question)}" + _format_retrieval_clauses(
+        return f"RETRIEVE {format_literal(self.question)}" + _format_retrieval_clauses(
             self.using, self.depth, self.top, self.within, self.where, self.options, self.as_segments
         )
 
@@ -121,7 +121,7 @@ class Ask:
         clauses = _format_retrieval_clauses(
             self.using, self.depth, self.top, self.within, self.where, self.options, self.as_segments
         )
-        return f"ASK {literal(self.question)}{clauses}" + _format_clauses(("MODEL", self.model))
+        return f"ASK {format_literal(self.question)}{clauses}" + _format_clauses(("MODEL", self.model))
 
 
 def _format_retrieval_clauses(
@@ -134,7 +134,7 @@ def _format_retrieval_clauses(
     as_segments: bool = False,
 ) -> str:
     """Return the clauses of a SEARCH, RETRIEVE or ASK, each after a space."""
-    text = "" if using is None else f" USING {name(using)}"
+    text = "" if using is None else f" USING {format_identifier(using)}"
     text += _format_clauses(("DEPTH", depth), ("TOP", top)) + (" AS SEGMENTS" if as_segments else "")
     text += "" if within is None else f" WITHIN {within} TOKENS"
     text += "" if where is None else f" WHERE {where}"
@@ -148,8 +148,8 @@ class Ingest:
     options: Mapping[str, Value] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        form = "" if self.format is None else f" AS {name(self.format)}"
-        return f"INGEST {literal(self.path)}{form}{_format_options(self.options)}"
+        form = "" if self.format is None else f" AS {format_identifier(self.format)}"
+        return f"INGEST {format_literal(self.path)}{form}{_format_options(self.options)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +167,9 @@ class Extract:
     model: str | None = None
 
     def __str__(self) -> str:
-        text = f"EXTRACT {name(self.kind)}{_format_clauses(('SHARE', self.share))}"
+        text = f"EXTRACT {format_identifier(self.kind)}{_format_clauses(('SHARE', self.share))}"
         text += "" if self.within is None else f" WITHIN {self.within} TOKENS"
-        text += "" if self.by is None else f" BY {name(self.by)}"
+        text += "" if self.by is None else f" BY {format_identifier(self.by)}"
         text += "" if self.where is None else f" WHERE {self.where}"
         return text + _format_clauses(("MODEL", self.model))
 
@@ -191,7 +191,8 @@ class InsertDocument:
         source_and_title = _format_clauses(("SOURCE", self.source), ("TITLE", self.title))
         meta = _format_clauses(("META", self.meta))
         whole = " WHOLE" if self.whole else ""
-        return f"INSERT DOCUMENT {literal(self.key)}{form}{source_and_title} TEXT {literal(self.text)}{meta}{whole}"
+        key, text = format_literal(self.key), format_literal(self.text)
+        return f"INSERT DOCUMENT {key}{form}{source_and_title} TEXT {text}{meta}{whole}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +206,8 @@ class UpdateDocument:
 
     def __str__(self) -> str:
         changes = (("TEXT", self.text), ("TITLE", self.title), ("META", self.meta))
-        assignments = ", ".join(f"{column} = {literal(value)}" for column, value in changes if value is not None)
-        return f"UPDATE DOCUMENT {literal(self.key)} SET {assignments}"
+        assignments = ", ".join(f"{column} = {format_literal(value)}" for column, value in changes if value is not None)
+        return f"UPDATE DOCUMENT {format_literal(self.key)} SET {assignments}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +215,7 @@ class DeleteDocument:
     key: str
 
     def __str__(self) -> str:
-        return f"DELETE DOCUMENT {literal(self.key)}"
+        return f"DELETE DOCUMENT {format_literal(self.key)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,7 @@ class InsertEdge:
     tree: str | None = None
 
     def __str__(self) -> str:
-        return f"INSERT EDGE {literal(self.child)} UNDER {literal(self.parent)}" + _format_clauses(
+        return f"INSERT EDGE {format_literal(self.child)} UNDER {format_literal(self.parent)}" + _format_clauses(
             ("IN TREE", self.tree)
         )
 
@@ -244,7 +245,7 @@ class DeleteEdge:
     tree: str | None = None
 
     def __str__(self) -> str:
-        return f"DELETE EDGE {literal(self.child)} UNDER {literal(self.parent)}" + _format_clauses(
+        return f"DELETE EDGE {format_literal(self.child)} UNDER {format_literal(self.parent)}" + _format_clauses(
             ("IN TREE", self.tree)
         )
 
@@ -255,7 +256,7 @@ class MergeEntity:
     into: str
 
     def __str__(self) -> str:
-        return f"MERGE ENTITY {literal(self.name)} INTO {literal(self.into)}"
+        return f"MERGE ENTITY {format_literal(self.name)} INTO {format_literal(self.into)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +264,7 @@ class UnmergeEntity:
     name: str
 
     def __str__(self) -> str:
-        return f"UNMERGE ENTITY {literal(self.name)}"
+        return f"UNMERGE ENTITY {format_literal(self.name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +273,7 @@ class CreateAlias:
     entity: str
 
     def __str__(self) -> str:
-        return f"ALIAS {literal(self.name)} FOR {literal(self.entity)}"
+        return f"ALIAS {format_literal(self.name)} FOR {format_literal(self.entity)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +281,7 @@ class DropAlias:
     name: str
 
     def __str__(self) -> str:
-        return f"DROP ALIAS {literal(self.name)}"
+        return f"DROP ALIAS {format_literal(self.name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +290,7 @@ class CreateIndex:
     options: Mapping[str, Value] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"CREATE INDEX {name(self.kind)}{_format_options(self.options)}"
+        return f"CREATE INDEX {format_identifier(self.kind)}{_format_options(self.options)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +298,7 @@ class DropIndex:
     kind: str
 
     def __str__(self) -> str:
-        return f"DROP INDEX {name(self.kind)}"
+        return f"DROP INDEX {format_identifier(self.kind)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +313,7 @@ class Refresh:
     within: int | None = None
 
     def __str__(self) -> str:
-        index = "" if self.index is None else f" INDEX {name(self.index)}"
+        index = "" if self.index is None else f" INDEX {format_identifier(self.index)}"
         tokens = "" if self.within is None else f" WITHIN {self.within} TOKENS"
         return f"REFRESH{index}{_format_clauses(('MODEL', self.model))}{tokens}"
 
@@ -361,7 +362,7 @@ class DescribeTable:
     def __str__(self) -> str:
         # After one of these three words, DESCRIBE is another statement.
         is_bare = self.table.upper() not in ("DOCUMENT", "ENTITY", "STRATEGY")
-        return f"DESCRIBE {name(self.table) if is_bare else quote_name(self.table)}"
+        return f"DESCRIBE {format_identifier(self.table) if is_bare else quote_name(self.table)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +370,7 @@ class DescribeDocument:
     key: str
 
     def __str__(self) -> str:
-        return f"DESCRIBE DOCUMENT {literal(self.key)}"
+        return f"DESCRIBE DOCUMENT {format_literal(self.key)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +378,7 @@ class DescribeEntity:
     name: str
 
     def __str__(self) -> str:
-        return f"DESCRIBE ENTITY {literal(self.name)}"
+        return f"DESCRIBE ENTITY {format_literal(self.name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +386,7 @@ class DescribeStrategy:
     strategy: str
 
     def __str__(self) -> str:
-        return f"DESCRIBE STRATEGY {name(self.strategy)}"
+        return f"DESCRIBE STRATEGY {format_identifier(self.strategy)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,7 +397,7 @@ class DescribeItem:
     key: str
 
     def __str__(self) -> str:
-        return f"{DescribeTable(self.kind)} {literal(self.key)}"
+        return f"{DescribeTable(self.kind)} {format_literal(self.key)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,7 +419,7 @@ class Backup:
     path: str
 
     def __str__(self) -> str:
-        return f"BACKUP TO {literal(self.path)}"
+        return f"BACKUP TO {format_literal(self.path)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,8 +430,8 @@ class Export:
     table: str | None = None
 
     def __str__(self) -> str:
-        table = "" if self.table is None else f" TABLE {name(self.table)}"
-        return f"EXPORT TO {literal(self.path)}{table}"
+        table = "" if self.table is None else f" TABLE {format_identifier(self.table)}"
+        return f"EXPORT TO {format_literal(self.path)}{table}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,7 +439,7 @@ class Import:
     path: str
 
     def __str__(self) -> str:
-        return f"IMPORT FROM {literal(self.path)}"
+        return f"IMPORT FROM {format_literal(self.path)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,7 +448,7 @@ class SetSetting:
     value: Value
 
     def __str__(self) -> str:
-        return f"SET {name(self.name)} = {literal(self.value)}"
+        return f"SET {format_identifier(self.name)} = {format_literal(self.value)}"
 
 
 #: Every statement except EXPLAIN, which contains one of these.

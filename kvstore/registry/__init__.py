@@ -151,20 +151,21 @@ def register(system: System) -> Callable[[], None]:
         (
             "structure or derivation",
             set(_list_maintained_names(system)),
-            {name for other in SYSTEMS.values() for name in _list_maintained_names(other)},
+            {name for registered in SYSTEMS.values() for name in _list_maintained_names(registered)},
         ),
         ("strategy", {strategy.name for strategy in system.strategies}, STRATEGIES.keys()),
         ("kind of index", {kind.name for kind in system.indexes}, INDEXES.keys()),
         (
             "kind of fact",
             {fact.name for fact in system.facts},
-            {fact.name for s in SYSTEMS.values() for fact in s.facts},
+            {fact.name for registered in SYSTEMS.values() for fact in registered.facts},
         ),
         ("table", {table.name for table in system.tables}, SQL_TABLES.keys()),
         (
             "kind of thing to DESCRIBE",
             {description.name for description in system.descriptions},
-            {"document", "entity", "strategy"} | {d.name for s in SYSTEMS.values() for d in s.descriptions},
+            {"document", "entity", "strategy"}
+            | {description.name for registered in SYSTEMS.values() for description in registered.descriptions},
         ),
     ):
         for name in names & taken_names:
@@ -172,6 +173,7 @@ def register(system: System) -> Callable[[], None]:
     _add_system(system)
 
     def unregister() -> None:
+        """Remove the system and everything that it declares."""
         del SYSTEMS[system.name]
         for strategy in system.strategies:
             del STRATEGIES[strategy.name]
@@ -363,11 +365,11 @@ def get_description(name: str) -> Description:
     return _lookup_name(name, descriptions, "kind of thing to DESCRIBE", InputError)
 
 
-def _lookup_name(name: str, values: Mapping[str, Named], kind: str, error: type[KvstoreError]) -> Named:
+def _lookup_name(name: str, values_by_name: Mapping[str, Named], kind: str, error: type[KvstoreError]) -> Named:
     """Return the value with a name, ignoring case. Raises ``error``, which calls the value a ``kind`` and suggests the
     nearest name."""
-    if name.lower() not in values:
-        suggestion = suggest(name, values)
+    if name.lower() not in values_by_name:
+        suggestion = suggest(name, values_by_name)
         hint = f"did you mean {suggestion}? " if suggestion else ""
-        raise error(f"there is no {kind} {name!r}; {hint}there are {', '.join(values) or 'none'}")
-    return values[name.lower()]
+        raise error(f"there is no {kind} {name!r}; {hint}there are {', '.join(values_by_name) or 'none'}")
+    return values_by_name[name.lower()]

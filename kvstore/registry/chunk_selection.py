@@ -69,28 +69,30 @@ def select_passages(weights: Sequence[int], values: Sequence[float] | Floats, bu
 
 
 def _find_best_exchange(
-    weights: npt.NDArray[np.int64], values: Floats, selected: npt.NDArray[np.bool_], remaining: int
+    weights: npt.NDArray[np.int64], values: Floats, selected: npt.NDArray[np.bool_], budget_left: int
 ) -> tuple[int, int] | None:
     """Return the index to remove and the index to insert, or None if no exchange increases the value.
 
-    ``remaining`` is the unused part of the budget.
+    ``budget_left`` is the unused part of the budget.
     """
-    inside, outside = np.flatnonzero(selected), np.flatnonzero(~selected)
-    if not len(inside) or not len(outside):
+    selected_indexes, other_indexes = np.flatnonzero(selected), np.flatnonzero(~selected)
+    if not len(selected_indexes) or not len(other_indexes):
         return None
-    inside = inside[np.argsort(-weights[inside], kind="stable")]
-    # The least valuable of the n + 1 heaviest selected passages, for each n, as an index into ``inside``.
-    min_values = np.minimum.accumulate(values[inside])
-    cheapest = inside[np.maximum.accumulate(np.where(values[inside] == min_values, np.arange(len(inside)), 0))]
-    # For each passage outside, the number of selected passages that are heavy enough to make room for it.
-    counts = np.searchsorted(-weights[inside], -(weights[outside] - remaining), side="right")
-    outside, counts = outside[counts > 0], counts[counts > 0]
-    if not len(outside):
+    selected_indexes = selected_indexes[np.argsort(-weights[selected_indexes], kind="stable")]
+    # The least valuable of the n + 1 heaviest selected passages, for each n, as an index into ``selected_indexes``.
+    min_values = np.minimum.accumulate(values[selected_indexes])
+    cheapest = selected_indexes[
+        np.maximum.accumulate(np.where(values[selected_indexes] == min_values, np.arange(len(selected_indexes)), 0))
+    ]
+    # For each other passage, the number of selected passages that are heavy enough to make room for it.
+    counts = np.searchsorted(-weights[selected_indexes], -(weights[other_indexes] - budget_left), side="right")
+    other_indexes, counts = other_indexes[counts > 0], counts[counts > 0]
+    if not len(other_indexes):
         return None
     removed = cheapest[counts - 1]
-    gains = values[outside] - values[removed]
+    gains = values[other_indexes] - values[removed]
     best = int(np.argmax(gains))
-    return (int(removed[best]), int(outside[best])) if gains[best] > 0 else None
+    return (int(removed[best]), int(other_indexes[best])) if gains[best] > 0 else None
 
 
 def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:
@@ -136,28 +138,28 @@ def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     lengths = np.sort(np.array([len(text) for text in texts]))
     matches, totals = np.zeros((len(texts), _MAX_ORDER)), np.zeros((len(texts), _MAX_ORDER))
     for order in range(1, _MAX_ORDER + 1):
-        largest: dict[tuple[str, ...], tuple[int, int, int]] = {}  # largest count, its text, next largest count
-        for number, text in enumerate(texts):
+        largest_counts: dict[tuple[str, ...], tuple[int, int, int]] = {}  # largest count, its text, next largest count
+        for index, text in enumerate(texts):
             for gram, count in _count_ngrams(text, order).items():
-                max_count, owner, second_count = largest.get(gram, (0, -1, 0))
+                max_count, owner, second_count = largest_counts.get(gram, (0, -1, 0))
                 if count > max_count:
-                    largest[gram] = (count, number, max_count)
+                    largest_counts[gram] = (count, index, max_count)
                 elif count > second_count:
-                    largest[gram] = (max_count, owner, count)
-        for number, text in enumerate(texts):
+                    largest_counts[gram] = (max_count, owner, count)
+        for index, text in enumerate(texts):
             for gram, count in _count_ngrams(text, order).items():
-                max_count, owner, second_count = largest[gram]
-                matches[number, order - 1] += min(count, second_count if owner == number else max_count)
-                totals[number, order - 1] += count
+                max_count, owner, second_count = largest_counts[gram]
+                matches[index, order - 1] += min(count, second_count if owner == index else max_count)
+                totals[index, order - 1] += count
     scores = np.zeros(len(texts))
-    for number, text in enumerate(texts):
-        has_ngrams = totals[number] > 0
+    for index, text in enumerate(texts):
+        has_ngrams = totals[index] > 0
         if len(text) and has_ngrams.any():
-            smoothed = np.where(matches[number] > 0, matches[number], _PRECISION_FLOOR)
-            precisions = smoothed[has_ngrams] / totals[number][has_ngrams]
+            smoothed = np.where(matches[index] > 0, matches[index], _PRECISION_FLOOR)
+            precisions = smoothed[has_ngrams] / totals[index][has_ngrams]
             reference_length = _find_nearest_length(lengths, len(text))
             brevity_penalty = min(0.0, 1 - reference_length / len(text))
-            scores[number] = math.exp(brevity_penalty + float(np.log(precisions).mean()))
+            scores[index] = math.exp(brevity_penalty + float(np.log(precisions).mean()))
     return scores
 
 
@@ -168,24 +170,26 @@ def _count_ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 def _find_nearest_length(lengths: npt.NDArray[Any], length: int) -> int:
     """Return the nearest length of another text, the shorter of two. ``lengths`` are ascending."""
     position = int(np.searchsorted(lengths, length))
-    others = [int(lengths[index]) for index in (position - 1, position + 1) if 0 <= index < len(lengths)]
-    return min(others, key=lambda other: (abs(other - length), other), default=length)
+    neighbors = [int(lengths[index]) for index in (position - 1, position + 1) if 0 <= index < len(lengths)]
+    return min(neighbors, key=lambda neighbor: (abs(neighbor - length), neighbor), default=length)
 
 
 def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     """Return the PageRank of each chunk in the graph of nearest neighbors by vector and by words."""
-    count = len(chunks)
-    if count < 2:
-        return np.ones(count)
+    num_chunks = len(chunks)
+    if num_chunks < 2:
+        return np.ones(num_chunks)
     pairs = np.concatenate((_find_vector_neighbors(_load_vectors(state, chunks)), _find_word_neighbors(state, chunks)))
     pairs = np.unique(np.sort(pairs, axis=1), axis=0)
-    first, second = np.concatenate((pairs, pairs[:, ::-1])).T
-    degrees = np.bincount(first, minlength=count)
-    ranks = np.full(count, 1 / count)
+    starts, ends = np.concatenate((pairs, pairs[:, ::-1])).T
+    degrees = np.bincount(starts, minlength=num_chunks)
+    ranks = np.full(num_chunks, 1 / num_chunks)
     for _ in range(_NUM_STEPS):
-        shares = np.where(degrees > 0, ranks / np.maximum(degrees, 1), 0)
+        outgoing = np.where(degrees > 0, ranks / np.maximum(degrees, 1), 0)
         dangling_mass = ranks[degrees == 0].sum()
-        ranks = (1 - _DAMPING) / count + _DAMPING * (np.bincount(second, shares[first], count) + dangling_mass / count)
+        ranks = (1 - _DAMPING) / num_chunks + _DAMPING * (
+            np.bincount(ends, outgoing[starts], num_chunks) + dangling_mass / num_chunks
+        )
     return np.round(ranks, 12)
 
 
@@ -207,16 +211,16 @@ def _find_word_neighbors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.ND
     stem = get_stemmer(state.settings.stemmer)
     order = np.argsort(chunks)
     pairs: list[tuple[int, int]] = []
-    for number, chunk in enumerate(chunks.tolist()):
+    for index, chunk in enumerate(chunks.tolist()):
         terms = dict.fromkeys(list_content_terms(state.read_chunk_text(chunk), stem))
         counts = state.postings.count_chunks_by_term(list(terms))
         shared_terms = [(count, term) for term, count in counts.items() if count > 1]
         weights = read_term_weights(state, [term for _, term in sorted(shared_terms)[:_NUM_TERMS]])
         ids, scores = find_best_by_words(state, weights, _NUM_NEIGHBORS + 1)
-        others = order[np.searchsorted(chunks, ids, sorter=order)]
-        ranked = np.lexsort((others, -scores))
-        neighbors = [int(other) for other in others[ranked[: _NUM_NEIGHBORS + 1]] if other != number]
-        pairs += ((number, other) for other in neighbors[:_NUM_NEIGHBORS])
+        candidates = order[np.searchsorted(chunks, ids, sorter=order)]
+        best_first = np.lexsort((candidates, -scores))
+        neighbors = [int(neighbor) for neighbor in candidates[best_first[: _NUM_NEIGHBORS + 1]] if neighbor != index]
+        pairs += ((index, neighbor) for neighbor in neighbors[:_NUM_NEIGHBORS])
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 

@@ -85,9 +85,10 @@ def make_row_lookup(table: str) -> Callable[[TableReader, int], TableRows]:
 def make_range_scan(table: str) -> Callable[[TableReader, int | None, int | None], TableRows]:
     """Return an access path by a range of numbers, for rows that are the numbers of the rows of an LMDB table."""
 
-    def scan_range(reader: TableReader, low: int | None, high: int | None) -> TableRows:
-        start = min(max(low or 0, 0), _MAX_NUMBER)
-        stop = None if high is None or high >= _MAX_NUMBER else max(high, -1) + 1
+    def scan_range(reader: TableReader, minimum: int | None, maximum: int | None) -> TableRows:
+        """Yield the row numbers from ``minimum`` to ``maximum``, both included; None is no limit."""
+        start = min(max(minimum or 0, 0), _MAX_NUMBER)
+        stop = None if maximum is None or maximum >= _MAX_NUMBER else max(maximum, -1) + 1
         return reader.iter_ids(table, start, stop)
 
     return scan_range

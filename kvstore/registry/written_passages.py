@@ -122,7 +122,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         self, value: WrittenPassages, document: Callable[[], ChunkedText], same_text: bool
     ) -> WrittenPassages | None:
         passages = {passage.digest: passage for passage in self.list_passages(document())}
-        fitting = {digest: entry for digest, entry in value.passages.items() if digest in passages}
+        fitting = {digest: texts for digest, texts in value.passages.items() if digest in passages}
         fitting |= _assign_texts(value.unassigned, list(passages.values()))
         return WrittenPassages(fitting)
 
@@ -136,9 +136,9 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         return f"the {self.name} written for {number:,} document{'' if number == 1 else 's'}" if number else ""
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
-        number = state.lmdb.count(self.tables[0])
-        if number:
-            documents = f"{number:,} document{'' if number == 1 else 's'}"
+        num_documents = state.lmdb.count(self.tables[0])
+        if num_documents:
+            documents = f"{num_documents:,} document{'' if num_documents == 1 else 's'}"
             yield f"the {self.name} written for {documents} are in no statement; EXPORT TO keeps them", ()
 
 

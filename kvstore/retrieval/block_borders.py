@@ -79,16 +79,16 @@ class BlockFinder:
             return []
         spans: list[tuple[int, int]] = []
         previous_kind = ""
-        for part in split_parts(text):
+        for block in split_parts(text):
             continues_item = (
-                part.kind == previous_kind == "item" and skip_marker(text, part.start, part.end) == part.start
+                block.kind == previous_kind == "item" and skip_marker(text, block.start, block.end) == block.start
             )
             if continues_item:  # another paragraph of the same item
-                spans[-1] = (spans[-1][0], part.end)
-            elif part.kind in _BLOCK_KINDS:
-                spans.append((part.start, part.end))
-            previous_kind = part.kind
-        return [self._to_block_span(text, first, last, start) for first, last in spans]
+                spans[-1] = (spans[-1][0], block.end)
+            elif block.kind in _BLOCK_KINDS:
+                spans.append((block.start, block.end))
+            previous_kind = block.kind
+        return [self._to_block_span(text, block_start, block_end, start) for block_start, block_end in spans]
 
     def _to_block_span(self, text: str, char_start: int, char_end: int, text_start: int) -> BlockSpan:
         """Convert a block in characters of ``text`` to bytes; the text begins at byte ``text_start`` of the

@@ -62,12 +62,12 @@ def iter_content_sentences(text: str, format: str) -> Iterator[tuple[int, int, s
     """Yield the sentences of the paragraphs and list items of a text: first and last byte, the sentence without markup,
     and the words that it can add to a cover."""
     is_ascii = text.isascii()
-    for part in split_parts(text, format):
-        if part.kind not in ("prose", "item"):
+    for block in split_parts(text, format):
+        if block.kind not in ("prose", "item"):
             continue
-        content_start = skip_marker(text, part.start, part.end)
-        for first, last in split_sentences(text[content_start : part.end]):
-            start, end = content_start + first, content_start + last
+        content_start = skip_marker(text, block.start, block.end)
+        for sentence_start, sentence_end in split_sentences(text[content_start : block.end]):
+            start, end = content_start + sentence_start, content_start + sentence_end
             sentence = format_summary_sentence(text[start:end])
             words = extract_sentence_words(sentence)
             if words.length >= _MIN_WORDS:

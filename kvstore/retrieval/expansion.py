@@ -51,10 +51,10 @@ def expand_entity(
     entity_nodes, abstracts = list_ranked_addresses(state, identity, limit)
     for tree_name, nodes in _group_nodes_by_tree(state, entity_nodes, tree).items():
         rows.append(Relative(display_name, tree_name, 0, display_name, "", ""))
-        for up in [True] * go_up + [False] * go_down:
-            steps, has_more = _select_steps(state.forest, nodes, up, depth, limit - len(rows))
+        for is_upward in [True] * go_up + [False] * go_down:
+            steps, has_more = _select_steps(state.forest, nodes, is_upward, depth, limit - len(rows))
             start_names = dict.fromkeys(nodes, display_name)
-            rows += _iter_forest_relatives(state, display_name, tree_name, start_names, steps, up)
+            rows += _iter_forest_relatives(state, display_name, tree_name, start_names, steps, is_upward)
             is_truncated = is_truncated or has_more
     for row in _iter_abstract_relatives(state, abstracts, display_name, go_up, go_down, depth, tree):
         if len(rows) >= limit:
@@ -77,7 +77,9 @@ def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> di
     return nodes_by_tree
 
 
-def _select_steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -> tuple[list[WalkStep], bool]:
+def _select_steps(
+    forest: Forest, nodes: list[int], is_upward: bool, depth: int, limit: int
+) -> tuple[list[WalkStep], bool]:
     """Return the nearest steps of a walk from some nodes, at most ``limit``, and True if there are more.
 
     The path to the nearest root is always included if it fits. Of several roots at the same distance, the first by name
@@ -86,15 +88,15 @@ def _select_steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit:
     steps: list[WalkStep] = []
     first_steps: dict[int, WalkStep] = {}
     roots: list[WalkStep] = []
-    for step in forest.walk(nodes, up=up, depth=depth):
+    for step in forest.walk(nodes, up=is_upward, depth=depth):
         if step.node in nodes:
             continue  # two names of the entity are ancestor and descendant: it is not its own relative
         is_past_root = roots and step.distance > roots[0].distance
-        if len(steps) >= limit and (is_past_root or not up or len(steps) >= _MAX_SEARCH_STEPS):
+        if len(steps) >= limit and (is_past_root or not is_upward or len(steps) >= _MAX_SEARCH_STEPS):
             break
         steps.append(step)
         first_steps.setdefault(step.node, step)
-        if up and not is_past_root and next(forest.iter_parents(step.node), None) is None:
+        if is_upward and not is_past_root and next(forest.iter_parents(step.node), None) is None:
             roots.append(step)
     else:
         if len(steps) <= limit:
@@ -112,18 +114,18 @@ def _select_steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit:
 
 
 def _iter_forest_relatives(
-    state: State, display_name: str, tree: str, start_names: dict[int, str], steps: list[WalkStep], up: bool
+    state: State, display_name: str, tree: str, start_names: dict[int, str], steps: list[WalkStep], is_upward: bool
 ) -> Iterator[Relative]:
     """Yield a row for each step; ``start_names`` are the names of the nodes where the walk starts."""
     forest = state.forest
     new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in start_names))
     records = state.entities.get_many([forest.get_node(node).entity for node in new_nodes])
     names = start_names | {node: record.name for node, record in zip(new_nodes, records, strict=True)}
-    edges = [(step.via, step.node) if up else (step.node, step.via) for step in steps]
+    edges = [(step.via, step.node) if is_upward else (step.node, step.via) for step in steps]
     assertions = select_best_assertions(state, edges)
     for step, (child, parent) in zip(steps, edges, strict=True):
         text = format_evidence_sentence(state, assertions[child, parent], (names[child], names[parent]))
-        level = -step.distance if up else step.distance
+        level = -step.distance if is_upward else step.distance
         yield Relative(display_name, tree, level, names[step.node], names[step.via], text)
 
 

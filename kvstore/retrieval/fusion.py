@@ -23,4 +23,4 @@ def fuse_rankings(
             scores[chunk] = scores.get(chunk, 0.0) + 1 / (constant + rank)
             paths.setdefault(chunk, []).append(f"{name} #{rank}")
     order = best(state, list(scores), np.array(list(scores.values())), len(scores))
-    return order, {chunk: ", ".join(parts) for chunk, parts in paths.items()}
+    return order, {chunk: ", ".join(chunk_ranks) for chunk, chunk_ranks in paths.items()}

@@ -101,15 +101,15 @@ def _find_mention_sentence(state: State, leaf: int, entities: list[int]) -> str 
     heading = None
     chunks = range(GROUP_SIZE * leaf, GROUP_SIZE * leaf + GROUP_SIZE)
     for chunk, mentions in zip(chunks, state.mentions.get_in_chunks(chunks), strict=True):
-        starts = [start for entity, start, _ in mentions if entity in entities]
-        if not starts:
+        mention_starts = [start for entity, start, _ in mentions if entity in entities]
+        if not mention_starts:
             continue
         text = state.read_chunk_text(chunk)
         encoded = text.encode()
-        offsets = [len(encoded[:start].decode()) for start in starts]
-        for first, last in split_sentences(text):
-            if any(first <= offset < last for offset in offsets):
-                if not text.startswith("#", first):
-                    return to_plain_text(text[first:last])
-                heading = heading or to_plain_text(text[first:last].lstrip("#"))
+        mention_offsets = [len(encoded[:start].decode()) for start in mention_starts]
+        for start, end in split_sentences(text):
+            if any(start <= offset < end for offset in mention_offsets):
+                if not text.startswith("#", start):
+                    return to_plain_text(text[start:end])
+                heading = heading or to_plain_text(text[start:end].lstrip("#"))
     return heading

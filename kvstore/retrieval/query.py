@@ -276,14 +276,14 @@ def _build_segment_hits(query: Query, ranking: Ranking, paths: HitPaths, within:
     """Return the first segments of a ranking that fit ``within`` tokens."""
     from .segments import SEGMENT_OPTIONS, SegmentPlan, describe_segments, select_segments
 
-    values = {name: float(query.options.get(name, option.default)) for name, option in SEGMENT_OPTIONS.items()}
+    option_values = {name: float(query.options.get(name, option.default)) for name, option in SEGMENT_OPTIONS.items()}
     plan = SegmentPlan(
         query.top,
         query.top if query.within is None else query.within / query.state.settings.chunk_tokens,
         within,
-        values["penalty"],
-        values["decay"],
-        int(values["longest"]),
+        option_values["penalty"],
+        option_values["decay"],
+        int(option_values["longest"]),
     )
     with query.trace.step("take segments") as step:
         segments = select_segments(query.state, ranking, plan)

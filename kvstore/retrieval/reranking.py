@@ -54,6 +54,7 @@ def make_reranker(name: str) -> RerankFunction | None:
 
 
 def _path_exists(name: str) -> bool:
+    """True if a file or folder has this path."""
     try:
         return Path(name).exists()
     except (OSError, ValueError):  # not a valid path
@@ -86,10 +87,10 @@ def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
     return best(query.reading, chunks, scores, len(chunks))
 
 
-def _normalize_scores(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
+def _normalize_scores(scores: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
     """Return values scaled linearly so that the smallest is 0 and the largest 1; all 0 if they are equal."""
-    low, high = float(values.min()), float(values.max())
-    return np.zeros(len(values)) if high == low else (values.astype(np.float64) - low) / (high - low)
+    lowest, highest = float(scores.min()), float(scores.max())
+    return np.zeros(len(scores)) if highest == lowest else (scores.astype(np.float64) - lowest) / (highest - lowest)
 
 
 class QueryReranker:

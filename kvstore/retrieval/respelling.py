@@ -48,7 +48,9 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
     for word, spellings in variants_by_word.items():
         known_variants = [variant for variant in spellings if variant_counts[variant_terms[variant]]]
         if known_variants:
-            replacements[word] = max(known_variants, key=lambda other: (variant_counts[variant_terms[other]], other))
+            replacements[word] = max(
+                known_variants, key=lambda variant: (variant_counts[variant_terms[variant]], variant)
+            )
     respelled = _WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
     return respelled, list(replacements.items())
 

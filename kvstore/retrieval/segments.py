@@ -119,24 +119,24 @@ def select_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> list[tup
     """
     ordinals = sorted(values)
     runs: list[tuple[float, int, int]] = []
-    for index, first in enumerate(ordinals):
-        if values[first] < 0:
+    for index, first_ordinal in enumerate(ordinals):
+        if values[first_ordinal] < 0:
             continue
-        run_value, previous = 0.0, first - 1
-        for last in ordinals[index:]:
-            if last >= first + plan.longest:
+        run_value, previous_ordinal = 0.0, first_ordinal - 1
+        for last_ordinal in ordinals[index:]:
+            if last_ordinal >= first_ordinal + plan.longest:
                 break
-            num_unranked = last - previous - 1
-            run_value += values[last] - plan.penalty * num_unranked
-            previous = last
-            if values[last] >= 0:
-                runs.append((-run_value, first, last))
+            num_unranked = last_ordinal - previous_ordinal - 1
+            run_value += values[last_ordinal] - plan.penalty * num_unranked
+            previous_ordinal = last_ordinal
+            if values[last_ordinal] >= 0:
+                runs.append((-run_value, first_ordinal, last_ordinal))
     used: set[int] = set()
     selected = []
-    for _, first, last in sorted(runs):
-        if used.isdisjoint(range(first, last + 1)):
-            used.update(range(first, last + 1))
-            selected.append((first, last))
+    for _, first_ordinal, last_ordinal in sorted(runs):
+        if used.isdisjoint(range(first_ordinal, last_ordinal + 1)):
+            used.update(range(first_ordinal, last_ordinal + 1))
+            selected.append((first_ordinal, last_ordinal))
     return selected + [(ordinal, ordinal) for ordinal in ordinals if ordinal not in used]
 
 
@@ -200,11 +200,13 @@ class _SegmentBuilder:
             values_by_document.setdefault(chunk.document, {})[chunk.ordinal] = relevance - self._plan.penalty
         runs = []
         for document, chunk_values in values_by_document.items():
-            for first, last in select_best_runs(chunk_values, self._plan):
+            for first_ordinal, last_ordinal in select_best_runs(chunk_values, self._plan):
                 ranking_index = min(
-                    self._ranking_indexes[document, ordinal] for ordinal in chunk_values if first <= ordinal <= last
+                    self._ranking_indexes[document, ordinal]
+                    for ordinal in chunk_values
+                    if first_ordinal <= ordinal <= last_ordinal
                 )
-                runs.append(_ChunkRun(ranking_index, document, first, last))
+                runs.append(_ChunkRun(ranking_index, document, first_ordinal, last_ordinal))
         return sorted(runs)
 
     def build_segment(self, run: _ChunkRun, tokens_left: int | None) -> Segment | None:
@@ -254,23 +256,23 @@ class _SegmentBuilder:
         def get_ranking_index(index: int) -> int:
             return self._ranking_indexes.get((chunks[index].document, chunks[index].ordinal), len(self._ranking))
 
-        first = last = best_index
+        first_index = last_index = best_index
         tokens_left -= count_chunk_tokens(best_index)
         if tokens_left < 0:
             return []
-        sides = {index for index in (best_index - 1, best_index + 1) if 0 <= index < len(chunks)}
-        while sides:
-            index = min(sides, key=lambda side: (get_ranking_index(side), -side))
-            sides.discard(index)
+        candidates = {index for index in (best_index - 1, best_index + 1) if 0 <= index < len(chunks)}
+        while candidates:
+            index = min(candidates, key=lambda candidate: (get_ranking_index(candidate), -candidate))
+            candidates.discard(index)
             num_tokens = count_chunk_tokens(index)
             if num_tokens > tokens_left:
                 continue  # the other side can still have room
             tokens_left -= num_tokens
-            first, last = min(first, index), max(last, index)
+            first_index, last_index = min(first_index, index), max(last_index, index)
             next_index = index - 1 if index < best_index else index + 1
             if 0 <= next_index < len(chunks):
-                sides.add(next_index)
-        return chunks[first : last + 1]
+                candidates.add(next_index)
+        return chunks[first_index : last_index + 1]
 
     def _align_to_blocks(
         self,

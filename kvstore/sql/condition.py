@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from ..errors import StatementError
 from ..registry.sql_table import SqlValue
 from .diagnosis import make_statement_error
-from .literals import literal
+from .literals import format_literal
 from .tokens import Token, split_statements
 
 #: Words that end a condition outside parentheses. None of them occurs there in SQL expressions (the AS of CAST is in
@@ -73,13 +73,13 @@ def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]
     """
     pieces: list[str] = []
     offsets: list[tuple[int, int]] = []
-    length, previous_end = 0, condition[0].start
+    num_written, previous_end = 0, condition[0].start
     for token in condition:
         space = " " if token.start > previous_end else ""
         piece = _format_sql_literal(values[token.start]) if token.kind == "parameter" else token.text
         pieces += [space, piece]
-        offsets.append((length + len(space), token.start))
-        length += len(space) + len(piece)
+        offsets.append((num_written + len(space), token.start))
+        num_written += len(space) + len(piece)
         previous_end = token.end
     return "".join(pieces), tuple(offsets)
 
@@ -94,7 +94,7 @@ def _format_sql_literal(value: SqlValue) -> str:
     """Return a value as a SQL expression; a text with a NUL, which no SQL literal can contain, as a CAST."""
     if isinstance(value, str) and "\0" in value:  # SQLite ends a statement at the first NUL
         return f"CAST(X'{value.encode().hex()}' AS TEXT)"
-    return literal(value)
+    return format_literal(value)
 
 
 def check_condition(condition: str) -> None:

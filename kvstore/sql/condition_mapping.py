@@ -89,10 +89,12 @@ def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
     if name == "$not":
         return Not(_parse_conditions(operand, depth + 1))
     if name in ("$and", "$or"):
-        parts = [_parse_conditions(part, depth + 1) for part in _to_list(name, operand, "conditions")]
-        if not parts:
+        conditions = [
+            _parse_conditions(inner_operand, depth + 1) for inner_operand in _to_list(name, operand, "conditions")
+        ]
+        if not conditions:
             raise InputError(f"{name} needs at least one condition")
-        return _join_all(parts) if name == "$and" else _join_any(parts)
+        return _join_all(conditions) if name == "$and" else _join_any(conditions)
     if name in _COLUMNS:
         return _parse_field(_COLUMNS[name], name, operand, depth + 1)
     if name.startswith("$"):
@@ -118,12 +120,12 @@ def _parse_field(field: Field, name: str, operand: Any, depth: int) -> Condition
         return _join_all(_parse_operation(field, name, operator, value, depth) for operator, value in operand.items())
     if isinstance(field, ColumnField):
         raise InputError(f"{name} is a column and has no fields; operators begin with '$', such as {{'$like': 'a%'}}")
-    parts = []
+    conditions = []
     for inner_name, value in operand.items():
         if not isinstance(inner_name, str) or not is_text(inner_name):
             raise InputError(f"the name of a field must be text, not {format_value(inner_name)}")
-        parts.append(_parse_field(MetaField((*field.names, inner_name)), f"{name}.{inner_name}", value, depth + 1))
-    return _join_all(parts)
+        conditions.append(_parse_field(MetaField((*field.names, inner_name)), f"{name}.{inner_name}", value, depth + 1))
+    return _join_all(conditions)
 
 
 def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: int) -> Condition:
@@ -134,7 +136,9 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
         case "$ne":
             return Not(_make_equality(field, name, value))
         case "$in" | "$nin":
-            any_equal = _join_any([_make_equality(field, name, item) for item in _to_list(operator, value, "values")])
+            any_equal = _join_any(
+                [_make_equality(field, name, element) for element in _to_list(operator, value, "values")]
+            )
             return any_equal if operator == "$in" else Not(any_equal)
         case "$lt" | "$lte" | "$gt" | "$gte":
             if value is None:

@@ -102,24 +102,24 @@ class _ConditionParser:
             raise _UnsupportedForm
 
     def parse_condition(self) -> Condition:
-        """Parse parts joined by OR."""
+        """Parse conditions joined by OR."""
         self._depth += 1
         try:
             if self._depth > _MAX_DEPTH:
                 raise _UnsupportedForm
-            parts = [self._parse_conjunction()]
+            alternatives = [self._parse_conjunction()]
             while self._accept("OR"):
-                parts.append(self._parse_conjunction())
+                alternatives.append(self._parse_conjunction())
         finally:
             self._depth -= 1
-        return parts[0] if len(parts) == 1 else AnyOf(parts)
+        return alternatives[0] if len(alternatives) == 1 else AnyOf(alternatives)
 
     def _parse_conjunction(self) -> Condition:
-        """Parse parts joined by AND."""
-        parts = [self._parse_negation()]
+        """Parse conditions joined by AND."""
+        conditions = [self._parse_negation()]
         while self._accept("AND"):
-            parts.append(self._parse_negation())
-        return parts[0] if len(parts) == 1 else All(parts)
+            conditions.append(self._parse_negation())
+        return conditions[0] if len(conditions) == 1 else All(conditions)
 
     def _parse_negation(self) -> Condition:
         """Parse a part, which may follow NOT. An unsupported part is skipped and becomes Unsupported."""
@@ -252,9 +252,9 @@ class _ConditionParser:
             self._expect(")")
             return build_in_condition(field, [None if value is _NULL else value for value in values])
         if self._accept("BETWEEN"):
-            low = self._parse_value()
+            lower_bound = self._parse_value()
             self._expect("AND")
-            return All([_make_comparison(field, ">=", low), _make_comparison(field, "<=", self._parse_value())])
+            return All([_make_comparison(field, ">=", lower_bound), _make_comparison(field, "<=", self._parse_value())])
         if self._is_word("LIKE") or self._is_word("GLOB"):
             glob = self._is_word("GLOB")
             self._position += 1
@@ -478,11 +478,11 @@ def _parse_path(text: str) -> tuple[str, ...]:
     names: list[str] = []
     position = 1
     while position < len(text):
-        step = _STEP_PATTERN.match(text, position)
-        if step is None:
+        name_match = _STEP_PATTERN.match(text, position)
+        if name_match is None:
             raise _UnsupportedForm
-        names.append(step[1] or step[2])
-        position = step.end()
+        names.append(name_match[1] or name_match[2])
+        position = name_match.end()
     if not names:
         raise _UnsupportedForm
     return tuple(names)

@@ -54,7 +54,7 @@ def get_table(name: str) -> Table:
 
 def _describe_table(table: SqlTable) -> Table:
     columns = (
-        Column(name, kind or None, _format_index_kinds(table, name)) for name, (kind, _) in table.columns.items()
+        Column(name, type or None, _format_index_kinds(table, name)) for name, (type, _) in table.columns.items()
     )
     return Table(table.name, tuple(columns), table.description)
 
@@ -105,7 +105,7 @@ def describe_entity(state: State, name: str) -> dict[str, Any]:
     if entity_id is None:
         raise make_entity_error(state, name)
     record = state.entities.get(entity_id)
-    entry = state.filter.find(key)
+    filter_entry = state.filter.find(key)
     addresses = reader.list_addresses(key)
     own_alias = state.aliases.get(key)
     aliases = map(state.aliases.get, state.aliases.list_direct_aliases(key))
@@ -125,7 +125,7 @@ def describe_entity(state: State, name: str) -> dict[str, Any]:
                 if rank == NODE_RANK
             }
         ),
-        "temperature": 0 if entry is None else entry.temperature,
+        "temperature": 0 if filter_entry is None else filter_entry.temperature,
         **{
             name: value
             for system in SYSTEMS.values()

@@ -17,13 +17,16 @@ _WINDOW_CHARACTERS = 38
 def make_statement_error(text: str, offset: int, reason: str) -> StatementError:
     """Return the error for the character ``offset`` of ``text``. An offset past the end means the end."""
     offset = min(offset, len(text))
-    start = text.rfind("\n", 0, offset) + 1
-    stop = text.find("\n", offset)
-    stop = len(text) if stop < 0 else stop
-    line, column = text.count("\n", 0, offset) + 1, offset - start + 1
-    left, right = max(start, offset - _WINDOW_CHARACTERS), min(stop, offset + _WINDOW_CHARACTERS)
-    prefix = ("…" if left > start else "") + text[left:offset]
-    excerpt = prefix + text[offset:right] + ("…" if right < stop else "")
+    line_start = text.rfind("\n", 0, offset) + 1
+    line_end = text.find("\n", offset)
+    line_end = len(text) if line_end < 0 else line_end
+    line, column = text.count("\n", 0, offset) + 1, offset - line_start + 1
+    excerpt_start, excerpt_end = (
+        max(line_start, offset - _WINDOW_CHARACTERS),
+        min(line_end, offset + _WINDOW_CHARACTERS),
+    )
+    prefix = ("…" if excerpt_start > line_start else "") + text[excerpt_start:offset]
+    excerpt = prefix + text[offset:excerpt_end] + ("…" if excerpt_end < line_end else "")
     padding = "".join(map(_make_blank, prefix))
     return StatementError(
         f"line {line}, column {column}: {reason}\n  {excerpt}\n  {padding}^", line=line, column=column

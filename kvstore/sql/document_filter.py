@@ -28,7 +28,7 @@ from .condition_mapping import parse_condition_mapping
 from .condition_reading import parse_sql_condition
 from .relational import select_documents
 from .table_catalog import CACHEABLE_TABLES, get_sql_tables
-from .tokens import tokens
+from .tokens import iter_tokens
 
 #: SQL words whose values do not depend only on the documents: time, random numbers, temperatures.
 _VOLATILE_WORDS = frozenset(
@@ -126,7 +126,7 @@ def _iter_matching(state: State, condition: Condition, among: Sequence[int] | No
 
 def _build_cache_key(state: State, condition: str, parameters: Parameters) -> Hashable | None:
     """Return the cache key of a condition, or None if its result can change while the documents do not."""
-    words = {token.text.strip('"`[]').lower() for token in tokens(condition) if token.kind in ("word", "quoted")}
+    words = {token.text.strip('"`[]').lower() for token in iter_tokens(condition) if token.kind in ("word", "quoted")}
     if words & _VOLATILE_WORDS or words & (get_sql_tables().keys() - CACHEABLE_TABLES):
         return None
     parameter_values = parameters.values() if isinstance(parameters, Mapping) else parameters

@@ -23,13 +23,13 @@ from ..structures import tables
 from ..structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS, DocumentRecord, build_heading_path
 
 
-def _scan_document_range(reader: TableReader, low: str | None, high: str | None) -> TableRows:
+def _scan_document_range(reader: TableReader, low_key: str | None, high_key: str | None) -> TableRows:
     """Yield the documents whose keys may be between two keys; SQLite checks them."""
     # A long key is stored truncated and hashed, so only its first bytes determine its order.
-    first = b"" if low is None else low.encode()[:LONG_KEY_PREFIX]
-    last = None if high is None else high.encode()[:LONG_KEY_PREFIX]
-    for key, document in reader.state.lmdb.scan(tables.DOCUMENT_KEYS, first):
-        if last is not None and bytes(key[:LONG_KEY_PREFIX]) > last:
+    first_prefix = b"" if low_key is None else low_key.encode()[:LONG_KEY_PREFIX]
+    last_prefix = None if high_key is None else high_key.encode()[:LONG_KEY_PREFIX]
+    for key, document in reader.state.lmdb.scan(tables.DOCUMENT_KEYS, first_prefix):
+        if last_prefix is not None and bytes(key[:LONG_KEY_PREFIX]) > last_prefix:
             return
         yield U64.unpack(document)[0]
 

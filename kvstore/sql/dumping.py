@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ..changes import facts
 from ..registry.fact import BoundStatement
 from ..structures.state import State
-from .literals import literal
+from .literals import format_literal
 
 
 def dump_statements(state: State) -> Iterator[str]:
@@ -32,5 +32,5 @@ def find_inexpressible(state: State) -> Iterator[str]:
 def _format_statement(statement: BoundStatement) -> str:
     """Return a statement or sentence with its values inserted."""
     text, values = statement
-    first, *pieces = text.split("?")
-    return first + "".join(literal(value) + piece for value, piece in zip(values, pieces, strict=True))
+    beginning, *pieces = text.split("?")
+    return beginning + "".join(format_literal(value) + piece for value, piece in zip(values, pieces, strict=True))

@@ -18,10 +18,10 @@ _BARE_NAME_PATTERN = re.compile(r"[^\W\d]\w*")
 _WORD_VALUES = {"true": True, "false": False, "null": None}
 
 
-def literal(value: SqlValue) -> str:
-    """Return the literal of ``value``.
+def format_literal(value: SqlValue) -> str:
+    """Return the literal that is parsed back to ``value``.
 
-    >>> literal("it's"), literal(True), literal(None), literal(b"a")
+    >>> format_literal("it's"), format_literal(True), format_literal(None), format_literal(b"a")
     ("'it''s'", 'true', 'NULL', "X'61'")
     """
     if value is None:
@@ -39,7 +39,7 @@ def literal(value: SqlValue) -> str:
     return repr(value)
 
 
-def name(text: str) -> str:
+def format_identifier(text: str) -> str:
     """Return ``text`` as an identifier, in double quotes if necessary."""
     return text if _BARE_NAME_PATTERN.fullmatch(text) else quote_name(text)
 

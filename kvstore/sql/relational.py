@@ -25,7 +25,7 @@ from ..registry.table_reader import TableReader
 from ..structures.state import State
 from . import condition as conditions
 from .interruption import MAX_VALUE_BYTES, is_bounded, is_interrupted
-from .literals import literal
+from .literals import format_literal
 from .table_catalog import get_sql_tables
 from .tokens import unquote
 
@@ -85,8 +85,8 @@ class _TableScan:
     def _find_rows(self, plan: str, arguments: Sequence[SqlValue]) -> TableRows:
         """Return the rows that a plan finds for the values of its parameters."""
         bounds: dict[str, SqlValue] = {}  # by the first character of the operator
-        for part, value in zip(plan.split(" AND "), arguments, strict=True):
-            column, operator, _ = part.split(" ")
+        for comparison, value in zip(plan.split(" AND "), arguments, strict=True):
+            column, operator, _ = comparison.split(" ")
             if value is None:
                 return iter(())  # a comparison with NULL is never true
             python_type = str if self._kinds.get(column, "INTEGER") == "TEXT" else int
@@ -183,8 +183,8 @@ class _VirtualTable:
             if operator and info.get_aConstraint_usable(index) and info.get_aConstraint_collation(index) == "BINARY":
                 column = info.get_aConstraint_iColumn(index)
                 constraints.append(_Constraint(index, self._names[column] if column >= 0 else "rowid", operator))
-        size = self._table.size(self._connection.open_reader)
-        selected, num_rows = self._choose_constraints(constraints, size)
+        num_table_rows = self._table.size(self._connection.open_reader)
+        selected, num_rows = self._choose_constraints(constraints, num_table_rows)
         for position, constraint in enumerate(selected, 1):
             info.set_aConstraintUsage_argvIndex(constraint.sqlite_index, position)
         info.idxStr = " AND ".join(f"{constraint.column} {constraint.operator} ?" for constraint in selected) or None
@@ -300,10 +300,10 @@ class _Connection:
         from ..text.text_query import TextMatcher
         from .text_matching import match_text
 
-        query, value = arguments
+        query, text = arguments
         if self._text_matcher is None:
             self._text_matcher = TextMatcher(self.open_reader.state.settings.stemmer)
-        return match_text(self._text_matcher, query, value)
+        return match_text(self._text_matcher, query, text)
 
     @property
     def open_reader(self) -> TableReader:
@@ -442,7 +442,7 @@ class Selection:
             remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables)}"
             return self._make_error(max(position, 0), f"there is no table {name}; {remedy}")
         if kind == "no such column" and (quoted_match := re.match(r'("[^"]+") - should this be a string', name)):
-            text = literal(unquote(quoted_match[1]))
+            text = format_literal(unquote(quoted_match[1]))
             return self._make_error(
                 position, f"there is no column {quoted_match[1]}; text is written in single quotes: {text}"
             )

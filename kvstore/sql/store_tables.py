@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 # Entities ------------------------------------------------------------------------------------------------------------
 
 
-def _scan_entity_range(reader: TableReader, low: str | None, high: str | None) -> TableRows:
+def _scan_entity_range(reader: TableReader, low_key: str | None, high_key: str | None) -> TableRows:
     """Yield the entities whose keys are between two keys; SQLite checks them."""
-    last = None if high is None else high.encode()
+    last_key = None if high_key is None else high_key.encode()
     for key, entity in reader.state.lmdb.scan(
-        tables.ENTITY_NAMES, b"" if low is None else low.encode()[:MAX_KEY_BYTES]
+        tables.ENTITY_NAMES, b"" if low_key is None else low_key.encode()[:MAX_KEY_BYTES]
     ):
-        if last is not None and bytes(key) > last:
+        if last_key is not None and bytes(key) > last_key:
             return
         yield U32.unpack(entity)[0]
 

@@ -13,7 +13,7 @@ from itertools import islice
 from ..errors import DocumentNotFoundError, EntityNotFoundError
 from ..structures.state import State
 from ..text.normalize import to_entity_key
-from .literals import literal
+from .literals import format_literal
 
 #: The maximum number of keys or names that a misspelled one is compared with.
 _MAX_COMPARED = 20_000
@@ -47,13 +47,15 @@ def find_near_names(state: State, name: str, limit: int = 3) -> list[str]:
 def make_document_error(state: State, key: str) -> DocumentNotFoundError:
     """Return the error for a missing document."""
     hint = _format_hint(find_near_keys(state, key)) or "; SELECT key FROM documents lists them"
-    return DocumentNotFoundError(f"there is no document {literal(key)}{hint}")
+    return DocumentNotFoundError(f"there is no document {format_literal(key)}{hint}")
 
 
 def make_entity_error(state: State, name: str) -> EntityNotFoundError:
     """Return the error for an unknown entity."""
-    return EntityNotFoundError(f"no entity is called {literal(name)}{_format_hint(find_near_names(state, name))}")
+    return EntityNotFoundError(
+        f"no entity is called {format_literal(name)}{_format_hint(find_near_names(state, name))}"
+    )
 
 
 def _format_hint(matches: Sequence[str]) -> str:
-    return f"; did you mean {' or '.join(map(literal, matches))}?" if matches else ""
+    return f"; did you mean {' or '.join(map(format_literal, matches))}?" if matches else ""

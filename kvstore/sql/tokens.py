@@ -54,7 +54,7 @@ class Token:
         return True
 
 
-def tokens(text: str, start: int = 0) -> Iterator[Token]:
+def iter_tokens(text: str, start: int = 0) -> Iterator[Token]:
     """Yield every token of ``text`` from ``start`` on, including white space and comments.
 
     The texts of the tokens, joined, are the text.
@@ -70,7 +70,7 @@ def split_statements(text: str) -> Iterator[list[Token]]:
     Empty statements are omitted.
     """
     statement: list[Token] = []
-    for token in tokens(text):
+    for token in iter_tokens(text):
         if token.kind == "semicolon":
             if statement:
                 yield statement
@@ -88,7 +88,7 @@ def is_complete(text: str) -> bool:
     (False, True)
     """
     complete = True
-    for token in tokens(text):
+    for token in iter_tokens(text):
         if not token.closed:
             return False
         if token.kind == "semicolon":
@@ -104,5 +104,5 @@ def unquote(text: str) -> str:
     >>> unquote("'it''s'")
     "it's"
     """
-    mark, inner = text[0], text[1:-1]
-    return inner.replace(mark * 2, mark) if mark in "'\"" else inner
+    quote, inner = text[0], text[1:-1]
+    return inner.replace(quote * 2, quote) if quote in "'\"" else inner

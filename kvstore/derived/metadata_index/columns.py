@@ -50,30 +50,30 @@ def pack_rows(rows: Mapping[int, DocumentColumns]) -> bytes:
     """Encode rows, keyed by document, as a sealed block."""
     table = np.array([rows[document] for document in sorted(rows)], np.int64)
     table[:, 0] %= DOCUMENTS_PER_BLOCK
-    parts = [_COUNT.pack(len(table))]
-    data = []
+    headers = [_COUNT.pack(len(table))]
+    encoded_columns = []
     for column in table.T:
         minimum = int(column.min())
         # Unsigned, because the distance of two 64-bit numbers can need all 64 bits.
         distances = column.astype(np.uint64) - np.uint64(minimum & (1 << 64) - 1)
         maximum = int(distances.max())
         width = next(width for width in _TYPES if maximum < 1 << (8 * width))
-        parts.append(_FRAME.pack(minimum, width))
+        headers.append(_FRAME.pack(minimum, width))
         if width:
-            data.append(distances.astype(_TYPES[width]).tobytes())
-    return records.seal(b"".join((*parts, *data)))
+            encoded_columns.append(distances.astype(_TYPES[width]).tobytes())
+    return records.seal(b"".join((*headers, *encoded_columns)))
 
 
 def unpack_columns(
-    number: int, stored: memoryview, table: str, key: bytes, names: Sequence[str] = COLUMN_NAMES
+    block_number: int, stored: memoryview, table: str, key: bytes, names: Sequence[str] = COLUMN_NAMES
 ) -> list[ColumnValues]:
-    """Decode some columns of block ``number``, in order.
+    """Decode some columns of block ``block_number``, in order.
 
     ``names`` is a subset of :data:`COLUMN_NAMES` in the same order, beginning with ``document``.
     """
     body = records.unseal(stored, table, key)
     try:
-        (count,) = _COUNT.unpack_from(body)
+        (num_rows,) = _COUNT.unpack_from(body)
         data_offset = _COUNT.size + len(COLUMN_NAMES) * _FRAME.size
         columns: list[ColumnValues] = []
         for index, name in enumerate(COLUMN_NAMES):
@@ -81,14 +81,14 @@ def unpack_columns(
             if name in names:
                 number_type = _TYPES[width]
                 if number_type is None:
-                    columns.append(np.full(count, minimum, np.int64))
+                    columns.append(np.full(num_rows, minimum, np.int64))
                 else:
-                    distances = np.frombuffer(body, number_type, count, data_offset).astype(np.int64)
+                    distances = np.frombuffer(body, number_type, num_rows, data_offset).astype(np.int64)
                     columns.append(distances + np.int64(minimum))
-            data_offset += width * count
+            data_offset += width * num_rows
     except (struct.error, ValueError, KeyError) as error:
         raise CorruptionError(f"table {table}, key {key.hex()}: not a block of columns: {error}") from error
-    columns[0] += number * DOCUMENTS_PER_BLOCK
+    columns[0] += block_number * DOCUMENTS_PER_BLOCK
     return columns
 
 

@@ -70,21 +70,24 @@ def change_container(
     return _pack_array(numbers) if len(numbers) else None
 
 
-def build_mask(stored: Iterable[tuple[bytes, memoryview]], size: int, table: str) -> DocumentMask:
-    """Return the documents below ``size`` in any of the containers.
+def build_mask(stored: Iterable[tuple[bytes, memoryview]], num_documents: int, table: str) -> DocumentMask:
+    """Return a mask of ``num_documents`` ids: True for the documents in any of the containers.
 
     ``stored`` are the containers with their keys, whose last four bytes are the number of the container.
     """
-    mask = np.zeros(size, np.bool_)
+    mask = np.zeros(num_documents, np.bool_)
     single_ids: list[int] = []
-    for key, value in stored:
-        first = records.U32.unpack_from(key, len(key) - 4)[0] * DOCUMENTS_PER_CONTAINER
-        if len(value) == _SINGLE_NUMBER_BYTES and value[0] == _LISTED:  # decoded here, because most are
-            body, checksum = value[: _SINGLE_NUMBER.size], records.CHECKSUM.unpack_from(value, _SINGLE_NUMBER.size)[0]
+    for key, container in stored:
+        first_document = records.U32.unpack_from(key, len(key) - 4)[0] * DOCUMENTS_PER_CONTAINER
+        if len(container) == _SINGLE_NUMBER_BYTES and container[0] == _LISTED:  # decoded here, because most are
+            body, checksum = (
+                container[: _SINGLE_NUMBER.size],
+                records.CHECKSUM.unpack_from(container, _SINGLE_NUMBER.size)[0],
+            )
             if zlib.crc32(body) == checksum:
-                single_ids.append(first + body[1] + (body[2] << 8))
+                single_ids.append(first_document + body[1] + (body[2] << 8))
                 continue
-        mask[unpack_container(value, table, key).astype(np.intp) + first] = True
+        mask[unpack_container(container, table, key).astype(np.intp) + first_document] = True
     mask[single_ids] = True
     return mask
 

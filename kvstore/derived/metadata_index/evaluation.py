@@ -318,12 +318,12 @@ class Evaluation:
         For > and >=, texts match too if ``end`` is AFTER_TEXT. Stored numbers so close to ``number`` that SQLite may
         read the decimal form of one as the other match possibly, unless both decimal forms are exact.
         """
-        low, high = (start + encode_number_bound(edge) for edge in _compute_parse_range(number))
+        low_key, high_key = (start + encode_number_bound(bound) for bound in _compute_parse_range(number))
         certain = self._index.make_empty_mask()
         if operator in ("<", "<="):
-            certain |= self._index.find_range(start + NUMBER, low)
+            certain |= self._index.find_range(start + NUMBER, low_key)
         elif operator in (">", ">="):
-            certain |= self._index.find_range(high + b"\xff", start + end)
+            certain |= self._index.find_range(high_key + b"\xff", start + end)
         is_exact = is_exact_decimal(number)
 
         def is_certain(key: bytes) -> bool:
@@ -333,8 +333,8 @@ class Evaluation:
         def is_possible(key: bytes) -> bool:
             return not (is_exact and is_exact_decimal(decode_value(key[len(start) :])))  # type: ignore[arg-type]
 
-        certain |= self._index.find_matching(low, high + b"\xff", is_certain)
-        return Bounds(certain, certain | self._index.find_matching(low, high + b"\xff", is_possible))
+        certain |= self._index.find_matching(low_key, high_key + b"\xff", is_certain)
+        return Bounds(certain, certain | self._index.find_matching(low_key, high_key + b"\xff", is_possible))
 
     def _match_texts(
         self, start: bytes, prefixes: list[str], matches: Callable[[str], bool], include_numbers: bool
@@ -370,13 +370,15 @@ class Evaluation:
         # Times sort like their texts, which have four-digit years.
         seconds = self.columns["changed"]
         sorted_seconds = np.unique(seconds)
-        low, high = (side(sorted_seconds, text, key=_format_time) for side in (bisect_left, bisect_right))
+        first_equal, first_later = (
+            bisect(sorted_seconds, text, key=_format_time) for bisect in (bisect_left, bisect_right)
+        )
         if operator == "=":
-            selection = slice(low, high)
+            selection = slice(first_equal, first_later)
         elif operator in ("<", "<="):
-            selection = slice(0, low if operator == "<" else high)
+            selection = slice(0, first_equal if operator == "<" else first_later)
         else:
-            selection = slice(high if operator == ">" else low, len(sorted_seconds))
+            selection = slice(first_later if operator == ">" else first_equal, len(sorted_seconds))
         return _make_exact(self._make_mask(self.columns["document"][np.isin(seconds, sorted_seconds[selection])]))
 
     def _match_changed(self, matches: Callable[[str], bool]) -> Bounds:
@@ -394,8 +396,8 @@ class Evaluation:
         if operator == "=":
             document = self._state.documents.find_id(key) if key else None
             return _make_exact(self._make_mask(np.array([] if document is None else [document], np.int64)))
-        low, high = (b"", key.encode()) if operator in ("<", "<=") else (key.encode(), None)
-        return self._scan_keys(low, high, lambda stored: _compare(stored, operator, key))
+        low_key, high_key = (b"", key.encode()) if operator in ("<", "<=") else (key.encode(), None)
+        return self._scan_keys(low_key, high_key, lambda stored: _compare(stored, operator, key))
 
     def _match_keys(self, prefixes: list[str], matches: Callable[[str], bool]) -> Bounds:
         """Return the bounds of the documents whose key matches, and so begins with one of ``prefixes``."""
@@ -407,17 +409,17 @@ class Evaluation:
             possible |= bounds.possible
         return Bounds(certain, possible)
 
-    def _scan_keys(self, low: bytes, high: bytes | None, matches: Callable[[str], bool]) -> Bounds:
+    def _scan_keys(self, low_key: bytes, high_key: bytes | None, matches: Callable[[str], bool]) -> Bounds:
         """Return the bounds of the documents whose keys match.
 
-        All matching keys are between ``low`` and ``high`` (None: no limit). A long key is stored only in part, so that
-        it is unclear whether it matches.
+        All matching keys are between ``low_key`` and ``high_key`` (None: no limit). A long key is stored only in part,
+        so that it is unclear whether it matches.
         """
         matching_documents: list[int] = []
         unclear_documents: list[int] = []
-        last_key = None if high is None else high[:LONG_KEY_PREFIX]
-        for stored, value in self._state.lmdb.scan(tables.DOCUMENT_KEYS, low[:LONG_KEY_PREFIX]):
-            key = bytes(stored)
+        last_key = None if high_key is None else high_key[:LONG_KEY_PREFIX]
+        for stored_key, value in self._state.lmdb.scan(tables.DOCUMENT_KEYS, low_key[:LONG_KEY_PREFIX]):
+            key = bytes(stored_key)
             if last_key is not None and key[:LONG_KEY_PREFIX] > last_key:
                 break
             if b"\xff" in key:  # the beginning of a long key and a digest
@@ -431,12 +433,12 @@ class Evaluation:
 
 
 def _combine_bounds(
-    combine: Callable[[DocumentMask, DocumentMask], DocumentMask], left: Bounds, right: Bounds
+    combine: Callable[[DocumentMask, DocumentMask], DocumentMask], first: Bounds, second: Bounds
 ) -> Bounds:
     """Combine the bounds of two parts by AND or OR, as a single set if both are exact."""
-    certain = combine(left.certain, right.certain)
-    is_exact = left.is_exact and right.is_exact
-    return Bounds(certain, certain if is_exact else combine(left.possible, right.possible))
+    certain = combine(first.certain, second.certain)
+    is_exact = first.is_exact and second.is_exact
+    return Bounds(certain, certain if is_exact else combine(first.possible, second.possible))
 
 
 def _make_exact(documents: DocumentMask) -> Bounds:
@@ -451,38 +453,38 @@ def _format_time(second: int) -> str:
 
 def _compute_parse_range(number: float) -> tuple[float, float]:
     """Return the least and the greatest number that a parser could read for the decimal form of ``number``."""
-    low = high = float(number)
+    least = greatest = float(number)
     for _ in range(_MAX_PARSE_ERROR):
-        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
-    return low, high
+        least, greatest = math.nextafter(least, -math.inf), math.nextafter(greatest, math.inf)
+    return least, greatest
 
 
-def _compare(left: FieldValue, operator: str, right: FieldValue) -> bool:
+def _compare(value: FieldValue, operator: str, limit: FieldValue) -> bool:
     """Apply a comparison operator to two values of the same kind."""
     match operator:
         case "=":
-            return left == right
+            return value == limit
         case "<":
-            return left < right  # type: ignore[operator]
+            return value < limit  # type: ignore[operator]
         case "<=":
-            return left <= right  # type: ignore[operator]
+            return value <= limit  # type: ignore[operator]
         case ">":
-            return left > right  # type: ignore[operator]
+            return value > limit  # type: ignore[operator]
         case _:
-            return left >= right  # type: ignore[operator]
+            return value >= limit  # type: ignore[operator]
 
 
-def _compare_column(column: ColumnValues, operator: str, number: float) -> npt.NDArray[np.bool_]:
+def _compare_column(column: ColumnValues, operator: str, limit: float) -> npt.NDArray[np.bool_]:
     """Return the mask of the whole numbers of a column that compare this way with any number."""
     lowest, highest = -(1 << 63), (1 << 63) - 1
-    if (isinstance(number, float) and math.isinf(number)) or not lowest <= number <= highest:
-        return np.full(len(column), (operator in ("<", "<=")) == (number > 0) and operator != "=")
-    floor = math.floor(number)
+    if (isinstance(limit, float) and math.isinf(limit)) or not lowest <= limit <= highest:
+        return np.full(len(column), (operator in ("<", "<=")) == (limit > 0) and operator != "=")
+    floor = math.floor(limit)
     if operator == "=":
-        return column == floor if floor == number else np.zeros(len(column), np.bool_)
+        return column == floor if floor == limit else np.zeros(len(column), np.bool_)
     # A whole number is below a fraction if it is at most the fraction's floor.
-    below = column <= floor if operator in ("<=", ">") or floor != number else column < floor
-    return below if operator in ("<", "<=") else ~below
+    is_below = column <= floor if operator in ("<=", ">") or floor != limit else column < floor
+    return is_below if operator in ("<", "<=") else ~is_below
 
 
 def make_substring_matcher(text: str, any_case: bool = False) -> Callable[[str], bool]:

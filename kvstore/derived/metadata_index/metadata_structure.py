@@ -70,37 +70,39 @@ class MetadataIndex:
 
     def read_columns(self) -> dict[str, ColumnValues]:
         """Return the columns of all documents, in order of id. The caller must not modify them."""
-        values = None if self._cache is None else self._cache.get_columns(self._change)
-        if values is None:
-            values = columns.join_blocks(
+        all_columns = None if self._cache is None else self._cache.get_columns(self._change)
+        if all_columns is None:
+            all_columns = columns.join_blocks(
                 self._read_block(key, value) for key, value in self._view.scan(METADATA_COLUMNS)
             )
             if self._cache is not None:
-                self._cache.put_columns(self._change, values)
-        return values
+                self._cache.put_columns(self._change, all_columns)
+        return all_columns
 
     def build_allowed(self, documents: ColumnValues) -> AllowedDocuments:
         """Return documents, given by ascending ids, as the set of allowed documents."""
-        numbers = np.unique(documents // columns.DOCUMENTS_PER_BLOCK)
-        if 2 * len(numbers) * columns.DOCUMENTS_PER_BLOCK > self.size:
-            values = self.read_columns()
+        block_numbers = np.unique(documents // columns.DOCUMENTS_PER_BLOCK)
+        if 2 * len(block_numbers) * columns.DOCUMENTS_PER_BLOCK > self.size:
+            column_values = self.read_columns()
         else:
-            keys = [records.encode_u32(number) for number in numbers.tolist()]
-            stored = zip(keys, self._view.get_many(METADATA_COLUMNS, keys), strict=True)
-            blocks = (self._read_block(key, value, _EXTENT_COLUMNS) for key, value in stored if value is not None)
-            values = columns.join_blocks(blocks, _EXTENT_COLUMNS)
-        rows = np.flatnonzero(np.isin(values["document"], documents, assume_unique=True))
+            keys = [records.encode_u32(block_number) for block_number in block_numbers.tolist()]
+            stored_blocks = zip(keys, self._view.get_many(METADATA_COLUMNS, keys), strict=True)
+            blocks = (
+                self._read_block(key, value, _EXTENT_COLUMNS) for key, value in stored_blocks if value is not None
+            )
+            column_values = columns.join_blocks(blocks, _EXTENT_COLUMNS)
+        rows = np.flatnonzero(np.isin(column_values["document"], documents, assume_unique=True))
         ids, first_groups, group_counts = (
-            values[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups")
+            column_values[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups")
         )
-        return AllowedDocuments(ids, first_groups, group_counts, int(values["chunks"][rows].sum()))
+        return AllowedDocuments(ids, first_groups, group_counts, int(column_values["chunks"][rows].sum()))
 
     def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
         """Yield every value's key with the ids of documents that have it. A value can occur several times."""
         for key, value in self._view.scan(METADATA_SETS):
             first_document = records.U32.unpack(key[-4:])[0] * document_sets.DOCUMENTS_PER_CONTAINER
-            numbers = document_sets.unpack_container(value, METADATA_SETS, key).astype(np.int64)
-            yield bytes(key[:-4]), (numbers + first_document).tolist()
+            offsets = document_sets.unpack_container(value, METADATA_SETS, key).astype(np.int64)
+            yield bytes(key[:-4]), (offsets + first_document).tolist()
 
     def count_records(self) -> dict[str, int]:
         """Return the number of stored sets of documents, for SHOW STATS."""
@@ -157,20 +159,20 @@ class MetadataMaintainer:
     def _flush_columns(self) -> None:
         """Write the collected rows into their blocks."""
         block_numbers = sorted(self._row_changes)
-        keys = [records.encode_u32(number) for number in block_numbers]
-        values = self._write_view.get_many(METADATA_COLUMNS, keys)
+        keys = [records.encode_u32(block_number) for block_number in block_numbers]
+        stored_blocks = self._write_view.get_many(METADATA_COLUMNS, keys)
         changes: dict[bytes, bytes | None] = {}
-        for block_number, key, value in zip(block_numbers, keys, values, strict=True):
+        for block_number, key, stored_block in zip(block_numbers, keys, stored_blocks, strict=True):
             rows: dict[int, DocumentColumns] = {}
-            if value is not None:
-                stored = columns.unpack_columns(block_number, value, METADATA_COLUMNS, key)
+            if stored_block is not None:
+                stored = columns.unpack_columns(block_number, stored_block, METADATA_COLUMNS, key)
                 rows = {row[0]: row for row in zip(*(column.tolist() for column in stored), strict=True)}
             for document, row in self._row_changes[block_number].items():
                 if row is None:
                     rows.pop(document, None)
                 else:
                     rows[document] = row
-            if rows or value is not None:
+            if rows or stored_block is not None:
                 changes[key] = columns.pack_rows(rows) if rows else None
         self._write_view.change_many(METADATA_COLUMNS, changes)
         self._row_changes.clear()
@@ -192,10 +194,10 @@ class MetadataStructure:
         return MetadataMaintainer(write)
 
     def dump(self, content: MetadataIndex, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
-        values = content.read_columns()
+        column_values = content.read_columns()
         # Ids of chunks, and the time when a document was stored, are not part of its content.
         dumped_names = [name for name in columns.COLUMN_NAMES if name not in ("first_group", "changed")]
-        document_rows = zip(*(values[name].tolist() for name in dumped_names), strict=True)
+        document_rows = zip(*(column_values[name].tolist() for name in dumped_names), strict=True)
         return {
             METADATA_SETS: (
                 (*_describe_key(key), names.name_document(document))

@@ -38,6 +38,8 @@ _REMAINDER_ZERO = 1 << 15
 _DOUBLE, _U64 = struct.Struct(">d"), struct.Struct(">Q")
 _SIGN_BIT, _ALL_BITS = 1 << 63, (1 << 64) - 1
 _INT64 = range(-(1 << 63), 1 << 63)
+#: The limits up to which a decimal number takes one rounding to a double.
+_MAX_EXACT_DIGITS, _MAX_EXACT_EXPONENT = 15, 15
 
 
 def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
@@ -105,7 +107,9 @@ def is_exact_decimal(number: float) -> bool:
     if isinstance(number, int):
         return True
     digits, _, exponent = repr(abs(number)).partition("e")
-    return len(digits.replace(".", "").strip("0")) <= 15 and abs(int(exponent or 0)) < 16
+    return (
+        len(digits.replace(".", "").strip("0")) <= _MAX_EXACT_DIGITS and abs(int(exponent or 0)) <= _MAX_EXACT_EXPONENT
+    )
 
 
 def list_document_keys(record: DocumentRecord) -> set[bytes]:
@@ -134,8 +138,8 @@ def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> 
         element_prefix = ELEMENT + field_prefix[1:]
         yield from _make_value_keys(field_prefix, value)
         if isinstance(value, list):
-            for item in value:
-                key = encode_value(item)
+            for element in value:
+                key = encode_value(element)
                 yield element_prefix + (UNCLEAR if key is None else key)
         elif encode_value(value) is None:
             yield element_prefix + UNCLEAR

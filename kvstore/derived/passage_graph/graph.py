@@ -130,11 +130,11 @@ class PassageGraph:
         records_by_key = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
         rows = [b"" if value is None else _decode_row(key, value) for key, value in records_by_key]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows)) // 8
-        numbers = np.frombuffer(b"".join(rows), np.uint64)
+        packed_edges = np.frombuffer(b"".join(rows), np.uint64)
         return ChunkRows(
             _compute_bounds(lengths),
-            (numbers >> np.uint64(FEATURE_BITS)).astype(np.uint32),
-            (numbers & np.uint64(FEATURE_SETS - 1)).astype(np.uint16),
+            (packed_edges >> np.uint64(FEATURE_BITS)).astype(np.uint32),
+            (packed_edges & np.uint64(FEATURE_SETS - 1)).astype(np.uint16),
         )
 
     def read_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
@@ -171,9 +171,9 @@ class PassageGraph:
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
         """Return the links of entities, in the order of ``entities``, then of the other entity and the kind."""
-        entries = self._view.scan_prefixes(ENTITY_LINKS, list(map(records.encode_u32, entities.tolist())))
-        keys = np.frombuffer(b"".join(key for key, _ in entries), _LINK_KEYS)
-        counts = b"".join(records.unseal(value, ENTITY_LINKS, key) for key, value in entries)
+        stored_links = self._view.scan_prefixes(ENTITY_LINKS, list(map(records.encode_u32, entities.tolist())))
+        keys = np.frombuffer(b"".join(key for key, _ in stored_links), _LINK_KEYS)
+        counts = b"".join(records.unseal(value, ENTITY_LINKS, key) for key, value in stored_links)
         return LinkRows(
             keys["entity"].astype(np.uint32),
             keys["other"].astype(np.uint32),
@@ -200,8 +200,8 @@ class PassageGraph:
     def iter_entities(self) -> Iterator[EntityFigures]:
         """Yield the figures of every entity that has chunks or links."""
         for key, _ in self._view.scan(ENTITY_HEADS):
-            first = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
-            entities = np.arange(first, first + ENTITIES_PER_PAGE, dtype=np.uint32)
+            first_entity = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
+            entities = np.arange(first_entity, first_entity + ENTITIES_PER_PAGE, dtype=np.uint32)
             degrees = self.read_degrees(entities)
             columns = (entities, degrees.total, degrees.informative, degrees.has_links, degrees.only_entries)
             for entity, total, informative, has_links, entry in zip(
@@ -214,8 +214,8 @@ class PassageGraph:
     def iter_links(self) -> Iterator[tuple[int, Link]]:
         """Yield every link, with the entity it belongs to."""
         for key, value in self._view.scan(ENTITY_LINKS):
-            entity, other, kind = _LINK_KEY.unpack(key)
-            yield entity, Link(other, kind, _decode_link_count(key, value))
+            entity, other_entity, kind = _LINK_KEY.unpack(key)
+            yield entity, Link(other_entity, kind, _decode_link_count(key, value))
 
     def iter_listed_chunks(self) -> Iterator[tuple[int, int, int]]:
         """Yield every entity with each chunk in its blocks in ``entity_passages``, and the features there."""
@@ -225,19 +225,21 @@ class PassageGraph:
 
     def _read_pages(self, page_numbers: Set[int]) -> None:
         """Read the pages of degrees with these numbers, unless they are in memory."""
-        missing = sorted(page_numbers - self._page_indexes.keys())
-        if not missing:
+        missing_pages = sorted(page_numbers - self._page_indexes.keys())
+        if not missing_pages:
             return
-        first, num_pages = len(self._page_indexes), len(self._page_indexes) + len(missing)
+        first_index, num_pages = len(self._page_indexes), len(self._page_indexes) + len(missing_pages)
         if num_pages > len(self._pages):
             capacity = max(num_pages, 2 * len(self._pages))
             new_pages = np.zeros((capacity - len(self._pages), ENTITIES_PER_PAGE), np.uint64)
             self._pages = np.concatenate((self._pages, new_pages))
-        keys = list(map(records.encode_u32, missing))
-        for index, (key, value) in enumerate(zip(keys, self._view.get_many(ENTITY_HEADS, keys), strict=True), first):
+        keys = list(map(records.encode_u32, missing_pages))
+        for index, (key, value) in enumerate(
+            zip(keys, self._view.get_many(ENTITY_HEADS, keys), strict=True), first_index
+        ):
             if value is not None:
                 self._pages[index] = _decode_page(key, value)
-        self._page_indexes.update(zip(missing, range(first, num_pages), strict=True))
+        self._page_indexes.update(zip(missing_pages, range(first_index, num_pages), strict=True))
 
 
 class GraphWriter(PassageGraph):
@@ -270,6 +272,7 @@ class GraphWriter(PassageGraph):
         """Replace the entities that the texts of chunks name, and keep those of titles, headings and triples."""
 
         def merge_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
+            """Return the new features of a chunk's entities, together with the old ones that come from the context."""
             row = dict(counts[chunk])
             for entity, features in old_row:
                 if features & CONTEXT_FEATURES:
@@ -285,27 +288,27 @@ class GraphWriter(PassageGraph):
 
         ``update_row`` returns the new row of a chunk, as pairs of entity and features, from its old row.
         """
-        remaining = iter(chunks)
-        while batch := list(islice(remaining, CHUNKS_PER_BATCH)):
+        remaining_chunks = iter(chunks)
+        while batch := list(islice(remaining_chunks, CHUNKS_PER_BATCH)):
             keys = list(map(records.encode_u64, batch))
-            values: dict[bytes, bytes | None] = {}
+            new_values: dict[bytes, bytes | None] = {}
             for chunk, key, value in zip(batch, keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True):
                 old_row = set() if value is None else set(_iter_pairs(_decode_row(key, value)))
                 new_row = update_row(chunk, old_row)
                 if old_row == new_row:
                     continue
                 removed, added = (old_row - new_row, new_row - old_row) if old_row else (old_row, new_row)
-                for changes, entries in ((self._removed, removed), (self._added, added)):
-                    for entity, features in entries:
+                for changes, edges in ((self._removed, removed), (self._added, added)):
+                    for entity, features in edges:
                         changes.setdefault(entity, []).append(chunk << _ENTRY_FEATURE_BITS | features)
                 packed = pack_numbers(sorted(entity << FEATURE_BITS | features for entity, features in new_row))
-                values[key] = records.seal(packed) if new_row else None
-            self._write_view.change_many(PASSAGE_ENTITIES, values)
+                new_values[key] = records.seal(packed) if new_row else None
+            self._write_view.change_many(PASSAGE_ENTITIES, new_values)
 
-    def change_link(self, entity: int, other: int, kind: int, change: int) -> None:
+    def change_link(self, entity: int, other_entity: int, kind: int, change: int) -> None:
         """Change the count of a link between two entities by ``change``."""
-        for pair in ((entity, other), (other, entity)):
-            self._link_changes[*pair, kind] = self._link_changes.get((*pair, kind), 0) + change
+        for ends in ((entity, other_entity), (other_entity, entity)):
+            self._link_changes[*ends, kind] = self._link_changes.get((*ends, kind), 0) + change
 
     def flush(self) -> None:
         """Write the collected changes of entities."""
@@ -377,19 +380,19 @@ class GraphWriter(PassageGraph):
     def _group_link_changes(self) -> dict[int, dict[tuple[int, int], int]]:
         """Return the changes of links by entity, and by other entity and kind."""
         changes: dict[int, dict[tuple[int, int], int]] = {}
-        for (entity, other, kind), change in self._link_changes.items():
+        for (entity, other_entity, kind), change in self._link_changes.items():
             if change:
-                changes.setdefault(entity, {})[other, kind] = change
+                changes.setdefault(entity, {})[other_entity, kind] = change
         return changes
 
     def _flush_links(self, entity: int, changes: dict[tuple[int, int], int]) -> bool:
         """Write the changed links of an entity, and return True if it has any link afterwards."""
-        for (other, kind), change in sorted(changes.items()):
-            key = _LINK_KEY.pack(entity, other, kind)
+        for (other_entity, kind), change in sorted(changes.items()):
+            key = _LINK_KEY.pack(entity, other_entity, kind)
             value = self._view.get(ENTITY_LINKS, key)
-            count = change if value is None else _decode_link_count(key, value) + change
-            if count:
-                self._write_view.put(ENTITY_LINKS, key, records.seal(_COUNT.pack(count)))
+            new_count = change if value is None else _decode_link_count(key, value) + change
+            if new_count:
+                self._write_view.put(ENTITY_LINKS, key, records.seal(_COUNT.pack(new_count)))
             else:
                 self._write_view.delete(ENTITY_LINKS, key)
         remaining_links = self._view.scan(ENTITY_LINKS, records.encode_u32(entity), records.encode_u32(entity + 1))
@@ -447,6 +450,7 @@ def _encode_page(page: Numbers) -> bytes:
 
 
 def _decode_page(key: bytes, value: memoryview) -> Numbers:
+    """Return the degrees of the entities of a page; raise CorruptionError if it is damaged."""
     packed = value[_PAGE_HEADER.size :]
     if len(packed) != 8 * ENTITIES_PER_PAGE or _PAGE_HEADER.unpack(value[: _PAGE_HEADER.size]) != (
         _PAGE_ENCODING,

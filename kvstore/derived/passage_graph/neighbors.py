@@ -83,31 +83,39 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     chunks = _list_chunks(graph, own_entities)
     named_entities, chunk_indexes = _list_cooccurrences(graph, display_entities, chunks, entity)
     link_weights, links = _collect_links(graph, display_entities, own_entities, entity)
-    above, below = _collect_trees(state, display_entities, identity)
-    others = np.union1d(named_entities, np.array(sorted({*link_weights, *above, *below} - {entity}), np.uint32))
-    if not len(others):
+    trees_above, trees_below = _collect_trees(state, display_entities, identity)
+    candidates = np.union1d(
+        named_entities, np.array(sorted({*link_weights, *trees_above, *trees_below} - {entity}), np.uint32)
+    )
+    if not len(candidates):
         return Neighbours()
-    shared_counts = np.bincount(np.searchsorted(others, named_entities), minlength=len(others))
-    joint_weights = shared_counts + np.array([link_weights.get(other, 0) for other in others.tolist()])
-    counts = _count_chunks(graph, display_entities, others)
+    shared_counts = np.bincount(np.searchsorted(candidates, named_entities), minlength=len(candidates))
+    joint_weights = shared_counts + np.array([link_weights.get(candidate, 0) for candidate in candidates.tolist()])
+    counts = _count_chunks(graph, display_entities, candidates)
     # Rounded, so that scores that are displayed as equal are equal.
     scores = np.round(joint_weights / np.sqrt(np.maximum(counts, 1) * max(len(chunks), 1)), 6)
     min_score = np.sort(scores)[max(0, len(scores) - limit)]
     selected = np.flatnonzero(scores >= min_score)
-    records = state.entities.get_many(others[selected].tolist())
+    records = state.entities.get_many(candidates[selected].tolist())
     ranked = sorted(
-        zip(selected.tolist(), records, strict=True), key=lambda pair: (-scores[pair[0]], counts[pair[0]], pair[1].key)
+        zip(selected.tolist(), records, strict=True),
+        key=lambda index_and_record: (
+            -scores[index_and_record[0]],
+            counts[index_and_record[0]],
+            index_and_record[1].key,
+        ),
     )[:limit]
     first_chunks = _find_first_chunks(
-        state, {int(others[index]): chunks[chunk_indexes[named_entities == others[index]]] for index, _ in ranked}
+        state,
+        {int(candidates[index]): chunks[chunk_indexes[named_entities == candidates[index]]] for index, _ in ranked},
     )
     name = state.entities.get(entity).name
     rows = Neighbours()
     for index, record in ranked:
-        other = int(others[index])
-        document, chunk = first_chunks.get(other, (None, None))
-        trees = tuple(sorted(above[other])), tuple(sorted(below[other]))
-        link_names = tuple(sorted(links[other]))
+        candidate = int(candidates[index])
+        document, chunk = first_chunks.get(candidate, (None, None))
+        trees = tuple(sorted(trees_above[candidate])), tuple(sorted(trees_below[candidate]))
+        link_names = tuple(sorted(links[candidate]))
         score, passages = float(scores[index]), int(shared_counts[index])
         rows.append(Neighbour(name, record.name, score, passages, *trees, link_names, document, chunk))
     return rows
@@ -129,13 +137,13 @@ def _list_cooccurrences(
     """Return the other entities that chunks name, once per chunk, and the index of the chunk of each."""
     # An entity and the index of a chunk are packed into one number, so that np.unique drops duplicate pairs.
     code_arrays = [np.empty(0, np.int64)]
-    for first in range(0, len(chunks), CHUNKS_PER_BATCH):
-        bounds, entities, features = graph.read_chunk_rows(chunks[first : first + CHUNKS_PER_BATCH])
-        chunk_indexes = np.repeat(np.arange(first, first + len(bounds) - 1), np.diff(bounds))
+    for start in range(0, len(chunks), CHUNKS_PER_BATCH):
+        bounds, entities, features = graph.read_chunk_rows(chunks[start : start + CHUNKS_PER_BATCH])
+        chunk_indexes = np.repeat(np.arange(start, start + len(bounds) - 1), np.diff(bounds))
         is_informative = (features & ~np.uint16(LOWER)) != 0
-        others = display_entities.resolve(entities[is_informative])
-        codes = others.astype(np.int64) << 32 | chunk_indexes[is_informative]
-        code_arrays.append(np.unique(codes[others != entity]))
+        other_entities = display_entities.resolve(entities[is_informative])
+        codes = other_entities.astype(np.int64) << 32 | chunk_indexes[is_informative]
+        code_arrays.append(np.unique(codes[other_entities != entity]))
     all_codes = np.concatenate(code_arrays)
     return (all_codes >> 32).astype(np.uint32), all_codes & 0xFFFFFFFF
 
@@ -146,14 +154,14 @@ def _collect_links(
     """Return the weight of an entity's links to each other entity, and the kinds of those that are not in a tree."""
     weights: dict[int, int] = {}
     names: defaultdict[int, set[str]] = defaultdict(set)
-    _, others, kinds, multiplicities = graph.read_link_rows(own_entities)
-    other_entities = display_entities.resolve(others).tolist()
-    for other, kind, multiplicity in zip(other_entities, kinds.tolist(), multiplicities.tolist(), strict=True):
-        if other == entity:
+    _, linked_entities, kinds, multiplicities = graph.read_link_rows(own_entities)
+    other_entities = display_entities.resolve(linked_entities).tolist()
+    for other_entity, kind, multiplicity in zip(other_entities, kinds.tolist(), multiplicities.tolist(), strict=True):
+        if other_entity == entity:
             continue
-        weights[other] = weights.get(other, 0) + LINK_WEIGHTS[kind] * multiplicity
+        weights[other_entity] = weights.get(other_entity, 0) + LINK_WEIGHTS[kind] * multiplicity
         if kind in _LINK_NAMES:
-            names[other].add(_LINK_NAMES[kind])
+            names[other_entity].add(_LINK_NAMES[kind])
     return weights, names
 
 
@@ -164,8 +172,8 @@ def _collect_trees(
     state: State, display_entities: DisplayEntities, identity: Identity
 ) -> tuple[_TreesByEntity, _TreesByEntity]:
     """Return the trees in which other entities are directly above an entity, and directly below it."""
-    above: _TreesByEntity = defaultdict(set)
-    below: _TreesByEntity = defaultdict(set)
+    trees_above: _TreesByEntity = defaultdict(set)
+    trees_below: _TreesByEntity = defaultdict(set)
     forest, own_entity = state.forest, identity.entry.entity
     names: dict[int, str] = {}
     for rank, node in map(addresses.split_address, state.find_addresses(identity).tolist()):
@@ -174,12 +182,15 @@ def _collect_trees(
         tree = forest.get_node(node).tree
         if tree not in names:
             names[tree] = forest.get_tree_name(tree)
-        for relatives, trees in ((forest.iter_parents(node), above), (forest.iter_children(node), below)):
+        for relatives, trees_by_entity in (
+            (forest.iter_parents(node), trees_above),
+            (forest.iter_children(node), trees_below),
+        ):
             for relative in relatives:
-                other = display_entities.resolve_entity(forest.get_node(relative).entity)
-                if other != own_entity:
-                    trees[other].add(names[tree])
-    return above, below
+                relative_entity = display_entities.resolve_entity(forest.get_node(relative).entity)
+                if relative_entity != own_entity:
+                    trees_by_entity[relative_entity].add(names[tree])
+    return trees_above, trees_below
 
 
 def _count_chunks(

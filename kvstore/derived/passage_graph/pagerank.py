@@ -224,6 +224,7 @@ def make_seed_request(
 
 
 def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Matrix | None) -> NeighborhoodRequest:
+    """Return the request for the edges of chunk and entity nodes."""
     is_entity_node = mask_entities(nodes)
     return NeighborhoodRequest(
         np.sort(nodes[~is_entity_node]),

@@ -56,23 +56,24 @@ class RestrictedPassageGraph(PassageGraph):
         return StoredDegrees(np.array([encode_degree(total, informative) for total, informative in counts], np.uint64))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
+        """Return the links of entities that allowed documents or the user state."""
         links = super().read_link_rows(entities)
         pairs = zip(links.entities.tolist(), links.others.tolist(), links.kinds.tolist(), strict=True)
         visible = np.array([self._is_stated(*link) for link in pairs], np.bool_)
         entities, others, kinds, multiplicities = links
         return LinkRows(entities[visible], others[visible], kinds[visible], multiplicities[visible])
 
-    def _is_stated(self, entity: int, other: int, kind: int) -> bool:
+    def _is_stated(self, entity: int, other_entity: int, kind: int) -> bool:
         """True if an allowed document or the user states a link. A link between titles follows from the names alone."""
         if kind == RELATION_LINK:
             if entity not in self._tree_neighbors:
                 self._tree_neighbors[entity] = frozenset(self._iter_tree_neighbors(entity))
-            return other in self._tree_neighbors[entity]
+            return other_entity in self._tree_neighbors[entity]
         if kind == TRIPLE_LINK:
             if entity not in self._triple_neighbors:
                 self._triple_neighbors[entity] = frozenset(self._iter_triple_neighbors(entity))
-            return other in self._triple_neighbors[entity]
-        return other in self._state.entities
+            return other_entity in self._triple_neighbors[entity]
+        return other_entity in self._state.entities
 
     def _iter_tree_neighbors(self, entity: int) -> Iterator[int]:
         """Yield the entities directly above or below an entity in a tree, by visible edges."""

@@ -44,7 +44,7 @@ def find_title_pair(title: str | None, max_words: int) -> tuple[str, str] | None
     """
     if title is None:
         return None
-    keys = tuple(to_entity_key(form) for form in get_title_forms(title))
+    keys = tuple(to_entity_key(title_form) for title_form in get_title_forms(title))
     if len(keys) != 2 or keys[0] == keys[1] or not all(is_name_key(key, max_words) for key in keys):
         return None
     return keys[0], keys[1]
@@ -120,7 +120,7 @@ class DocumentRows:
 def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -> tuple[set[int], set[int]]:
     """Return the entities that a title or heading equals, and those that it contains outside of longer names."""
     mentions = list(find_mentions(entity_filter, fold(text), max_words)) if text else []
-    whole_keys = {to_entity_key(form) for form in (text, *get_title_forms(text))}
+    whole_keys = {to_entity_key(title_form) for title_form in (text, *get_title_forms(text))}
     own_names = {mention.entity for mention in mentions if mention.key in whole_keys}
     full_keys = {to_entity_key(text), *map(to_entity_key, get_title_forms(text)[:1])}
     other_mentions = mark_nested(
@@ -147,10 +147,10 @@ def count_mentions(chunk: AddedChunk) -> dict[int, int]:
 
 
 @lru_cache(maxsize=1 << 15)
-def classify_form(form: bytes) -> tuple[bool, bool]:
+def classify_form(encoded_form: bytes) -> tuple[bool, bool]:
     """Return two flags for a UTF-8 form: it is more than a function word, and it is in lower case."""
-    text = form.decode()
-    return to_entity_key(text) not in FUNCTION_WORDS, text.islower() and not any(map(str.isdigit, text))
+    form = encoded_form.decode()
+    return to_entity_key(form) not in FUNCTION_WORDS, form.islower() and not any(map(str.isdigit, form))
 
 
 def mark_nested(spans: Iterable[tuple[int, int, Owner]]) -> Iterator[tuple[tuple[int, int, Owner], bool]]:

@@ -116,25 +116,30 @@ def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> 
     """
     targets = list(nodes)
     predecessors: dict[int, list[int]] = {}
-    pending = list(targets)
-    while pending:
-        node = pending.pop()
+    unvisited = list(targets)
+    while unvisited:
+        node = unvisited.pop()
         if node not in predecessors:
             predecessors[node] = ranks.list_predecessors(node)
             if node not in predecessors[node]:
-                pending += predecessors[node]
+                unvisited += predecessors[node]
     named_nodes = list(
-        dict.fromkeys(other for node, others in predecessors.items() for other in others if other != node)
+        dict.fromkeys(
+            predecessor
+            for node, node_predecessors in predecessors.items()
+            for predecessor in node_predecessors
+            if predecessor != node
+        )
     )
     names = dict(zip(named_nodes, reader.fetch(NodeNames(named_nodes)), strict=True)) if named_nodes else {}
     walks = {}
     for node in targets:
         walk = [node]
-        while (others := predecessors[walk[-1]]) and walk[-1] not in others:
-            walk.append(min(others, key=names.__getitem__))
+        while (node_predecessors := predecessors[walk[-1]]) and walk[-1] not in node_predecessors:
+            walk.append(min(node_predecessors, key=names.__getitem__))
         # Without predecessors, no walk leads to the node; a seed is its own predecessor.
-        walk = walk[::-1] if others else []
-        walks[node] = walk, [_format_node(*names[other]) for other in walk[:-1]]
+        walk = walk[::-1] if node_predecessors else []
+        walks[node] = walk, [_format_node(*names[predecessor]) for predecessor in walk[:-1]]
     return walks
 
 

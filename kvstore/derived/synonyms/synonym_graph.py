@@ -70,20 +70,20 @@ class Synonyms:
             return []
         index = self._index
         start, stop = np.searchsorted(index.first, [row, row + 1])
-        others = index.entities[index.second[start:stop]].tolist()
-        pairs = list(zip(others, index.cosines[start:stop].tolist(), strict=True))
+        neighbors = index.entities[index.second[start:stop]].tolist()
+        pairs = list(zip(neighbors, index.cosines[start:stop].tolist(), strict=True))
         return self._sort_pairs(self._select_existing(pairs))
 
-    def find_nearest(self, vector: Matrix, count: int) -> list[tuple[int, float]]:
-        """Return the ``count`` entities whose names are nearest to a unit vector, with their cosines, best first."""
-        num_candidates = max(MIN_CANDIDATES, 2 * count)
+    def find_nearest(self, vector: Matrix, num_wanted: int) -> list[tuple[int, float]]:
+        """Return ``num_wanted`` entities, those whose names are nearest to a unit vector, with their cosines."""
+        num_candidates = max(MIN_CANDIDATES, 2 * num_wanted)
         while True:
             rows = self._index.graph.find_nearest(vector, num_candidates).labels.astype(np.intp)
             # The graph only proposes rows: their cosines are computed exactly, as for chunks.
             entities, scores = self._index.entities[rows].tolist(), cosines(self._index.vectors[rows], vector).tolist()
             pairs = self._select_existing(list(zip(entities, scores, strict=True)))
-            if len(pairs) >= count or len(rows) < num_candidates:
-                return self._sort_pairs(pairs)[:count]
+            if len(pairs) >= num_wanted or len(rows) < num_candidates:
+                return self._sort_pairs(pairs)[:num_wanted]
             num_candidates *= 4
 
     def _sort_pairs(self, pairs: list[tuple[int, float]]) -> list[tuple[int, float]]:

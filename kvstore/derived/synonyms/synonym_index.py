@@ -112,11 +112,11 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
 
 def _embed_names(names: Sequence[str], steps: int, tools: BuildTools) -> list[Matrix]:
     """Return the vectors of names in batches, and report the progress as a part of ``steps``."""
-    parts = []
-    for first in range(0, len(names), _EMBED_BATCH):
-        parts.append(tools.embed(names[first : first + _EMBED_BATCH]))
-        tools.progress(min(first + _EMBED_BATCH, len(names)), steps)
-    return parts
+    matrices = []
+    for start in range(0, len(names), _EMBED_BATCH):
+        matrices.append(tools.embed(names[start : start + _EMBED_BATCH]))
+        tools.progress(min(start + _EMBED_BATCH, len(names)), steps)
+    return matrices
 
 
 def _hash_name(name: str) -> int:
