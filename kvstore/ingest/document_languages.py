@@ -64,9 +64,13 @@ class DocumentLanguages:
         language = self.main_language
         if language is None:
             return
-        count, total = self._counts[language], self._counts.total()
+        count, num_documents = self._counts[language], self._counts.total()
         name = language.capitalize()
-        finding = f"{count:,} of the first {total:,} documents are in {name}" if total > 1 else f"the text is in {name}"
+        finding = (
+            f"{count:,} of the first {num_documents:,} documents are in {name}"
+            if num_documents > 1
+            else f"the text is in {name}"
+        )
         if chosen:
             assignments = " and ".join(f"{setting} = {value}" for setting, value in chosen.items())
             options = " and ".join(f"--{setting}" for setting in chosen)

@@ -94,9 +94,9 @@ def read_documents(
     source_format = source.format or format
     open_stream = source.open if content is None else partial(io.BytesIO, content)
     try:
-        for number, item in enumerate(read_opened(open_stream, path, source.key, source_format, options), 1):
+        for position, item in enumerate(read_opened(open_stream, path, source.key, source_format, options), 1):
             if isinstance(item, RawDocument):
-                label = path if number == 1 else f"{path}, document {number}"
+                label = path if position == 1 else f"{path}, document {position}"
                 yield _compare_document(item, location, label, get_stored_digest)
             elif isinstance(item, (RawFact, SkippedPart)):
                 yield item
@@ -120,13 +120,13 @@ def make_failure(place: str, error: Exception | str) -> Failure:
 def split_portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
     """Yield the items in lists that are large enough to extract efficiently."""
     portion: list[ReadItem] = []
-    size = 0
-    for number, item in items:
-        portion.append((number, item))
-        size += len(item.validated.text) if isinstance(item, NewDocument) else 0
-        if len(portion) >= MAX_PORTION_ITEMS or size >= MAX_PORTION_BYTES:
+    num_bytes = 0
+    for file_number, item in items:
+        portion.append((file_number, item))
+        num_bytes += len(item.validated.text) if isinstance(item, NewDocument) else 0
+        if len(portion) >= MAX_PORTION_ITEMS or num_bytes >= MAX_PORTION_BYTES:
             yield portion
-            portion, size = [], 0
+            portion, num_bytes = [], 0
     if portion:
         yield portion
 
@@ -140,14 +140,14 @@ def extract_portion(
     """
     documents = [item.validated for _, item in portion if isinstance(item, NewDocument)]
     outcomes = iter(_extract_documents(documents, settings, on_texts_known))
-    for number, item in portion:
+    for file_number, item in portion:
         if not isinstance(item, NewDocument):
-            yield number, item
+            yield file_number, item
             continue
         outcome = next(outcomes)
         if isinstance(outcome, ExtractedDocument):
             yield (
-                number,
+                file_number,
                 FileDocument(
                     outcome.key,
                     item.label,
@@ -158,7 +158,7 @@ def extract_portion(
                 ),
             )
         else:
-            yield number, make_failure(item.label, outcome)
+            yield file_number, make_failure(item.label, outcome)
 
 
 def _extract_documents(

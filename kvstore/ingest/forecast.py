@@ -104,7 +104,7 @@ def build_forecast(
             for file in files
             if not FileVisit(file, reading_digest).matches_record(ingested_files.get(file.location))
         ]
-    size = sum(source.size for source in new_files)
+    num_bytes = sum(source.size for source in new_files)
     sample = (
         [new_files[index * len(new_files) // MAX_SAMPLE_FILES] for index in range(MAX_SAMPLE_FILES)]
         if len(new_files) > MAX_SAMPLE_FILES
@@ -113,14 +113,14 @@ def build_forecast(
     start_time = time.monotonic()
     content = _read_sample(destination, sample, format, options)
     seconds = time.monotonic() - start_time
-    scale = size / content.bytes_read if content.bytes_read else 0.0
+    scale = num_bytes / content.bytes_read if content.bytes_read else 0.0
     texts = content.texts
     texts_per_request = destination.texts_per_request
     seconds_per_text = None if texts_per_request else _time_embedding(destination, texts)
     return Forecast(
         len(files),
         len(files) - len(new_files),
-        size,
+        num_bytes,
         skipped.total(),
         dict(sorted(skipped.items())),
         len(sample),
@@ -131,7 +131,7 @@ def build_forecast(
         -(-round(len(texts) * scale) // texts_per_request) if texts_per_request else 0,
         None if seconds_per_text is None else scale * (seconds + seconds_per_text * len(texts)),
         failures,
-        sorted(content.left_out.values(), key=lambda part: (-part.characters, part.element, part.reason)),
+        sorted(content.left_out.values(), key=lambda region: (-region.characters, region.element, region.reason)),
     )
 
 
@@ -181,13 +181,13 @@ def _read_sample(
 
 def _add_left_out(left_out: dict[tuple[str, str], NavigationSummary], page: FileDocument) -> None:
     """Add the parts that were omitted from a page to the summaries of all pages, by element and reason."""
-    seen: set[tuple[str, str]] = set()
-    for part in page.left_out:
-        name = part.element, part.reason
-        summary = left_out.setdefault(name, NavigationSummary(*name, 0, 0, part.text))
-        summary.pages += name not in seen
-        summary.characters += part.characters
-        seen.add(name)
+    names_on_page: set[tuple[str, str]] = set()
+    for region in page.left_out:
+        name = region.element, region.reason
+        summary = left_out.setdefault(name, NavigationSummary(*name, 0, 0, region.text))
+        summary.pages += name not in names_on_page
+        summary.characters += region.characters
+        names_on_page.add(name)
 
 
 def _time_embedding(destination: Destination, texts: Sequence[str]) -> float:

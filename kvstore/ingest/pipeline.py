@@ -173,12 +173,12 @@ class _IngestRun:
         visits = [FileVisit(source, self._reading_digest) for source in sources]
         known_files = [self._find_known_file(visit) for visit in visits]
         self.report.known = len(known_files) - known_files.count(None)
-        unread = [source for source, file in zip(sources, known_files, strict=True) if not file]
+        changed_sources = [source for source, file in zip(sources, known_files, strict=True) if not file]
         self._pace.start(sum(visit.size for visit, file in zip(visits, known_files, strict=True) if file is None))
-        with closing(self._reader.iter_items(unread)) as items:
-            for number, (visit, file) in enumerate(zip(visits, known_files, strict=True)):
-                self._files_done = number
-                yield self._build_progress(number, len(sources), visit.source.key)
+        with closing(self._reader.iter_items(changed_sources)) as items:
+            for num_done, (visit, file) in enumerate(zip(visits, known_files, strict=True)):
+                self._files_done = num_done
+                yield self._build_progress(num_done, len(sources), visit.source.key)
                 if file is not None:
                     for key in file.documents:
                         self._process_item(FileDocument(key, visit.source.path, b"", None), visit)
@@ -189,7 +189,7 @@ class _IngestRun:
                     if isinstance(item, FileDocument) and item.extracted is not None:
                         self._pace.add_partial(len(item.extracted.text), visit.size)
                     if self.report.chunks > chunks_before:
-                        yield self._build_progress(number, len(sources), visit.source.key)
+                        yield self._build_progress(num_done, len(sources), visit.source.key)
                 self._pace.end_file(visit.size)
                 record = visit.build_record()
                 if record is not None:
@@ -261,10 +261,10 @@ class _IngestRun:
         one, and is a failure otherwise.
         """
         if file_document.key in self._seen_documents:
-            seen = self._seen_documents[file_document.key]
+            earlier = self._seen_documents[file_document.key]
             # The outcome for this document depends on another file, which may change or vanish.
-            visit.is_independent = visit.is_independent and seen.location == visit.location
-            if self._is_duplicate(file_document, seen):
+            visit.is_independent = visit.is_independent and earlier.location == visit.location
+            if self._is_duplicate(file_document, earlier):
                 self._count_skipped("the same document again")
                 return
             if (
@@ -273,7 +273,7 @@ class _IngestRun:
                 or file_document.other_key in self._seen_documents
             ):
                 remedy = "run the ingest again" if file_document.extracted is None else "give each document its own key"
-                reason = f"the key {file_document.key!r} was already used in this ingest, by {seen.label}; {remedy}"
+                reason = f"the key {file_document.key!r} was already used in this ingest, by {earlier.label}; {remedy}"
                 self.report.failures.append(Failure(file_document.label, reason))
                 visit.failed = True
                 return
@@ -293,7 +293,7 @@ class _IngestRun:
             file_document.label, visit.location, file_document.digest, is_stored
         )
         if file_document.left_out:
-            self.report.left_out[file_document.key] = sum(part.characters for part in file_document.left_out)
+            self.report.left_out[file_document.key] = sum(region.characters for region in file_document.left_out)
         if document is None or unchanged:
             self.report.unchanged += 1
             self._unchanged_origins[file_document.key] = visit.root

@@ -45,12 +45,13 @@ def is_address(value: str) -> bool:
 
 def list_remote(address: str) -> RemoteListing:
     """List the files at an address. Raises ReaderError if it does not exist or cannot be reached."""
-    parts = address.split("/")
+    segments = address.split("/")
     num_fixed = next(
-        (index for index, part in enumerate(parts) if index > 2 and _WILDCARD_PATTERN.search(part)), len(parts)
+        (index for index, segment in enumerate(segments) if index > 2 and _WILDCARD_PATTERN.search(segment)),
+        len(segments),
     )
-    root = "/".join(parts[:num_fixed]).rstrip("/")
-    pattern = "/".join(parts[num_fixed:]) or None
+    root = "/".join(segments[:num_fixed]).rstrip("/")
+    pattern = "/".join(segments[num_fixed:]) or None
     file_system, base_path = _open_file_system(root)
     try:
         if pattern is None and file_system.isfile(base_path):
@@ -87,12 +88,12 @@ def compute_signature(address: str) -> list[int]:
     The list is empty if the file does not exist.
     """
     try:
-        info = _get_info(address)
+        metadata = _get_info(address)
     except (OSError, ReaderError):
         return []
-    attributes = sorted((name, repr(value)) for name, value in info.items() if name != "size")
+    attributes = sorted((name, repr(value)) for name, value in metadata.items() if name != "size")
     digest = hashlib.blake2b(repr(attributes).encode(), digest_size=7).digest()
-    return [int(info.get("size") or 0), int.from_bytes(digest, "little")]
+    return [int(metadata.get("size") or 0), int.from_bytes(digest, "little")]
 
 
 def _get_info(address: str) -> dict[str, Any]:

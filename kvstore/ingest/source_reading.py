@@ -135,10 +135,10 @@ class SourceReader:
 
     def _read_sources(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
         """Yield the numbered items of each source, read in this process, and None after each source."""
-        for number, source in enumerate(sources):
+        for source_number, source in enumerate(sources):
             for item in read_documents(source, self._format, self._options, self.get_stored_digest):
-                yield number, item
-            yield number, None
+                yield source_number, item
+            yield source_number, None
 
     def get_stored_digest(self, key: str) -> bytes | None:
         """Return the digest of the stored document with this key, or None."""

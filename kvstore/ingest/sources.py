@@ -131,8 +131,8 @@ def format_skipped(skipped: Mapping[str, int]) -> str:
     >>> format_skipped({"suffix .png": 2, "no suffix": 1, "suffix .wiki": 2})
     '2 .png, 2 .wiki, 1 no suffix'
     """
-    ranked_reasons = sorted(skipped.items(), key=lambda pair: (-pair[1], pair[0]))
-    return ", ".join(f"{number:,} {reason.removeprefix('suffix ')}" for reason, number in ranked_reasons)
+    ranked_reasons = sorted(skipped.items(), key=lambda reason_and_count: (-reason_and_count[1], reason_and_count[0]))
+    return ", ".join(f"{count:,} {reason.removeprefix('suffix ')}" for reason, count in ranked_reasons)
 
 
 class _FileSearch:
@@ -306,13 +306,13 @@ def _compile_glob(pattern: str) -> re.Pattern[str]:
     ``**`` matches any number of folders; ``*`` and ``?`` match within a name.
     """
     expression = ""
-    parts = pattern.split("/")
-    for index, part in enumerate(parts):
-        is_last = index == len(parts) - 1
-        if part == "**":
+    segments = pattern.split("/")
+    for index, segment in enumerate(segments):
+        is_last = index == len(segments) - 1
+        if segment == "**":
             expression += ".*" if is_last else "(?:[^/]+/)*"
             continue
-        for character in part:
+        for character in segment:
             expression += {"*": "[^/]*", "?": "[^/]"}.get(character) or re.escape(character)
         expression += "" if is_last else "/"
     return re.compile(expression, re.S)

@@ -76,12 +76,12 @@ class Inbox:
         messages: list[tuple[Any, int]] = []
         start = 0
         while len(self._buffer) - start >= _LENGTH.size:
-            size = _LENGTH.unpack_from(self._buffer, start)[0]
-            body = start + _LENGTH.size
-            if len(self._buffer) - body < size:
+            body_bytes = _LENGTH.unpack_from(self._buffer, start)[0]
+            body_start = start + _LENGTH.size
+            if len(self._buffer) - body_start < body_bytes:
                 break
-            messages.append((_unpack(bytes(self._buffer[body : body + size])), size))
-            start = body + size
+            messages.append((_unpack(bytes(self._buffer[body_start : body_start + body_bytes])), body_bytes))
+            start = body_start + body_bytes
         del self._buffer[:start]
         return messages
 
@@ -114,20 +114,20 @@ def _encode(value: Any) -> object:
     raise ValueError(f"a {type(value).__name__} cannot be sent between processes")
 
 
-def _decode(tag: int, data: bytes) -> object:
+def _decode(tag: int, packed: bytes) -> object:
     """Return the object of a tag; raises EngineError for an unknown tag or other fields."""
-    body = _unpack(data)
+    fields = _unpack(packed)
     if tag == _TUPLE:
-        return tuple(body)
+        return tuple(fields)
     if tag == _PATH:
-        return Path(body)
+        return Path(fields)
     if tag == _MATRIX:
-        return np.frombuffer(body[1], "<f4").reshape(body[0])
+        return np.frombuffer(fields[1], "<f4").reshape(fields[0])
     remedy = "run the same version of kvstore in all processes of an ingest"
-    kind = _CLASSES.get(tag)
-    if kind is None:
+    class_ = _CLASSES.get(tag)
+    if class_ is None:
         raise EngineError(f"a message between processes of an ingest has the unknown tag {tag}; {remedy}")
     try:
-        return kind(*body)
+        return class_(*fields)
     except TypeError as error:
         raise EngineError(f"a message between processes of an ingest has other fields ({error}); {remedy}") from error

@@ -264,26 +264,26 @@ class Worker:
 
     def _read_files(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> Iterator[ReadItem]:
         """Yield the items of the files of a task, without those that the ingesting process already has."""
-        for number, num_known, source in task:
-            self._send_message(("begin", number))
+        for file_number, num_known, source in task:
+            self._send_message(("begin", file_number))
             try:
                 content = context.get_content(source)
             except FileNotFoundError:
-                self._send_message(("absent", number))
+                self._send_message(("absent", file_number))
                 continue
             documents = read_documents(source, self._job.format, self._job.options, context.get_digest, content)
             for index, item in enumerate(documents):
                 if index >= num_known:
-                    yield number, item
-            yield number, None
+                    yield file_number, item
+            yield file_number, None
 
     def _add_derived_parts(
-        self, derivations: Sequence[StoredDerivation], number: int, item: FileItem | None
+        self, derivations: Sequence[StoredDerivation], file_number: int, item: FileItem | None
     ) -> NumberedItem:
         """Return an item; a document gets the parts that systems derive and the store keeps."""
         if isinstance(item, FileDocument) and item.extracted:
             item = replace(item, extracted=derive_parts(item.extracted, self._job.settings, derivations))
-        return number, item
+        return file_number, item
 
     def _submit_embedding(self, embedded: list[Future[dict[str, Matrix]]], texts: list[str]) -> None:
         """Start to embed the texts of a portion."""
@@ -322,11 +322,11 @@ class Worker:
             known_vectors = {(ANY_SPACE, text): vector for text, vector in embedded_texts}
             texts = [list_missing_texts(document, (), self._job.settings, derivations) for document in documents]
             vectors = iter(collect_vectors(texts, self._embedder.embed, known_vectors))
-        for number, item in items:
+        for file_number, item in items:
             if isinstance(item, FileDocument) and item.extracted:
-                self._send_message(("found", number, replace(item, vectors=next(vectors))))
+                self._send_message(("found", file_number, replace(item, vectors=next(vectors))))
             else:
-                self._send_message(("done", number) if item is None else ("found", number, item))
+                self._send_message(("done", file_number) if item is None else ("found", file_number, item))
 
     def _send_message(self, message: tuple[Any, ...]) -> None:
         """Send a message; only one thread sends at a time."""

@@ -49,10 +49,10 @@ class _WatchedWorker:
         self.is_loading = False
         self.last_heard = time.monotonic()
 
-    def finish_file(self, number: int) -> None:
+    def finish_file(self, file_number: int) -> None:
         """Mark a file as finished in either task, since messages of two tasks may arrive out of order."""
-        self.task = [entry for entry in self.task if entry[0] != number]
-        self.next_task = [entry for entry in self.next_task if entry[0] != number]
+        self.task = [task_file for task_file in self.task if task_file[0] != file_number]
+        self.next_task = [task_file for task_file in self.next_task if task_file[0] != file_number]
         if not self.task:
             self.task, self.next_task = self.next_task, []
 
@@ -91,10 +91,10 @@ class WorkerPool:
         Raises the error that ended a worker: EmbedderError, OutOfMemoryError, LanguageError, CorruptionError.
         """
         while self._current_source < len(self._items_by_source):
-            pending = self._items_by_source[self._current_source]
-            while pending:
-                item, size = pending.popleft()
-                self._waiting_bytes -= size
+            source_items = self._items_by_source[self._current_source]
+            while source_items:
+                item, message_bytes = source_items.popleft()
+                self._waiting_bytes -= message_bytes
                 yield item
             if self._is_done[self._current_source]:
                 self._current_source += 1
@@ -165,9 +165,9 @@ class WorkerPool:
                     worker.current_file,
                 )
 
-    def _handle_messages(self, worker: _WatchedWorker, data: bytes) -> None:
+    def _handle_messages(self, worker: _WatchedWorker, output: bytes) -> None:
         """Process the messages in some bytes of a worker's output (see :mod:`.worker` for their forms)."""
-        for message, size in worker.inbox.feed(data):
+        for message, size in worker.inbox.feed(output):
             match message:
                 case ("ready",):
                     worker.is_ready = True
@@ -190,10 +190,10 @@ class WorkerPool:
                 case ("failed", kind, reason):
                     raise getattr(errors, kind)(reason)
 
-    def _add_item(self, number: int, item: FileItem, size: int) -> None:
-        """Queue an item of a file, whose message had ``size`` bytes."""
-        self._items_by_source[number].append((item, size))
-        self._waiting_bytes += size
+    def _add_item(self, file_number: int, item: FileItem, message_bytes: int) -> None:
+        """Queue an item of a file, whose message had ``message_bytes`` bytes."""
+        self._items_by_source[file_number].append((item, message_bytes))
+        self._waiting_bytes += message_bytes
 
     def _send_content(self, number: int) -> None:
         """Send a file that its worker cannot see with its next task."""
@@ -213,12 +213,16 @@ class WorkerPool:
         """Replace a worker: the file that ended it fails, if it is known, and its other files are reassigned."""
         self._workers.remove(worker)
         task, next_task = worker.task, worker.next_task
-        if culprit in {number for number, _, _ in next_task}:
+        if culprit in {file_number for file_number, _, _ in next_task}:
             task, next_task = next_task, task
         if next_task:
             # Reassign the next task unchanged: if one of its files killed the worker, the next worker dies at it too.
-            self._tasks.appendleft([(number, self._num_received[number], source) for number, _, source in next_task])
-        unfinished = {number: (number, self._num_received[number], source) for number, _, source in task}
+            self._tasks.appendleft(
+                [(file_number, self._num_received[file_number], source) for file_number, _, source in next_task]
+            )
+        unfinished = {
+            file_number: (file_number, self._num_received[file_number], source) for file_number, _, source in task
+        }
         if not worker.is_ready or worker.is_loading:
             self._failed_starts += 1
             if self._failed_starts > self._engine.max_failed_starts:
@@ -233,14 +237,14 @@ class WorkerPool:
                 if self._num_crashes[culprit] < self._engine.max_tries:
                     culprit = None
         if culprit in unfinished:
-            number, _, source = unfinished.pop(culprit)
-            self._fail_file(source, number, reason)
+            file_number, _, source = unfinished.pop(culprit)
+            self._fail_file(source, file_number, reason)
             if unfinished:
                 self._tasks.appendleft(list(unfinished.values()))
         else:
             # The worker reads one file while it extracts and embeds others, so each file is retried in its own task.
             self._isolated_files |= unfinished.keys()
-            self._tasks.extendleft([item] for item in reversed(unfinished.values()))
+            self._tasks.extendleft([single_file] for single_file in reversed(unfinished.values()))
 
     def _build_start_error(self, reason: str, worker: _WatchedWorker) -> errors.KvstoreError:
         """Return the error for workers that end before they are ready."""
@@ -261,13 +265,13 @@ class WorkerPool:
 def _split_into_tasks(sources: Sequence[Source], workers: int) -> Iterator[SourceRanges]:
     """Yield the files in tasks, which get smaller toward the end so that all workers end together."""
     task: SourceRanges = []
-    size = max_files = 0
-    for number, source in enumerate(sources):
+    task_bytes = max_files = 0
+    for file_number, source in enumerate(sources):
         if not task:
-            size, max_files = 0, max(1, min(MAX_TASK_FILES, (len(sources) - number) // (4 * workers)))
-        size += source.size
-        task.append((number, 0, source))
-        if len(task) >= max_files or size >= MAX_TASK_BYTES:
+            task_bytes, max_files = 0, max(1, min(MAX_TASK_FILES, (len(sources) - file_number) // (4 * workers)))
+        task_bytes += source.size
+        task.append((file_number, 0, source))
+        if len(task) >= max_files or task_bytes >= MAX_TASK_BYTES:
             yield task
             task = []
     if task:

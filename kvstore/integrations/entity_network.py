@@ -144,7 +144,11 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
     edges: dict[tuple[str, str], NetworkEdge] = {}
     _add_edges(
         edges,
-        (NetworkEdge(*pair, tuple(sorted(trees))) for pair, trees in tree_edges.items() if {*pair} <= selected.keys()),
+        (
+            NetworkEdge(*child_and_parent, tuple(sorted(trees)))
+            for child_and_parent, trees in tree_edges.items()
+            if {*child_and_parent} <= selected.keys()
+        ),
     )
     if tree is None:
         _add_cross_edges(store, {}, selected, edges)
@@ -161,10 +165,10 @@ def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, 
             ", ".join(name for (name,) in store.execute("SELECT name FROM trees ORDER BY name LIMIT 5")) or "none"
         )
         raise InputError(f"there is no tree {tree!r}; trees are {tree_names}")
-    condition, values = ("AND tree = ?", (tree,)) if tree is not None else ("", ())
+    condition, parameters = ("AND tree = ?", (tree,)) if tree is not None else ("", ())
     query = f"SELECT DISTINCT child, parent, tree FROM edges WHERE accepted {condition} ORDER BY tree, parent, child"
     tree_edges: dict[tuple[str, str], set[str]] = {}
-    for child, parent, name in store.execute(query, values):
+    for child, parent, name in store.execute(query, parameters):
         tree_edges.setdefault((child, parent), set()).add(name)
     return tree_edges
 
@@ -181,7 +185,10 @@ def _order_names(neighbours: dict[str, list[str]], limit: int | None) -> list[st
                 continue
             ordered[name] = None
             queue.extend(
-                sorted(set(neighbours[name]) - ordered.keys(), key=lambda other: (-len(neighbours[other]), other))
+                sorted(
+                    set(neighbours[name]) - ordered.keys(),
+                    key=lambda neighbour: (-len(neighbours[neighbour]), neighbour),
+                )
             )
     return list(ordered)
 
@@ -201,8 +208,8 @@ def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, 
             continue
         distances.setdefault(row.relative, abs(row.level))
         if row.via and row.via in distances:
-            pair = (row.relative, row.via) if row.level > 0 else (row.via, row.relative)
-            _add_edges(edges, [NetworkEdge(*pair, (tree,))])
+            child_and_parent = (row.relative, row.via) if row.level > 0 else (row.via, row.relative)
+            _add_edges(edges, [NetworkEdge(*child_and_parent, (tree,))])
     network.names = [NetworkName(node, distance) for node, distance in distances.items()]
     network.edges = list(edges.values())
     return network

@@ -60,8 +60,9 @@ def make_server(tools: StoreTools) -> Any:
         return types.CallToolResult(content=[types.TextContent(text=text)], is_error=failed)
 
     async def list_resources(_: Any, request: Any) -> Any:
-        after = unquote(request.cursor) if request is not None and request.cursor else ""
-        documents = await _run_request(tools, lambda: tools.list_documents(after, _PAGE_SIZE))
+        """Return the next page of documents as resources; the cursor is the last key of the page before."""
+        last_key = unquote(request.cursor) if request is not None and request.cursor else ""
+        documents = await _run_request(tools, lambda: tools.list_documents(last_key, _PAGE_SIZE))
         return types.ListResourcesResult(
             resources=[
                 types.Resource(

@@ -39,14 +39,14 @@ def format_network(file_format: str, network: EntityNetwork, title: str) -> str:
 def _to_drawing(network: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge]]:
     """Convert a network to names and edges for drawing. Raises InputError if it has too many names."""
     if len(network.names) > MAX_DRAWN_NAMES:
-        other_formats = ", ".join(form for form in FORMATS if form not in ("svg", "html"))
+        other_formats = ", ".join(format for format in FORMATS if format not in ("svg", "html"))
         raise InputError(
             f"a picture can show {MAX_DRAWN_NAMES:,} names, not {len(network.names):,}; lower the limit, or write "
             f"{other_formats}"
         )
-    numbers = {name.name: number for number, name in enumerate(network.names)}
+    indexes = {name.name: index for index, name in enumerate(network.names)}
     edges = [
-        DrawnEdge(numbers[edge.source], numbers[edge.target], edge.solid, _describe_edge(edge))
+        DrawnEdge(indexes[edge.source], indexes[edge.target], edge.solid, _describe_edge(edge))
         for edge in network.edges
     ]
     return [DrawnName(name.name, name.distance) for name in network.names], edges
@@ -77,10 +77,10 @@ def _render_html(network: EntityNetwork, title: str) -> str:
     positions = lay_out_names(names, edges)
     elements: list[dict[str, Any]] = [
         {
-            "data": {"id": f"n{number}", "label": name.name, "center": int(name.distance == 0)},
+            "data": {"id": f"n{index}", "label": name.name, "center": int(name.distance == 0)},
             "position": {"x": x, "y": y},
         }
-        for number, (name, (x, y)) in enumerate(zip(names, positions.tolist(), strict=True))
+        for index, (name, (x, y)) in enumerate(zip(names, positions.tolist(), strict=True))
     ]
     elements += [
         {
@@ -90,8 +90,8 @@ def _render_html(network: EntityNetwork, title: str) -> str:
         for edge in edges
     ]
     # "</" inside a script would end it.
-    data = json.dumps(elements, ensure_ascii=False).replace("<", "\\u003c")
-    scripts = [_CYTOSCAPE_PATH.read_text(encoding="utf-8"), f"const elements = {data};\n{_SCRIPT}"]
+    element_data = json.dumps(elements, ensure_ascii=False).replace("<", "\\u003c")
+    scripts = [_CYTOSCAPE_PATH.read_text(encoding="utf-8"), f"const elements = {element_data};\n{_SCRIPT}"]
     hashes = " ".join(map(hash_source, scripts))
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {hashes}"
     picture = draw_network(title, names, edges, positions, _build_remark(network))
@@ -180,18 +180,18 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
         yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
         yield '  <key id="label" for="node" attr.name="label" attr.type="string"/>'
         yield '  <key id="distance" for="node" attr.name="distance" attr.type="int"/>'
-        for name, kind, _ in _EDGE_ATTRIBUTES:
-            yield f'  <key id="{name}" for="edge" attr.name="{name}" attr.type="{kind}"/>'
+        for name, type, _ in _EDGE_ATTRIBUTES:
+            yield f'  <key id="{name}" for="edge" attr.name="{name}" attr.type="{type}"/>'
         yield f'  <graph id="{escape_text(title)}" edgedefault="directed">'
         for node in network.names:
-            data = f'<data key="label">{escape_text(node.name)}</data><data key="distance">{node.distance}</data>'
-            yield f'    <node id="{ids[node.name]}">{data}</node>'
+            attributes = f'<data key="label">{escape_text(node.name)}</data><data key="distance">{node.distance}</data>'
+            yield f'    <node id="{ids[node.name]}">{attributes}</node>'
         for edge in network.edges:
             directed = "" if edge.solid else ' directed="false"'
-            data = "".join(
+            attributes = "".join(
                 f'<data key="{name}">{escape_text(get_value(edge))}</data>' for name, _, get_value in _EDGE_ATTRIBUTES
             )
-            yield f'    <edge source="{ids[edge.source]}" target="{ids[edge.target]}"{directed}>{data}</edge>'
+            yield f'    <edge source="{ids[edge.source]}" target="{ids[edge.target]}"{directed}>{attributes}</edge>'
         yield "  </graph>"
         yield "</graphml>"
 
@@ -209,8 +209,8 @@ def _render_gexf(network: EntityNetwork, title: str) -> str:
         yield '  <graph defaultedgetype="directed">'
         yield '    <attributes class="node"><attribute id="distance" title="distance" type="integer"/></attributes>'
         columns = "".join(
-            f'<attribute id="{name}" title="{name}" type="{"integer" if kind == "int" else kind}"/>'
-            for name, kind, _ in _EDGE_ATTRIBUTES
+            f'<attribute id="{name}" title="{name}" type="{"integer" if type == "int" else type}"/>'
+            for name, type, _ in _EDGE_ATTRIBUTES
         )
         yield f'    <attributes class="edge">{columns}</attributes>'
         yield "    <nodes>"
@@ -219,15 +219,16 @@ def _render_gexf(network: EntityNetwork, title: str) -> str:
             yield f'      <node id="{ids[node.name]}" label="{escape_text(node.name)}">{values}</node>'
         yield "    </nodes>"
         yield "    <edges>"
-        for number, edge in enumerate(network.edges):
-            kind = "directed" if edge.solid else "undirected"
-            endpoints = f'source="{ids[edge.source]}" target="{ids[edge.target]}" type="{kind}"'
-            data = "".join(
+        for edge_number, edge in enumerate(network.edges):
+            type = "directed" if edge.solid else "undirected"
+            endpoints = f'source="{ids[edge.source]}" target="{ids[edge.target]}" type="{type}"'
+            attributes = "".join(
                 f'<attvalue for="{name}" value="{escape_text(get_value(edge))}"/>'
                 for name, _, get_value in _EDGE_ATTRIBUTES
             )
             weight = f"{max(edge.score, 0.001):g}"
-            yield f'      <edge id="{number}" {endpoints} weight="{weight}"><attvalues>{data}</attvalues></edge>'
+            edge_content = f"<attvalues>{attributes}</attvalues>"
+            yield f'      <edge id="{edge_number}" {endpoints} weight="{weight}">{edge_content}</edge>'
         yield "    </edges>"
         yield "  </graph>"
         yield "</gexf>"

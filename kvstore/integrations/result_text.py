@@ -30,8 +30,8 @@ def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, rende
     quotation = Quotation(text for part in parts for text in (part.head, part.quoted or ""))
     max_tokens = tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{render_note(10**9)}") - 2
     texts = [part.to_text(quotation) for part in parts]
-    count = _count_fitting(texts, separator, max_tokens)
-    fitting = texts[:count] or [parts[0].truncate(quotation, max_tokens)]
+    num_fitting = _count_fitting(texts, separator, max_tokens)
+    fitting = texts[:num_fitting] or [parts[0].truncate(quotation, max_tokens)]
     num_left = len(parts) - len(fitting)
     return f"{quotation.rule}\n\n" + separator.join([*fitting, render_note(num_left)] if num_left else fitting)
 
@@ -91,15 +91,15 @@ def _count_fitting(texts: Sequence[str], separator: str, tokens: int) -> int:
     return len(texts)
 
 
-def truncate(text: str, tokens: int, mark: str = " ... (cut)") -> str:
+def truncate(text: str, tokens: int, ending: str = " ... (cut)") -> str:
     """Return a text, or as much of its beginning as fits in so many tokens, and a mark."""
-    size = kvstore.token_estimate(text)
-    if size <= tokens:
+    num_tokens = kvstore.token_estimate(text)
+    if num_tokens <= tokens:
         return text
-    max_size = tokens - kvstore.token_estimate(mark)
-    while (size := kvstore.token_estimate(text)) > max_size:
-        text = text[: min(len(text) - 1, len(text) * max_size // size)]
-    return text + mark
+    max_tokens = tokens - kvstore.token_estimate(ending)
+    while (num_tokens := kvstore.token_estimate(text)) > max_tokens:
+        text = text[: min(len(text) - 1, len(text) * max_tokens // num_tokens)]
+    return text + ending
 
 
 def shorten(text: str) -> str:

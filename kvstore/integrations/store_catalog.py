@@ -35,7 +35,7 @@ class StoreCatalog:
     def strategies(self) -> Mapping[str, Sequence[str]]:
         """Return the strategies and their options."""
         if not self._strategies:
-            self._strategies = {info.name: list(info.options) for info in self._get_store().strategies()}
+            self._strategies = {strategy.name: list(strategy.options) for strategy in self._get_store().strategies()}
         return self._strategies
 
     def settings(self) -> Sequence[str]:

@@ -176,10 +176,10 @@ class StoreTools:
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
         """Return the names above and below a name."""
-        statement, values = f"EXPAND ? {direction.upper()} DEPTH ?", [name, depth]
+        statement, parameters = f"EXPAND ? {direction.upper()} DEPTH ?", [name, depth]
         if tree is not None:
-            statement, values = f"{statement} IN TREE ?", [*values, tree]
-        rows = self._query(statement, values)
+            statement, parameters = f"{statement} IN TREE ?", [*parameters, tree]
+        rows = self._query(statement, parameters)
         lines = [
             f"{level:+d} {relative}{f' (under {via})' if level > 0 else ''} in {where}{f': {text}' if text else ''}"
             for _, where, level, relative, via, text in rows
@@ -192,11 +192,13 @@ class StoreTools:
 
     def select(self, sql: str, parameters: Sequence[Any] = ()) -> str:
         """Return the rows of a query after the column names, one JSON array per line."""
-        first = next((token for token in language.iter_tokens(sql) if token.kind not in ("space", "comment")), None)
-        if first is not None and first.text.upper() not in _READING_KEYWORDS:
+        first_token = next(
+            (token for token in language.iter_tokens(sql) if token.kind not in ("space", "comment")), None
+        )
+        if first_token is not None and first_token.text.upper() not in _READING_KEYWORDS:
             raise StatementError(
-                f"this tool runs {', '.join(_READING_KEYWORDS)}, not {shorten(first.text)}; use the other tools for "
-                "the rest"
+                f"this tool runs {', '.join(_READING_KEYWORDS)}, not {shorten(first_token.text)}; use the other tools "
+                "for the rest"
             )
         cursor = self._store.query(sql, parameters, timeout=TIMEOUT_SECONDS, max_rows=MAX_ROWS)
         rows = ([quote_cell(cell) for cell in row] for row in (cursor.columns, *cursor))

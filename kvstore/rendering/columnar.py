@@ -89,11 +89,11 @@ def to_plain_text(value: Any) -> str | None:
 
 def _transpose_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
     """Return the values of each column. Raises ValueError if the rows differ in length from the columns."""
-    values: list[list[Any]] = [[] for _ in columns]
+    columns_of_values: list[list[Any]] = [[] for _ in columns]
     for row in rows:
-        for column_values, value in zip(values, row, strict=True):
+        for column_values, value in zip(columns_of_values, row, strict=True):
             column_values.append(value)
-    return values
+    return columns_of_values
 
 
 def _find_types(values: Iterable[Any]) -> frozenset[type]:

@@ -41,13 +41,13 @@ def draw_explanation(
     question: str, steps: Sequence[DrawnStep], hits: Sequence[DrawnHit] = (), *, total_milliseconds: float | None = None
 ) -> str:
     """Draw the picture. ``total_milliseconds`` is the total time in milliseconds, if known."""
-    parts: list[str] = []
+    elements: list[str] = []
     y = 40.0
     for line in svg.wrap_text(question, 18, _WIDTH - 2 * _RIGHT_MARGIN, 3):
-        parts.append(svg.render_text(_RIGHT_MARGIN, y, line, size=18, weight=600))
+        elements.append(svg.render_text(_RIGHT_MARGIN, y, line, size=18, weight=600))
         y += 25
     if total_milliseconds is not None:
-        parts.append(
+        elements.append(
             svg.render_text(
                 _RIGHT_MARGIN, y, f"{len(steps)} steps, {_format_milliseconds(total_milliseconds)}", "quiet", size=12.5
             )
@@ -64,27 +64,27 @@ def draw_explanation(
         last_y = y
         lines = svg.wrap_text(step.detail, 12.5, _WIDTH - _LEFT_MARGIN - _RIGHT_MARGIN - _BAR_WIDTH - 20, _MAX_LINES)
         dots.append(f'<circle class="kv-accent" cx="34" cy="{svg.format_number(y - 5)}" r="5"/>')
-        parts += _draw_step(step, lines, y, max_milliseconds)
+        elements += _draw_step(step, lines, y, max_milliseconds)
         y += 34.0 + 17 * len(lines)
     endpoints = f'y1="{svg.format_number(rail_top - 5)}" y2="{svg.format_number(last_y - 5)}"'
     line = f'<line class="kv-line" x1="34" x2="34" {endpoints} stroke-width="2"/>'
     if hits:
         y += 8
-        parts.append(svg.render_text(_RIGHT_MARGIN, y, "Evidence", size=14, weight=600))
+        elements.append(svg.render_text(_RIGHT_MARGIN, y, "Evidence", size=14, weight=600))
         y += 26
         max_score = max(abs(hit.score) for hit in hits) or 1.0
         for rank, hit in enumerate(hits[:_MAX_HITS], 1):
-            parts += _draw_hit(rank, hit, y, max_score)
+            elements += _draw_hit(rank, hit, y, max_score)
             y += 42
         if len(hits) > _MAX_HITS:
-            parts.append(svg.render_text(_LEFT_MARGIN, y, f"and {len(hits) - _MAX_HITS:,} more", "quiet", size=12.5))
+            elements.append(svg.render_text(_LEFT_MARGIN, y, f"and {len(hits) - _MAX_HITS:,} more", "quiet", size=12.5))
             y += 24
-    return svg.render_picture(_WIDTH, y + 4, f"How this was found: {question}", [line, *dots, *parts])
+    return svg.render_picture(_WIDTH, y + 4, f"How this was found: {question}", [line, *dots, *elements])
 
 
 def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds: float) -> list[str]:
     """Draw a step whose name is at the height ``y``; ``lines`` are those of its detail."""
-    parts = [
+    elements = [
         svg.render_text(
             _LEFT_MARGIN,
             y,
@@ -93,23 +93,25 @@ def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds
             weight=600,
         )
     ]
-    for number, line in enumerate(lines):
-        parts.append(svg.render_text(_LEFT_MARGIN, y + 18 + 17 * number, line, "quiet", size=12.5))
+    for line_index, line in enumerate(lines):
+        elements.append(svg.render_text(_LEFT_MARGIN, y + 18 + 17 * line_index, line, "quiet", size=12.5))
     end = _WIDTH - _RIGHT_MARGIN
     if step.count is not None:
-        parts.append(svg.render_text(end, y, f"{step.count:,}" if step.count else "none", size=13, anchor="end"))
+        elements.append(svg.render_text(end, y, f"{step.count:,}" if step.count else "none", size=13, anchor="end"))
     if step.milliseconds is not None and max_milliseconds > 0:
         bar_left, bar_width = end - _BAR_WIDTH, max(1.0, _BAR_WIDTH * step.milliseconds / max_milliseconds)
         bar_attributes = f'y="{svg.format_number(y + 9)}" height="5" rx="2.5"'
-        parts.append(f'<rect class="kv-rail" x="{svg.format_number(bar_left)}" {bar_attributes} width="{_BAR_WIDTH}"/>')
-        parts.append(
+        elements.append(
+            f'<rect class="kv-rail" x="{svg.format_number(bar_left)}" {bar_attributes} width="{_BAR_WIDTH}"/>'
+        )
+        elements.append(
             f'<rect class="kv-accent" x="{svg.format_number(bar_left)}" {bar_attributes} '
             f'width="{svg.format_number(bar_width)}"/>'
         )
-        parts.append(
+        elements.append(
             svg.render_text(end, y + 27, _format_milliseconds(step.milliseconds), "quiet", size=11.5, anchor="end")
         )
-    return parts
+    return elements
 
 
 def _draw_hit(rank: int, hit: DrawnHit, y: float, max_score: float) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 #: The maximum number of characters shown of a cell, and of rows shown of a table.
 MAX_CELL_CHARACTERS = 400
@@ -127,37 +127,48 @@ def _render_name(name: str, note: str) -> str:
     return f"<bdi>{escape(name)}</bdi>{note_markup}"
 
 
+class _RelativeRow(NamedTuple):
+    """A row of EXPAND: a relative of an entity, reached through ``via``."""
+
+    entity: str
+    tree: str
+    level: int
+    relative: str
+    via: str
+    text: str
+
+
 def render_relatives(rows: Iterable[Sequence[Any]]) -> str:
     """Format EXPAND's rows (entity, tree, level, relative, via, text) as a tree for each entity in each of its trees.
 
     If a relative is reached in several ways, its own relatives are below its first occurrence.
     """
-    groups: dict[tuple[str, str], list[Sequence[Any]]] = {}
-    for row in rows:
-        groups.setdefault((row[0], row[1]), []).append(row)
+    groups: dict[tuple[str, str], list[_RelativeRow]] = {}
+    for row in map(_RelativeRow._make, rows):
+        groups.setdefault((row.entity, row.tree), []).append(row)
     pieces: list[str] = []
     for (entity, tree), members in groups.items():
         pieces.append(f"<p><b><bdi>{escape(entity)}</bdi></b> in <bdi>{escape(tree)}</bdi></p>")
-        for label, sign in (("above", -1), ("below", 1)):
-            by_via = _group_by_via(row for row in members if row[2] * sign > 0)
-            if by_via:
-                first = [row for group in by_via.values() for row in group if abs(row[2]) == 1]
-                pieces.append(f"<ul><li>{label}{''.join(_render_branch(first, by_via, set(), 1))}</li></ul>")
-        pieces += [render_remark(row[5]) for row in members if row[2] == 0 and not row[4] and row[3] == "…"]
+        for label, direction in (("above", -1), ("below", 1)):
+            rows_by_via = _group_by_predecessor(row for row in members if row.level * direction > 0)
+            if rows_by_via:
+                nearest = [row for group in rows_by_via.values() for row in group if abs(row.level) == 1]
+                pieces.append(f"<ul><li>{label}{''.join(_render_branch(nearest, rows_by_via, set(), 1))}</li></ul>")
+        pieces += [render_remark(row.text) for row in members if not row.level and not row.via and row.relative == "…"]
     return f"<div>{''.join(pieces)}</div>"
 
 
-def _group_by_via(rows: Iterable[Sequence[Any]]) -> Mapping[tuple[str, int], list[Sequence[Any]]]:
+def _group_by_predecessor(rows: Iterable[_RelativeRow]) -> Mapping[tuple[str, int], list[_RelativeRow]]:
     """Group relatives by the relative through which they are reached, and their distance."""
-    groups: dict[tuple[str, int], list[Sequence[Any]]] = {}
+    groups: dict[tuple[str, int], list[_RelativeRow]] = {}
     for row in rows:
-        groups.setdefault((row[4], abs(row[2])), []).append(row)
+        groups.setdefault((row.via, abs(row.level)), []).append(row)
     return groups
 
 
 def _render_branch(
-    rows: Sequence[Sequence[Any]],
-    by_via: Mapping[tuple[str, int], list[Sequence[Any]]],
+    rows: Sequence[_RelativeRow],
+    rows_by_via: Mapping[tuple[str, int], list[_RelativeRow]],
     rendered: set[str],
     distance: int,
 ) -> Iterator[str]:
@@ -167,10 +178,10 @@ def _render_branch(
     """
     yield "<ul>"
     for row in rows:
-        yield f"<li>{_render_name(row[3], row[5] if ' is under ' not in row[5] else '')}"
-        children = [] if row[3] in rendered else by_via.get((row[3], distance + 1), [])
-        rendered.add(row[3])
+        yield f"<li>{_render_name(row.relative, row.text if ' is under ' not in row.text else '')}"
+        children = [] if row.relative in rendered else rows_by_via.get((row.relative, distance + 1), [])
+        rendered.add(row.relative)
         if children and distance < _MAX_DEPTH:
-            yield from _render_branch(children, by_via, rendered, distance + 1)
+            yield from _render_branch(children, rows_by_via, rendered, distance + 1)
         yield "</li>"
     yield "</ul>"

@@ -46,7 +46,7 @@ def draw_network(
 ) -> str:
     """Draw the picture, with the names at the ``positions`` that :func:`lay_out_names` returned."""
     header_height = 44.0
-    parts = [svg.render_text(_MARGIN, 36, svg.truncate(title, 17, 2000), size=17, weight=600)]
+    elements = [svg.render_text(_MARGIN, 36, svg.truncate(title, 17, 2000), size=17, weight=600)]
     content_width = max(
         [x + _measure_name(name) / 2 for (x, _), name in zip(positions.tolist(), names, strict=True)], default=0.0
     )
@@ -55,18 +55,18 @@ def draw_network(
     shift = (_MARGIN + (width - 2 * _MARGIN - content_width) / 2, _MARGIN + header_height)
     points = [(x + shift[0], y + shift[1]) for x, y in positions.tolist()]
     for edge in sorted(edges, key=lambda join: join.solid):
-        parts.append(_draw_edge(edge, points, [*map(_measure_name, names)]))
+        elements.append(_draw_edge(edge, points, [*map(_measure_name, names)]))
     for (x, y), name in zip(points, names, strict=True):
-        parts.append(_draw_box(x, y, name))
+        elements.append(_draw_box(x, y, name))
     bottom = content_height + header_height + 2 * _MARGIN + 8
     legend = "by a link, or named in the same passage" + (f"; {remark}" if remark else "")
-    parts += [
+    elements += [
         _draw_legend_line("kv-tree", _MARGIN, bottom, 'stroke-width="2"'),
         svg.render_text(_MARGIN + 32, bottom, "in a tree", "quiet", size=12),
         _draw_legend_line("kv-join", _MARGIN + 104, bottom, 'stroke-dasharray="4 3"'),
         svg.render_text(_MARGIN + 136, bottom, legend, "quiet", size=12),
     ]
-    return svg.render_picture(width, bottom + 20, title, parts)
+    return svg.render_picture(width, bottom + 20, title, elements)
 
 
 def _draw_legend_line(kind: str, x: float, y: float, attributes: str) -> str:
@@ -97,9 +97,9 @@ def _draw_box(x: float, y: float, name: DrawnName) -> str:
     )
     label = svg.truncate(name.name, _FONT_SIZE, _MAX_NAME_WIDTH)
     title = f"<title>{svg.escape_text(name.name)}</title>" if label != name.name else ""
-    kind = "on-accent" if is_center else "ink"
+    text_style = "on-accent" if is_center else "ink"
     label_text = svg.render_text(
-        x, y + 4.5, label, kind, size=_FONT_SIZE, anchor="middle", weight=600 if is_center else 400
+        x, y + 4.5, label, text_style, size=_FONT_SIZE, anchor="middle", weight=600 if is_center else 400
     )
     return f"<g>{title}{box}{label_text}</g>"
 
@@ -111,11 +111,14 @@ def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: S
     end = _find_rim_point(x2, y2, x1, y1, widths[edge.target])
     title = f"<title>{svg.escape_text(edge.label)}</title>" if edge.label else ""
     coordinates = zip(("x1", "y1", "x2", "y2"), (*start, *end), strict=True)
-    endpoints = " ".join(f'{name}="{svg.format_number(number)}"' for name, number in coordinates)
+    endpoints = " ".join(f'{name}="{svg.format_number(coordinate)}"' for name, coordinate in coordinates)
     if not edge.solid:
         return f'<line class="kv-join" {endpoints} stroke-dasharray="5 4" opacity="0.7">{title}</line>'
     angle = math.atan2(end[1] - start[1], end[0] - start[0])
-    tips = [(end[0] - 8 * math.cos(angle + turn), end[1] - 8 * math.sin(angle + turn)) for turn in (-0.42, 0.42)]
+    tips = [
+        (end[0] - 8 * math.cos(angle + deviation), end[1] - 8 * math.sin(angle + deviation))
+        for deviation in (-0.42, 0.42)
+    ]
     arrow_points = " ".join(f"{svg.format_number(x)},{svg.format_number(y)}" for x, y in (end, *tips))
     return (
         f'<g>{title}<line class="kv-tree" {endpoints} stroke-width="2"/><polygon class="kv-node" '
@@ -128,5 +131,5 @@ def _find_rim_point(x: float, y: float, to_x: float, to_y: float, width: float) 
     dx, dy = to_x - x, to_y - y
     if not dx and not dy:
         return x, y
-    share = min(width / 2 / abs(dx) if dx else math.inf, _BOX_HEIGHT / 2 / abs(dy) if dy else math.inf, 1.0)
-    return x + share * dx, y + share * dy
+    fraction = min(width / 2 / abs(dx) if dx else math.inf, _BOX_HEIGHT / 2 / abs(dy) if dy else math.inf, 1.0)
+    return x + fraction * dx, y + fraction * dy

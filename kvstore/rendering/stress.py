@@ -28,86 +28,94 @@ _GROWTH_FACTOR, _MAX_GROWTH, _MAX_OVERLAP_SHARE = 1.1, 2.4, 1.2
 _MAX_PUSHES = 600
 #: The length of an edge in pixels.
 _EDGE_LENGTH = 75.0
+#: The minimum gap between boxes, and between components that are laid out in rows, in pixels.
+_BOX_GAP_X, _BOX_GAP_Y = 14, 12
+_COMPONENT_GAP = 24
+#: The width of a row of components: this factor times the square root of the number of boxes, but at least a minimum.
+_ROW_WIDTH_FACTOR, _MIN_ROW_WIDTH = 138.0, 900.0
 
 
-def compute_layout(count: int, edges: Sequence[tuple[int, int]], widths: Sequence[float], height: float) -> Positions:
-    """Return the centers of boxes, shape (count, 2), in a layout whose boxes begin at 0 on both axes."""
-    neighbours: list[list[int]] = [[] for _ in range(count)]
-    for first, second in edges:
-        neighbours[first].append(second)
-        neighbours[second].append(first)
-    boxes = np.array([[width + 14, height + 12] for width in widths], np.float64).reshape(count, 2)
-    positions = np.zeros((count, 2))
-    corner, row, next_row_y = np.zeros(2), 0.0, 0.0
+def compute_layout(
+    num_boxes: int, edges: Sequence[tuple[int, int]], widths: Sequence[float], height: float
+) -> Positions:
+    """Return the centers of boxes, shape (num_boxes, 2), in a layout whose boxes begin at 0 on both axes."""
+    neighbours: list[list[int]] = [[] for _ in range(num_boxes)]
+    for first_box, second_box in edges:
+        neighbours[first_box].append(second_box)
+        neighbours[second_box].append(first_box)
+    padded_sizes = [[width + _BOX_GAP_X, height + _BOX_GAP_Y] for width in widths]
+    boxes = np.array(padded_sizes, np.float64).reshape(num_boxes, 2)
+    positions = np.zeros((num_boxes, 2))
+    corner, row_height, next_row_y = np.zeros(2), 0.0, 0.0
     components = _find_components(neighbours)
-    max_width = max(900.0, 46.0 * count**0.5 * 3)
+    max_width = max(_MIN_ROW_WIDTH, _ROW_WIDTH_FACTOR * num_boxes**0.5)
     for component in components:
         component_positions = _separate_boxes(
-            _grow(_majorize(component, neighbours), boxes[component]), boxes[component]
+            _grow(_minimize_stress(component, neighbours), boxes[component]), boxes[component]
         )
-        low, high = (
+        lowest, highest = (
             (component_positions - boxes[component] / 2).min(0),
             (component_positions + boxes[component] / 2).max(0),
         )
-        size = high - low
-        if corner[0] and corner[0] + size[0] > max_width:
+        extent = highest - lowest
+        if corner[0] and corner[0] + extent[0] > max_width:
             corner = np.array([0.0, next_row_y])
-            row = 0.0
-        row = max(row, size[1])
-        positions[component] = component_positions - low + corner
-        next_row_y = max(next_row_y, corner[1] + size[1] + 24)
-        corner[0] += size[0] + 24
+            row_height = 0.0
+        row_height = max(row_height, extent[1])
+        positions[component] = component_positions - lowest + corner
+        next_row_y = max(next_row_y, corner[1] + extent[1] + _COMPONENT_GAP)
+        corner[0] += extent[0] + _COMPONENT_GAP
     return positions
 
 
 def _find_components(neighbours: Sequence[Sequence[int]]) -> list[list[int]]:
     """Return the nodes of each connected component, the largest component first."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     components: list[list[int]] = []
     for start in range(len(neighbours)):
-        if start in seen:
+        if start in visited:
             continue
         component, queue = [], deque([start])
-        seen.add(start)
+        visited.add(start)
         while queue:
             node = queue.popleft()
             component.append(node)
             for neighbour in neighbours[node]:
-                if neighbour not in seen:
-                    seen.add(neighbour)
+                if neighbour not in visited:
+                    visited.add(neighbour)
                     queue.append(neighbour)
         components.append(sorted(component))
-    return sorted(components, key=lambda part: (-len(part), part[0]))
+    return sorted(components, key=lambda component_nodes: (-len(component_nodes), component_nodes[0]))
 
 
 def _compute_distances(component: Sequence[int], neighbours: Sequence[Sequence[int]]) -> Positions:
     """Return the number of edges between each two nodes of a component."""
-    rows = {node: number for number, node in enumerate(component)}
+    rows = {node: row for row, node in enumerate(component)}
     distances = np.zeros((len(component), len(component)))
     for start in component:
-        steps = {start: 0}
+        steps_to_node = {start: 0}
         queue = deque([start])
         while queue:
             node = queue.popleft()
             for neighbour in neighbours[node]:
-                if neighbour not in steps:
-                    steps[neighbour] = steps[node] + 1
+                if neighbour not in steps_to_node:
+                    steps_to_node[neighbour] = steps_to_node[node] + 1
                     queue.append(neighbour)
-        distances[rows[start], [rows[node] for node in steps]] = list(steps.values())
+        distances[rows[start], [rows[node] for node in steps_to_node]] = list(steps_to_node.values())
     return distances
 
 
-def _majorize(component: Sequence[int], neighbours: Sequence[Sequence[int]]) -> Positions:
-    """Return positions whose distances approximate those in the network, in pixels."""
-    size = len(component)
-    if size == 1:
+def _minimize_stress(component: Sequence[int], neighbours: Sequence[Sequence[int]]) -> Positions:
+    """Return positions, in pixels, whose distances approximate those in the network (stress majorization)."""
+    num_nodes = len(component)
+    if num_nodes == 1:
         return np.zeros((1, 2))
     distances = _compute_distances(component, neighbours)
     positions = _scale_classically(distances)
     weights = np.where(distances > 0, 1.0 / np.maximum(distances, 1.0) ** 2, 0.0)
     # The Laplacian of the weights, made invertible on its null space, is inverted once for all rounds.
     laplacian = np.diag(weights.sum(1)) - weights
-    inverse = np.linalg.inv(laplacian + 1.0 / size)
+    inverse = np.linalg.inv(laplacian + 1.0 / num_nodes)
     previous_stress = np.inf
     for _ in range(_MAX_ROUNDS):
         lengths = np.sqrt(((positions[:, None] - positions[None]) ** 2).sum(2))
@@ -124,16 +132,16 @@ def _majorize(component: Sequence[int], neighbours: Sequence[Sequence[int]]) -> 
 
 def _scale_classically(distances: Positions) -> Positions:
     """Scale distances classically to two axes. Nodes at the same point are moved onto a small spiral around it."""
-    size = len(distances)
-    centering = np.eye(size) - 1.0 / size
+    num_nodes = len(distances)
+    centering = np.eye(num_nodes) - 1.0 / num_nodes
     products = -0.5 * centering @ (distances**2) @ centering
-    values, vectors = np.linalg.eigh(products)
-    axes = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(values[::-1][:2], 1e-6))
+    eigenvalues, vectors = np.linalg.eigh(products)
+    axes = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(eigenvalues[::-1][:2], 1e-6))
     if axes.shape[1] < 2:
-        axes = np.hstack([axes, np.zeros((size, 1))])
+        axes = np.hstack([axes, np.zeros((num_nodes, 1))])
     largest = axes[np.abs(axes).argmax(0), np.arange(2)]
-    angles = 2.399963 * np.arange(size)  # the golden angle
-    spiral = np.stack([np.cos(angles), np.sin(angles)], 1) * (0.05 + 0.25 * np.arange(size)[:, None] / size)
+    angles = 2.399963 * np.arange(num_nodes)  # the golden angle
+    spiral = np.stack([np.cos(angles), np.sin(angles)], 1) * (0.05 + 0.25 * np.arange(num_nodes)[:, None] / num_nodes)
     return np.asarray(axes * np.where(largest < 0, -1.0, 1.0) + spiral)
 
 
@@ -160,11 +168,11 @@ def _separate_boxes(positions: Positions, boxes: Positions) -> Positions:
             break
         sideways = overlaps[..., 0] < overlaps[..., 1]
         # If two boxes are aligned, the first one moves left, or up.
-        first = np.where(np.arange(len(positions))[:, None] < np.arange(len(positions))[None], -1.0, 1.0)
+        directions = np.where(np.arange(len(positions))[:, None] < np.arange(len(positions))[None], -1.0, 1.0)
         push = np.zeros_like(positions)
         for axis, along in ((0, sideways), (1, ~sideways)):
-            signs = np.where(np.abs(gaps[..., axis]) < 1e-6, first, np.sign(gaps[..., axis]))
-            shares = np.where(is_overlapping & along, signs * overlaps[..., axis], 0.0)
-            push[:, axis] = 0.5 * shares.sum(1) / np.maximum((is_overlapping & along).sum(1), 1)
+            signs = np.where(np.abs(gaps[..., axis]) < 1e-6, directions, np.sign(gaps[..., axis]))
+            shifts = np.where(is_overlapping & along, signs * overlaps[..., axis], 0.0)
+            push[:, axis] = 0.5 * shifts.sum(1) / np.maximum((is_overlapping & along).sum(1), 1)
         positions += push
     return positions

@@ -162,18 +162,18 @@ class RayEngine:
         signatures: dict[str, tuple[int, int]] = {}
         contents: dict[str, bytes] = {}
         # Workers have another working directory.
-        entries = [
-            (number, num_known, source if source.is_remote else replace(source, path=os.path.abspath(source.path)))
-            for number, num_known, source in task
+        sent_task = [
+            (file_number, num_known, source if source.is_remote else replace(source, path=os.path.abspath(source.path)))
+            for file_number, num_known, source in task
         ]
-        for _, _, source in entries:
+        for _, _, source in sent_task:
             with suppress(OSError):
                 if not source.is_remote:
                     signatures[source.path] = _compute_signature(source.path)
                     if self._sends_content and signatures[source.path][0] <= MAX_SENT_BYTES:
                         with source.open() as stream:
                             contents[source.path] = stream.read()
-        return frame_message((entries, digests, derivations, signatures, contents))
+        return frame_message((sent_task, digests, derivations, signatures, contents))
 
     def release(self) -> None:
         """Begin to close what this engine opened: Ray waits more than a second for its processes to end."""

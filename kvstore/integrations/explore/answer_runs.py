@@ -88,10 +88,10 @@ def _locate_sentences(
     sentences = [match[0] for match in _SENTENCE_PATTERN.finditer(text)] or [""]
     first_document = citations[0].spans[0].document
     citation_spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == first_document)
-    for count, sentence in enumerate(sentences, start=1):
+    for sentence_number, sentence in enumerate(sentences, start=1):
         match = next(filter(None, (_find_sentence(sentence, citation, texts) for citation in citations)), None)
         document, spans = (first_document, citation_spans) if match is None else match
-        yield AnswerRun(sentence, numbers if count == len(sentences) else (), document, spans)
+        yield AnswerRun(sentence, numbers if sentence_number == len(sentences) else (), document, spans)
 
 
 def _find_sentence(
@@ -109,8 +109,8 @@ def _find_sentence(
         letters = list(_LETTER_PATTERN.finditer(text))
         position = "".join(letter[0] for letter in letters).find(sentence_letters)
         if position >= 0:
-            first, last = letters[position].start(), letters[position + len(sentence_letters) - 1].end()
-            last += len(text[last:]) - len(text[last:].lstrip(".!?…;\"'”’)]`*_"))
-            start = span.start + len(text[:first].encode())
-            return span.document, ((start, start + len(text[first:last].encode())),)
+            match_start, match_end = letters[position].start(), letters[position + len(sentence_letters) - 1].end()
+            match_end += len(text[match_end:]) - len(text[match_end:].lstrip(".!?…;\"'”’)]`*_"))
+            start = span.start + len(text[:match_start].encode())
+            return span.document, ((start, start + len(text[match_start:match_end].encode())),)
     return None

@@ -131,18 +131,18 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
                 iterate_in_threadpool(_stream_and_close(html_parts, stack.pop_all())), media_type="text/html"
             )
         except KvstoreError as error:
-            status = next((status for kind, status in _ERROR_STATUSES if isinstance(error, kind)), 500)
+            status = next((status for error_type, status in _ERROR_STATUSES if isinstance(error, error_type)), 500)
             return _render_error(store, request, status, str(error), as_data=suffix not in ("", None))
 
 
 def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: Request) -> tuple[str, str]:
     """Return the name that a page shows, and the requested form of the page (``.json``, or '' for HTML).
 
-    Both are in the path. A name that a path cannot express is in the arguments ``name`` and ``form`` instead.
+    Both are in the path. A name that a path cannot express is in the arguments ``name`` and ``requested_form`` instead.
     """
     if not name:
-        form = request.query_params.get("form", "")
-        return request.query_params.get("name", ""), form if form in (".json", *page.forms) else ""
+        requested_form = request.query_params.get("form", "")
+        return request.query_params.get("name", ""), requested_form if requested_form in (".json", *page.forms) else ""
     for suffix in (".json", *page.forms):
         if name.endswith(suffix) and not page.exists(session, name):
             return name.removesuffix(suffix), suffix
@@ -205,9 +205,16 @@ def _build_variables(
 
     def build_url_with_arguments(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
         """Return the URL of this page with changed arguments, and with a facet added or removed."""
-        pairs = [pair for pair in arguments if pair[0] not in changed and pair != ("facet", without) and pair[1]]
-        pairs += [(argument, str(value)) for argument, value in changed.items() if value is not None]
-        return add_query(url, pairs if facet is None or ("facet", facet) in pairs else [*pairs, ("facet", facet)])
+        new_arguments = [
+            argument
+            for argument in arguments
+            if argument[0] not in changed and argument != ("facet", without) and argument[1]
+        ]
+        new_arguments += [(argument, str(value)) for argument, value in changed.items() if value is not None]
+        return add_query(
+            url,
+            new_arguments if facet is None or ("facet", facet) in new_arguments else [*new_arguments, ("facet", facet)],
+        )
 
     return {
         "page": page,

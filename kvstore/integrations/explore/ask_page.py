@@ -128,18 +128,18 @@ def build_hit_data(hit: kvstore.Hit, cited_spans: set[tuple[str, int, int]]) -> 
         "kind": hit.kind,
         "path": hit.path,
         "text": hit.text,
-        "marks": [list(mark) for mark in marks],
+        "marks": [list(span) for span in marks],
         "documents": _group_by_document(hit.spans),
     }
 
 
 def build_steps_data(steps: Sequence[kvstore.Step]) -> list[dict[str, Any]]:
     """Return steps as JSON data, each with the share of time before it and in it."""
-    total = sum(step.milliseconds or 0.0 for step in steps) or 1.0
+    total_milliseconds = sum(step.milliseconds or 0.0 for step in steps) or 1.0
     rows, elapsed = [], 0.0
     for step in steps:
         milliseconds = step.milliseconds or 0.0
-        rows.append(asdict(step) | {"before": elapsed / total, "share": milliseconds / total})
+        rows.append(asdict(step) | {"before": elapsed / total_milliseconds, "share": milliseconds / total_milliseconds})
         elapsed += milliseconds
     return rows
 

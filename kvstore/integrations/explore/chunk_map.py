@@ -51,8 +51,8 @@ class ChunkMap:
         rows = _fetch_rows(store, "SELECT id, document, ordinal FROM chunks")
         rows.sort(key=lambda row: row[1:])
         self.documents = sorted({document for _, document, _ in rows})
-        numbers = {key: number for number, key in enumerate(self.documents)}
-        self.owners = np.array([numbers[document] for _, document, _ in rows], np.uint32)
+        document_indexes = {key: index for index, key in enumerate(self.documents)}
+        self.owners = np.array([document_indexes[document] for _, document, _ in rows], np.uint32)
         self.ordinals = np.array([ordinal for _, _, ordinal in rows], np.uint32)
         self._positions = {(document, ordinal): position for position, (_, document, ordinal) in enumerate(rows)}
         ids = [chunk for chunk, _, _ in rows]
@@ -108,14 +108,14 @@ def _compute_axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _P
         return np.zeros((dimension, 2), np.float32), np.zeros(dimension, np.float32), (0.0, 0.0)
     mean = sample.mean(0)
     centered = sample - mean
-    values, vectors = np.linalg.eigh((centered.T @ centered).astype(np.float64))
-    leading = vectors[:, ::-1][:, :2]
+    eigenvalues, vectors = np.linalg.eigh((centered.T @ centered).astype(np.float64))
+    leading_vectors = vectors[:, ::-1][:, :2]
     axes = np.zeros((sample.shape[1], 2), np.float64)
-    axes[:, : leading.shape[1]] = leading
+    axes[:, : leading_vectors.shape[1]] = leading_vectors
     largest = axes[np.abs(axes).argmax(0), np.arange(2)]
     axes = axes * np.where(largest < 0, -1.0, 1.0)
-    total = max(float(values.sum()), 1e-12)
-    shares = [float(value) / total for value in values[::-1][:2]] + [0.0, 0.0]
+    total_variance = max(float(eigenvalues.sum()), 1e-12)
+    shares = [float(eigenvalue) / total_variance for eigenvalue in eigenvalues[::-1][:2]] + [0.0, 0.0]
     return axes.astype(np.float32), mean.astype(np.float32), (shares[0], shares[1])
 
 
@@ -123,13 +123,15 @@ def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
     """Return the largest groups by number of chunks, then name. All other chunks are in the last group."""
     counts = Counter(labels)
     num_unlabeled = counts.pop(None, 0)
-    largest = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:MAX_GROUPS]
-    numbers = {label: number for number, (label, _) in enumerate(largest)}
+    largest = sorted(counts.items(), key=lambda label_and_count: (-label_and_count[1], str(label_and_count[0])))[
+        :MAX_GROUPS
+    ]
+    group_numbers = {label: group_number for group_number, (label, _) in enumerate(largest)}
     num_rest = len(labels) - sum(count for _, count in largest)
     names = [(str(label), count) for label, count in largest]
     if num_rest:
         names.append(("none" if num_rest == num_unlabeled else f"{len(counts) - len(largest):,} others", num_rest))
-    return ChunkGroups(names, np.array([numbers.get(label, len(largest)) for label in labels], np.uint8))
+    return ChunkGroups(names, np.array([group_numbers.get(label, len(largest)) for label in labels], np.uint8))
 
 
 def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
@@ -144,8 +146,8 @@ def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | Non
 def _label_by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[str | None]:
     """Return for each chunk the value of a metadata field of its document."""
     rows = _fetch_rows(store, "SELECT key, meta ->> ? FROM documents", (f'$."{field}"',))
-    values = {key: None if value is None else str(value) for key, value in rows}
-    document_values = [values.get(key) for key in chunks.documents]
+    values_by_key = {key: None if value is None else str(value) for key, value in rows}
+    document_values = [values_by_key.get(key) for key in chunks.documents]
     return [document_values[owner] for owner in chunks.owners.tolist()]
 
 

@@ -53,9 +53,9 @@ def _read_content(request: PageRequest) -> PageContent:
     )
     marks, notice = _collect_marks(request, text)
     parts = _split_parts(chunks, len(text))
-    number = _select_part(request, parts, marks)
-    start, end = parts[number]
-    end = max([end, *(mark[1] for mark in merge_spans(marks) if start <= mark[0] < end)])
+    part_number = _select_part(request, parts, marks)
+    start, end = parts[part_number]
+    end = max([end, *(span[1] for span in merge_spans(marks) if start <= span[0] < end)])
     names = store.query(
         'SELECT entity, start, "end" FROM mentions WHERE document = ?', (key,), max_rows=None
     ).fetchall()
@@ -75,17 +75,20 @@ def _read_content(request: PageRequest) -> PageContent:
             "chunks": document.chunks,
             "changed": document.changed,
         },
-        "part": {"number": number, "of": len(parts), "start": start, "end": end},
+        "part": {"number": part_number, "of": len(parts), "start": start, "end": end},
         "text": text[start:end].decode(),
         "marks": [
-            {"start": first, "end": last, "text": text[first:last].decode()} for first, last in merge_spans(marks)
+            {"start": mark_start, "end": mark_end, "text": text[mark_start:mark_end].decode()}
+            for mark_start, mark_end in merge_spans(marks)
         ],
         "notice": notice,
         "headings": _list_headings(chunks, parts)[:_MAX_LISTED],
         "abstracts": _build_trees(store, key, chunks),
         "names": [{"entity": name, "mentions": count} for name, count in counts.most_common(_MAX_NAMES)],
         "places": [
-            {"entity": name, "start": first, "end": last} for name, first, last in names if first < end and last > start
+            {"entity": name, "start": mark_start, "end": mark_end}
+            for name, mark_start, mark_end in names
+            if mark_start < end and mark_end > start
         ],
         "edges": edges[:_MAX_LISTED],
         "shown": None
@@ -110,10 +113,10 @@ def _collect_marks(request: PageRequest, text: bytes) -> tuple[list[ByteSpan], s
     valid = [span for span in spans if _is_valid_span(text, span)]
     if len(valid) == len(spans):
         return valid, None
-    first, last = next(span for span in spans if span not in valid)
+    bad_start, bad_end = next(span for span in spans if span not in valid)
     return valid, (
-        f"Bytes {first} to {last} are not in this text, which has {len(text):,} bytes. It may have changed since it "
-        "was cited."
+        f"Bytes {bad_start} to {bad_end} are not in this text, which has {len(text):,} bytes. It may have changed "
+        "since it was cited."
     )
 
 
@@ -152,7 +155,11 @@ def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan
     for chunk in chunks:
         path = [title for title in (chunk["heading"] or "").split(" > ") if title]
         num_same = next(
-            (level for level, (old, new) in enumerate(zip(previous, path, strict=False)) if old != new),
+            (
+                level
+                for level, (previous_title, title) in enumerate(zip(previous, path, strict=False))
+                if previous_title != title
+            ),
             min(len(previous), len(path)),
         )
         for level in range(num_same, len(path)):
@@ -171,8 +178,10 @@ def _build_trees(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, A
     nodes: dict[int, dict[str, Any]] = {}
     for row in rows:
         # A number without a chunk is a gap.
-        first, last = bisect_left(ids, row["first_chunk"]), bisect_right(ids, row["last_chunk"])
-        start, end = (chunks[first]["start"], chunks[last - 1]["end"]) if first < last else (0, 0)
+        first_index, last_index = bisect_left(ids, row["first_chunk"]), bisect_right(ids, row["last_chunk"])
+        start, end = (
+            (chunks[first_index]["start"], chunks[last_index - 1]["end"]) if first_index < last_index else (0, 0)
+        )
         nodes[row["id"]] = {"level": row["level"], "text": row["text"], "start": start, "end": end, "below": []}
     roots: list[dict[str, Any]] = []
     for row in rows:

@@ -65,8 +65,8 @@ def render_marked_text(
     """
     layers = [
         [
-            _Element(start, end, f'<mark id="mark{"" if not number else f"-{number + 1}"}">', "</mark>")
-            for number, (start, end) in enumerate(merge_spans(marks))
+            _Element(start, end, f'<mark id="mark{"" if not mark_index else f"-{mark_index + 1}"}">', "</mark>")
+            for mark_index, (start, end) in enumerate(merge_spans(marks))
         ],
         _find_blocks(text, part),
         _link_names(text, names),
@@ -87,20 +87,20 @@ def render_passage(text: str, marks: Sequence[ByteSpan] = ()) -> Markup:
 
     The text is exactly that of the passage, so that a mark is what its span cites.
     """
-    data = text.encode()
+    encoded_text = text.encode()
     layers = [
         [_Element(start, end, "<mark>", "</mark>") for start, end in merge_spans(marks)],
-        _find_blocks(data, (0, len(data))),
-        [_Element(start, end, '<span class="sign">', "</span>") for start, end in _find_signs(data)],
+        _find_blocks(encoded_text, (0, len(encoded_text))),
+        [_Element(start, end, '<span class="sign">', "</span>") for start, end in _find_signs(encoded_text)],
     ]
     boundaries = sorted(
         {
             0,
-            len(data),
+            len(encoded_text),
             *(boundary for layer in layers for element in layer for boundary in (element.start, element.end)),
         }
     )
-    return Markup("".join(_render_pieces(data, boundaries, layers, frozenset())))
+    return Markup("".join(_render_pieces(encoded_text, boundaries, layers, frozenset())))
 
 
 def strip_markdown(text: str) -> str:
@@ -120,18 +120,20 @@ def strip_markdown(text: str) -> str:
 def _find_signs(text: bytes) -> list[ByteSpan]:
     """Return the spans of Markdown syntax in order; code contains none."""
     spans = list(_CODE_SPAN_PATTERN.finditer(text))
-    code = [span.span(2) for span in spans]
+    code_spans = [span.span(2) for span in spans]
     for block in _BLOCK_PATTERN.finditer(text):
         if block[0].startswith(b"`"):
-            code.append((block.start() + block[0].index(b"\n") + 1, block.start() + block[0].rindex(b"\n") + 1))
-    code = merge_spans(code)
-    signs = [span.span(group) for span in spans for group in (1, 3)]
+            code_spans.append((block.start() + block[0].index(b"\n") + 1, block.start() + block[0].rindex(b"\n") + 1))
+    code_spans = merge_spans(code_spans)
+    sign_spans = [span.span(group) for span in spans for group in (1, 3)]
     for pattern in _SIGN_PATTERNS:
-        for sign in pattern.finditer(text):
-            signs += [sign.span(group) for group in range(1, pattern.groups + 1)] or [sign.span()]
-    ends = [end for _, end in code]
-    indexed_signs = ((sign, bisect_right(ends, sign[0])) for sign in signs)
-    return merge_spans(sign for sign, index in indexed_signs if index == len(code) or sign[1] <= code[index][0])
+        for match in pattern.finditer(text):
+            sign_spans += [match.span(group) for group in range(1, pattern.groups + 1)] or [match.span()]
+    ends = [end for _, end in code_spans]
+    indexed_signs = ((match, bisect_right(ends, match[0])) for match in sign_spans)
+    return merge_spans(
+        match for match, index in indexed_signs if index == len(code_spans) or match[1] <= code_spans[index][0]
+    )
 
 
 def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
@@ -169,8 +171,8 @@ def _link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[_Ele
             continue
         tabindex = "" if name not in linked_names else ' tabindex="-1"'
         linked_names.add(name)
-        kind = "name common" if text[start:end].islower() else "name"
-        opening = f'<a class="{kind}" href="{escape(build_entity_url(name))}"{tabindex}>'
+        css_class = "name common" if text[start:end].islower() else "name"
+        opening = f'<a class="{css_class}" href="{escape(build_entity_url(name))}"{tabindex}>'
         links.append(_Element(start, end, opening, "</a>"))
         previous_end = end
     return links
@@ -184,16 +186,16 @@ def _render_pieces(
     open_elements: list[_Element | None] = [None] * len(layers)
     for start, end in pairwise(boundaries):
         next_elements: list[_Element | None] = []
-        for number, layer in enumerate(layers):
-            while positions[number] < len(layer) and layer[positions[number]].end <= start:
-                positions[number] += 1
-            element = layer[positions[number]] if positions[number] < len(layer) else None
+        for layer_index, layer in enumerate(layers):
+            while positions[layer_index] < len(layer) and layer[positions[layer_index]].end <= start:
+                positions[layer_index] += 1
+            element = layer[positions[layer_index]] if positions[layer_index] < len(layer) else None
             next_elements.append(element if element is not None and element.start <= start else None)
         num_same = next(
             (
                 depth
-                for depth, (new, old) in enumerate(zip(next_elements, open_elements, strict=True))
-                if new is not old
+                for depth, (next_element, open_element) in enumerate(zip(next_elements, open_elements, strict=True))
+                if next_element is not open_element
             ),
             len(layers),
         )

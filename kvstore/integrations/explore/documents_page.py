@@ -35,27 +35,27 @@ def build_content(request: PageRequest) -> PageContent:
         raise InputError(f"order must be one of {', '.join(_ORDERS)}, not {order[:40]!r}")
     search_text, where = request.get_text("q"), request.get_text("where")
     facets = [_parse_facet(text) for text in request.get_texts("facet") if text]
-    conditions, values = [], []
+    conditions, parameters = [], []
     if where:
         language.check_condition(where)
         conditions.append(f"(\n{where}\n)")
     if search_text:
         conditions.append("(instr(lower(key), lower(?)) OR instr(lower(coalesce(title, '')), lower(?)))")
-        values += [search_text, search_text]
+        parameters += [search_text, search_text]
     for name, value in facets:
         conditions.append(f"? IN (SELECT value FROM json_each(meta, '{_build_json_path(name)}'))")
-        values.append(value)
+        parameters.append(value)
     where_clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     cursor = store.query(
         f"SELECT key, title, bytes, chunks, changed, meta FROM documents{where_clause} "
         f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
-        [*values, _PAGE_SIZE + 1, (page - 1) * _PAGE_SIZE],
+        [*parameters, _PAGE_SIZE + 1, (page - 1) * _PAGE_SIZE],
         timeout=request.seconds,
     )
     rows = fetch_named_rows(cursor)
     for row in rows:
         row["meta"] = json.loads(row["meta"] or "{}")
-    count_cursor = store.query(f"SELECT count(*) FROM documents{where_clause}", values, timeout=request.seconds)
+    count_cursor = store.query(f"SELECT count(*) FROM documents{where_clause}", parameters, timeout=request.seconds)
     ((count,),) = count_cursor.fetchall()
     return {
         "q": search_text,
@@ -68,7 +68,7 @@ def build_content(request: PageRequest) -> PageContent:
         "page_number": page,
         "more": len(rows) > _PAGE_SIZE,
         "documents": rows[:_PAGE_SIZE],
-        "fields": _count_fields(request, where_clause, values),
+        "fields": _count_fields(request, where_clause, parameters),
     }
 
 
@@ -88,7 +88,7 @@ def _build_json_path(name: str) -> str:
     return '$."' + name.replace("'", "''") + '"'
 
 
-def _count_fields(request: PageRequest, where_clause: str, values: list[Any]) -> list[dict[str, Any]]:
+def _count_fields(request: PageRequest, where_clause: str, parameters: list[Any]) -> list[dict[str, Any]]:
     """Return the metadata fields of these documents, each with its most frequent values."""
     rows = request.store.query(
         f"""WITH chosen AS (SELECT meta FROM documents{where_clause} LIMIT {_MAX_COUNTED}),
@@ -106,7 +106,7 @@ def _count_fields(request: PageRequest, where_clause: str, values: list[Any]) ->
         )
         SELECT name, value, documents, different FROM counted
         WHERE place <= {_MAX_VALUES} AND total > 0 ORDER BY different = total, total DESC, name, place""",
-        values,
+        parameters,
         timeout=request.seconds,
     ).fetchall()
     fields: dict[str, dict[str, Any]] = {}

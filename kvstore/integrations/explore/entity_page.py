@@ -56,9 +56,13 @@ def _list_documents(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
             }
     entries = list(entries_by_document.values())[:_MAX_DOCUMENTS]
     mentions = 'SELECT start, "end" FROM mentions WHERE document = ? AND entity = ? ORDER BY start LIMIT 1'
-    for entry, document in zip(entries, store.get_many([item["document"] for item in entries]), strict=True):
-        entry["title"] = document and document.title
-        entry["start"], entry["end"] = store.query(mentions, (entry["document"], name)).fetchone() or (None, None)
+    for document_entry, document in zip(
+        entries, store.get_many([document_entry["document"] for document_entry in entries]), strict=True
+    ):
+        document_entry["title"] = document and document.title
+        document_entry["start"], document_entry["end"] = store.query(
+            mentions, (document_entry["document"], name)
+        ).fetchone() or (None, None)
     return entries
 
 

@@ -114,14 +114,18 @@ class Guard:
     def _has_cookie(self, scope: Any) -> bool:
         """True if a request has the cookie that the token was exchanged for."""
         cookies = (
-            pair.strip().partition("=") for value in _get_header_values(scope, b"cookie") for pair in value.split(";")
+            cookie.strip().partition("=")
+            for cookie_value in _get_header_values(scope, b"cookie")
+            for cookie in cookie_value.split(";")
         )
-        return any(name == self.cookie and _matches_secret(value, self._secret) for name, _, value in cookies)
+        return any(
+            name == self.cookie and _matches_secret(cookie_value, self._secret) for name, _, cookie_value in cookies
+        )
 
     async def _exchange_token(self, scope: Any, receive: Any, send: Any) -> None:
         """Exchange the token for a cookie."""
-        form = scope["query_string"] if scope["method"] != "POST" else await _read_body(receive)
-        token = dict(parse_qsl(form.decode("latin-1"))).get("token", "")
+        submission = scope["query_string"] if scope["method"] != "POST" else await _read_body(receive)
+        token = dict(parse_qsl(submission.decode("latin-1"))).get("token", "")
         if not _matches_secret(token.strip(), self._token):
             await _send_page(scope, send, 403, _render_page("That is not the token of this explorer", _TOKEN_FORM))
             return
@@ -186,6 +190,7 @@ def _add_headers(send: Any) -> Any:
     """Wrap ``send`` so that every response has the security headers."""
 
     async def send_with_headers(message: Any) -> None:
+        """Send a message; the start of a response gets the headers that it lacks."""
         if message["type"] == "http.response.start":
             present = {name.lower() for name, _ in message["headers"]}
             missing = [

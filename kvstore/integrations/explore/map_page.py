@@ -42,7 +42,8 @@ def build_content(request: PageRequest) -> PageContent:
         "ways": colorings,
         "colour": coloring,
         "groups": [
-            {"name": name, "chunks": count, "hue": number + 1} for number, (name, count) in enumerate(groups.names)
+            {"name": name, "chunks": count, "hue": group_number + 1}
+            for group_number, (name, count) in enumerate(groups.names)
         ],
         "q": question,
         "star": None,
@@ -66,8 +67,12 @@ def build_content(request: PageRequest) -> PageContent:
 def _list_colorings(store: kvstore.Store) -> list[str]:
     """Return the colorings of the points."""
     colorings = ["document"]
-    kinds = list_built_indexes(store)
-    colorings += [coloring for coloring, kind in (("topic", "topics"), ("community", "communities")) if kind in kinds]
+    built_kinds = list_built_indexes(store)
+    colorings += [
+        coloring
+        for coloring, index_kind in (("topic", "topics"), ("community", "communities"))
+        if index_kind in built_kinds
+    ]
     rows = store.query("SELECT meta FROM documents WHERE meta <> '{}' LIMIT ?", (_MAX_SCANNED,)).fetchall()
     fields: dict[str, None] = {}
     for (meta,) in rows:

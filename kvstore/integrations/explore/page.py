@@ -62,13 +62,13 @@ class PageRequest:
 
     def get_texts(self, name: str) -> list[str]:
         """Return every value of an argument in order, unchanged. Raises InputError for one that is too long."""
-        values = [value for argument, value in self.arguments if argument == name]
-        for value in values:
-            if len(value) > MAX_ARGUMENT_CHARS:
+        texts = [text for argument, text in self.arguments if argument == name]
+        for text in texts:
+            if len(text) > MAX_ARGUMENT_CHARS:
                 raise InputError(
-                    f"{name} has {len(value):,} characters, but at most {MAX_ARGUMENT_CHARS:,} are allowed; shorten it"
+                    f"{name} has {len(text):,} characters, but at most {MAX_ARGUMENT_CHARS:,} are allowed; shorten it"
                 )
-        return values
+        return texts
 
     def get_text(self, name: str, default: str = "") -> str:
         """Return the last value of an argument, stripped, or the default if it is missing or empty."""

@@ -65,21 +65,21 @@ def _build_static_url(name: str) -> str:
     return f"/static/{name}?{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]}"
 
 
-def _format_number(value: float, places: int = 2) -> str:
+def _format_number(value: float, num_decimals: int = 2) -> str:
     """Format a number with thin spaces between thousands and few decimal places."""
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u202f")
-    return f"{value:,.{places}f}".replace(",", "\u202f")
+    return f"{value:,.{num_decimals}f}".replace(",", "\u202f")
 
 
-def _format_size(count: int) -> str:
+def _format_size(num_bytes: int) -> str:
     """Format a size in bytes with a unit."""
-    size, unit = float(count), "bytes"
+    size, unit = float(num_bytes), "bytes"
     for larger_unit in ("kB", "MB", "GB", "TB"):
         if size < 1000:
             break
         size, unit = size / 1000, larger_unit
-    return f"{count} bytes" if unit == "bytes" else f"{size:.3g} {unit}" if size < 999.5 else f"{size:.0f} {unit}"
+    return f"{num_bytes} bytes" if unit == "bytes" else f"{size:.3g} {unit}" if size < 999.5 else f"{size:.0f} {unit}"
 
 
 def _format_percent(share: float) -> str:

@@ -92,6 +92,7 @@ def _run_server(server: uvicorn.Server, listener: socket.socket, store: Followed
     failures: list[BaseException] = []
 
     def run() -> None:
+        """Run the server, and keep the error that ends it."""
         try:
             server.run(sockets=[listener])
         except BaseException as error:

@@ -188,7 +188,9 @@ class KvstoreVectorStore(VectorStore):
             vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
             question = np.asarray(embedding, np.float32)
             selected = select_by_mmr(question / np.linalg.norm(question), vectors, k, lambda_mult)
-            return stored_documents.build_documents(state, [hits[row] for row, _ in selected], evidence=False)
+            return stored_documents.build_documents(
+                state, [hits[hit_index] for hit_index, _ in selected], evidence=False
+            )
 
     def _search_nearest(self, vector: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, float]]:
         """Return the nearest documents to a vector, with their cosine similarities."""

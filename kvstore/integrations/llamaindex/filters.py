@@ -35,15 +35,17 @@ def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
     """Convert filters to a condition. Raises InputError for an unknown operator."""
     if filters is None or not filters.filters:
         return None
-    parts = [
-        (build_condition(part) or {}) if isinstance(part, MetadataFilters) else _build_comparison(part)
-        for part in filters.filters
+    conditions = [
+        (build_condition(inner_filter) or {})
+        if isinstance(inner_filter, MetadataFilters)
+        else _build_comparison(inner_filter)
+        for inner_filter in filters.filters
     ]
     if filters.condition == FilterCondition.OR:
-        return {"$or": parts}
+        return {"$or": conditions}
     if filters.condition == FilterCondition.NOT:
-        return {"$not": {"$or": parts}}
-    return {"$and": parts}
+        return {"$not": {"$or": conditions}}
+    return {"$and": conditions}
 
 
 def _build_comparison(metadata_filter: MetadataFilter) -> FilterMapping:

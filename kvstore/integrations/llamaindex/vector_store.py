@@ -104,20 +104,22 @@ class KvstoreVectorStore(BasePydanticVectorStore):
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Put nodes, replacing those with the same ids, in one commit; return the ids of the stored ones."""
-        rows = [to_document(node) for node in nodes]
-        blank_keys = [row["key"] for row in rows if not row["text"].strip()]
-        warn_blank_texts(blank_keys, len(rows), "nodes")
-        rows = [row for row in rows if row["text"].strip()]
-        if not rows:
+        documents = [to_document(node) for node in nodes]
+        blank_keys = [document["key"] for document in documents if not document["text"].strip()]
+        warn_blank_texts(blank_keys, len(documents), "nodes")
+        documents = [document for document in documents if document["text"].strip()]
+        if not documents:
             return []
         store = self._store
         if store is None:
-            first_vector = next((row["vectors"][0] for row in rows if row["vectors"] is not None), None)
+            first_vector = next(
+                (document["vectors"][0] for document in documents if document["vectors"] is not None), None
+            )
             if first_vector is None:
                 raise InputError("the first nodes have no vectors; give the vector store an embed_model, or embed them")
             store = self._open_store(f"none:{len(first_vector)}")
-        store.put_many(rows)
-        return [row["key"] for row in rows]
+        store.put_many(documents)
+        return [document["key"] for document in documents]
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes of a LlamaIndex document, in one commit."""
