@@ -245,16 +245,55 @@ def test_every_statement_of_a_page_has_a_store() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHOWING)
 def test_a_page_prints_the_shown_output(name: str, tmp_path: Path) -> None:
-    imported = re.findall(
-        r"^(?:from|import) (\w+)", "".join(b.text for b in blocks(PAGES[name]) if b.language == "python"), re.M
-    )
-    for package in sorted({*imported} - {"kvstore"}):
+    examples = blocks(PAGES[name])
+    imported = re.findall(r"^(?:from|import) (\w+)", "".join(b.text for b in examples if b.language == "python"), re.M)
+    for package in sorted({*imported} - {"kvstore"} - {Path(block.title).stem for block in examples if block.title}):
         pytest.importorskip(package)
     folder = tmp_path / "page"
     folder.mkdir()
     (folder / "kvstore").symlink_to(ROOT / "kvstore")  # README speaks of a checkout
     faults = [f"{ran.typed}\n  {ran.fault}" for ran in run_page(PAGES[name], folder) if ran.fault is not None]
     assert faults == [], "\n".join(faults)
+
+
+def test_most_recipes_have_examples_that_are_run() -> None:
+    recipes = [name for name in PAGES if name.startswith("docs/recipes/") and name != "docs/recipes/index.md"]
+    marked = re.findall(r"\]\((\S+\.md)\) \| (✓?)", PAGES["docs/recipes/index.md"])
+    assert {f"docs/recipes/{page}" for page, _ in marked} == set(recipes)
+    assert {f"docs/recipes/{page}" for page, mark in marked if mark} == set(recipes) & set(SHOWING)
+    assert len(recipes) == 15 and len(set(recipes) & set(SHOWING)) >= 10
+
+
+@pytest.mark.parametrize(
+    "words, page",
+    [
+        ("fastapi", "recipes/fastapi"),
+        ("streamlit", "recipes/streamlit"),
+        ("docker", "recipes/docker"),
+        ("nginx", "recipes/systemd"),
+        ("langgraph", "recipes/langgraph"),
+        ("ollama", "recipes/ollama"),
+        ("german", "recipes/german"),
+        ("duckdb", "recipes/duckdb"),
+        ("cron", "recipes/pdf-cron"),
+        ("obsidian", "recipes/obsidian"),
+        ("memory agent", "recipes/memory"),
+        ("tenants", "recipes/tenants"),
+        ("s3", "recipes/s3-backup"),
+        ("jupyter", "recipes/notebooks"),
+        ("refusals", "recipes/refusals"),
+        ("wrong answer", "how-to/troubleshoot"),
+        ("slow", "how-to/troubleshoot"),
+        ("missing document", "how-to/troubleshoot"),
+        ("change embedder", "faq"),
+        ("windows", "how-to/platforms"),
+        ("macos", "how-to/platforms"),
+    ],
+)
+def test_words_of_a_search_are_in_a_heading_of_their_page(words: str, page: str) -> None:
+    # The search of the site ranks titles and headings first.
+    headings = [line.lower() for line in PAGES[f"docs/{page}.md"].splitlines() if line.startswith("#")]
+    assert any(all(word in re.findall(r"\w+", heading) for word in words.split()) for heading in headings)
 
 
 @pytest.mark.slow
