@@ -166,6 +166,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return ((form, TRIPLE_KIND) for form in value.get_forms_by_key().values())
 
     def list_links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
+        """Return the links between the two entities of each triple."""
         return (
             (first_entity, second_entity, TRIPLE_LINK)
             for first_entity, second_entity in find_entity_pairs(value, state.filter)
@@ -301,6 +302,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return all(state.filter.find(key) is not None for key in required_names)
 
     def check_consistency(self, value: Alias, get_stated: Callable[[str], Alias | None]) -> None:
+        """Raise InputError if following the stated aliases from the entity leads back to the alias."""
         key = value.target
         while key != value.key:
             next_alias = get_stated(key)

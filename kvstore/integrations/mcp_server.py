@@ -53,6 +53,7 @@ def make_server(tools: StoreTools) -> Any:
         return types.ListToolsResult(tools=[_describe_tool(tool) for tool in tools.tools.values()])
 
     async def call_tool(_: Any, request: Any) -> Any:
+        """Call a tool and return its text; an error of kvstore becomes a failed result."""
         try:
             text, failed = await _run_in_thread(lambda: tools.call(request.name, request.arguments)), False
         except KvstoreError as error:
@@ -90,6 +91,7 @@ def make_server(tools: StoreTools) -> Any:
         )
 
     async def list_prompts(_: Any, __: Any) -> Any:
+        """Return the only prompt, which answers a question from the store."""
         question = types.PromptArgument(name="question", description="What to answer", required=True)
         description = "Answer a question from passages of the store, with citations"
         return types.ListPromptsResult(

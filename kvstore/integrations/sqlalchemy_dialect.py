@@ -102,6 +102,7 @@ class KvstoreDialect(SQLiteDialect):
     def get_columns(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
     ) -> list[dict[str, Any]]:
+        """Return the columns of a table in the form that SQLAlchemy expects."""
         return [
             {
                 "name": column.name,

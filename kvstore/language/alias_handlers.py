@@ -40,6 +40,7 @@ def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
 
 
 def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
+    """Execute ALIAS."""
     with context.open_transaction() as transaction:
         is_changed = transaction.alias(statement.name, statement.entity)
     return _make_change_cursor(
@@ -55,6 +56,7 @@ def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
 
 
 def merge_entity(context: StatementContext, statement: s.MergeEntity) -> Cursor:
+    """Execute MERGE ENTITY."""
     with context.open_transaction() as transaction:
         is_changed = transaction.merge(statement.name, statement.into)
     return _make_change_cursor(

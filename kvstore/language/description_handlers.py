@@ -52,6 +52,7 @@ def _make_list_cursor(columns: tuple[str, ...], rows: Iterable[Row], kind: str =
 
 
 def describe_table(context: StatementContext, statement: s.DescribeTable) -> Cursor:
+    """Execute DESCRIBE of a table: list its columns."""
     try:
         columns = descriptions.get_table(statement.table).columns
     except InputError as error:

@@ -102,6 +102,7 @@ def insert_document(context: StatementContext, statement: s.InsertDocument) -> C
 
 
 def update_document(context: StatementContext, statement: s.UpdateDocument) -> Cursor:
+    """Execute UPDATE DOCUMENT. Raises DocumentNotFoundError if the key is unknown."""
     meta = _parse_meta(context, statement.meta)
     with context.open_transaction(models=True) as transaction:
         is_changed = transaction.update(statement.key, text=statement.text, title=statement.title, meta=meta)
@@ -124,6 +125,7 @@ def _parse_meta(context: StatementContext, text: str | None) -> dict[str, Any] |
 
 
 def delete_document(context: StatementContext, statement: s.DeleteDocument) -> Cursor:
+    """Execute DELETE DOCUMENT. Raises DocumentNotFoundError if the key is unknown."""
     with context.open_transaction() as transaction:
         if not (statement.key and transaction.delete(statement.key)):
             with transaction.state() as state:

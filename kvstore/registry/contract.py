@@ -224,6 +224,7 @@ class MaintainedIndex(Index):
         return replace(record, state={}) if record.created else None
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
+        """Return the status of an index that is maintained in every commit: exact, being built, or being dropped."""
         change = state.counters.change
         if record.state.get("dropping"):
             return IndexStatus(self.name, "dropping", 0, change, f"run DROP INDEX {self.name} to finish")

@@ -94,6 +94,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         """
 
     def parse_fields(self, *parts: Any) -> WrittenPassages:
+        """Parse the rows of an export: digest of a passage (or None), model, texts. Raises InputError."""
         (rows,) = parts
         passages: dict[bytes, tuple[str, tuple[str, ...]]] = {}
         unassigned: list[tuple[str, str]] = []
@@ -121,6 +122,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
     def fit_to_document(
         self, value: WrittenPassages, document: Callable[[], ChunkedText], same_text: bool
     ) -> WrittenPassages | None:
+        """Return the texts of passages that the document still has, and assign texts without a passage."""
         passages = {passage.digest: passage for passage in self.list_passages(document())}
         fitting = {digest: texts for digest, texts in value.passages.items() if digest in passages}
         fitting |= _assign_texts(value.unassigned, list(passages.values()))

@@ -27,6 +27,7 @@ class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
     exact: bool = False
 
     def fetch(self, state: State) -> tuple[Ranking, str]:
+        """Search the vectors of the chunks that may answer."""
         from ..structures.indexes.vector_search import find_nearest_chunks
 
         return find_nearest_chunks(state, self.vector, self.top, self.allowed, exact=self.exact)
@@ -44,6 +45,7 @@ class CosineRequest(ReadRequest[npt.NDArray[np.float32]]):
     vector: Matrix
 
     def fetch(self, state: State) -> npt.NDArray[np.float32]:
+        """Read the vectors of the chunks, and return their cosines with the vector."""
         return compute_cosines(state, self.chunks, self.vector)
 
 

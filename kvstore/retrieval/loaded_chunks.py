@@ -86,6 +86,7 @@ class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[LoadedChunk]:
+        """Read the records of chunks, their documents and their outlines."""
         records = state.chunks.get_many(self.chunks)
         documents = state.documents.get_many(record.document for record in records)
         outlines = state.documents.get_outlines(documents)

@@ -55,6 +55,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
     allowed: AllowedDocuments | None = None
 
     def fetch(self, state: State) -> Ranking:
+        """Return the best chunks by words, in which each occurrence of a phrase adds to the score."""
         scores_by_chunk = dict(best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top))
         min_score = min(scores_by_chunk.values()) if len(scores_by_chunk) == self.top else 0.0
         stem = get_stemmer(state.settings.stemmer)

@@ -44,6 +44,7 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
     capitalized_only: bool = False
 
     def fetch(self, state: State) -> list[Seed]:
+        """Return the entities that the question names, the rarest first."""
         folded = fold(self.question)
         matches = state.filter.recognize(folded, state.settings.name_words)
         if self.capitalized_only:

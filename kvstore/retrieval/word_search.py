@@ -43,6 +43,7 @@ class TermCountRequest(ReadRequest[Mapping[str, int]]):
     terms: Sequence[str]
 
     def fetch(self, state: State) -> Mapping[str, int]:
+        """Read the number of chunks that contain each term."""
         return state.postings.count_chunks_by_term(self.terms)
 
 
@@ -74,6 +75,7 @@ class WordSearchRequest(ReadRequest[WordSearchResult]):
     vector: Matrix | None = None
 
     def fetch(self, state: State) -> WordSearchResult:
+        """Return the best chunks by BM25, and what else was requested: scores of other chunks, cosines of the best."""
         ranking = best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top)
         other_scores = (
             np.empty(0) if self.other_chunks is None else score_by_weights(state, self.weights, self.other_chunks)
@@ -97,6 +99,7 @@ class WordScoreRequest(ReadRequest[npt.NDArray[np.float64]]):
     chunks: Ids
 
     def fetch(self, state: State) -> npt.NDArray[np.float64]:
+        """Return the BM25 score of each chunk."""
         return score_by_weights(state, self.weights, self.chunks)
 
 
@@ -107,6 +110,7 @@ class TermSetCountRequest(ReadRequest[list[int]]):
     term_sets: Sequence[Collection[str]]
 
     def fetch(self, state: State) -> list[int]:
+        """Return for each set of terms the number of allowed chunks that contain all of them."""
         if state.allowed is not None:
             matching_chunks = (state.postings.find_chunks_with_terms(terms) for terms in self.term_sets)
             return [int(state.allowed.get_chunk_mask(chunks).sum()) for chunks in matching_chunks]

@@ -109,6 +109,7 @@ class _TableScan:
             self._reader.costs[self._table.name].rows += 1
 
     def Column(self, number: int) -> SqlValue:
+        """Return the value of a column of the current row, whose record is loaded on first use."""
         if number < 0:
             return self.Rowid()
         if self._record is _END_OF_ROWS:

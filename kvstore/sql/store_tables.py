@@ -86,6 +86,7 @@ def _iter_mentions(reader: TableReader, chunks: Iterator[int]) -> TableRows:
 
 
 def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
+    """Yield the mentions of an entity, in the order of chunks."""
     entity = reader.find_entity(name)
     for chunk in () if entity is None else reader.iter_mention_chunks(name):
         for index, mention in enumerate(reader.list_mentions(chunk)):

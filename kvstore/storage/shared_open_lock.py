@@ -150,6 +150,7 @@ class SharedOpenLock:
         return is_file_at(descriptor, self.path)
 
     def _make_table_error(self) -> LockTimeoutError:
+        """Return the error for a missing reader table while another process has the store open."""
         return LockTimeoutError(
             f"{self.path.with_name(READERS_FILE)}: deleted while another process has the store open, so a writer could "
             f"not know which pages are being read; close the store there and open it again (lsof {self.path} lists the "

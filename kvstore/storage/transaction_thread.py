@@ -35,6 +35,7 @@ class _Task:
         self.error: BaseException | None = None
 
     def run(self) -> None:
+        """Call the function, keep its result or error, and wake the thread that waits."""
         try:
             self.result = self._function()
         except BaseException as error:

@@ -53,6 +53,7 @@ class ChunkSortKeys(ReadRequest[list[ChunkSortKey]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[ChunkSortKey]:
+        """Read the document key of each chunk."""
         return state.get_sort_keys(self.chunks)
 
     def list_chunks(self, answer: list[ChunkSortKey]) -> Iterable[int]:
@@ -193,6 +194,7 @@ class StateReader(BatchedReader):
         return self._state.counters
 
     def _answer_requests(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
+        """Return the answers of the state to requests, and call ``on_answer`` after each."""
         answers = []
         for request in requests:
             answers.append(request.fetch(self._state))

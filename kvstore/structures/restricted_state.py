@@ -115,6 +115,7 @@ class RestrictedChunks(Chunks):
         return [record if self._allowed.has_chunk(chunk) else None for chunk, record in records]
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
+        """Return for each chunk whether an allowed document has it."""
         ids = list(chunks)
         return [
             present and self._allowed.has_chunk(chunk)
@@ -122,6 +123,7 @@ class RestrictedChunks(Chunks):
         ]
 
     def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
+        """Yield the chunks of allowed documents with ``start`` <= id < ``stop``."""
         for document_start, document_stop in zip(
             self._allowed.starts.tolist(), self._allowed.stops.tolist(), strict=True
         ):
@@ -222,6 +224,7 @@ class RestrictedForest(Forest):
         return super().get_verdict(child, parent) if self.get_assertions([edge])[edge] else None
 
     def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
+        """Yield the nodes at the other ends of those edges that allowed documents or the user state."""
         neighbors = super()._iter_neighbors(table, node)
         while batch := list(islice(neighbors, _BATCH_SIZE)):
             edges = [(node, neighbor) if table in _CHILD_FIRST_TABLES else (neighbor, node) for neighbor in batch]

@@ -151,6 +151,7 @@ class State:
 
     @cached_property
     def forest(self) -> Forest:
+        """The entity forest of this state."""
         from .forest.forest import Forest
 
         # In a write transaction, cached keys could become wrong. A view that shares nothing, such as that of a repair,

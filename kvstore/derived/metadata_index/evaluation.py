@@ -213,6 +213,7 @@ class Evaluation:
         return reduce(np.logical_and, map(self._find_with_word, set(iter_patterns(leaf))))
 
     def _find_with_word(self, pattern: WordPattern) -> DocumentMask:
+        """Return the documents whose text contains a word, or a word that begins with it."""
         groups = (find_chunks_with_word(self._state, pattern) // np.uint64(GROUP_SIZE)).astype(np.int64)
         # Groups are numbered in the order of their documents, so a group belongs to the last document whose first group
         # is not after it. A document without groups has the same first group as the next, and is not the last.

@@ -129,6 +129,7 @@ class MetadataMaintainer:
         self._row_changes.setdefault(record.id // columns.DOCUMENTS_PER_BLOCK, {})[record.id] = None
 
     def apply_delta(self, delta: Delta) -> None:
+        """Add the values and the columns of new documents; removed documents were collected before."""
         for added in delta.added:
             self._collect_set_changes(added.record, is_removed=False)
             row = columns.to_row(added.record)
@@ -194,6 +195,7 @@ class MetadataStructure:
         return MetadataMaintainer(write)
 
     def dump(self, content: MetadataIndex, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+        """Return the rows of both tables, with the keys of documents in place of their ids."""
         column_values = content.read_columns()
         # Ids of chunks, and the time when a document was stored, are not part of its content.
         dumped_names = [name for name in columns.COLUMN_NAMES if name not in ("first_group", "changed")]

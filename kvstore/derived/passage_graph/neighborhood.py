@@ -66,6 +66,7 @@ class EntityDegrees(ReadRequest[Degrees]):
     entities: EntityNumbers
 
     def fetch(self, state: State) -> Degrees:
+        """Read the number of chunks of each entity."""
         return state.get_part(GRAPH).read_degrees(self.entities)
 
 
@@ -76,6 +77,7 @@ class NameDegrees(ReadRequest[list[Degrees]]):
     entities: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[Degrees]:
+        """Read the number of chunks of the entities of each name, in one read."""
         all_entities = np.fromiter(chain.from_iterable(self.entities), np.uint32)
         degrees = state.get_part(GRAPH).read_visible_degrees(all_entities)
         ends = np.cumsum(list(map(len, self.entities)))
@@ -89,6 +91,7 @@ class NamesInChunks(ReadRequest[EntityNumbers]):
     chunks: Ids
 
     def fetch(self, state: State) -> EntityNumbers:
+        """Read the entities that the chunks name."""
         return state.get_part(GRAPH).read_chunk_rows(self.chunks).entities
 
 
@@ -136,6 +139,7 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
     compared: Ids | None = None
 
     def fetch(self, state: State) -> Surroundings:
+        """Read the rows of the chunks and of the entities."""
         return Surroundings(
             self._read_chunks(state) if len(self.chunks) else None,
             self._read_entities(state) if len(self.entities) else None,
@@ -188,6 +192,7 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
     max_chunks: int
 
     def fetch(self, state: State) -> NamedNeighborhoods:
+        """Look up the entities of the names, and read the rows of those that are not in too many chunks."""
         # The whole store's filter, because a name that only imported triples contain has no address.
         entities = state.unrestricted.filter.find_many(self.names)
         distinct = merge_distinct(entities[entities > 0])
@@ -210,6 +215,7 @@ class NodeNames(ReadRequest[list[NodeName]]):
     nodes: Sequence[int]
 
     def fetch(self, state: State) -> list[NodeName]:
+        """Read the name of each node: of an entity its normal form, of a chunk its document key and ordinal."""
         chunks = [node for node in self.nodes if not is_entity(node)]
         entities = [get_entity(node) for node in self.nodes if is_entity(node)]
         names: dict[int, NodeName] = {}

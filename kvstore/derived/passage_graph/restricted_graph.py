@@ -49,6 +49,7 @@ class RestrictedPassageGraph(PassageGraph):
         return EntityRows(_shrink_bounds(bounds, visible), chunks[visible], features[visible])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
+        """Return the degrees of entities, counted over the allowed documents only."""
         degrees = self.read_degrees(entities)
         bounds, _, features = self.read_entity_rows(entities, degrees, max_chunks=1 << 62)
         informative_bounds = _shrink_bounds(bounds, (features & ~np.uint16(LOWER)) != 0)

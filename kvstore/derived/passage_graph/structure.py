@@ -37,6 +37,7 @@ class GraphMaintainer:
         self._change_title_link(record, -1)
 
     def apply_delta(self, delta: Delta) -> None:
+        """Update the rows of chunks and entities, and the links, for a change of the store."""
         self._graph.remove_entities(delta.removed_mentions)
         self._graph.put_chunks({chunk: {} for chunk in self._removed_chunks})
         self._removed_chunks.clear()
@@ -111,6 +112,7 @@ class GraphStructure:
         return GraphMaintainer(state, write)
 
     def dump(self, content: PassageGraph, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+        """Return the rows of all tables of the graph, with logical names in place of ids."""
         return {
             PASSAGE_ENTITIES: (
                 (names.name_chunk(chunk), names.name_entity(entity), features)

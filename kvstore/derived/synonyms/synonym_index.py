@@ -94,6 +94,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         return IndexContent(head, {**graph.arrays, **columns})
 
     def read(self, stored: IndexContent) -> SynonymGraph:
+        """Return the graph of names that the arrays and parts of an index file describe."""
         head, arrays = stored.head, stored.arrays
         return SynonymGraph(
             graph=HnswGraph(arrays, head["entry"]),

@@ -74,6 +74,7 @@ class KvstoreRetriever(BaseRetriever):
         as_segments: bool | None = None,
         fill: Literal["none", "hybrid"] | None = None,
     ) -> list[Document]:
+        """Return the hits for a question as documents; arguments override the settings of the retriever."""
         query_clauses = self._question_store.build_clauses(query, None, fill or self.fill)
         with self._question_store.store.snapshot() as state:
             evidence = state.retrieve(

@@ -284,6 +284,7 @@ class FilterPages:
     def _make_page_kind(
         self, encoding: bytes, table: str, counts: tuple[int, int], prefix: bytes = b"", free_list: bytes | None = None
     ) -> _PageKind:
+        """Return the table of the pages of one encoding, with ``counts``: pages ever allocated, and pages in use."""
         load = partial(self._reader.load_page, table, prefix, encoding)
         list_free = None if free_list is None else partial(self._reader.list_pages, free_list, table)
         pages = PageTable(

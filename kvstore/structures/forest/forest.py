@@ -133,6 +133,7 @@ class Forest:
         return tree
 
     def get_tree_name(self, tree: int) -> str:
+        """Return the name of a tree; raise CorruptionError if it is missing."""
         key = records.encode_u32(tree)
         value = self._view.get(tables.TREES, key)
         if value is None:

@@ -119,6 +119,7 @@ class ForestWriter(Forest):
         return entity
 
     def _get_or_add_tree(self, name: str) -> int:
+        """Return the id of the tree with a name, which is created if it is missing."""
         tree_id = self.find_tree(name)
         if tree_id is None:
             tree_id = self._counters.next_tree
@@ -128,6 +129,7 @@ class ForestWriter(Forest):
         return tree_id
 
     def _get_or_add_node(self, tree: int, entity: int, new_nodes: NodePairs) -> int:
+        """Return the node of an entity in a tree; a node that is created is appended to ``new_nodes``."""
         node = self.find_node(tree, entity)
         if node is None:
             node = self._counters.next_node

@@ -68,6 +68,7 @@ class _CachedForest(Forest):
         self._write_view.delete(table, records.U64_PAIR.pack(node, neighbor))
 
     def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
+        """Yield the nodes at the other ends of a node's edges in a table."""
         neighbors = self._neighbor_cache.get((table, node))
         if neighbors is None:
             if len(self._neighbor_cache) == _MAX_CACHED_NODES:
@@ -304,6 +305,7 @@ class TransitiveReduction:
     # -- Writes
 
     def _put_verdict(self, child: int, parent: int, verdict: int) -> None:
+        """Store a verdict on an edge, in both directions."""
         if verdict == ACCEPTED:
             self._forest.put_edge(tables.EDGES_UP, child, parent, b"")
             self._forest.put_edge(tables.EDGES_DOWN, parent, child, b"")
@@ -313,6 +315,7 @@ class TransitiveReduction:
             self._forest.put_edge(tables.REFUSED_DOWN, parent, child, b"")
 
     def _delete_verdict(self, child: int, parent: int, verdict: int | None) -> None:
+        """Remove a verdict on an edge, in both directions."""
         if verdict is not None:
             is_accepted = verdict == ACCEPTED
             self._forest.delete_edge(tables.EDGES_UP if is_accepted else tables.REFUSED_UP, child, parent)

@@ -231,6 +231,7 @@ class GenerationIndex(Index, Generic[Bound]):
         return replace(record, state={}, epoch=record.epoch + 1)
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
+        """Return whether the index is being built, absent, ready or damaged, and how many changes it lags behind."""
         change = state.counters.change
         open_indexes = state.open_indexes
         is_usable = self.is_usable(record)
@@ -262,6 +263,7 @@ class _GenerationPart(Generic[Bound]):
         self.name = f"index {kind.name}"
 
     def read(self, state: State) -> Bound | None:
+        """Return the generation that the record names, bound to a state; None if there is no usable one."""
         record = Indexes(state.lmdb).get(self._kind)
         if record is None or not self._kind.is_usable(record):
             return None

@@ -143,6 +143,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         )
 
     def read(self, stored: IndexContent) -> ChunkSegments:
+        """Return the segments that the parts of an index file contain."""
         coverage = tuple((int(change), int(stop)) for change, stop in stored.head["coverage"])
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in stored.parts]
         if list(map(len, segments)) != stored.arrays["rows"].tolist():

@@ -125,6 +125,7 @@ class MentionWriter(Mentions):
         return [self._pending_rows[chunk] if chunk in self._pending_rows else rows[chunk] for chunk in chunks]
 
     def get_in_headings_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
+        """Return the occurrences in headings of each document, pending ones included."""
         documents = list(documents)
         stored_documents = [document for document in documents if document not in self._pending_headings]
         rows = (

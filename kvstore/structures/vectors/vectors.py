@@ -116,6 +116,7 @@ class _QuantizedBlock(_VectorBlock):
         return vectors
 
     def put(self, row: int, vector: npt.ArrayLike) -> None:
+        """Store a vector in a row, as integers up to 127 and a scale that restores unit length."""
         numbers = np.asarray(vector, np.float64)
         codes = np.rint(numbers * (127 / max(float(np.abs(numbers).max()), 1e-30))).astype(np.int8)
         self._codes[row] = codes
@@ -370,6 +371,7 @@ class VectorWriter(Vectors):
         self._open_blocks = None
 
     def gather(self, locations: VectorLocations) -> Matrix:
+        """Return the vectors at (block, row) locations; changed blocks are read from memory."""
         if not self._dirty:
             return super().gather(locations)
         blocks = [(self._dirty.get(int(block_number)), int(row)) for block_number, row in locations]

@@ -64,6 +64,7 @@ class NearestNodes(ReadRequest[LayerSearch]):
     ef: int
 
     def fetch(self, state: State) -> LayerSearch:
+        """Search the layers of the hierarchy for the nearest existing nodes."""
         communities = require_communities(state)
         problem: str | None = None
         try:
@@ -125,6 +126,7 @@ class LedChunks(ReadRequest[list[list[list[int]]]]):
     layers: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[list[list[int]]]:
+        """Read the chunks that the nodes of each layer lead to."""
         entities, *community_layers = self.layers
         communities = require_communities(state)
         numbers = list(chain.from_iterable(community_layers))
@@ -166,6 +168,7 @@ class NodeLabels(ReadRequest[list[NodeLabel]]):
     nodes: Sequence[LayerNode]
 
     def fetch(self, state: State) -> list[NodeLabel]:
+        """Read for each node the name of its entity, and the title and level of its community."""
         communities = require_communities(state)
         entities = [node for layer, node in self.nodes if not layer]
         names = dict(zip(entities, (record.name for record in state.entities.get_many(entities)), strict=True))

@@ -72,6 +72,7 @@ class Candidates(ReadRequest[CandidatePool]):
     allowed: AllowedDocuments | None = None
 
     def fetch(self, state: State) -> CandidatePool:
+        """Read the relatives of the entities, and collect the chunks below their abstracts."""
         seed_addresses = [(seed, numbers) for seed in self.seeds if len(numbers := _list_abstracts(state, seed))]
         pool_builder = _PoolBuilder(state, self)
         pool_builder.fill(seed_addresses)

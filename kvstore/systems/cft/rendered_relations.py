@@ -55,6 +55,7 @@ class Relations(ReadRequest[RenderedRelations]):
     max_relatives: int
 
     def fetch(self, state: State) -> RenderedRelations:
+        """Walk the trees above and below the entities, and return the edges as sentences and with their documents."""
         hierarchy = Hierarchy(state, self.max_relatives)
         forest = state.forest
         node_groups = [
@@ -87,6 +88,7 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
     vector: Matrix
 
     def fetch(self, state: State) -> dict[int, tuple[str, float]]:
+        """Read the chunks that state the relations, with their cosines."""
         documents = state.documents.get_many(relation.document for relation in self.relations)
         chunk_relations: dict[int, str] = {}
         for relation in self.relations:

@@ -47,6 +47,7 @@ class UnitsAvailable(ReadRequest[UnitAvailability]):
     """A request for whether there are units."""
 
     def fetch(self, state: State) -> UnitAvailability:
+        """Return whether the index of units exists and has units."""
         units = state.get_part(UNITS)
         return UnitAvailability(units.is_present, units.is_complete)
 
@@ -104,6 +105,7 @@ class NearestUnits(ReadRequest[NearestUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> NearestUnitsAnswer:
+        """Compare the vectors of the units of the chunks with the vector."""
         units = state.get_part(UNITS)
         ids, cosines = units.find_nearest(self.vector, self.count, self.chunks)
         nearest = ids.tolist()
@@ -133,6 +135,7 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> EntityUnitsAnswer:
+        """Read the units of the chunks that mention the entities."""
         units = state.get_part(UNITS)
         features_by_entity = {
             entity: self._select_nearest(state, features) for entity, features in self._read_features(state).items()
@@ -205,6 +208,7 @@ class UnitContents(ReadRequest[list[UnitContent]]):
     ids: Sequence[int]
 
     def fetch(self, state: State) -> list[UnitContent]:
+        """Read the texts of the units, with title and headings."""
         units = state.get_part(UNITS)
         texts, stored = units.list_texts(self.ids), units.get(self.ids)
         sections = {unit.chunk: units.get_section(unit) for unit in stored}
@@ -227,6 +231,7 @@ class MentionedEntities(ReadRequest[list[list[KeyedEntity]]]):
     ids: Sequence[int]
 
     def fetch(self, state: State) -> list[list[KeyedEntity]]:
+        """Read the entities that each unit mentions, sorted by key."""
         return _sort_by_key(state, state.get_part(UNITS).list_entities(self.ids))
 
 
@@ -251,6 +256,7 @@ class TitleForms(ReadRequest[NameForms]):
     names: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> NameForms:
+        """Look up the entities of the names, and those of titles with a bracketed addition."""
         graph = state.get_part(GRAPH)
         entities = np.array(list(chain.from_iterable(self.names)), np.uint32)
         links = graph.read_link_rows(entities[graph.read_degrees(entities).has_links])

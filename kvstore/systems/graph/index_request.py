@@ -16,4 +16,5 @@ class HasIndex(ReadRequest[bool]):
     kind: str
 
     def fetch(self, state: State) -> bool:
+        """Return whether the index was created."""
         return has_index(state.lmdb, self.kind)

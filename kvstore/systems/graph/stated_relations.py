@@ -26,6 +26,7 @@ class StatedRelations(ReadRequest[list[RelationInWords]]):
     max_relations: int
 
     def fetch(self, state: State) -> list[RelationInWords]:
+        """Read the relations that the documents of the chunks state."""
         documents = dict.fromkeys(chunk.document for chunk in state.chunks.get_many(self.chunks))
         return list(chain.from_iterable(self._iter_document_relations(state, document) for document in documents))
 

@@ -53,6 +53,7 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
     near_chunks: Sequence[int]
 
     def fetch(self, state: State) -> ChunkPlacement:
+        """Return the chunks that no community contains."""
         communities, allowed = require_communities(state), state.allowed
         allowed_chunks: list[int] = []
         newer = np.array(communities.list_newer_chunks(), np.uint64)
@@ -111,6 +112,7 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
     rarities: Mapping[str, float]
 
     def fetch(self, state: State) -> ScoredCommunities:
+        """Score the children of the communities that may answer."""
         communities = require_communities(state)
         tree = communities.tree
         numbers = tree.get_partition(0) if self.parents is None else np.sort(tree.list_children(self.parents))

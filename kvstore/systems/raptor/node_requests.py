@@ -65,6 +65,7 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
     vector: Matrix
 
     def fetch(self, state: State) -> NodesAboveChunks:
+        """Return the chunks and all nodes above them, with their cosines."""
         reader = _NodeReader(state)
         ids: dict[_NodeId, None] = {}
         for chunk, abstracts, topics in zip(
@@ -85,6 +86,7 @@ class RootsAbove(ReadRequest[list[TreeNode]]):
     vector: Matrix
 
     def fetch(self, state: State) -> list[TreeNode]:
+        """Return the root above each chunk: a topic, or the highest abstract of its document."""
         reader = _NodeReader(state)
         topics_by_chunk = reader.find_topics(self.chunks)
         without_topics = [chunk for chunk, topics in zip(self.chunks, topics_by_chunk, strict=True) if not topics]
@@ -107,6 +109,7 @@ class NodesBelow(ReadRequest[list[TreeNode]]):
     vector: Matrix
 
     def fetch(self, state: State) -> list[TreeNode]:
+        """Return the children of the nodes, each once."""
         reader = _NodeReader(state)
         reader.load_abstracts(number for (kind, number), *_ in self.parents if kind == "abstract")
         ids = dict.fromkeys(chain.from_iterable(reader.list_children(node.id) for node in self.parents))
