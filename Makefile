@@ -20,7 +20,8 @@ DEMO_INSTALLED := $(VENV)/.installed-demo
 SLOW_INSTALLED := $(VENV)/.installed-slow
 BROWSER_INSTALLED := $(VENV)/.installed-browser
 DOCS_INSTALLED := $(VENV)/.installed-docs
-KERNELS := pyproject.toml setup.py $(wildcard cext/*.pyx cext/*.pxd cext/*.pxi)
+ENGLISH := --editable tools/english
+KERNELS := pyproject.toml setup.py tools/english/pyproject.toml $(wildcard cext/*.pyx cext/*.pxd cext/*.pxi)
 TYPING := build/typing
 SANITIZED := build/sanitized
 KERNEL_TESTS := $(addprefix tests/test_,$(addsuffix .py,kernels arc_eager cft chnsw edge_filter entity_filter filter_damage \
@@ -97,11 +98,11 @@ floors: install
 install: $(INSTALLED)
 
 $(DEMO_INSTALLED): $(KERNELS) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile --editable .
+	$(BIN)/python -m pip install --quiet --no-compile $(ENGLISH) --editable .
 	touch $@
 
 $(INSTALLED): $(KERNELS) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile --editable '.[sentence-transformers,documents,llm,test]'
+	$(BIN)/python -m pip install --quiet --no-compile $(ENGLISH) --editable '.[sentence-transformers,documents,llm,test]'
 	touch $@
 
 $(SLOW_INSTALLED): $(INSTALLED) tests/conformance.txt

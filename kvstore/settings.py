@@ -38,7 +38,7 @@ class FixedSettings:
     - ``name_words`` is the longest name, in words, that is recognized in a text (1 to 32).
     - ``stemmer`` is a Snowball language or ``none``.
     - ``language`` selects how names are found: only by ``rules`` (without relations in prose), or also by the parser
-      ``en`` (included in kvstore) or a spaCy pipeline, given by its name.
+      ``en`` (of the extra ``english``) or a spaCy pipeline, given by its name.
     - ``chunk_context`` 1 adds a sentence about the document to the headings and text that a chunk's vector is made
       from.
     - ``hash_seed`` seeds the entity filter's hash.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from pathlib import Path
 from typing import NoReturn
 
@@ -216,6 +217,7 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
 
 def main() -> NoReturn:
     """Run the console command and exit."""
+    warnings.showwarning = lambda message, *_: report_message(f"warning: {message}")
     sys.exit(run(sys.argv[1:]))
 
 

@@ -43,6 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addini("asyncio_default_fixture_loop_scope", "of pytest-asyncio")
 
 
+def pytest_configure() -> None:
+    """Stop if the environment is older than the checkout."""
+    if find_spec("kvstore_english") is None:
+        pytest.exit("kvstore_english is missing: make install, or pip install --no-deps --editable tools/english", 4)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Mark tests by group, then let every process begin with its share of the long tests of those that are selected."""

@@ -37,7 +37,8 @@ GROUPS = {
         ("kvstore/readers/*", "kvstore/text/*", "kvstore/ingest/*", "tests/document_producers.py"),
     ),
     "tools": Group(
-        ("test_bench_*.py", "test_benchmark_page.py", "test_evaluate.py", "test_peers_tables.py"), ("tools/*",)
+        ("test_bench_*.py", "test_benchmark_page.py", "test_evaluate.py", "test_peers_tables.py"),
+        ("tools/*.py", "tools/note_folders/*", "tools/reader_pages/*"),
     ),
     "explorer": Group(
         ("test_explorer*.py",),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import spacy
 
-import kvstore
+import kvstore_english
 from kvstore.models.greedy_parser import GreedyParser
 from kvstore.models.row_ops import use_row_ops
 from kvstore_cext.arc_eager import parse
@@ -21,7 +21,7 @@ did not tell them which ones were hers ( or his ) -- 1788 \n\n""".split(" ")
 
 @pytest.fixture(scope="module")
 def pipeline() -> Any:
-    nlp = spacy.load(Path(kvstore.__file__).parent / "models" / "english", exclude=["lemmatizer"])
+    nlp = spacy.load(Path(kvstore_english.__file__).parent / "pipeline", exclude=["lemmatizer"])
     use_row_ops(nlp)
     return nlp
 

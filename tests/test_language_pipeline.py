@@ -7,7 +7,8 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
+import kvstore
+from kvstore.changes.dump import dump
 from kvstore.errors import LanguageError
 from kvstore.models import language
 from kvstore.models.language import LanguagePipeline, Parse, open_language, split_pieces
@@ -112,11 +115,14 @@ def test_the_error_of_a_missing_pipeline_says_how_to_install_it(name: str) -> No
         list(pipeline.read(["text"], read_nothing))
 
 
-def test_spacy_missing_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    pipeline = LanguagePipeline(language.ENGLISH)
-    with pytest.raises(LanguageError, match="pip install spacy, or create the store with language = 'rules'"):
-        list(pipeline.read(["text"], read_nothing))
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("en", r"pip install 'kvstore-db\[english\]'"), ("de_core_news_sm", "pip install spacy")]
+)
+def test_spacy_missing_names_the_package(monkeypatch: pytest.MonkeyPatch, name: str, remedy: str) -> None:
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "spacy" else find_spec(name))
+    with pytest.raises(LanguageError, match=f"needs spacy; {remedy}, or create the store with language = 'rules'"):
+        list(LanguagePipeline(name).read(["text"], read_nothing))
 
 
 def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
@@ -127,9 +133,9 @@ def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
         list(pipeline.read(["text"], read_nothing))
 
 
-# -- The English pipeline that kvstore ships
+# -- The English pipeline of kvstore-db-english
 
-ENGLISH = Path(language.__file__).parent / "english"
+ENGLISH = ROOT / "tools" / "english" / "kvstore_english" / "pipeline"
 TREEBANKS = ROOT.parent / "shared" / "data" / "treebank"
 
 
@@ -248,12 +254,76 @@ print(next(pipeline.read(["Dogs bark."], lambda text, parses: [token.lemma_ for 
     assert (run.stdout, run.stderr) == ("['dog', 'bark', '.']\n", "")
 
 
-def test_english_is_small_and_names_its_authors() -> None:
-    assert sum(path.stat().st_size for path in ENGLISH.rglob("*") if path.is_file()) <= 12_000_000
-    text = (ENGLISH / "LICENSE.md").read_text(encoding="utf-8")
+def test_english_names_its_authors() -> None:
+    text = (ROOT / "tools" / "english" / "LICENSE.md").read_text(encoding="utf-8")
     for name in ("CC BY-SA 4.0", "GUM", "English Web Treebank", "Wikipedia", "Wikivoyage", "Wikinews", "MiniLM"):
         assert name in text
-    assert "kvstore/models/english/LICENSE.md" in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+# -- Stores where kvstore-db-english is not installed
+
+
+@pytest.fixture
+def without_english(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Hide kvstore-db-english."""
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "kvstore_english" else find_spec(name)
+    )
+    language.open_language.cache_clear()
+    language.get_language_version.cache_clear()
+    yield
+    language.open_language.cache_clear()
+    language.get_language_version.cache_clear()
+
+
+PROSE = "James Watt repaired the engine. The engine was built by Newcomen, and it was in the mill."
+
+
+@pytest.mark.usefixtures("without_english")
+def test_without_english_a_new_store_uses_rules_and_says_how_to_install_it(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "watt.md").write_text(PROSE)
+    with pytest.warns(UserWarning, match=r"names by rules only.*pip install 'kvstore-db\[english\]'") as warned:
+        store = kvstore.open(tmp_path / "store", embedder="hashing")
+    assert [warning.filename for warning in warned] == [__file__]
+    with store:
+        assert store.ingest(tmp_path / "notes").remarks == []
+        assert store.settings.language == "rules" and store.lookup("James Watt")
+        assert store.check() == []
+        with store.state() as state:
+            content = dump(state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kvstore.open(tmp_path / "store").close()
+        with kvstore.open(tmp_path / "rules", embedder="hashing", settings={"language": "rules"}) as store:
+            store.ingest(tmp_path / "notes")
+            with store.state() as state:
+                assert dump(state) == content
+
+
+@pytest.mark.usefixtures("without_english")
+def test_without_english_its_language_is_refused_before_a_store_is_created(tmp_path: Path) -> None:
+    with pytest.raises(LanguageError, match=r"'en' needs kvstore_english; pip install 'kvstore-db\[english\]'"):
+        kvstore.open(tmp_path / "store", embedder="hashing", settings={"language": "en"})
+    assert not (tmp_path / "store").exists()
+
+
+def test_without_english_a_store_of_it_answers_and_refuses_new_prose(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    with kvstore.open(tmp_path / "store", embedder="hashing") as store:
+        assert store.settings.language == "en"
+        store.put("watt", PROSE)
+        answer = store.ask("Who built the engine?")
+    request.getfixturevalue("without_english")
+    with kvstore.open(tmp_path / "store") as store:
+        assert str(store.ask("Who built the engine?")) == str(answer)
+        assert store.check() == []
+        with pytest.raises(LanguageError, match=r"pip install 'kvstore-db\[english\]'"):
+            store.put("boulton", "Matthew Boulton sold the engine.")
+        assert store.keys() == ["watt"]
+        assert store.delete("watt")
 
 
 @pytest.mark.slow

@@ -143,26 +143,52 @@ def test_the_source_archive_has_every_file_of_the_checkout() -> None:
     assert not missing
 
 
-def test_the_bill_names_everything_in_the_package_that_others_made() -> None:
-    bill = json.loads((ROOT / "kvstore.cdx.json").read_text(encoding="utf-8"))
+@pytest.mark.parametrize(
+    ("root", "bill_path", "folders"),
+    [
+        (ROOT, "kvstore.cdx.json", ("kvstore", "cext", "shell", "migrations")),
+        (ROOT / "tools" / "english", "kvstore_english/kvstore_english.cdx.json", ("kvstore_english",)),
+    ],
+)
+def test_the_bill_names_everything_in_the_package_that_others_made(
+    root: Path, bill_path: str, folders: tuple[str, ...]
+) -> None:
+    bill = json.loads((root / bill_path).read_text(encoding="utf-8"))
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert bill["metadata"]["component"]["name"] == project["name"]
     assert bill["metadata"]["component"]["licenses"] == [{"expression": project["license"]}]
     named = [component["bom-ref"] for component in bill["components"]]
     assert named == bill["compositions"][0]["assemblies"]
-    assert all((ROOT / path).exists() for path in named)
+    assert all((root / path).exists() for path in named)
     # Code and documentation are written here, and so is the sample; any other file in a package came from somewhere.
     # The explorer's pages are ours, but what its folder ``vendor`` holds; the list of that is.
     ours = {".py", ".pyx", ".pxi", ".pyi", ".lark", ".typed", ".md", ".so", ".c", ".pyc", ".json", ""}
     pages = {".html", ".css", ".js", ".svg"}
     strangers = {
-        path.relative_to(ROOT).as_posix()
-        for folder in ("kvstore", "cext", "shell", "migrations")
-        for path in (ROOT / folder).rglob("*")
+        path.relative_to(root).as_posix()
+        for folder in folders
+        for path in (root / folder).rglob("*")
         if path.is_file() and path.suffix not in ours and "sample" not in path.parts
         if not (path.suffix in pages and "vendor" not in path.parts) and not path.name.startswith("LICENSE.")
     }
     assert {path for path in strangers if not path.startswith(tuple(named))} == set()
+
+
+@pytest.mark.slow
+def test_the_english_wheel_is_small_and_has_every_file_of_the_pipeline(tmp_path: Path) -> None:
+    source = tmp_path / "english"
+    shutil.copytree(ROOT / "tools" / "english", source, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, source]  # through the archive
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.stat().st_size <= 12_000_000
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    files = {path.relative_to(source).as_posix() for path in (source / "kvstore_english").rglob("*") if path.is_file()}
+    assert files <= names
+    assert {name.partition("/")[0] for name in names - files} == {"kvstore_db_english-1.0.dist-info"}
+    assert "kvstore_db_english-1.0.dist-info/licenses/LICENSE.md" in names
 
 
 def kernel_built_in(folder: Path, source: Path, environment: dict[str, str]) -> bytes:

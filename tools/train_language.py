@@ -1,7 +1,7 @@
 """Train the English pipeline that kvstore ships, and measure it.
 
-    python tools/train_language.py --treebanks ../shared/data/treebank --to kvstore/models/english
-    python tools/train_language.py --treebanks ../shared/data/treebank --evaluate kvstore/models/english --json
+    python tools/train_language.py --treebanks TREEBANKS --to tools/english/kvstore_english/pipeline
+    python tools/train_language.py --treebanks TREEBANKS --evaluate tools/english/kvstore_english/pipeline --json
 
 In: the treebanks GUM and EWT (see ``treebank.py``), and the packaged embedder for fixed vectors of common words. Out: a
 folder that spaCy loads: those vectors and hashed embeddings of words, their beginnings, ends and shapes under four

@@ -12,7 +12,7 @@ from functools import cache
 
 from ..extraction.validation import ValidDocument
 from ..models.embedder import is_english_only
-from ..models.language import ENGLISH, RULES
+from ..models.language import ENGLISH, RULES, has_english
 from ..settings import FixedSettings
 from ..text.languages import detect_language
 
@@ -57,7 +57,7 @@ class DocumentLanguages:
         if language is None:
             return {}
         stemmer = language if language in _list_stemmers() else "none"
-        return {"stemmer": stemmer, "language": ENGLISH if language == "english" else RULES}
+        return {"stemmer": stemmer, "language": ENGLISH if language == "english" and has_english() else RULES}
 
     def iter_remarks(self, settings: FixedSettings, chosen: Mapping[str, str]) -> Iterator[str]:
         """Yield remarks on the settings ``chosen`` for a new store, and on settings that do not fit most documents."""

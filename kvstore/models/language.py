@@ -1,9 +1,10 @@
 """Language pipelines of spaCy: words, parts of speech, lemmas and dependencies.
 
-In: texts of any length. Out: the results of a function for their parses. ``en`` is the pipeline included in kvstore,
-trained by ``tools/train_language.py`` on Universal Dependencies and loaded without network. Installed pipelines of
-spaCy are used by name (``en_core_web_trf``, ``de_core_news_sm``) or folder. spaCy is imported when a pipeline first
-parses. A missing pipeline raises :class:`~kvstore.errors.LanguageError` that says what to install.
+In: texts of any length. Out: the results of a function for their parses. ``en`` is the pipeline of the distribution
+kvstore-db-english, trained by ``tools/train_language.py`` on Universal Dependencies and loaded without network.
+Installed pipelines of spaCy are used by name (``en_core_web_trf``, ``de_core_news_sm``) or folder. spaCy is imported
+when a pipeline first parses. A missing pipeline raises :class:`~kvstore.errors.LanguageError` that says what to
+install.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LanguageError
+from ..extensions.extras import find_first_missing, format_install
 
 if TYPE_CHECKING:
     from spacy.language import Language as SpacyLanguage
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     #: A pipeline, and the options of its method ``pipe`` with which no text affects the parse of another.
     _LoadedPipeline = tuple[SpacyLanguage, dict[str, Any]]
 
-#: The included pipeline, and the name for no pipeline.
+#: The pipeline of kvstore-db-english, and the name for no pipeline.
 ENGLISH = "en"
 RULES = "rules"
 
@@ -42,7 +44,9 @@ MAX_CACHED_WORDS = 8192
 
 Result = TypeVar("Result")
 
-_ENGLISH_FOLDER = Path(__file__).parent / "english"
+#: The package that the distribution kvstore-db-english installs, and the folder of its pipeline.
+_ENGLISH_PACKAGE = "kvstore_english"
+_PIPELINE_FOLDER = "pipeline"
 
 _BORDER_PATTERNS = [re.compile(pattern) for pattern in (r"\n\s*\n", r"\n", r"(?<=[.!?])\s", r"\s")]
 
@@ -128,6 +132,21 @@ def open_language(name: str = ENGLISH) -> LanguagePipeline | None:
     return None if name == RULES else LanguagePipeline(name)
 
 
+def has_english() -> bool:
+    """True if the pipeline ``en`` is installed."""
+    return _find_missing_package(ENGLISH) is None
+
+
+def require_installed(name: str) -> None:
+    """Raise LanguageError if a package that a pipeline needs is missing. Nothing is imported."""
+    package = _find_missing_package(name)
+    if package is not None:
+        remedy = format_install("english") if name == ENGLISH else f"pip install {package}"
+        raise LanguageError(
+            f"language {name!r} needs {package}; {remedy}, or create the store with language = {RULES!r}"
+        )
+
+
 @lru_cache(maxsize=4)
 def get_language_version(name: str) -> str:
     """Return the version of a pipeline: a digest of the files of ``en``, else the version of the folder or package.
@@ -137,9 +156,12 @@ def get_language_version(name: str) -> str:
     if name == RULES:
         return ""
     if name == ENGLISH:
+        folder = _find_english_folder()
+        if folder is None:
+            return ""
         digest = hashlib.sha256()
-        for path in sorted(path for path in _ENGLISH_FOLDER.rglob("*") if path.is_file() and path.suffix != ".md"):
-            digest.update(path.relative_to(_ENGLISH_FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
         return digest.hexdigest()[:12]
     try:
         description = json.loads((Path(name) / "meta.json").read_text(encoding="utf-8"))
@@ -175,24 +197,32 @@ def split_pieces(text: str, limit: int = MAX_PIECE_LENGTH) -> list[tuple[int, in
     return [*spans, (start, len(text))]
 
 
+def _find_missing_package(name: str) -> str | None:
+    """Return the first package that a pipeline needs and that is not installed, or None."""
+    return find_first_missing((_ENGLISH_PACKAGE, "spacy") if name == ENGLISH else ("spacy",))
+
+
+def _find_english_folder() -> Path | None:
+    """Return the folder of the pipeline ``en``, or None if it is not installed."""
+    spec = importlib.util.find_spec(_ENGLISH_PACKAGE)
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / _PIPELINE_FOLDER
+
+
 def _load_pipeline(name: str) -> _LoadedPipeline:
     """Load a pipeline of spaCy, with kvstore's own parser and operations for ``en``; raises LanguageError."""
-    if importlib.util.find_spec("spacy") is None:
-        raise LanguageError(
-            f"language {name!r} needs the package spacy; run pip install spacy, or create the store with "
-            f"language = {RULES!r}"
-        )
+    require_installed(name)
     import spacy
 
     from .noun_chunks import iter_noun_chunks
 
+    folder = _find_english_folder() if name == ENGLISH else None
     try:
-        nlp = spacy.load(_ENGLISH_FOLDER if name == ENGLISH else name)
+        nlp = spacy.load(folder or name)
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).partition(". ")[0]
         raise LanguageError(
             f"language {name!r}: spaCy cannot load this pipeline ({reason}); install it (python -m spacy download "
-            f"{name}), or use {ENGLISH!r}, the included pipeline, or {RULES!r}"
+            f"{name}), or use {ENGLISH!r}, the pipeline of kvstore, or {RULES!r}"
         ) from error
     if not {"parser", "experimental_biaffine_parser"} & set(nlp.pipe_names):
         raise LanguageError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -61,8 +62,9 @@ def open_store(
     applies.
 
     ``embedder`` is the embedder of a new store or its name (default ``all-MiniLM-L6-v2``); ``settings`` are further
-    creation settings. For an existing store both must match. ``lock_timeout`` is how many seconds a change waits for
-    another writer, ``max_bytes`` is the largest size of the store, and ``durability`` is ``full`` or ``relaxed``.
+    creation settings. For an existing store both must match. Without the extra ``english``, a new store gets the
+    language ``rules``, with a warning unless the caller chose it. ``lock_timeout`` is how many seconds a change waits
+    for another writer, ``max_bytes`` is the largest size of the store, and ``durability`` is ``full`` or ``relaxed``.
     Raises StoreNotFoundError, NotAStoreError, StoreFormatError, SettingsMismatchError, CorruptionError,
     LockTimeoutError, InputError.
 
@@ -184,20 +186,40 @@ def _load_store(
         environment.close()
         raise
     undecided = frozenset(LANGUAGE_SETTINGS) - creation_settings.keys() if is_new else frozenset()
+    if "language" in undecided:
+        _warn_without_english(fixed)
     return OpenStore(environment, fixed, own_embedder, undecided)
+
+
+def _warn_without_english(fixed: FixedSettings) -> None:
+    """Warn the caller of kvstore.open if a new store finds names by rules because the pipeline is not installed."""
+    from ..extensions.extras import format_install
+    from ..models.language import RULES
+
+    if fixed.language == RULES:
+        warnings.warn(
+            "the parser for English prose is not installed, so the new store finds names by rules only, and no "
+            f"relations in prose; {format_install('english')} and create the store again, or create it with language = "
+            f"{RULES}",
+            stacklevel=5,
+        )
 
 
 def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
     """Return the settings of a new store. Raises InputError, EmbedderError, LanguageError or SettingsMismatchError if
     they are invalid."""
     from ..models.embedder import get_weights, open_embedder
-    from ..models.language import ENGLISH, open_language
+    from ..models.language import ENGLISH, RULES, has_english, open_language, require_installed
     from ..text.words import get_stemmer
 
     fixed = FixedSettings(**creation_settings)
     get_stemmer(fixed.stemmer)
+    if "language" not in creation_settings and not has_english():
+        fixed = replace(fixed, language=RULES)
     pipeline = open_language(fixed.language)
-    if pipeline is not None and fixed.language != ENGLISH:
+    if fixed.language == ENGLISH:
+        require_installed(ENGLISH)
+    elif pipeline is not None:
         pipeline.load()
     model = embedder or open_embedder(fixed.embedder)
     if creation_settings.get("dimension", model.dimension) != model.dimension:
