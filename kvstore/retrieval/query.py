@@ -27,7 +27,7 @@ from .evidence import Evidence, Hit, Trace
 from .loaded_chunks import ChunkReadRequest, LoadedChunk
 from .ranked_hits import HitPaths, RankedHits, build_chunk_hits, build_segment_hits
 
-#: The number of chunks that a reranker scores, unless more hits than that are requested.
+#: The number of chunks that a reranker scores.
 MAX_RERANK_CANDIDATES = 50
 #: An option that every strategy has.
 FILL_OPTION = Choice("none", ("none", "hybrid"), "the strategy that adds hits if fewer than TOP are found")
@@ -48,6 +48,9 @@ class Query:
     statement's WITH, checked against the strategy's own. ``rerank`` reorders the first ``MAX_RERANK_CANDIDATES`` of a
     ranking. ``abstracts`` requests the abstracts above the hits. ``fill`` names the strategy that adds hits if there
     are too few. ``original_question`` is the question as the user wrote it if it was respelled (:mod:`.respelling`).
+
+    The first k hits are the same for every ``top`` of k or more. The number of candidates that a strategy scores must
+    therefore not depend on ``top``; see :func:`~kvstore.structures.ranking.append_tails`.
 
     A strategy reads through ``reading``; ``state`` is for a system's own structures. Both show only data stated by the
     ``allowed`` documents and the user, see :mod:`~kvstore.structures.restricted_state`.
@@ -274,12 +277,12 @@ def evidence_of(
 
 def _build_segment_hits(query: Query, ranking: Ranking, paths: HitPaths, within: int | None) -> RankedHits:
     """Return the first segments of a ranking that fit ``within`` tokens."""
-    from .segments import SEGMENT_OPTIONS, SegmentPlan, describe_segments, select_segments
+    from .segments import DEFAULT_ROOM, SEGMENT_OPTIONS, SegmentPlan, describe_segments, select_segments
 
     option_values = {name: float(query.options.get(name, option.default)) for name, option in SEGMENT_OPTIONS.items()}
     plan = SegmentPlan(
         query.top,
-        query.top if query.within is None else query.within / query.state.settings.chunk_tokens,
+        DEFAULT_ROOM if query.within is None else query.within / query.state.settings.chunk_tokens,
         within,
         option_values["penalty"],
         option_values["decay"],

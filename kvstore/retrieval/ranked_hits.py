@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: The path of a hit: one text for all, a text by chunk id, or a function of the loaded chunk.
 HitPaths = str | Mapping[int, str] | Callable[[LoadedChunk], str]
 
+#: The path of a chunk that is not in a mapping of paths.
+_TAIL_PATH = "after the candidates, by the ranks of the searches"
+
 
 class RankedHits(NamedTuple):
     """Hits, best first, and the id of the best chunk of each."""
@@ -89,4 +92,4 @@ def _get_path(paths: HitPaths, loaded: LoadedChunk) -> str:
     """Return the path of a chunk."""
     if isinstance(paths, str):
         return paths
-    return paths.get(loaded.chunk, "") if isinstance(paths, Mapping) else paths(loaded)
+    return paths.get(loaded.chunk, _TAIL_PATH) if isinstance(paths, Mapping) else paths(loaded)

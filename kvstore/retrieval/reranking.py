@@ -1,7 +1,7 @@
 """Reranking: a new order for the results of a strategy, by words and meaning together or by a cross-encoder.
 
-In: the ranking of a strategy. Out: its first candidates in the order of new scores. Rerankers by name: ``none``,
-``combination``, and every cross-encoder that sentence-transformers loads, by name or path.
+In: the ranking of a strategy. Out: the ranking, its first 50 chunks in the order of new scores. Rerankers by name:
+``none``, ``combination``, and every cross-encoder that sentence-transformers loads, by name or path.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from ..errors import RerankerError, suggest
 from ..models.reranker import CrossEncoderReranker
-from ..structures.ranking import Ranking, assign_ranks, best
+from ..structures.ranking import Ranking, append_tails, assign_ranks, best
 from ..text.words import get_stemmer
 from .dense_search import CosineRequest
 from .lexical_search import build_term_weights, parse_question_words
 from .loaded_chunks import LoadedChunk
-from .query import Query
+from .query import MAX_RERANK_CANDIDATES, Query
 from .word_search import WordScoreRequest, build_count_request
 
 RerankFunction = Callable[[Query, Ranking], Ranking]
@@ -67,7 +67,7 @@ def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
     A convex combination with min-max normalization (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid
     Retrieval", TOIS 2023, section 4), with the strategy's own rank as a third part.
     """
-    candidates = ranking[: query.candidate_count]
+    candidates = ranking[:MAX_RERANK_CANDIDATES]
     if not candidates:
         return []
     vector = query.vector
@@ -84,7 +84,7 @@ def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
             + RANK_WEIGHT * rank_scores
         )
         step.detail, step.count = f"{COMBINATION}: cosine, BM25 and rank of the candidates", len(chunks)
-    return best(query.reading, chunks, scores, len(chunks))
+    return append_tails(best(query.reading, chunks, scores, len(chunks)), ranking, top=len(ranking))
 
 
 def _normalize_scores(scores: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
@@ -100,12 +100,12 @@ class QueryReranker:
         self._model = model
 
     def __call__(self, query: Query, ranking: Ranking) -> Ranking:
-        candidates = ranking[: query.candidate_count]
+        candidates = ranking[:MAX_RERANK_CANDIDATES]
         with query.trace.step("rerank") as step:
             chunks = [chunk for chunk, _ in candidates]
             scores = self.score_texts(query.question, list(map(_format_chunk, query.load_chunks(chunks))))
             step.detail, step.count = f"{self._model.name} on the candidates", len(chunks)
-        return best(query.reading, chunks, scores, len(chunks))
+        return append_tails(best(query.reading, chunks, scores, len(chunks)), ranking, top=len(ranking))
 
     def score_texts(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return how well each text answers a question, shape (texts,); higher is better."""

@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from ..structures.documents.documents import DocumentRecord, Section
     from ..structures.state import State
 
-#: The number of ranked chunks considered if no more hits are requested.
+#: The number of ranked chunks that can be joined; later ones are segments by themselves.
 MAX_CONSIDERED = 100
+#: The number of chunks that there is room for if the number of tokens is not limited.
+DEFAULT_ROOM = 8
 #: The share of a chunk's size below which the remaining room is not filled.
 _MIN_CHUNK_SHARE = 0.25
 #: The relevance of the best chunk before the penalty: that of dsRAG if scores are not probabilities.
@@ -142,7 +144,6 @@ def select_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> list[tup
 
 def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:
     """Return the segments of a ranking, in the order of their best-ranked chunks."""
-    ranking = ranking[: max(MAX_CONSIDERED, plan.top)]
     builder = _SegmentBuilder(state, ranking, plan)
     selected: list[Segment] = []
     tokens_left = plan.within
@@ -162,7 +163,7 @@ def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[S
 
 def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Segment]) -> str:
     """Describe segments for EXPLAIN: the number of chunks worth extending a segment to, and the resulting segments."""
-    considered = ranking[: max(MAX_CONSIDERED, plan.top)]
+    considered = ranking[:MAX_CONSIDERED]
     num_worthwhile = sum(value > plan.penalty for value in compute_relevances(considered, plan))
     num_longer = sum(not segment.is_whole_chunk for segment in segments)
     num_chunks = sum(len(segment.chunks) for segment in segments)
@@ -189,14 +190,16 @@ class _SegmentBuilder:
         self._used_spans: dict[int, list[tuple[int, int]]] = {}
         chunks = state.chunks.get_many(chunk for chunk, _ in ranking)
         self._ranking_indexes = {
-            (chunk.document, chunk.ordinal): ranking_index for ranking_index, chunk in enumerate(chunks)
+            (chunk.document, chunk.ordinal): ranking_index
+            for ranking_index, chunk in enumerate(chunks[:MAX_CONSIDERED])
         }
         self._ranked_chunks = chunks
 
     def list_runs(self) -> list[_ChunkRun]:
         """Return the best runs of all documents, in the order of their best-ranked chunks."""
         values_by_document: dict[int, dict[int, float]] = {}
-        for chunk, relevance in zip(self._ranked_chunks, compute_relevances(self._ranking, self._plan), strict=True):
+        relevances = compute_relevances(self._ranking[:MAX_CONSIDERED], self._plan)
+        for chunk, relevance in zip(self._ranked_chunks[:MAX_CONSIDERED], relevances, strict=True):
             values_by_document.setdefault(chunk.document, {})[chunk.ordinal] = relevance - self._plan.penalty
         runs = []
         for document, chunk_values in values_by_document.items():
@@ -207,6 +210,8 @@ class _SegmentBuilder:
                     if first_ordinal <= ordinal <= last_ordinal
                 )
                 runs.append(_ChunkRun(ranking_index, document, first_ordinal, last_ordinal))
+        single_chunks = enumerate(self._ranked_chunks[MAX_CONSIDERED:], MAX_CONSIDERED)
+        runs += (_ChunkRun(index, chunk.document, chunk.ordinal, chunk.ordinal) for index, chunk in single_chunks)
         return sorted(runs)
 
     def build_segment(self, run: _ChunkRun, tokens_left: int | None) -> Segment | None:
@@ -254,7 +259,7 @@ class _SegmentBuilder:
             return self._count_tokens(document, chunks[index].start, chunks[index].end)
 
         def get_ranking_index(index: int) -> int:
-            return self._ranking_indexes.get((chunks[index].document, chunks[index].ordinal), len(self._ranking))
+            return self._ranking_indexes.get((chunks[index].document, chunks[index].ordinal), MAX_CONSIDERED)
 
         first_index = last_index = best_index
         tokens_left -= count_chunk_tokens(best_index)

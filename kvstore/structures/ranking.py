@@ -9,7 +9,7 @@ Records are read only for chunks that tie with others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import islice, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -58,6 +58,25 @@ def best(
         for start, end in tied_ranges:
             ordered_chunks[start:end] = [chunk for _, chunk in sorted(islice(sort_keys, end - start))]
     return list(zip(ordered_chunks[:top], scores[:top].tolist(), strict=True))
+
+
+def append_tails(ranking: Ranking, *tails: Ranking, top: int) -> Ranking:
+    """Return the ``top`` first chunks of a ranking and, after it, those of other rankings, taken from each in turn.
+
+    A strategy scores a fixed number of candidates, so that the first k results do not depend on how many are requested;
+    the chunks behind the candidates come from searches without such a limit. Their scores fall with the rank, from the
+    last score of the ranking on.
+    """
+    if len(ranking) >= top or not ranking:
+        return ranking[:top]
+    ranked = {chunk for chunk, _ in ranking}
+    others = dict.fromkeys(pair[0] for turn in zip_longest(*tails) for pair in turn if pair is not None)
+    added = [chunk for chunk in others if chunk not in ranked][: top - len(ranking)]
+    last_score, size = ranking[-1][1], len(ranking)
+    return [
+        *ranking,
+        *((chunk, min(last_score, last_score * size / rank)) for rank, chunk in enumerate(added, size + 1)),
+    ]
 
 
 def sort_chunks(state: SortKeySource, chunks: Iterable[int]) -> list[int]:

@@ -4,10 +4,11 @@ In: for each question the retrieved chunks, best first. Out: means over all ques
 parameters (even positions) and over the half that is only reported; paired bootstrap intervals of differences (Efron
 and Tibshirani 1993, chapter 13: percentiles of resampled means).
 
-A question that needs whole passages is measured in documents. A question that needs spans of documents is measured in
-chunks and characters: the share of chunks found that overlap a span; recall, precision and intersection over union of
-the characters within a number of words (Smith and Troynikov 2024, "Evaluating Chunking Strategies for Retrieval"); and
-if those words contain all spans completely. For segments, whose length is limited in tokens, only words are measured.
+A question that needs whole passages is measured in the documents of the first eight hits. A question that needs spans
+of documents is measured in chunks and characters: the share of chunks found that overlap a span; recall, precision and
+intersection over union of the characters within a number of words (Smith and Troynikov 2024, "Evaluating Chunking
+Strategies for Retrieval"); and if those words contain all spans completely. For segments, whose length is limited in
+tokens, only words are measured.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy.typing as npt
 from .passages import Passage, Place, Texts, strip_span
 from .question_sets import Question
 
-#: The number of documents read for each question.
+#: The number of hits read for each question: what a user gets without TOP.
 DEPTH = 8
 #: The chunk counts for hit rates, and the word counts of chunks that are compared with the gold text.
 HITS = (1, 3, 8)
@@ -55,9 +56,8 @@ class Outcome:
 def measure(question: Question, found: Found) -> dict[str, float]:
     """Return the measures of one question; ``answer@k`` only if its answer is text that chunks can contain."""
     texts: dict[str, str] = {}
-    for passage in found:
-        if passage.document in texts or len(texts) < DEPTH:
-            texts[passage.document] = f"{texts.get(passage.document, '')}\n{passage.text}"
+    for passage in found[:DEPTH]:
+        texts[passage.document] = f"{texts.get(passage.document, '')}\n{passage.text}"
     documents = list(texts)
     gold = question.gold
     measures = {f"recall@{cut}": len(gold.intersection(documents[:cut])) / len(gold) for cut in RECALLS}

@@ -43,7 +43,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import RecognitionRequest, Seed, is_written_as_name, record_recognized
 from ...structures.id_sets import merge_distinct
-from ...structures.ranking import Ranking, best
+from ...structures.ranking import Ranking, append_tails, best
 from ...structures.read_requests import Rounds
 from ...text.words import get_informative_terms, get_stemmer
 from ..graph.strategy import NUM_NEAREST, WalkResult, decompose_question, walk_graph
@@ -97,20 +97,19 @@ class AdaptiveStrategy:
             step.detail = f"{weight:.3g}: {factors}"
         walk_result = None
         if weight >= _MIN_WALK_WEIGHT:
-            num_chunks = max(NUM_NEAREST, query.candidate_count)
             name_degrees = [degree for seed, degree in zip(seeds, degrees, strict=True) if seed in names]
             walk_result = walk_graph(
                 query,
                 names,
                 name_degrees,
                 parts,
-                [direct.dense_ranking[:num_chunks], direct.lexical_ranking[:num_chunks]],
+                [direct.dense_ranking[:NUM_NEAREST], direct.lexical_ranking[:NUM_NEAREST]],
             )
         if walk_result is None or not len(walk_result.chunks):  # nothing to start at, or no chunk on the way is allowed
-            ranking = best(query.reading, direct.chunks, direct.scores, query.reach)
-            return evidence_of(query, self.name, ranking, direct.format_paths(), len(direct.chunks))
+            return evidence_of(query, self.name, direct.rank(query), direct.format_paths(), len(direct.chunks))
         ranking, pool = _merge_rankings(query, direct, walk_result, weight)
         chunk_paths = describe_paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
+        ranking = append_tails(ranking, *direct.tails, top=query.reach)
         return evidence_of(query, self.name, ranking, chunk_paths, pool)
 
 

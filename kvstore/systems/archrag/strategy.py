@@ -2,8 +2,8 @@
 
 One descent over the layers returns the nearest nodes of each (Wang et al. 2025, section 3.2.1): entities, then
 communities from the finest to the coarsest. An entity leads to the chunks that mention it, and a community to its home
-chunks. The nearer the node, the more it adds to the chunk's own score, which is that of hybrid search. After the chunks
-come reports of the nearest communities, taken from each layer in turn.
+chunks. The nearer the node, the more it adds to the chunk's own score, which is that of hybrid search. Among the
+chunks are reports of the nearest communities, taken from each layer in turn.
 
 *Adaptive filtering* (section 3.2.2): with a model, ASK makes it extract points from the result of each layer, and write
 the answer from them, best first. The paper also adds what the model says without any evidence; kvstore does not.
@@ -19,8 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, zip_longest
-from math import ceil
+from itertools import chain, starmap, zip_longest
 
 import numpy as np
 
@@ -28,10 +27,8 @@ from ...arguments import Option
 from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence, Hit, HitGroup
 from ...retrieval.query import Query, evidence_of, option
-from ...structures.ranking import best
 from ..graphrag.community_index import COMMUNITIES
-from ..graphrag.local_search import narrow_query
-from ..graphrag.report_hits import CommunityReports, ReportCandidate, build_report_hit, fit_reports, renumber_hits
+from ..graphrag.report_hits import CommunityReports, ReportCandidate, build_report_hit, fit_reports, insert_reports
 from ..hybrid.direct_search import search_directly
 from .layer_requests import LayerNode, LedChunks, NearestNodes, NodeLabel, NodeLabels, RankedNodes
 
@@ -59,9 +56,9 @@ class _NearestLayers:
         """Return the name of a layer."""
         return f"communities of level {self.levels - layer}" if layer else "entities"
 
-    def build_report_candidate(self, layer: int, community: int, cosine: float) -> ReportCandidate:
+    def build_report_candidate(self, community: int, layer: int) -> ReportCandidate:
         """Return one of the nearest communities as a candidate for a report."""
-        return ReportCandidate(community, f"near the question, {self.format_layer(layer)}", cosine)
+        return ReportCandidate(community, f"near the question, {self.format_layer(layer)}")
 
 
 #: The candidates kept while a layer is walked.
@@ -83,15 +80,17 @@ class ArchragStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         layers = self._find_nearest(query)
-        reports = self._select_reports(query, layers)
-        chunk_evidence = self._rank_chunks(query, layers, [report for _, report in reports])
-        last_score = chunk_evidence.hits[-1].score if chunk_evidence.hits else 1.0
-        ranked_reports = [
-            (layer, replace(report, score=max(0.0, last_score * report.score))) for layer, report in reports
-        ]
-        ranked_reports.sort(key=lambda item: (-item[1].score, item[1].document, item[1].start))
-        hits = renumber_hits([*chunk_evidence.hits, *(report for _, report in ranked_reports)])
-        hit_layers = [*(0 for _ in chunk_evidence.hits), *(layer for layer, _ in ranked_reports)]
+        share = option(query, self, "reports")
+        with query.trace.step("reports of communities") as step:
+            layers_by_community = {community: layer for layer, (community, _) in _interleave_layers(layers.nearest[1:])}
+            reports = fit_reports(
+                query, list(starmap(layers.build_report_candidate, layers_by_community.items())), share
+            )
+            step.count = len(reports)
+        evidence, communities = insert_reports(
+            query, share, reports, lambda narrowed: self._rank_chunks(narrowed, layers)
+        )
+        hit_layers = [0 if community is None else layers_by_community[community] for community in communities]
         groups = [
             HitGroup(
                 layers.format_layer(layer),
@@ -99,7 +98,7 @@ class ArchragStrategy:
             )
             for layer in sorted(set(hit_layers))
         ]
-        return replace(chunk_evidence, hits=hits, groups=groups)
+        return replace(evidence, groups=groups)
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Make the model extract points from the result of each layer, one call for each layer."""
@@ -122,8 +121,8 @@ class ArchragStrategy:
             step.count = sum(map(len, search.layers))
         return _NearestLayers(search.levels, search.layers)
 
-    def _rank_chunks(self, query: Query, layers: _NearestLayers, reports: Sequence[Hit]) -> Evidence:
-        """Return the best chunks, by their own score and the nodes that lead to them, leaving room for reports."""
+    def _rank_chunks(self, query: Query, layers: _NearestLayers) -> Evidence:
+        """Return the best chunks, by their own score and the nodes that lead to them."""
         with query.trace.step("chunks of entities and communities") as step:
             led_chunks = query.reading.fetch(LedChunks([[node for node, _ in nearest] for nearest in layers.nearest]))
             for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, led_chunks, strict=True)):
@@ -142,45 +141,28 @@ class ArchragStrategy:
             layers.chunk_sources[chunk].share if chunk in layers.chunk_sources else 0.0
             for chunk in direct.chunks.tolist()
         ]
-        ranking = best(query.reading, direct.chunks, direct.scores + weight * np.array(led_shares), query.reach)
+        ranking = replace(direct, scores=direct.scores + weight * np.array(led_shares)).rank(query)
         direct_paths = direct.format_paths()
         sources = {chunk: layers.chunk_sources[chunk].node for chunk, _ in ranking if chunk in layers.chunk_sources}
         nodes = list(dict.fromkeys(sources.values()))
         labels = dict(zip(nodes, query.reading.fetch(NodeLabels(nodes)), strict=True)) if nodes else {}
         paths = {
-            chunk: _format_path(labels[sources[chunk]]) if chunk in sources else direct_paths.get(chunk, "")
+            chunk: _format_path(labels[sources[chunk]]) if chunk in sources else direct_paths[chunk]
             for chunk, _ in ranking
+            if chunk in sources or chunk in direct_paths
         }
-        return evidence_of(narrow_query(query, reports), self.name, ranking, paths, len(direct.chunks))
-
-    def _select_reports(self, query: Query, layers: _NearestLayers) -> list[tuple[int, Hit]]:
-        """Return reports of the nearest communities with their layers, from each layer in turn, within their share."""
-        share = option(query, self, "reports")
-        max_reports = min(query.top - 1, ceil(share * query.top)) if share else 0
-        with query.trace.step("reports of communities") as step:
-            candidates = list(_interleave_layers(layers.nearest[1:]))
-            layers_by_community = {community: layer for layer, (community, _) in candidates}
-            reports = fit_reports(
-                query,
-                [layers.build_report_candidate(layer, *nearest) for layer, nearest in candidates],
-                share,
-                max_reports,
-            )
-            step.count = len(reports)
-        return [(layers_by_community[community], report) for community, report in reports.items()]
+        return evidence_of(query, self.name, ranking, paths, len(direct.chunks))
 
     def _build_all_reports(self, query: Query) -> list[list[Hit]]:
         """Return the reports of all nearest communities of each layer."""
         layers = self._find_nearest(query)
         candidates = [
-            [layers.build_report_candidate(layer, *nearest) for nearest in ranked_nodes]
+            [layers.build_report_candidate(community, layer) for community, _ in ranked_nodes]
             for layer, ranked_nodes in enumerate(layers.nearest[1:], 1)
         ]
         numbers = [candidate.community for candidate in chain.from_iterable(candidates)]
         contents = iter(query.reading.fetch(CommunityReports(numbers)))
-        reports = (
-            [build_report_hit(next(contents), path, cosine) for _, path, cosine in group] for group in candidates
-        )
+        reports = ([build_report_hit(next(contents), path, 0.0) for _, path in group] for group in candidates)
         return [[report for report in group if report is not None] for group in reports]
 
 

@@ -18,11 +18,13 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.fusion import fuse_rankings
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import RecognitionRequest, record_recognized
-from ...structures.ranking import Ranking, best
+from ...structures.ranking import Ranking, append_tails, best
 from .rendered_relations import RelationMention, Relations, StatingChunks
 
 #: The maximum number of nodes of an entity to describe.
 _MAX_NODES = 8
+#: The number of chunks of each ranking that are fused.
+_NUM_FUSED = 8
 #: The constant of reciprocal rank fusion: the larger, the less the first ranks count more than later ones.
 _FUSION_CONSTANT = 10
 
@@ -37,7 +39,7 @@ class CftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        reading, nearest = query.reading, build_nearest_request(query, query.reach)
+        reading, nearest = query.reading, build_nearest_request(query, max(_NUM_FUSED, query.reach))
         with query.trace.record_round(reading, "vector search", "recognize entities") as (search, recognition):
             (near, search.detail), seeds = reading.fetch(nearest, RecognitionRequest(query.question))
             search.count = len(near)
@@ -53,12 +55,15 @@ class CftStrategy:
             step.detail = f"the first {relatives} of each node"
             step.count = len(rendered.sentences)
         stating_ranking, relations_by_chunk = _rank_stating_chunks(query, rendered.relations)
-        ranking, paths = fuse_rankings(reading, [("vector", near), ("relations", stating_ranking)], _FUSION_CONSTANT)
+        ranking, paths = fuse_rankings(
+            reading, [("vector", near[:_NUM_FUSED]), ("relations", stating_ranking)], _FUSION_CONSTANT
+        )
         paths |= {
             chunk: f"{path}, states {relations_by_chunk[chunk]}"
             for chunk, path in paths.items()
             if chunk in relations_by_chunk
         }
+        ranking = append_tails(ranking, near, top=query.reach)
         evidence = evidence_of(query, self.name, ranking, paths, query.chunk_count)
         return replace(evidence, context=rendered.sentences)
 
@@ -73,7 +78,7 @@ def _rank_stating_chunks(query: Query, relations: Sequence[RelationMention]) -> 
             chunk_relations = query.reading.fetch(request)
             ids = sorted(chunk_relations)
             ranking = best(
-                query.reading, ids, np.array([chunk_relations[chunk][1] for chunk in ids], np.float32), query.reach
+                query.reading, ids, np.array([chunk_relations[chunk][1] for chunk in ids], np.float32), _NUM_FUSED
             )
         step.detail, step.count = "by cosine with the question", len(chunk_relations)
     return ranking, {chunk: relation for chunk, (relation, _) in chunk_relations.items()}

@@ -23,7 +23,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.reranking import QueryReranker
 from ...retrieval.word_search import WordScoreRequest
-from ...structures.ranking import Ranking, best, scale_to_best
+from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.vectors.vectors import Ids
 from .anchors import CHUNKS_PER_UNIT, Anchors, find_anchors, quote
 from .path_search import Beam, Scorer, UnitPath, search_paths
@@ -59,12 +59,15 @@ class CueStrategy:
         availability = _require_units(query)
         graph = UnitGraph(query, fetch_term_weights(query))
         options = {name: option(query, self, name) for name in PATH_OPTIONS}
-        near_ranking = rank_by_vector(query, max(_NUM_NEAREST, CHUNKS_PER_UNIT * int(options["nearest"]), query.reach))
+        num_nearest = max(_NUM_NEAREST, CHUNKS_PER_UNIT * int(options["nearest"]))
+        tail = rank_by_vector(query, max(num_nearest, query.reach))
+        near_ranking = tail[:num_nearest]
         paths = find_paths(query, graph, availability, options, near_ranking)
         with query.trace.step("chunks of the paths") as step:
             paths_by_chunk = select_best_paths(graph, paths)
             chunks = np.unique(np.array([*(chunk for chunk, _ in near_ranking), *paths_by_chunk], np.uint64))
             ranking = best(query.reading, chunks, _score_chunks(query, graph, chunks, paths_by_chunk), query.reach)
+            ranking = append_tails(ranking, tail, top=query.reach)
             step.count = len(chunks)
             step.detail = f"{len(paths_by_chunk)} on paths, {len(near_ranking)} near the question: " + ", ".join(
                 f"{score:.3f} {name}" for name, score in _name_chunks(query, ranking[: query.top])

@@ -54,7 +54,7 @@ from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import RecognitionRequest, Seed, record_recognized
 from ...retrieval.word_search import WordScoreRequest, WordSearchRequest, build_count_request
 from ...structures.id_sets import merge_distinct
-from ...structures.ranking import Ranking, best, scale_to_best
+from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.read_requests import Ids, ReadRequest
 from ...text.words import get_stemmer
 from .index_request import HasIndex
@@ -67,8 +67,8 @@ NUM_NEAREST = 20
 _MAX_STARTS = 10
 #: The best chunks of each search, whose documents' relations are compared with the question.
 _NUM_STATING_CHUNKS = 5
-#: The minimum number of chunks with most mass that become candidates.
-_MIN_REACHED = 100
+#: The number of chunks with most mass that become candidates.
+_NUM_REACHED = 100
 #: The weight of the relations that match the question, all together, as starts; the names weigh 1.
 _RELATION_WEIGHT = 0.01
 #: The maximum number of chunks of an entity that the mass of relations alone can expand; its row is read ahead.
@@ -224,7 +224,7 @@ class GraphStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        reading, num_chunks = query.reading, max(NUM_NEAREST, query.candidate_count)
+        reading, num_chunks = query.reading, max(NUM_NEAREST, query.reach)
         nearest_request, words = (
             build_nearest_request(query, num_chunks),
             parse_question_words(query.question, get_stemmer(reading.settings.stemmer)),
@@ -245,17 +245,20 @@ class GraphStrategy:
                 HasIndex("units"),
             )
             step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
-        rankings = [near_ranking, word_search.ranking]
+        tails = near_ranking, word_search.ranking
+        near_ranking = near_ranking[:NUM_NEAREST]
+        rankings = [near_ranking, word_search.ranking[:NUM_NEAREST]]
         weights = WalkWeights(**{name: option(query, self, name) for name in asdict(_DEFAULTS)})
         walk_result = walk_graph(query, names, degrees, parts, rankings, weights)
         if walk_result is None:
-            return evidence_of(query, self.name, rankings[0], "near the question", len(rankings[0]))
+            return evidence_of(query, self.name, tails[0], "near the question", len(tails[0]))
         scores = walk_result.scores
         if has_units and option(query, self, "units") and can_distinguish_chunks(query, parts):
             shares = _compute_path_shares(query, term_weights, walk_result.chunks, near_ranking)
             scores = scores * np.exp(option(query, self, "units") * shares)
         ranking = best(query.reading, walk_result.chunks, scores, query.reach)
         chunk_paths = describe_paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
+        ranking = append_tails(ranking, *tails, top=query.reach)
         return evidence_of(query, self.name, ranking, chunk_paths, len(walk_result.chunks))
 
 
@@ -324,7 +327,7 @@ def _select_candidates(
     """Return the ids of the chunks to rank, ascending, and their masses as shares of the greatest."""
     keep = query.mask_allowed(ranks.chunks)
     walked_chunks, masses = ranks.chunks[keep], ranks.chunk_masses[keep]
-    reached_chunks = [chunk for chunk, _ in best(query.reading, walked_chunks, masses, max(_MIN_REACHED, query.reach))]
+    reached_chunks = [chunk for chunk, _ in best(query.reading, walked_chunks, masses, _NUM_REACHED)]
     near_chunks = [chunk for ranking in rankings for chunk, _ in ranking]
     chunks = merge_distinct(np.array(reached_chunks + near_chunks, np.uint64))
     order = np.argsort(walked_chunks)

@@ -15,7 +15,6 @@ In: a query, and the index ``communities``. Out: evidence: chunks, followed by t
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 
 import numpy as np
@@ -24,10 +23,10 @@ from ...arguments import Option
 from ...derived.passage_graph.neighborhood import NodeNames, make_entity_node
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
-from ...retrieval.evidence import Evidence, Hit
+from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.word_search import rank_by_words
-from ...structures.ranking import Ranking, assign_ranks, best
+from ...structures.ranking import Ranking, append_tails, assign_ranks, best
 from .community_index import COMMUNITIES
 from .community_requests import NearbyCommunity, NearestCommunities
 from .local_search import (
@@ -37,10 +36,9 @@ from .local_search import (
     StartEntity,
     find_near_entities,
     find_question_entities,
-    narrow_query,
     search_locally,
 )
-from .report_hits import ReportCandidate, fit_reports, renumber_hits
+from .report_hits import ReportCandidate, fit_reports, insert_reports
 
 #: The number of primer communities, and of chunks of each search that yield the next names.
 _NUM_PRIMER_COMMUNITIES, _NUM_LEADING_CHUNKS = 3, 5
@@ -48,6 +46,8 @@ _NUM_PRIMER_COMMUNITIES, _NUM_LEADING_CHUNKS = 3, 5
 _ROUND_DECAY = 0.5
 #: The constant of the rank fusion; the larger it is, the less the first ranks dominate.
 _RRF_CONSTANT = 10
+#: The number of chunks of each search that are fused.
+_NUM_FUSED = 20
 #: The number of chunks near the question, by vector and by words each.
 _NUM_NEAREST = 20
 
@@ -67,7 +67,8 @@ class DriftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        rankings = [rank_by_vector(query, max(_NUM_NEAREST, query.reach)), rank_by_words(query, _NUM_NEAREST)]
+        tail = rank_by_vector(query, max(_NUM_NEAREST, query.reach))
+        rankings = [tail[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
         starts = find_question_entities(query)
         with query.trace.step("primer") as step:
             # More members of one community are never followed up, even if the question names the first of them.
@@ -76,14 +77,18 @@ class DriftStrategy:
             step.detail, step.count = "; ".join(community.title for community in primer), len(primer)
         paths: dict[int, str] = {}
         with query.trace.step("search of the question") as step:
-            (result,) = search_locally(query, [LocalSearch(starts, rankings)])
+            (result,) = search_locally(query, [LocalSearch(starts, rankings)], _NUM_FUSED)
             _add_paths(paths, result, "")
             step.count = len(result.ranking)
         searches = [(1.0, result.ranking), *self._follow_up(query, starts, primer, paths)]
-        ranking = _fuse_rankings(query, searches)
-        reports = self._build_primer_reports(query, primer)
-        evidence = evidence_of(narrow_query(query, reports), self.name, ranking, paths, len(ranking))
-        return replace(evidence, hits=renumber_hits([*evidence.hits, *reports]))
+        ranking = append_tails(_fuse_rankings(query, searches), tail, top=query.reach)
+        evidence, _ = insert_reports(
+            query,
+            _REPORT_SHARE,
+            fit_reports(query, [ReportCandidate(community.community, "primer") for community in primer], _REPORT_SHARE),
+            lambda narrowed: evidence_of(narrowed, self.name, ranking, paths, len(ranking)),
+        )
+        return evidence
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Extract points from the results, ask the model's follow-up questions, and answer from all points."""
@@ -127,7 +132,9 @@ class DriftStrategy:
             visited.update(names)
             with query.trace.step(f"follow-up {number}") as step:
                 results = search_locally(
-                    query, [LocalSearch([StartEntity(entity, key, 1.0, False)]) for entity, key in names.items()]
+                    query,
+                    [LocalSearch([StartEntity(entity, key, 1.0, False)]) for entity, key in names.items()],
+                    _NUM_FUSED,
                 )
                 for result in results:
                     _add_paths(paths, result, f"follow-up {number}: ")
@@ -139,12 +146,6 @@ class DriftStrategy:
                 near_entities = find_near_entities(query, top_rankings, visited, width)
                 names = {start.entity: start.key for start in near_entities}
         return searches
-
-    def _build_primer_reports(self, query: Query, primer: Iterable[NearbyCommunity]) -> list[Hit]:
-        """Return the reports of the primer, within their share."""
-        max_reports = min(query.top - 1, round(_REPORT_SHARE * query.top))
-        candidates = [ReportCandidate(community.community, "primer") for community in primer]
-        return list(fit_reports(query, candidates, _REPORT_SHARE, max_reports).values())
 
 
 def _add_paths(paths: dict[int, str], result: LocalResult, prefix: str) -> None:

@@ -9,7 +9,7 @@ A chunk is scored by the entities it mentions, each by weight and rarity, by its
 published order, by the first entity and then by relations, ranks every chunk about the first name above chunks about
 two of the names.
 
-In: a query, and the index ``communities``. Out: evidence: chunks, followed by reports (hits of the kind ``report``),
+In: a query, and the index ``communities``. Out: evidence: chunks and reports (hits of the kind ``report``),
 with lines about the entities as its context. If a question leads to no entity, the nearest chunks are returned.
 """
 
@@ -33,11 +33,11 @@ from ...retrieval.lexical_search import TermWeights, build_term_weights, parse_q
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import recognize_entities
 from ...retrieval.word_search import WordScoreRequest, build_count_request, rank_by_words
-from ...structures.ranking import Ranking, best, scale_to_best
+from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...text.words import count_text_tokens, get_stemmer
 from .community_index import COMMUNITIES
 from .community_requests import EntityChunks, FinestCommunities, HierarchySentences
-from .report_hits import ReportCandidate, fit_reports, renumber_hits
+from .report_hits import ReportCandidate, fit_reports, insert_reports
 
 #: The number of chunks near the question, by vector and by words each, whose entities can be added.
 _NUM_NEAREST = 20
@@ -91,25 +91,26 @@ class LocalStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        rankings = [rank_by_vector(query, max(_NUM_NEAREST, query.reach)), rank_by_words(query, _NUM_NEAREST)]
+        tail = rank_by_vector(query, max(_NUM_NEAREST, query.reach))
+        rankings = [tail[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
         starts = _find_start_entities(query, rankings, int(option(query, self, "entities")))
         if not starts:
-            return evidence_of(
-                query, self.name, rankings[0], "near the question (no entity is known)", len(rankings[0])
-            )
+            return evidence_of(query, self.name, tail, "near the question (no entity is known)", len(tail))
         with query.trace.step("chunks of the entities") as step:
-            ((ranking, paths),) = search_locally(query, [LocalSearch(starts, rankings)])
+            ((ranking, paths),) = search_locally(query, [LocalSearch(starts, rankings)], query.reach)
+            ranking = append_tails(ranking, tail, top=query.reach)
             step.detail, step.count = "by the entities they mention, cosine and words", len(ranking)
-        reports = self._build_reports(query, starts)
-        evidence = evidence_of(narrow_query(query, reports), self.name, ranking, paths, len(ranking))
-        return replace(
-            evidence, hits=renumber_hits([*evidence.hits, *reports]), context=self._list_relations(query, starts)
-        )
-
-    def _build_reports(self, query: Query, starts: Sequence[StartEntity]) -> list[Hit]:
-        """Return reports of the communities that most of the entities belong to, within their share."""
         share = option(query, self, "reports")
-        max_reports = min(query.top - 1, math.ceil(share * query.top)) if share else 0
+        evidence, _ = insert_reports(
+            query,
+            share,
+            self._build_reports(query, starts, share),
+            lambda narrowed: evidence_of(narrowed, self.name, ranking, paths, len(ranking)),
+        )
+        return replace(evidence, context=self._list_relations(query, starts))
+
+    def _build_reports(self, query: Query, starts: Sequence[StartEntity], share: float) -> dict[int, Hit]:
+        """Return reports of the communities that most of the entities belong to, within their share."""
         names: dict[int, list[str]] = {}
         ratings: dict[int, int] = {}
         with query.trace.step("communities of the entities") as step:
@@ -122,9 +123,9 @@ class LocalStrategy:
             candidates = [
                 ReportCandidate(community, f"community of {', '.join(names[community])}") for community in order
             ]
-            reports = fit_reports(query, candidates, share, max_reports)
+            reports = fit_reports(query, candidates, share)
             step.detail, step.count = f"{len(reports)} reports", len(order)
-        return list(reports.values())
+        return reports
 
     def _list_relations(self, query: Query, starts: Sequence[StartEntity]) -> list[str]:
         """Return lines from the forest about the entities, those named in the question first, within their share."""
@@ -201,8 +202,8 @@ def _find_start_entities(query: Query, rankings: Sequence[Ranking], limit: int) 
     return named_starts + near_starts
 
 
-def search_locally(query: Query, searches: Sequence[LocalSearch]) -> list[LocalResult]:
-    """Run several local searches together.
+def search_locally(query: Query, searches: Sequence[LocalSearch], top: int) -> list[LocalResult]:
+    """Run several local searches together; each returns ``top`` chunks.
 
     Each ranks chunks by their entities, their cosines and the question's words. Each of the three scores is scaled to
     the best one of its search.
@@ -224,7 +225,7 @@ def search_locally(query: Query, searches: Sequence[LocalSearch]) -> list[LocalR
         )
         for search, (first, last) in zip(searches, pairwise(ends), strict=True)
     ]
-    return _rank_pools(query, searches, pools, weights)
+    return _rank_pools(query, searches, pools, weights, top)
 
 
 class _SearchPool(NamedTuple):
@@ -246,15 +247,13 @@ def _select_candidates(
     scores, mentioned_starts = _score_chunks(rows, weights)
     chunks = np.array(sorted(scores), np.uint64)
     chunks = chunks[query.mask_allowed(chunks)]
-    candidates = best(
-        query.reading, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _MAX_CANDIDATES + query.reach
-    )
+    candidates = best(query.reading, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _MAX_CANDIDATES)
     ids = np.unique(np.array([chunk for ranking in (candidates, *search.rankings) for chunk, _ in ranking], np.uint64))
     return _SearchPool(ids, np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]), mentioned_starts)
 
 
 def _rank_pools(
-    query: Query, searches: Sequence[LocalSearch], pools: Sequence[_SearchPool], weights: TermWeights
+    query: Query, searches: Sequence[LocalSearch], pools: Sequence[_SearchPool], weights: TermWeights, top: int
 ) -> list[LocalResult]:
     """Return the results of searches, given their candidates; reads the scores of all candidates together."""
     all_chunks = np.unique(np.concatenate([pool.chunks for pool in pools]))
@@ -268,7 +267,7 @@ def _rank_pools(
         positions = np.searchsorted(all_chunks, pool.chunks)
         total = scale_to_best(pool.scores) + scale_to_best(cosines[positions].astype(np.float64))
         total += scale_to_best(word_scores[positions])
-        ranking = best(query.reading, pool.chunks, total, query.reach)
+        ranking = best(query.reading, pool.chunks, total, top)
         paths = {chunk: _format_path(search.starts, pool.mentioned_starts.get(chunk, ())) for chunk, _ in ranking}
         results.append(LocalResult(ranking, paths))
     return results
@@ -296,9 +295,3 @@ def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[d
                 scores[chunk] = scores.get(chunk, 0.0) + weight
                 entities_by_chunk.setdefault(chunk, []).append(index)
     return scores, entities_by_chunk
-
-
-def narrow_query(query: Query, hits: Sequence[Hit]) -> Query:
-    """Return a query whose limits of hits and tokens are reduced by those that some hits take."""
-    within = None if query.within is None else query.within - sum(count_text_tokens(hit.text) for hit in hits)
-    return query.narrow(query.top - len(hits), within)

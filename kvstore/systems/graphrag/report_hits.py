@@ -8,12 +8,13 @@ answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ...errors import InputError
-from ...retrieval.evidence import Hit, StoredSpan, TextSpan, convert_spans
+from ...retrieval.evidence import Evidence, Hit, StoredSpan, TextSpan, convert_spans
 from ...retrieval.query import Query
 from ...structures.indexes.index_reading import bind_index
 from ...structures.read_requests import ReadRequest
@@ -124,33 +125,70 @@ def _is_allowed(state: State, span: StoredSpan) -> bool:
 
 
 class ReportCandidate(NamedTuple):
-    """A community whose report can become a hit, the reason for it, and the score of the hit."""
+    """A community whose report can become a hit, and the reason for it."""
 
     community: int
     path: str
-    score: float = 0.0
 
 
-def fit_reports(query: Query, candidates: Sequence[ReportCandidate], share: float, limit: int) -> dict[int, Hit]:
-    """Return at most ``limit`` reports, by community, that fit in a share of the query's tokens, if these are limited.
+def fit_reports(query: Query, candidates: Sequence[ReportCandidate], share: float) -> dict[int, Hit]:
+    """Return the reports for a share of the query's hits and tokens, by community, in the order of the candidates.
 
-    The candidates are tried in order. The first ``limit`` of them usually suffice; more are requested only if some do
-    not fit or may not answer.
+    As many candidates as there are reports usually suffice; more are requested only if some do not fit or may not
+    answer. If the tokens are limited, the number of reports does not depend on the number of hits, because the chunks
+    get the rest of the tokens.
     """
     room = math.inf if query.within is None else share * query.within
+    limit = _count_reports(share, query.top) if query.within is None else len(candidates)
     reports: dict[int, Hit] = {}
-    start, batch_size = 0, limit
+    start, batch_size = 0, max(1, _count_reports(share, query.top))
     while len(reports) < limit and start < len(candidates):
         batch = candidates[start : start + batch_size]
         contents = query.reading.fetch(CommunityReports([candidate.community for candidate in batch]))
-        for (community, path, score), content in zip(batch, contents, strict=True):
-            report = build_report_hit(content, path, score)
+        for (community, path), content in zip(batch, contents, strict=True):
+            report = build_report_hit(content, path, 0.0)
             if len(reports) < limit and report is not None and (size := count_text_tokens(report.text)) <= room:
                 reports[community] = report
                 room -= size
         start += batch_size
         batch_size *= 2
     return reports
+
+
+def _count_reports(share: float, top: int) -> int:
+    """Return the number of reports among the first ``top`` hits if report n has the rank n / ``share``, rounded up."""
+    return next(count for count in range(top + 1) if not share or math.ceil((count + 1) / share) > top)
+
+
+def insert_reports(
+    query: Query, share: float, reports: Mapping[int, Hit], find_chunks: Callable[[Query], Evidence]
+) -> tuple[Evidence, list[int | None]]:
+    """Return evidence of chunks and reports, and the community of each hit (None for a chunk).
+
+    Report n has the rank n / ``share``, rounded up, or follows the last chunk; the first hits are therefore the same
+    for every number of hits. ``find_chunks`` returns the chunks for a query with the rest of the hits and tokens.
+    """
+    num_reports = min(len(reports), _count_reports(share, query.top))
+    within = None
+    if query.within is not None:
+        within = query.within - sum(count_text_tokens(report.text) for report in reports.values())
+    evidence = find_chunks(query.narrow(query.top - num_reports, within))
+    chunk_hits, report_hits = deque(evidence.hits), deque(reports.items())
+    hits: list[Hit] = []
+    communities: list[int | None] = []
+    while len(hits) < query.top and (chunk_hits or report_hits):
+        num_placed = len(reports) - len(report_hits)
+        is_report = report_hits and (not chunk_hits or math.ceil((num_placed + 1) / share) <= len(hits) + 1)
+        community, hit = report_hits.popleft() if is_report else (None, chunk_hits.popleft())
+        score = hit.score
+        if hits and (is_report or hits[-1].kind == "report"):  # a report ties with no chunk
+            below_last = math.nextafter(hits[-1].score, -math.inf)
+            score = below_last if is_report else min(score, below_last)
+        elif hits:
+            score = min(score, hits[-1].score)
+        hits.append(replace(hit, rank=len(hits) + 1, score=score))
+        communities.append(community)
+    return replace(evidence, hits=hits), communities
 
 
 def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | None:

@@ -44,7 +44,7 @@ from ...retrieval.loaded_chunks import LoadedChunk
 from ...retrieval.query import Query
 from ...retrieval.word_search import WordSearchRequest, WordSearchResult, build_count_request
 from ...structures.id_sets import merge_distinct
-from ...structures.ranking import Ranking, assign_ranks, best, scale_to_best
+from ...structures.ranking import Ranking, append_tails, assign_ranks, best, scale_to_best
 from ...structures.read_requests import Ids
 from ...text.blocks import find_entry_terms
 from ...text.normalize import fold_case
@@ -102,7 +102,8 @@ class Weights:
 class DirectResult:
     """The result of direct search.
 
-    ``chunks`` are ids, ascending, with their ``scores``. ``rarities`` are those of the question's terms that the store
+    ``chunks`` are ids, ascending, with their ``scores``. ``tails`` are the rankings of the two searches in full length,
+    if more hits are requested than there are candidates. ``rarities`` are those of the question's terms that the store
     has; ``coverage`` is the share of them that the best chunk has.
     """
 
@@ -110,8 +111,14 @@ class DirectResult:
     scores: npt.NDArray[np.float64]
     dense_ranking: Ranking
     lexical_ranking: Ranking
+    tails: tuple[Ranking, Ranking]
     rarities: Mapping[str, float]
     coverage: float
+
+    def rank(self, query: Query, min_length: int = 0) -> Ranking:
+        """Return the chunks, best first: as many as the query needs, and at least ``min_length``."""
+        top = max(query.reach, min_length)
+        return append_tails(best(query.reading, self.chunks, self.scores, top), *self.tails, top=top)
 
     def format_paths(self) -> dict[int, str]:
         """Return the path of each chunk: its ranks in the two searches, such as "vector #2, words #1"."""
@@ -124,17 +131,17 @@ class DirectResult:
 
 def search_directly(query: Query, weights: Weights = Weights(), extra_chunks: Ids = _NO_CHUNKS) -> DirectResult:
     """Return the chunks that resemble the question. ``extra_chunks`` are further allowed chunks to score."""
-    num_chunks = max(_NUM_CANDIDATES, query.reach)
-    dense_ranking, word_search, rarities = _run_searches(query, num_chunks, extra_chunks)
-    lexical_ranking = word_search.ranking
+    dense_tail, word_search, rarities = _run_searches(query, max(_NUM_CANDIDATES, query.reach), extra_chunks)
+    dense_ranking, lexical_ranking = dense_tail[:_NUM_CANDIDATES], word_search.ranking[:_NUM_CANDIDATES]
+    tails = dense_tail, word_search.ranking
     with query.trace.step("resemblance") as step:
         chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
         if not len(chunks):
-            return DirectResult(chunks, np.empty(0), dense_ranking, lexical_ranking, rarities, 0.0)
+            return DirectResult(chunks, np.empty(0), dense_ranking, lexical_ranking, tails, rarities, 0.0)
         cosines = _collect_cosines(query, dense_ranking, word_search, chunks)
         noise = fit_noise([cosine for _, cosine in dense_ranking], query.chunk_count)
         dense = scale_to_best(cosines - noise.mean)
-        other_chunks = _list_other_chunks(dense_ranking, extra_chunks)
+        other_chunks = _list_other_chunks(dense_tail, extra_chunks)
         lexical = scale_to_best(_collect_lexical_scores(word_search, other_chunks, chunks))
         separation = measure_separation(cosines, lexical, noise)
         word_share = _compute_word_share(weights.words, dense, lexical, separation)
@@ -159,7 +166,7 @@ def search_directly(query: Query, weights: Weights = Weights(), extra_chunks: Id
                 "nearer to it than others"
             )
     coverage = scorer.compute_coverage(best_chunk)
-    return DirectResult(chunks, scores, dense_ranking, lexical_ranking, rarities, coverage)
+    return DirectResult(chunks, scores, dense_ranking, lexical_ranking, tails, rarities, coverage)
 
 
 def _list_ids(ranking: Ranking) -> Ids:

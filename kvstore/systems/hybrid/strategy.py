@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from ...arguments import Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
-from ...structures.ranking import best
 from .direct_search import Weights, search_directly
 
 _DEFAULTS = Weights()
@@ -34,5 +33,4 @@ class HybridStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         direct = search_directly(query, Weights(**{name: option(query, self, name) for name in self.options}))
-        ranking = best(query.reading, direct.chunks, direct.scores, query.reach)
-        return evidence_of(query, self.name, ranking, direct.format_paths(), len(direct.chunks))
+        return evidence_of(query, self.name, direct.rank(query), direct.format_paths(), len(direct.chunks))

@@ -21,7 +21,6 @@ from ...arguments import Choice, Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query, evidence_of, get_choice_option, option
-from ...structures.ranking import best
 from ..hybrid.direct_search import search_directly
 from .summary import summarize
 from .tree import search_by_traversal, search_collapsed
@@ -57,5 +56,4 @@ class RaptorStrategy:
             width, levels = (int(option(query, self, name)) for name in ("width", "levels"))
             return search_by_traversal(query, self.name, width, levels)
         candidates = search_directly(query)
-        ranking = best(query.reading, candidates.chunks, candidates.scores, query.reach)
-        return evidence_of(query, self.name, ranking, candidates.format_paths(), len(candidates.chunks))
+        return evidence_of(query, self.name, candidates.rank(query), candidates.format_paths(), len(candidates.chunks))

@@ -56,7 +56,7 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
 
 
 def _find_nearest_chunks(query: Query) -> list[int]:
-    return [chunk for chunk, _ in rank_by_vector(query, max(_NUM_NEAREST, query.reach))]
+    return [chunk for chunk, _ in rank_by_vector(query, _NUM_NEAREST)]
 
 
 def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeNode]:

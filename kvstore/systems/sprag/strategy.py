@@ -12,7 +12,6 @@ from ...arguments import Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of
 from ...retrieval.segments import MAX_CONSIDERED, SEGMENT_OPTIONS
-from ...structures.ranking import best
 from ..hybrid.direct_search import search_directly
 
 
@@ -26,5 +25,5 @@ class SpragStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Return the best chunks of a hybrid search as evidence, combined into segments."""
         direct = search_directly(query)
-        ranking = best(query.reading, direct.chunks, direct.scores, max(query.reach, MAX_CONSIDERED))
+        ranking = direct.rank(query, MAX_CONSIDERED)
         return evidence_of(query, self.name, ranking, direct.format_paths(), len(direct.chunks), as_segments=True)
