@@ -2,7 +2,7 @@ import numpy as np
 import numpy.typing as npt
 
 NONE: int
-WHOLE: int
+MAX_COMPARED_NODES: int
 
 def compute_checksums(layers: npt.NDArray[np.uint32], vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.uint32]: ...
 
@@ -25,8 +25,8 @@ class LayeredGraph:
         counts: npt.NDArray[np.int64],
         ef: int,
         *,
-        linked: bool = True,
-        whole: int = ...,
+        follow_links_down: bool = True,
+        max_compared_nodes: int = ...,
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32], npt.NDArray[np.int64], int]: ...
 
 class LayeredGraphBuilder:

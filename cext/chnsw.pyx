@@ -31,8 +31,8 @@ include "nearest.pxi"
 
 #: The value of an absent link, which pads the links of a node.
 NONE = 0xFFFFFFFF
-#: In layers of at most this many nodes, all are compared: this is cheaper than a walk, and exact.
-WHOLE = 64
+#: In a layer of at most this many nodes, all are compared: this is cheaper than a walk, and exact.
+MAX_COMPARED_NODES = 64
 
 cdef uint32_t _NONE = 0xFFFFFFFF
 #: The number of candidates for the link down.
@@ -157,7 +157,7 @@ cdef bint walk_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t 
     cdef Near nearest
     cdef uint32_t node, other, low = graph.first[layer], high = graph.first[layer + 1]
     cdef const uint32_t* links
-    cdef Py_ssize_t place, width
+    cdef Py_ssize_t index, width
     cdef size_t i
     cdef float cosine
     walk.results.clear()
@@ -190,8 +190,8 @@ cdef bint walk_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t 
         node = <uint32_t> (-nearest.second)
         links, width = get_link_row(graph, node), get_row_width(graph, node)
         walk.new_nodes.clear()
-        for place in range(width):
-            other = links[place]
+        for index in range(width):
+            other = links[index]
             if low <= other < high and walk.marks[other] != walk.epoch:
                 walk.marks[other] = walk.epoch
                 walk.new_nodes.push_back(other)
@@ -271,14 +271,15 @@ cdef class LayeredGraph:
         self._idle = []
 
     def search(self, const float[::1] query not None, const int64_t[::1] counts not None, Py_ssize_t ef, *,
-               bint linked=True, Py_ssize_t whole=WHOLE):
+               bint follow_links_down=True, Py_ssize_t max_compared_nodes=MAX_COMPARED_NODES):
         """Return the nearest nodes of each layer and their cosines, best first: (nodes, cosines, bounds, compared).
 
         ``counts`` (L + 1) are the numbers of results per layer. A layer with 0 is only traversed, and the descent ends
         at the lowest layer with more. Nodes and cosines of layer l are at ``bounds[l]`` to ``bounds[l + 1]``.
         ``compared`` is the number of computed cosines. A layer keeps at least ``ef`` candidates; in a layer of at most
-        ``whole`` nodes all are compared. Without ``linked``, each layer is entered at its entry, not where the layer
-        above leads. Raises ValueError for shapes that do not match, and for a node that fails its checksum.
+        ``max_compared_nodes`` nodes all are compared. Without ``follow_links_down``, each layer is entered at its
+        entry, not where the layer above leads. Raises ValueError for shapes that do not match, and for a node that
+        fails its checksum.
         """
         cdef Py_ssize_t levels = self._entry.shape[0], layer
         cdef size_t i
@@ -286,7 +287,7 @@ cdef class LayeredGraph:
             raise ValueError(f"a query of {query.shape[0]} numbers with {counts.shape[0]} counts and ef {ef} does not "
                              f"match a graph of dimension {self._graph.dimension} and {levels} layers")
         if not (self._graph.bottom_width and self._graph.upper_width):
-            whole = self._vectors.shape[0]
+            max_compared_nodes = self._vectors.shape[0]
         cdef PooledWalk pooled
         try:
             pooled = self._idle.pop()  # only one thread uses it at a time
@@ -299,7 +300,8 @@ cdef class LayeredGraph:
         with nogil:
             results.resize(levels)
             sound = descend(walk, self._graph, &query[0] if query.shape[0] else NULL, layer_counts,
-                            &self._entry[0] if levels else NULL, levels, ef, linked, whole, results)
+                            &self._entry[0] if levels else NULL, levels, ef, follow_links_down,
+                            max_compared_nodes, results)
         if not sound:
             node = walk.damaged
             raise ValueError(f"node {node} fails its checksum")
@@ -332,17 +334,17 @@ cdef int check_layers(const uint32_t[::1] layers, Py_ssize_t nodes) except -1:
 
 cdef void add_starts_below(Walk* walk, const Layered& graph, uint32_t node) noexcept nogil:
     """Add the target of a node's link down and its members to the starts in the layer below."""
-    cdef Py_ssize_t above = node - graph.first[1], place = graph.bounds[above], end = graph.bounds[above + 1]
+    cdef Py_ssize_t above = node - graph.first[1], index = graph.bounds[above], end = graph.bounds[above + 1]
     walk.starts.push_back(graph.down[above])
     if end > graph.all_members:
         end = graph.all_members
-    while place < end:
-        walk.starts.push_back(graph.members[place])
-        place += 1
+    while index < end:
+        walk.starts.push_back(graph.members[index])
+        index += 1
 
 
 cdef bint descend(Walk* walk, const Layered& graph, const float* query, const int64_t* counts, const uint32_t* entry,
-                  Py_ssize_t levels, size_t ef, bint linked, Py_ssize_t whole,
+                  Py_ssize_t levels, size_t ef, bint follow_links_down, Py_ssize_t max_compared_nodes,
                   vector[vector[Near]]& results) noexcept nogil:
     """Search the layers from the highest to the lowest wanted one; False if a node fails its checksum."""
     cdef Py_ssize_t layer, lowest = 0
@@ -359,11 +361,11 @@ cdef bint descend(Walk* walk, const Layered& graph, const float* query, const in
             continue
         count = counts[layer] if counts[layer] > 0 else 1
         limit = ef if ef > count else count
-        if graph.first[layer + 1] - graph.first[layer] <= whole:
+        if graph.first[layer + 1] - graph.first[layer] <= max_compared_nodes:
             if not compare_layer(walk, graph, layer, limit):
                 return False
         else:
-            if not linked or walk.starts.empty():
+            if not follow_links_down or walk.starts.empty():
                 walk.starts.push_back(entry[layer])
             if not walk_layer(walk, graph, layer, limit):
                 return False
@@ -372,7 +374,7 @@ cdef bint descend(Walk* walk, const Layered& graph, const float* query, const in
                 if not walk_layer(walk, graph, layer, limit):
                     return False
         walk.starts.clear()
-        if linked and layer:
+        if follow_links_down and layer:
             for i in range(walk.results.size()):
                 add_starts_below(walk, graph, <uint32_t> walk.results[i].second)
         if counts[layer] > 0:
@@ -405,7 +407,7 @@ cdef class LayeredGraphBuilder:
 
     def __cinit__(self, const uint32_t[::1] layers not None, const float[:, ::1] vectors not None,
                   const uint32_t[::1] order not None, Py_ssize_t m=16, Py_ssize_t ef_construction=100) -> None:
-        cdef Py_ssize_t nodes = vectors.shape[0], layer, place
+        cdef Py_ssize_t nodes = vectors.shape[0], layer, index
         cdef vector[uint8_t] seen
         check_layers(layers, nodes)
         if order.shape[0] != nodes or not 2 <= m <= 1024 or ef_construction < m:
@@ -413,14 +415,14 @@ cdef class LayeredGraphBuilder:
                              f"{ef_construction} are not valid together")
         seen.assign(nodes, 0)
         for layer in range(layers.shape[0] - 1):
-            for place in range(layers[layer], layers[layer + 1]):
-                if not layers[layer] <= order[place] < layers[layer + 1] or seen[order[place]]:
-                    raise ValueError(f"position {place} of the order repeats node {order[place]} or mixes layers")
-                seen[order[place]] = 1
+            for index in range(layers[layer], layers[layer + 1]):
+                if not layers[layer] <= order[index] < layers[layer + 1] or seen[order[index]]:
+                    raise ValueError(f"position {index} of the order repeats node {order[index]} or mixes layers")
+                seen[order[index]] = 1
         self._layers, self._vectors = layers, vectors
         self._m, self._ef = m, ef_construction
-        for place in range(nodes):
-            self._order.push_back(order[place])
+        for index in range(nodes):
+            self._order.push_back(order[index])
         self._links0.assign(<size_t> layers[1] * 2 * m, _NONE)
         self._links.assign(<size_t> (nodes - layers[1]) * m, _NONE)
         self._down.assign(nodes - layers[1], _NONE)
@@ -472,7 +474,7 @@ cdef class LayeredGraphBuilder:
 
     cdef void _begin_layer(self) noexcept nogil:
         """Choose the node nearest to the layer's mean as its entry, and put it first in the order."""
-        cdef Py_ssize_t d = self._graph.dimension, place
+        cdef Py_ssize_t d = self._graph.dimension, index
         cdef uint32_t node, best = self._layers[self._layer]
         cdef vector[double] total
         cdef vector[float] mean
@@ -480,23 +482,23 @@ cdef class LayeredGraphBuilder:
         total.assign(d, 0)
         for node in range(self._layers[self._layer], self._layers[self._layer + 1]):
             numbers = get_vector(self._graph, node)
-            for place in range(d):
-                total[place] += numbers[place]
-        for place in range(d):
-            mean.push_back(<float> total[place])
+            for index in range(d):
+                total[index] += numbers[index]
+        for index in range(d):
+            mean.push_back(<float> total[index])
         set_query(&self._walk, mean.data(), d)
         compare_layer(&self._walk, self._graph, self._layer, 1)
         if not self._walk.results.empty():
             best = <uint32_t> self._walk.results[0].second
         self._entry[self._layer] = best
         # The others keep their order after it.
-        place = self._layers[self._layer]
-        while self._order[place] != best:
-            place += 1
-        while place > <Py_ssize_t> self._layers[self._layer]:
-            self._order[place] = self._order[place - 1]
-            place -= 1
-        self._order[place] = best
+        index = self._layers[self._layer]
+        while self._order[index] != best:
+            index += 1
+        while index > <Py_ssize_t> self._layers[self._layer]:
+            self._order[index] = self._order[index - 1]
+            index -= 1
+        self._order[index] = best
 
     cdef void _insert(self, uint32_t node) noexcept nogil:
         cdef size_t i
@@ -542,15 +544,15 @@ cdef class LayeredGraphBuilder:
     cdef bint _is_apart(self, uint32_t other, float cosine) noexcept nogil:
         """True if a candidate is farther from every chosen node than from the node that links are chosen for."""
         cdef float[4] cosines
-        cdef size_t place = 0, count, i
+        cdef size_t index = 0, count, i
         set_query(&self._walk, get_vector(self._graph, other), self._graph.dimension)
-        while place < self._chosen_rows.size():
-            count = min(<size_t> 4, self._chosen_rows.size() - place)
-            dot_gathered(&self._chosen_rows[place], count, self._graph.dimension, self._walk.query.data(), cosines)
+        while index < self._chosen_rows.size():
+            count = min(<size_t> 4, self._chosen_rows.size() - index)
+            dot_gathered(&self._chosen_rows[index], count, self._graph.dimension, self._walk.query.data(), cosines)
             for i in range(count):
                 if not cosines[i] < cosine:
                     return False
-            place += count
+            index += count
         return True
 
     cdef void _set_links(self, uint32_t node) noexcept nogil:
@@ -604,7 +606,7 @@ cdef class LayeredGraphBuilder:
         cdef uint32_t low = self._layers[self._layer], high = self._layers[self._layer + 1], node, near
         cdef vector[uint32_t] predecessors
         cdef uint32_t* row
-        cdef size_t i, place
+        cdef size_t i, index
         cdef bint joined
         predecessors.assign(high - low, _NONE)
         predecessors[self._entry[self._layer] - low] = self._entry[self._layer]
@@ -618,11 +620,11 @@ cdef class LayeredGraphBuilder:
             for i in range(self._candidates.size()):
                 near = <uint32_t> self._candidates[i].second
                 row = get_link_row(self._graph, near)
-                place = get_row_width(self._graph, near)
-                while place and not joined:
-                    place -= 1
-                    if row[place] == _NONE or predecessors[row[place] - low] != near:
-                        row[place] = node
+                index = get_row_width(self._graph, near)
+                while index and not joined:
+                    index -= 1
+                    if row[index] == _NONE or predecessors[row[index] - low] != near:
+                        row[index] = node
                         joined = True
                 if joined:
                     predecessors[node - low] = near
@@ -635,16 +637,16 @@ cdef class LayeredGraphBuilder:
         cdef uint32_t low = self._layers[self._layer], node
         cdef uint32_t* row
         cdef size_t i = 0
-        cdef Py_ssize_t place
+        cdef Py_ssize_t index
         ahead.push_back(start)
         while i < ahead.size():
             node = ahead[i]
             i += 1
             row = get_link_row(self._graph, node)
-            for place in range(get_row_width(self._graph, node)):
-                if row[place] != _NONE and predecessors[row[place] - low] == _NONE:
-                    predecessors[row[place] - low] = node
-                    ahead.push_back(row[place])
+            for index in range(get_row_width(self._graph, node)):
+                if row[index] != _NONE and predecessors[row[index] - low] == _NONE:
+                    predecessors[row[index] - low] = node
+                    ahead.push_back(row[index])
 
 
 cdef to_array(const vector[uint32_t]& numbers):

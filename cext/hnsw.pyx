@@ -75,14 +75,14 @@ cdef inline uint64_t get_start(const Graph& graph, Py_ssize_t node) noexcept nog
     return graph.starts[node] if graph.starts != NULL else graph.far_starts[node]
 
 
-cdef inline bint read_number(const uint8_t** place, const uint8_t* end, uint32_t* number) noexcept nogil:
+cdef inline bint read_number(const uint8_t** cursor, const uint8_t* end, uint32_t* number) noexcept nogil:
     """Read a LEB128 number of at most 32 bits; False if it is missing or invalid."""
     cdef uint64_t value = 0
     cdef int shift = 0
     cdef uint8_t byte
-    while place[0] < end and shift < 35:
-        byte = place[0][0]
-        place[0] += 1
+    while cursor[0] < end and shift < 35:
+        byte = cursor[0][0]
+        cursor[0] += 1
         value |= <uint64_t> (byte & 0x7F) << shift
         if byte < 0x80:
             number[0] = <uint32_t> value
@@ -91,37 +91,37 @@ cdef inline bint read_number(const uint8_t** place, const uint8_t* end, uint32_t
     return False
 
 
-cdef inline bint skip_layer(const uint8_t** place, const uint8_t* end) noexcept nogil:
+cdef inline bint skip_layer(const uint8_t** cursor, const uint8_t* end) noexcept nogil:
     """Skip the packed links of a layer; False if there are none."""
     cdef uint32_t count
-    if not read_number(place, end, &count):
+    if not read_number(cursor, end, &count):
         return False
-    while count and place[0] < end:
-        count -= place[0][0] < 0x80
-        place[0] += 1
+    while count and cursor[0] < end:
+        count -= cursor[0][0] < 0x80
+        cursor[0] += 1
     return count == 0
 
 
 cdef inline bint find_packed_links(
-    const Graph& graph, uint32_t node, const uint8_t** place, const uint8_t** end
+    const Graph& graph, uint32_t node, const uint8_t** cursor, const uint8_t** end
 ) noexcept nogil:
-    """Set ``place`` and ``end`` to the packed links of a node; False if the starts are inconsistent."""
+    """Set ``cursor`` and ``end`` to the packed links of a node; False if the starts are inconsistent."""
     cdef uint64_t start = get_start(graph, node), stop = get_start(graph, node + 1)
     if not start <= stop <= graph.packed_bytes:
         return False
-    place[0], end[0] = graph.packed + start, graph.packed + stop
+    cursor[0], end[0] = graph.packed + start, graph.packed + stop
     return True
 
 
 cdef Py_ssize_t get_height(const Graph& graph, uint32_t node) noexcept nogil:
     """Return the number of layers above the lowest that a node belongs to."""
-    cdef const uint8_t* place
+    cdef const uint8_t* cursor
     cdef const uint8_t* end
     cdef Py_ssize_t layers = 0
     if not is_packed(graph):
         return <Py_ssize_t> graph.bounds[node + 1] - <Py_ssize_t> graph.bounds[node]
-    if find_packed_links(graph, node, &place, &end):
-        while place < end and skip_layer(&place, end):
+    if find_packed_links(graph, node, &cursor, &end):
+        while cursor < end and skip_layer(&cursor, end):
             layers += 1
     return layers - 1 if layers else 0
 
@@ -132,7 +132,7 @@ cdef inline const uint32_t* get_links(
     """Return the links of a node in a layer: unpacked ones in place, packed ones written to ``links``. None if the node
     is not in that layer."""
     cdef const uint32_t* row
-    cdef const uint8_t* place
+    cdef const uint8_t* cursor
     cdef const uint8_t* end
     cdef uint32_t* out
     cdef size_t i
@@ -145,22 +145,22 @@ cdef inline const uint32_t* get_links(
         while count[0] < limit and row[count[0]] != _NONE:  # the padding after the links
             count[0] += 1
         return row
-    if not find_packed_links(graph, node, &place, &end):
+    if not find_packed_links(graph, node, &cursor, &end):
         return NULL
     while layer:
-        if not skip_layer(&place, end):
+        if not skip_layer(&cursor, end):
             return NULL
         layer -= 1
-    if not read_number(&place, end, &limit) or limit > end - place:
+    if not read_number(&cursor, end, &limit) or limit > end - cursor:
         return NULL
     if links.size() < limit:
         links.resize(limit)
     out = links.data()
     for i in range(limit):
-        if end - place >= 2 and place[1] < 0x80 <= place[0]:  # most distances
-            other += place[0] & 0x7F | <uint32_t> place[1] << 7
-            place += 2
-        elif read_number(&place, end, &distance):
+        if end - cursor >= 2 and cursor[1] < 0x80 <= cursor[0]:  # most distances
+            other += cursor[0] & 0x7F | <uint32_t> cursor[1] << 7
+            cursor += 2
+        elif read_number(&cursor, end, &distance):
             other += distance
         else:
             break
@@ -200,15 +200,15 @@ cdef uint32_t compute_checksum(const Graph& graph, uint32_t node) noexcept nogil
     each, and of its links."""
     cdef uint32_t crc = kv_crc(<const uint8_t*> (graph.labels + node), sizeof(uint64_t))
     cdef uint64_t[2] starts
-    cdef const uint8_t* place
+    cdef const uint8_t* cursor
     cdef const uint8_t* end
     crc = kv_crc_further(crc, <const uint8_t*> (graph.scales + node), sizeof(float))
     crc = kv_crc_further(crc, <const uint8_t*> get_code(graph, node), graph.side)
     if is_packed(graph):
         starts[0], starts[1] = get_start(graph, node), get_start(graph, node + 1)
         crc = kv_crc_further(crc, <const uint8_t*> starts, sizeof(starts))
-        if find_packed_links(graph, node, &place, &end):
-            crc = kv_crc_further(crc, place, end - place)
+        if find_packed_links(graph, node, &cursor, &end):
+            crc = kv_crc_further(crc, cursor, end - cursor)
     return crc
 
 
@@ -245,17 +245,17 @@ cdef cppclass Walk:
 
 cdef void set_query_vector(Walk* walk, const float* values, Py_ssize_t dimension, Py_ssize_t side) noexcept nogil:
     """Set the query vector of a walk, with 12-bit numbers: finer than codes, and no sum of products overflows."""
-    cdef Py_ssize_t place
+    cdef Py_ssize_t index
     cdef double peak = 0, finest = min(<double> 2047, <double> 0x7FFFFFFF / (127 * <double> side))
     walk.code = NULL
     walk.query.assign(side, 0)
-    for place in range(dimension):
-        if fabs(values[place]) > peak:
-            peak = fabs(values[place])
+    for index in range(dimension):
+        if fabs(values[index]) > peak:
+            peak = fabs(values[index])
     walk.scale = 0
     if peak > 0:
-        for place in range(dimension):
-            walk.query[place] = <int16_t> lrint(values[place] * (finest / peak))
+        for index in range(dimension):
+            walk.query[index] = <int16_t> lrint(values[index] * (finest / peak))
         walk.scale = <float> (peak / finest)
 
 
@@ -281,9 +281,9 @@ cdef inline uint64_t encode_sort_key(float cosine, uint32_t node) noexcept nogil
     return <uint64_t> (bits if bits >> 31 else ~bits & 0x7FFFFFFF) << 32 | node
 
 
-cdef inline float decode_cosine(uint64_t place) noexcept nogil:
+cdef inline float decode_cosine(uint64_t sort_key) noexcept nogil:
     """Return the cosine in a result of :func:`encode_sort_key`."""
-    cdef uint32_t bits = <uint32_t> (place >> 32)
+    cdef uint32_t bits = <uint32_t> (sort_key >> 32)
     cdef float cosine
     bits = bits if bits >> 31 else ~bits & 0x7FFFFFFF
     memcpy(&cosine, &bits, sizeof(cosine))
@@ -306,13 +306,13 @@ cdef inline void push_best(priority_queue[Near]& best, float cosine, int64_t nod
             best.pop()
 
 
-cdef inline size_t insert_best(Walk* walk, uint64_t place, size_t limit) noexcept nogil:
+cdef inline size_t insert_best(Walk* walk, uint64_t sort_key, size_t limit) noexcept nogil:
     """Insert a node into the best so far, which are at most ``limit``; return its position."""
     cdef const uint64_t* best = walk.best.data()
     cdef size_t at = 0, half, left = walk.best.size(), behind
     while left:  # without an unpredictable branch
         half = left - left / 2
-        at += half if best[at + half - 1] < place else 0
+        at += half if best[at + half - 1] < sort_key else 0
         left -= half
     behind = walk.best.size() - at
     if walk.best.size() < limit:
@@ -322,7 +322,7 @@ cdef inline size_t insert_best(Walk* walk, uint64_t place, size_t limit) noexcep
         behind -= 1
     memmove(walk.best.data() + at + 1, walk.best.data() + at, behind * sizeof(uint64_t))
     memmove(walk.followed.data() + at + 1, walk.followed.data() + at, behind)
-    walk.best[at], walk.followed[at] = place, 0
+    walk.best[at], walk.followed[at] = sort_key, 0
     return at
 
 
@@ -337,7 +337,7 @@ cdef bint walk_layer(
     """
     cdef priority_queue[uint64_t] others  # as complements: the largest is on top
     cdef uint32_t node, other
-    cdef uint64_t place
+    cdef uint64_t sort_key
     cdef size_t i, count, next = 0
     cdef const uint32_t* links
     cdef float cosine
@@ -360,29 +360,29 @@ cdef bint walk_layer(
             cosine = compute_cosine(walk, graph, node)
             if not cosine == cosine:
                 continue
-            place = encode_sort_key(cosine, node)
-            if walk.best.size() == ef and walk.best.back() < place:
+            sort_key = encode_sort_key(cosine, node)
+            if walk.best.size() == ef and walk.best.back() < sort_key:
                 continue
             if is_allowed(filter, graph.labels[node]):
-                next = min(next, insert_best(walk, place, ef))
+                next = min(next, insert_best(walk, sort_key, ef))
             else:
-                others.push(~place)
+                others.push(~sort_key)
         while next < walk.best.size() and walk.followed[next]:
             next += 1
         if not others.empty() and (next == walk.best.size() or ~others.top() < walk.best[next]):
-            place = ~others.top()
+            sort_key = ~others.top()
             others.pop()
-            if walk.best.size() == ef and walk.best.back() < place:
+            if walk.best.size() == ef and walk.best.back() < sort_key:
                 break
         elif next < walk.best.size():
-            place = walk.best[next]
+            sort_key = walk.best[next]
             walk.followed[next] = 1
         else:
             break
         if next + 1 < walk.best.size():  # its links are most often followed next
             fetch_links(graph, <uint32_t> walk.best[next + 1])
         walk.new_nodes.clear()
-        links = get_links(graph, <uint32_t> place, layer, &walk.links, &count)
+        links = get_links(graph, <uint32_t> sort_key, layer, &walk.links, &count)
         for i in range(count):
             other = links[i]
             if other < graph.nodes and walk.marks[other] != walk.epoch:
@@ -714,7 +714,7 @@ cdef class CodeGraphBuilder:
     cdef void _choose_links(self, size_t limit) noexcept nogil:
         """Choose links among ``_candidates`` (best first): those that are nearer to the node than to any chosen one
         (Algorithm 4)."""
-        cdef size_t i, place
+        cdef size_t i, index
         cdef uint32_t other, one
         cdef float cosine
         cdef bint apart
@@ -723,8 +723,8 @@ cdef class CodeGraphBuilder:
             if self._chosen.size() == limit:
                 break
             other, apart = <uint32_t> self._candidates[i].second, True
-            for place in range(self._chosen.size()):
-                one = self._chosen[place]
+            for index in range(self._chosen.size()):
+                one = self._chosen[index]
                 cosine = <float> kv_codes(
                     get_code(self._graph, other), get_code(self._graph, one), self._graph.side
                 ) * (self._graph.scales[other] * self._graph.scales[one])
@@ -737,23 +737,23 @@ cdef class CodeGraphBuilder:
     cdef void _set_links(self, uint32_t node, Py_ssize_t layer) noexcept nogil:
         """Store the chosen links as those of a node in a layer."""
         cdef uint32_t* row = get_link_row(self._graph, node, layer)
-        cdef Py_ssize_t place, width = get_row_width(self._graph, layer)
-        for place in range(width):
-            row[place] = self._chosen[place] if place < <Py_ssize_t> self._chosen.size() else _NONE
+        cdef Py_ssize_t index, width = get_row_width(self._graph, layer)
+        for index in range(width):
+            row[index] = self._chosen[index] if index < <Py_ssize_t> self._chosen.size() else _NONE
 
     cdef void _link_back(self, uint32_t node, uint32_t new, Py_ssize_t layer) noexcept nogil:
         """Add to a node a link to a new one, if that is among its best."""
         cdef uint32_t* row = get_link_row(self._graph, node, layer)
-        cdef Py_ssize_t place, width = get_row_width(self._graph, layer)
-        for place in range(width):
-            if row[place] == _NONE:
-                row[place] = new
+        cdef Py_ssize_t index, width = get_row_width(self._graph, layer)
+        for index in range(width):
+            if row[index] == _NONE:
+                row[index] = new
                 return
         set_query_node(&self._walk, self._graph, node)
         self._walk.results.clear()
-        for place in range(width):
+        for index in range(width):
             self._walk.results.push_back(
-                Near(-compute_cosine(&self._walk, self._graph, row[place]), <int64_t> row[place])
+                Near(-compute_cosine(&self._walk, self._graph, row[index]), <int64_t> row[index])
             )
         self._walk.results.push_back(Near(-compute_cosine(&self._walk, self._graph, new), <int64_t> new))
         sort_results(self._walk.results, self._walk.results.size())
@@ -772,13 +772,13 @@ cdef void write_number(vector[uint8_t]* out, uint32_t number) noexcept nogil:
 
 cdef void pack_row(vector[uint8_t]* out, const uint32_t* row, Py_ssize_t width, vector[uint32_t]* ordered) noexcept nogil:
     """Append the links of a row: their number, and the difference of each from the previous one."""
-    cdef Py_ssize_t place
+    cdef Py_ssize_t index
     cdef size_t i
     cdef uint32_t before = 0
     ordered.clear()
-    for place in range(width):
-        if row[place] != _NONE:
-            ordered.push_back(row[place])
+    for index in range(width):
+        if row[index] != _NONE:
+            ordered.push_back(row[index])
     sort(ordered.begin(), ordered.end())
     write_number(out, <uint32_t> ordered.size())
     for i in range(ordered.size()):

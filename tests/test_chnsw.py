@@ -111,7 +111,9 @@ def test_ways_down_spare_comparisons(layers: list[Matrix], arrays: Arrays) -> No
         for ef in range(5, 200, 5):
             found, total = 0, 0
             for query, wanted in zip(queries, nearest, strict=True):
-                nodes, _, bounds, count = graph.search(query, counts, ef, linked=linked, whole=0)
+                nodes, _, bounds, count = graph.search(
+                    query, counts, ef, follow_links_down=linked, max_compared_nodes=0
+                )
                 total += count
                 for layer, (low, high) in enumerate(pairwise(bounds.tolist())):
                     rows = set((nodes[low:high] - arrays["layers"][layer]).tolist())
@@ -289,7 +291,9 @@ def test_links_that_lead_anywhere_do_no_harm(arrays: Arrays) -> None:
         graph = open_graph({**wrong, "checks": checks})
         for ef in (1, 20, 5000):
             try:
-                nodes, _, bounds, _ = graph.search(wrong["vectors"][1], np.full(4, 5, np.int64), ef, whole=0)
+                nodes, _, bounds, _ = graph.search(
+                    wrong["vectors"][1], np.full(4, 5, np.int64), ef, max_compared_nodes=0
+                )
             except ValueError as error:
                 assert "fails its checksum" in str(error)
                 continue

@@ -117,7 +117,7 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
 
     def make_joint_search(linked: bool) -> Callable[[Matrix, int], tuple[list[npt.NDArray[Any]], int]]:
         def search(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
-            nodes, _, bounds, compared = graph.search(question, counts, ef, linked=linked)
+            nodes, _, bounds, compared = graph.search(question, counts, ef, follow_links_down=linked)
             found = [nodes[low:high] for low, high in pairwise(bounds)]
             return [part - first for part, first in zip(found, arrays["layers"], strict=False)], compared
 
