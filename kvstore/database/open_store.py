@@ -179,7 +179,7 @@ class OpenStore:
 
         def write_hits(view: WriteTransaction) -> None:
             seed = self.settings.hash_seed
-            entity_filter = self.filter_cache.take(view, hash_seed=seed, temperature_sort=temperature_sort)
+            entity_filter = self.filter_cache.take_filter(view, hash_seed=seed, temperature_sort=temperature_sort)
             Changes(view, self.settings, entity_filter).finish(hits)
 
         with self.hits.take_batch() as hits:

@@ -70,7 +70,7 @@ def list_remote(address: str) -> RemoteListing:
 
 def get_size(address: str) -> int:
     """Return the size of a file in bytes. Raises OSError if it does not exist."""
-    return int(_get_info(address).get("size") or 0)
+    return int(_get_metadata(address).get("size") or 0)
 
 
 def open_remote(address: str) -> BinaryIO:
@@ -88,7 +88,7 @@ def compute_signature(address: str) -> list[int]:
     The list is empty if the file does not exist.
     """
     try:
-        metadata = _get_info(address)
+        metadata = _get_metadata(address)
     except (OSError, ReaderError):
         return []
     attributes = sorted((name, repr(value)) for name, value in metadata.items() if name != "size")
@@ -96,7 +96,7 @@ def compute_signature(address: str) -> list[int]:
     return [int(metadata.get("size") or 0), int.from_bytes(digest, "little")]
 
 
-def _get_info(address: str) -> dict[str, Any]:
+def _get_metadata(address: str) -> dict[str, Any]:
     """Return the metadata of a file from its file system; raises OSError, or ReaderError if it is unreachable."""
     file_system, path = _open_file_system(address)
     try:

@@ -124,10 +124,10 @@ def _decode(tag: int, packed: bytes) -> object:
     if tag == _MATRIX:
         return np.frombuffer(fields[1], "<f4").reshape(fields[0])
     remedy = "run the same version of kvstore in all processes of an ingest"
-    class_ = _CLASSES.get(tag)
-    if class_ is None:
+    message_class = _CLASSES.get(tag)
+    if message_class is None:
         raise EngineError(f"a message between processes of an ingest has the unknown tag {tag}; {remedy}")
     try:
-        return class_(*fields)
+        return message_class(*fields)
     except TypeError as error:
         raise EngineError(f"a message between processes of an ingest has other fields ({error}); {remedy}") from error

@@ -124,17 +124,17 @@ def _count_cells(number: int) -> str:
 
 def _read_header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) -> list[str]:
     """Read the first row and return the names of its columns; raises ReaderError if they are invalid."""
-    line, cells = next(rows, (1, []))
-    if isinstance(cells, str):
-        raise ReaderError(f"{origin.name}:{line}: the header {cells}")
-    if not cells:
+    line, cells_or_error = next(rows, (1, []))
+    if isinstance(cells_or_error, str):
+        raise ReaderError(f"{origin.name}:{line}: the header {cells_or_error}")
+    if not cells_or_error:
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    if len(cells) > _MAX_COLUMNS:
+    if len(cells_or_error) > _MAX_COLUMNS:
         raise ReaderError(
-            f"{origin.name}:{line}: the header has {len(cells):,} columns; the limit is {_MAX_COLUMNS:,}: remove "
-            "some, or ingest the file AS text"
+            f"{origin.name}:{line}: the header has {len(cells_or_error):,} columns; the limit is {_MAX_COLUMNS:,}: "
+            "remove some, or ingest the file AS text"
         )
-    header = [cell or f"column {number}" for number, cell in enumerate(cells, 1)]
+    header = [cell or f"column {number}" for number, cell in enumerate(cells_or_error, 1)]
     counts = Counter(header)
     duplicate = next((name for name in header if counts[name] > 1), None)
     if duplicate is not None:

@@ -240,11 +240,8 @@ def _list_maintained_names(system: System) -> list[str]:
     return [*outline.structures, *outline.derivations]
 
 
-def _iter_systems_with(get_parts: Callable[[SystemOutline], Mapping[str, int]]) -> Iterator[System]:
-    """Yield the systems whose outlines have structures or derivations, whichever ``get_parts`` returns.
-
-    Systems without any are not imported; of systems that are imported already, all are yielded.
-    """
+def _import_systems_with(get_parts: Callable[[SystemOutline], Mapping[str, int]]) -> Iterator[System]:
+    """Yield the systems that are imported already, and import those for whose outlines ``get_parts`` is not empty."""
     for name in list(SYSTEMS):
         if SYSTEMS.get_imported(name) is not None or get_parts(_OUTLINES_BY_NAME[name]):
             yield SYSTEMS[name]
@@ -252,13 +249,13 @@ def _iter_systems_with(get_parts: Callable[[SystemOutline], Mapping[str, int]]) 
 
 def list_structures() -> list[Structure[Any]]:
     """Return the structures that the systems keep in addition to the spine."""
-    systems = _iter_systems_with(lambda outline: outline.structures)
+    systems = _import_systems_with(lambda outline: outline.structures)
     return [structure for system in systems for structure in system.structures]
 
 
 def list_systems_with_derivations() -> list[System]:
     """Return the systems with derivations, their own or those of maintained indexes."""
-    systems = _iter_systems_with(lambda outline: outline.derivations)
+    systems = _import_systems_with(lambda outline: outline.derivations)
     return [system for system in systems if _list_system_derivations(system)]
 
 

@@ -122,18 +122,18 @@ class _ConditionParser:
         return conditions[0] if len(conditions) == 1 else All(conditions)
 
     def _parse_negation(self) -> Condition:
-        """Parse a part, which may follow NOT. An unsupported part is skipped and becomes Unsupported."""
+        """Parse a condition without AND and OR, possibly after NOT. An unsupported one becomes Unsupported."""
         if self._is_word("NOT") and not self._is_word("EXISTS", 1):
             self._position += 1
             return Not(self._parse_negation())
         start = self._position
         try:
-            condition = self._parse_part()
+            condition = self._parse_simple_condition()
             if not self._is_at_end():
                 raise _UnsupportedForm
         except _UnsupportedForm:
             self._position = start
-            self._skip_part()
+            self._skip_unsupported()
             return Unsupported()
         return condition
 
@@ -141,8 +141,8 @@ class _ConditionParser:
         """True if the next token cannot belong to the current part of the condition."""
         return self._position == len(self._script) or self._is_word("AND") or self._is_word("OR") or self._is_word(")")
 
-    def _skip_part(self) -> None:
-        """Skip an unsupported part, up to the AND, OR or closing parenthesis after it."""
+    def _skip_unsupported(self) -> None:
+        """Skip an unsupported condition, up to the AND, OR or closing parenthesis after it."""
         nesting = 0
         start = self._position
         while self._position < len(self._script):
@@ -159,7 +159,7 @@ class _ConditionParser:
         if self._position == start:
             raise _UnsupportedForm
 
-    def _parse_part(self) -> Condition:
+    def _parse_simple_condition(self) -> Condition:
         """Parse a condition in parentheses, an EXISTS, or a comparison."""
         if self._is_word("(") and not self._is_word("SELECT", 1):
             start = self._position

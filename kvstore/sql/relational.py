@@ -321,7 +321,7 @@ class _Pool:
         self._idle: list[_Connection] = []
         self._max_idle = max_idle
 
-    def take(self, reader: TableReader, text: str) -> _Connection:
+    def take_connection(self, reader: TableReader, text: str) -> _Connection:
         """Return an idle connection, or a new one, prepared for a query."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
@@ -361,7 +361,7 @@ class Selection:
         self.types: tuple[str | None, ...] = ()
         self._text = text
         self._make_error = make_error
-        self._connection = _pool.take(reader, text)
+        self._connection = _pool.take_connection(reader, text)
         self._cursor = self._connection.sqlite.cursor()
         self._cursor.exec_trace = self._record_columns
         try:

@@ -290,7 +290,7 @@ class Evaluation:
         return _make_exact(certain) if np.array_equal(certain, possible) else Bounds(certain, possible)
 
     def _compare_values(self, start: bytes, operator: str, value: FieldValue, same_kind: bool) -> Bounds:
-        """Return the bounds of the values with key prefix ``start`` that compare this way with a value.
+        """Return the bounds of the values with key prefix ``start`` for which a comparison with a value is true.
 
         Numbers are less than texts. With ``same_kind``, only numbers match a number, and only texts a text.
         """
@@ -314,7 +314,7 @@ class Evaluation:
         return self._index.find_range(bound + (b"\x01" if operator == ">" else b"\x00"), start + AFTER_TEXT)
 
     def _compare_numbers(self, start: bytes, operator: str, number: float, end: bytes) -> Bounds:
-        """Return the bounds of the numbers that compare this way with ``number``.
+        """Return the bounds of the numbers for which the comparison with ``number`` is true.
 
         For > and >=, texts match too if ``end`` is AFTER_TEXT. Stored numbers so close to ``number`` that SQLite may
         read the decimal form of one as the other match possibly, unless both decimal forms are exact.
@@ -476,7 +476,7 @@ def _compare(value: FieldValue, operator: str, limit: FieldValue) -> bool:
 
 
 def _compare_column(column: ColumnValues, operator: str, limit: float) -> npt.NDArray[np.bool_]:
-    """Return the mask of the whole numbers of a column that compare this way with any number."""
+    """Return a mask of the integers of a column for which the comparison with ``limit`` is true."""
     lowest, highest = -(1 << 63), (1 << 63) - 1
     if (isinstance(limit, float) and math.isinf(limit)) or not lowest <= limit <= highest:
         return np.full(len(column), (operator in ("<", "<=")) == (limit > 0) and operator != "=")

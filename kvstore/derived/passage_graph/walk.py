@@ -88,7 +88,7 @@ def make_all_words_request(seeds: Sequence[Seed], stem: Callable[[str], str]) ->
 def compute_spreads(
     seeds: Sequence[Seed], degrees: Sequence[Degrees], all_words_counts: Sequence[int]
 ) -> dict[str, Spread]:
-    """Return the spread of each name by its key, from the answers to the two requests made by this module.
+    """Return for each name, by its key, in how many chunks it is spread.
 
     ``degrees`` answers :func:`make_degree_request`, ``all_words_counts`` :func:`make_all_words_request`.
 

@@ -143,41 +143,43 @@ def _find_cells(
     centers = _normalize_rows(rows, cell_rows).T
     for start in range(0, len(row_numbers), _BATCH_ROWS):
         products = _normalize_rows(rows, row_numbers[start : start + _BATCH_ROWS]) @ centers
-        cells[start : start + _BATCH_ROWS] = _take_largest(products, _CELLS_PER_ROW)
+        cells[start : start + _BATCH_ROWS] = _find_largest(products, _CELLS_PER_ROW)
     order = np.argsort(cells.ravel(), kind="stable")
     bounds = np.searchsorted(cells.ravel()[order], np.arange(1, len(cell_rows)))
     return np.split(row_numbers[order // _CELLS_PER_ROW], bounds)
 
 
-def _update_nearest(units: Matrix, members: RowNumbers, part: slice, nearest: RowNumbers, cosines: RowNumbers) -> None:
-    """Update the nearest row of a ``part`` of the rows ``members``, if one of ``members`` is nearer.
+def _update_nearest(units: Matrix, members: RowNumbers, batch: slice, nearest: RowNumbers, cosines: RowNumbers) -> None:
+    """Update the nearest row of a ``batch`` of the rows ``members``, if one of ``members`` is nearer.
 
     ``members`` is ascending, and ``units`` holds its unit vectors.
     """
     if len(members) < 2:
         return
-    queries = members[part]
-    products = _compute_products(units, part)
-    products[np.arange(len(queries)), part.start + np.arange(len(queries))] = -np.inf
-    candidates = _take_largest(products, min(_NUM_CANDIDATES, len(members) - 1))
-    rows = units[part].astype(np.float64)
+    queries = members[batch]
+    products = _compute_products(units, batch)
+    products[np.arange(len(queries)), batch.start + np.arange(len(queries))] = -np.inf
+    candidates = _find_largest(products, min(_NUM_CANDIDATES, len(members) - 1))
+    rows = units[batch].astype(np.float64)
     for positions in candidates.T:
-        column = members[positions]
+        candidate_rows = members[positions]
         # Products of integers below 2^20 add up exactly in double precision, in any order.
-        exact = np.einsum("ij,ij->i", rows * _SCALE, units[positions].astype(np.float64) * _SCALE)
-        int_cosines = np.rint(exact * (10_000 / _SCALE**2)).astype(np.int64)
-        is_better = (int_cosines > cosines[queries]) | ((int_cosines == cosines[queries]) & (column < nearest[queries]))
-        nearest[queries[is_better]], cosines[queries[is_better]] = column[is_better], int_cosines[is_better]
+        exact_products = np.einsum("ij,ij->i", rows * _SCALE, units[positions].astype(np.float64) * _SCALE)
+        int_cosines = np.rint(exact_products * (10_000 / _SCALE**2)).astype(np.int64)
+        is_better = (int_cosines > cosines[queries]) | (
+            (int_cosines == cosines[queries]) & (candidate_rows < nearest[queries])
+        )
+        nearest[queries[is_better]], cosines[queries[is_better]] = candidate_rows[is_better], int_cosines[is_better]
 
 
-def _compute_products(units: Matrix, part: slice) -> Matrix:
-    """Return the dot products of a part of the rows with all rows."""
+def _compute_products(units: Matrix, batch: slice) -> Matrix:
+    """Return the dot products of a batch of the rows with all rows."""
     # Multiply a copy: a matrix times itself is summed in another order, which would distinguish equal rows.
-    products: Matrix = units[part].copy() @ units.T
+    products: Matrix = units[batch].copy() @ units.T
     return products
 
 
-def _take_largest(products: Matrix, count: int) -> RowNumbers:
+def _find_largest(products: Matrix, count: int) -> RowNumbers:
     """Return the positions of the ``count`` largest products of each row, ties by position, shape (rows, count).
 
     The selected products are overwritten with minus infinity. Repeated ``argmax`` is several times as fast as

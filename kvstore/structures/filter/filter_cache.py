@@ -23,7 +23,7 @@ class FilterCache:
     def __init__(self) -> None:
         self._cached: tuple[EntityFilter, int] | None = None
 
-    def take(self, view: WriteTransaction, *, hash_seed: int, temperature_sort: bool) -> EntityFilter:
+    def take_filter(self, view: WriteTransaction, *, hash_seed: int, temperature_sort: bool) -> EntityFilter:
         """Return the filter for a write transaction that has just begun."""
         from .entity_filter import EntityFilter
 

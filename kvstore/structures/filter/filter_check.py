@@ -22,11 +22,11 @@ def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> I
     """Yield a sentence for every violated invariant. The filter of a write transaction must be flushed before."""
     try:
         bucket_numbers, block_numbers = pages.list_bucket_numbers(), pages.list_block_numbers()
-        roomy = set(pages.iter_listed(ROOMY_BLOCKS))
+        pages_with_room = set(pages.iter_listed(ROOMY_BLOCKS))
     except CorruptionError as error:
         yield str(error)
         return
-    yield from _check_page_lists(pages, bucket_numbers, block_numbers, roomy)
+    yield from _check_page_lists(pages, bucket_numbers, block_numbers, pages_with_room)
     check = PageCheck(index, bucket_numbers, block_numbers)
     yield from check.faults
     yield from _check_long_lists(lists, check.long_lists)

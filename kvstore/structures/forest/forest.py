@@ -375,10 +375,7 @@ class Forest:
         return 0
 
     def _get_checked_node(self, expected: Node, value: bytes | memoryview) -> int:
-        """Return the node that an entry of ``node_names`` leads to.
-
-        Raises CorruptionError if it belongs to another entity.
-        """
+        """Return the number of a node, stored as ``value``; raise CorruptionError if the node is not ``expected``."""
         node = int(records.U64.unpack(value)[0])
         if self.get_node(node) != expected:
             raise CorruptionError(
