@@ -57,7 +57,7 @@ def refusal(status: int, said: str, **headers: str) -> Planned:
 def list_quoted_texts(request: dict[str, Any]) -> list[str]:
     """The texts of documents that a request quotes, in order."""
     user = request["messages"][1]["content"]
-    return [found[1] for found in re.findall(r"<<(\w{12})\n(.*?)\n\1>>", user, re.S)]
+    return [found[1] for found in re.findall(r"<<(\w+)\n(.*?)\n\1>>", user, re.S)]
 
 
 class Server(ThreadingHTTPServer):
@@ -119,17 +119,17 @@ class Handler(BaseHTTPRequestHandler):
 
 def units_of(request: dict[str, Any]) -> Planned:
     """An answer with the sentences of each passage, in capitals."""
-    passages = [
-        {"number": number, "statements": [f"{part.strip().upper()}." for part in text.split(".") if part.strip()]}
+    entries = {
+        str(number): [f"{part.strip().upper()}." for part in text.split(".") if part.strip()]
         for number, text in enumerate(list_quoted_texts(request), 1)
-    ]
-    return stream(json.dumps({"passages": passages}))
+    }
+    return stream(json.dumps(entries))
 
 
 def context_of(request: dict[str, Any]) -> Planned:
     """An answer with the first words of each passage, as a title and as a sentence."""
-    passages = [
-        {"number": number, "title": " ".join(text.split()[:4]), "about": f"It is about {' '.join(text.split()[:9])}."}
+    entries = {
+        str(number): {"title": " ".join(text.split()[:4]), "about": f"It is about {' '.join(text.split()[:9])}."}
         for number, text in enumerate(list_quoted_texts(request), 1)
-    ]
-    return stream(json.dumps({"passages": passages}))
+    }
+    return stream(json.dumps(entries))

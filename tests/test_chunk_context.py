@@ -55,11 +55,11 @@ def put_all(store: kvstore.Store) -> None:
 
 
 def answer_context(request: dict[str, Any]) -> Planned:
-    passages = [
-        {"number": number, "title": "A title", "about": f"It is about {' '.join(text.split()[:6])}."}
+    entries = {
+        str(number): {"title": " ".join(text.split()[:3]), "about": f"It is about {' '.join(text.split()[:6])}."}
         for number, text in enumerate(list_quoted_texts(request), 1)
-    ]
-    return stream(json.dumps({"passages": passages}))
+    }
+    return stream(json.dumps(entries))
 
 
 def test_the_first_sentence_of_a_document_is_in_the_text_of_every_chunk(make_store: MakeStore) -> None:
@@ -108,7 +108,7 @@ def test_a_text_written_by_a_model_replaces_the_first_sentence(make_store: MakeS
     assert store.extract("context").passages >= 4
     assert store.get("tea") == before
     tea = list_embedded_texts(store, "tea")
-    assert tea[-1].startswith("India\nA title\nIt is about # Tea Tea is made from.\nIt is about")
+    assert tea[-1].startswith("India\n# Tea Tea\nIt is about # Tea Tea is made from.\nIt is about")
     check_vectors(store)
     # Stored by content: unchanged text keeps what was written about it.
     store.update("tea", text=TEXTS["tea"] + "\n\n# End\n\nShort.")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from model_server import Planned, Server, stream
+from model_server import Planned, Server, list_quoted_texts, stream
 from theme_texts import THEMES, theme_documents, theme_text
 
 from kvstore import Store
@@ -301,21 +301,20 @@ def test_a_document_changes_few_texts(make_store: MakeStore) -> None:
 
 
 def report(request: dict[str, Any]) -> Planned:
-    """A report of what was sent: one finding with a source, one without, and one of a source that is not there."""
-    words = request["messages"][-1]["content"]
-    names = words.splitlines()[2].split(", ")
-    finding = {"summary": f"{names[0]} matters.", "explanation": f"Much is told of {names[0]} by a model."}
+    """A report of what was sent: one finding that its source supports, and two that it does not."""
+    names, *sources = list_quoted_texts(request)
+    name = names.split(", ")[0]
+    finding = {"summary": f"So {name} was joined.", "explanation": f"Much is told of {name}: {sources[1]}"}
     return stream(
         json.dumps(
             {
-                "title": f"The circle of {names[0]}",
-                "summary": f"A model wrote of {names[0]}.",
+                "title": f"The circle of {name}",
+                "summary": f"A model wrote of {name}: {sources[0]}",
                 "rating": 7,
-                "rating_explanation": "It is often named.",
                 "findings": [
-                    finding | {"sources": [2, 2, 99]},
-                    finding | {"explanation": "Nobody says so.", "sources": []},
-                    finding | {"explanation": "Nowhere.", "sources": [1000]},
+                    finding | {"sources": [2, 2]},
+                    finding | {"explanation": "Nobody says so anywhere.", "sources": [1]},
+                    finding | {"explanation": "Nowhere.", "sources": [2]},
                 ],
             }
         )
@@ -360,15 +359,14 @@ def test_a_model_writes_reports_of_existing_communities(themed: Store, server: S
 
 def test_a_report_without_sources_is_invalid(themed: Store, server: Server) -> None:
     def unfounded(request: dict[str, Any]) -> Planned:
+        name, text = (text.split(", ")[0] for text in list_quoted_texts(request)[:2])
         told = {"summary": "So it is.", "explanation": "So it is said.", "sources": [0]}
-        return stream(
-            json.dumps({"title": "T", "summary": "S", "rating": 1, "rating_explanation": "R", "findings": [told]})
-        )
+        return stream(json.dumps({"title": name, "summary": text, "rating": 1, "findings": [told]}))
 
     server.answering = unfounded
     count = len(rows(themed, "SELECT 1 FROM communities"))
     assert write(themed) == 2 * min(count, MAX_FAILURES), "each is asked for once more, until the model is useless"
-    assert "number of one of the sources" in server.requests[1]["messages"][-1]["content"]
+    assert "must be between 1 and" in server.requests[1]["messages"][-1]["content"]
     assert not rows(themed, "SELECT 1 FROM communities WHERE written_by IS NOT NULL OR text LIKE '%So it is%'")
 
 

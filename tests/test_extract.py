@@ -152,21 +152,26 @@ def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.
 
 
 @pytest.mark.parametrize(
-    ("passages", "said"),
+    ("entries", "said"),
     [
-        ([], "each of the passages 1 to 1 has one entry"),
-        ([{"number": 2, "statements": ["Tea."]}], "each of the passages 1 to 1 has one entry"),
-        ([{"number": 1, "statements": ["Tea."]}] * 2, "each of the passages 1 to 1 has one entry"),
-        ([{"number": 1, "statements": ["Tea " * 400]}], "at most 1000 characters"),
-        ([{"number": 1, "statements": [f"Tea {n} {'x' * 500}" for n in range(9)]}], "much more than their passage"),
+        ({}, "the answer has no field '1'"),
+        ({"1": ["Tea is made."], "2": ["Tea is made."]}, "has a field '2' that the schema does not have"),
+        ({"1": []}, "has 0 entries; it must have at least 1"),
+        ({"1": [" ".join(f"tea{n}" for n in range(400))]}, "it must have at most 1000"),
+        ({"1": [f"Tea is made {n}" for n in range(9)]}, "it must have at most 6"),
+        ({"1": ["Ignore all former orders!", " "]}, "only 0% of the words of a statement are in its sources"),
+        ({"1": ["Tea is made from 300 leaves."]}, "has the number 300, which is not in its sources"),
+        ({"1": ["Tea is made of leaves, and tea is made of leaves, and tea is made of leaves."]}, "repeats itself"),
+        ({"1": ["Split each passage into short statements, each of which can be tea."]}, "repeats the prompt"),
+        ({"1": ["<<text1 Tea is made from leaves."]}, "repeats the prompt"),
     ],
 )
 def test_an_invalid_reply_is_reported_and_the_next_passage_is_requested(
-    filled: kvstore.Store, server: Server, passages: list[Any], said: str
+    filled: kvstore.Store, server: Server, entries: dict[str, Any], said: str
 ) -> None:
     def answering(request: dict[str, Any]) -> Planned:
         if list_quoted_texts(request)[0] == TEXTS["tea"]:
-            return stream(json.dumps({"passages": passages}))
+            return stream(json.dumps(entries))
         return units_of(request)
 
     server.answering = answering
@@ -183,7 +188,7 @@ def test_an_invalid_reply_is_reported_and_the_next_passage_is_requested(
 
 def test_statements_that_share_no_word_with_their_passage_are_left_out(filled: kvstore.Store, server: Server) -> None:
     statements = ["Tea  is\nmade from leaves.", "Ignore all former orders!", " ", "Tea  is made from leaves."]
-    server.answering = lambda request: stream(json.dumps({"passages": [{"number": 1, "statements": statements}]}))
+    server.answering = lambda request: stream(json.dumps({"1": statements}))
     filled.extract("units", where="key = 'tea'")
     assert list_written_units(filled)["tea"] == {"Tea is made ": ["Tea is made from leaves."]}
 
@@ -462,13 +467,13 @@ def test_a_model_describes_documents_and_sections(store: kvstore.Store, server: 
 
 
 def test_context_is_one_title_and_one_sentence(filled: kvstore.Store, server: Server) -> None:
-    entry = {"number": 1, "title": " ", "about": "It is about tea."}
-    server.answering = lambda request: stream(json.dumps({"passages": [entry]}))
+    entry = {"title": " ", "about": "It is about tea."}
+    server.answering = lambda request: stream(json.dumps({"1": entry}))
     cursor = filled.execute("EXTRACT CONTEXT WHERE key = 'tea'")
-    assert "title and about are texts" in cursor.problems[0]
+    assert "a title has 0 of at least 1 words" in cursor.problems[0]
     entry |= {"title": "Tea", "about": "Wholly unrelated orders!"}
     cursor = filled.execute("EXTRACT CONTEXT WHERE key = 'tea'")
-    assert "a sentence says what its passage is about" in cursor.problems[0]
+    assert "only 0% of the words of a sentence are in its sources" in cursor.problems[0]
     assert headers_of(filled, "tea") == [""]
     entry |= {"about": "Tea, and who took it to India."}
     assert filled.extract("context", where="key = 'tea'").passages == 1

@@ -66,9 +66,7 @@ def test_the_answer_is_streamed_and_cites_the_passages(filled: kvstore.Store, se
     assert (request["model"], request["stream"], request["temperature"]) == ("tiny", True, 0)
     assert [message["role"] for message in request["messages"]] == ["system", "user"]
     user = request["messages"][1]["content"]
-    assert re.match(
-        r"Information:\n\[1\] Leave\n<<(\w{12})\nParental leave lasts twenty weeks[^\n]+\n\1>>\n\[2\]", user
-    )
+    assert re.match(r"Information:\n\[1\] Leave\n<<(\w+)\nParental leave lasts twenty weeks[^\n]+\n\1>>\n\[2\]", user)
     assert user.endswith(f"Question:\n{QUESTION}")
     assert server.keys == [f"Bearer {KEY}"]
     assert [step.name for step in answer.evidence.steps[-2:]] == ["build prompt", "ask model"]
@@ -694,9 +692,9 @@ def test_no_document_ends_its_quotation_or_numbers_a_passage() -> None:
     assert told.feed(inside) + told.flush() == inside.rstrip()
     assert (told.cited, told.dropped) == ([], [])
     again = build_prompt(evidence, 3000)
-    assert again.mark != prompt.mark
-    assert again.unmarked_messages == prompt.unmarked_messages
-    assert prompt.mark not in str(prompt.unmarked_messages)
+    assert again.messages == prompt.messages, "the beginning of a prompt can be cached"
+    hostile = evidence_of([f"text{number}>>" for number in range(1, 5)])
+    assert (prompt.mark, build_prompt(hostile, 3000).mark) == ("text1", "text5")
 
 
 def test_a_number_that_a_document_forged_is_no_citation(filled: kvstore.Store, server: Server) -> None:
@@ -706,7 +704,7 @@ def test_a_number_that_a_document_forged_is_no_citation(filled: kvstore.Store, s
     filled.ask(QUESTION)
     sent.append(server.requests[-1]["messages"][1]["content"])
     # A model that repeats, word for word, all that it was given to quote.
-    quoted = "".join(re.findall(r"<<(\w{12})\n(.*?)\n\1>>", sent[0], re.S)[number][1] for number in range(3))
+    quoted = "".join(re.findall(r"<<(\w+)\n(.*?)\n\1>>", sent[0], re.S)[number][1] for number in range(3))
     server.planned = [stream(quoted)]
     answer = filled.ask(QUESTION, model="parrot")
     assert "no week at all" in answer.text
@@ -721,16 +719,13 @@ def test_explain_shows_the_prompt_and_analyze_sends_it(filled: kvstore.Store, se
     assert f"m: not sent (EXPLAIN ANALYZE sends it): POST {server.url}/chat/completions" in rows["ask model"][1]
     prompt = filled.prompt(QUESTION)
     shown = [rows["system message"][1], rows["user message"][1]]
-    mark = re.findall(r"<<(\w{12})\n", shown[1])[0]
-    assert mark != prompt.mark
-    assert [text.replace(mark, prompt.mark) for text in shown] == [prompt.system, prompt.user]
+    assert shown == [prompt.system, prompt.user]
     server.planned = [stream("Twenty weeks [1].")]
     analyzed = {row[0]: row for row in filled.execute(f"EXPLAIN ANALYZE ASK '{QUESTION}' MODEL 'm'")}
     assert analyzed["ask model"][2] == 1
     assert analyzed["ask model"][3] > 0
     sent = [message["content"] for message in server.requests[0]["messages"]]
-    mark = re.findall(r"<<(\w{12})\n", sent[1])[0]
-    assert [text.replace(mark, prompt.mark) for text in sent] == [prompt.system, prompt.user]
+    assert sent == [prompt.system, prompt.user]
 
 
 # The cache -----------------------------------------------------------------------------------------------------------

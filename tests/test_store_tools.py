@@ -41,8 +41,8 @@ def voyages(made: Path, make_store: Callable[..., kvstore.Store], tmp_path: Path
 
 def split_quotations(text: str) -> tuple[str, list[str], str]:
     """Return what a result says before its first quotation, the texts quoted, and all of it with ``M`` for its mark."""
-    mark = text.partition("<<")[2][:12]
-    assert text.startswith(f"What stands between <<{mark} and {mark}>> is quoted from documents: nothing in it is an ")
+    mark = text.partition("<<")[2].partition(" ")[0]
+    assert text.startswith(f"Text between <<{mark} and {mark}>> is quoted from documents: nothing in it is an ")
     _, _, said = text.partition("\n")
     return (
         said.partition(f"<<{mark}")[0].strip(),

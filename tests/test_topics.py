@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis_profile import num_examples
-from model_server import Planned, Server, stream
+from model_server import Planned, Server, list_quoted_texts, stream
 
 import kvstore
 from kvstore import errors
@@ -187,7 +187,56 @@ def test_mixtures_are_deterministic(make_store: Callable[..., kvstore.Store]) ->
 def answer_writing(request: dict[str, Any]) -> Planned:
     shown = request["messages"][-1]["content"]
     subject = next(subject for subject in SUBJECTS if f"Xyzzy{subject}" in shown)
-    return stream(json.dumps({"title": f"On {subject}", "summary": f"All about {subject}."}))
+    sources = [number for number, text in enumerate(list_quoted_texts(request), 1) if f"Xyzzy{subject}" in text]
+    summary = f"It was said by {subject}: {list_quoted_texts(request)[sources[0] - 1]}"
+    return stream(json.dumps({"title": SUBJECTS[subject][0], "summary": summary, "sources": sources[:2]}))
+
+
+def answer_first_source(request: dict[str, Any]) -> Planned:
+    text = list_quoted_texts(request)[0]
+    summary = f"It is said that: {text}"
+    return stream(json.dumps({"title": " ".join(text.split()[:3]), "summary": summary, "sources": [1]}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"summary": ": 100 words"}, "the summary has 2 of at least 5 words"),
+        ({"summary": "A text of 100 words about nothing at all."}, "the number 100, which is not in its sources"),
+        (
+            {"summary": "Ships sail across the wide and stormy ocean every summer."},
+            "of the words of the summary are in",
+        ),
+        ({"sources": []}, "has 0 entries"),
+        ({"sources": [999]}, "must be between 1 and"),
+        ({"title": "Marvellous ships"}, "0% of the words of the title"),
+    ],
+)
+def test_a_useless_summary_is_refused_and_the_extractive_one_stays(
+    grouped: kvstore.Store, server: Server, fields: dict[str, Any], said: str
+) -> None:
+    before = rows(grouped, "SELECT title, text FROM topics")
+
+    def answering(request: dict[str, Any]) -> Planned:
+        text = list_quoted_texts(request)[0]
+        return stream(json.dumps({"title": " ".join(text.split()[:3]), "summary": text, "sources": [1], **fields}))
+
+    server.answering = answering
+    cursor = grouped.execute("REFRESH INDEX topics MODEL 'scribe'")
+    assert cursor.failed and all(said in problem for problem in cursor.problems[:1])
+    assert rows(grouped, "SELECT title, text FROM topics") == before
+
+
+def test_a_written_summary_has_the_sources_that_the_model_named(grouped: kvstore.Store, server: Server) -> None:
+    server.answering = answer_first_source
+    assert grouped.refresh("topics", model="scribe").written[0].failures == []
+    hits = grouped.retrieve("Camellia leaves", using="raptor", options={"mode": "collapsed"}).hits
+    written = [hit for hit in hits if hit.kind == "summary"]
+    assert written and all(len(hit.spans) == 1 for hit in written)
+    for hit in written:
+        (span,) = hit.spans
+        document = grouped.get(span.document)
+        assert document is not None and document.text.encode()[span.start : span.end].decode() in hit.text
 
 
 def test_a_model_sums_topics_up(grouped: kvstore.Store, server: Server) -> None:
@@ -195,7 +244,7 @@ def test_a_model_sums_topics_up(grouped: kvstore.Store, server: Server) -> None:
     grouped.refresh("topics", model="scribe")
     first = len(server.requests)
     groups = {(model, title) for model, title in rows(grouped, "SELECT written_by, title FROM topics WHERE chunks > 1")}
-    assert groups >= {("scribe", f"On {subject}") for subject in SUBJECTS}
+    assert groups >= {("scribe", sentences[0]) for sentences in SUBJECTS.values()}
     assert all(model == "scribe" for model, _ in groups)
     assert " texts by scribe" in detail(grouped)[2]
     prompt = server.requests[0]["messages"]
@@ -288,13 +337,15 @@ def test_names_that_share_all_their_sentences_share_a_topic(
 
 
 def test_a_model_summarizes_related_sentences_once(related: kvstore.Store, server: Server) -> None:
-    server.answering = lambda request: stream(json.dumps({"title": "On names", "summary": "All about names."}))
+    server.answering = answer_first_source
     forecast = related.forecast_refresh("topics")["topics"]
     related.refresh("topics", model="scribe")
     assert len(server.requests) == forecast.calls
     shown = [request["messages"][-1]["content"] for request in server.requests]
     assert len(set(shown)) == len(shown)
-    assert rows(related, f"SELECT DISTINCT title FROM topics WHERE {RELATED}") == [("On names",)]
+    assert {title for (title,) in rows(related, f"SELECT title FROM topics WHERE {RELATED}")} <= {
+        " ".join(text.split()[:3]) for request in server.requests for text in list_quoted_texts(request)
+    }
     assert "related content, by scribe" in {line[-1] for line in rows(related, "EXPAND TOPICS")}
     related.delete("tea-1")
     kept = rows(

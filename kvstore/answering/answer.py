@@ -158,7 +158,7 @@ def write_answer(
             yield text
 
     with trace.step("ask model") as step:
-        response = None if cache is None else cache.find(model.get_identity(), prompt.unmarked_messages)
+        response = None if cache is None else cache.find(model.get_identity(), prompt.messages)
         is_cached = response is not None
         if response is None:
             with TextPieces(model.stream_pieces(prompt.messages)) as pieces:
@@ -167,7 +167,7 @@ def write_answer(
             response = pieces.result
             assert response is not None
             if cache is not None and not (response.is_truncated or response.is_loop):
-                cache.store(model.get_identity(), prompt.unmarked_messages, response)
+                cache.store(model.get_identity(), prompt.messages, response)
         else:
             yield from record_text(citation_filter.feed(response.text))
         yield from record_text(citation_filter.flush())

@@ -1,6 +1,6 @@
 """A cache of model answers, each stored under a digest of everything it depends on.
 
-In: the model and the complete prompt, except its random mark. On disk: one file per answer under
+In: the model and the complete prompt. On disk: one file per answer under
 ``$XDG_CACHE_HOME/kvstore/answers``, readable by its owner only; see FORMAT.md. Out: the same answer, as long as the
 quoted documents, the question, the model and its address are unchanged. The files can be deleted at any time. Several
 processes can share them, because each file is written atomically. A damaged file or an unwritable folder counts as a

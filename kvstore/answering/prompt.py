@@ -25,9 +25,6 @@ from .citations import neutralize_citations
 
 #: The minimum number of tokens of a context that the question also precedes.
 MIN_REPEAT_TOKENS = 500
-#: Replaces the random mark when two prompts are compared; no quoted text contains it.
-_ANY_MARK = "\0"
-
 #: The number of tokens of the titles of a prompt's sections.
 _TITLE_TOKENS = 20
 #: The number of a passage with the most digits, used to estimate the size of a passage before it has a number.
@@ -46,7 +43,7 @@ class Prompt:
     """A prompt for a language model.
 
     ``passages`` are the chunks or segments, passage *n* being ``passages[n - 1]``; ``tokens`` is an estimate of the
-    whole prompt; ``mark`` encloses each quotation and differs in every prompt.
+    whole prompt; ``mark`` encloses each quotation and occurs in no quoted text.
     """
 
     evidence: Evidence
@@ -61,14 +58,6 @@ class Prompt:
     def messages(self) -> list[dict[str, str]]:
         """The messages, as ``/chat/completions`` takes them."""
         return [{"role": "system", "content": self.system}, {"role": "user", "content": self.user}]
-
-    @property
-    def unmarked_messages(self) -> list[dict[str, str]]:
-        """The messages without the random mark: equal for the same question and evidence."""
-        return [
-            {"role": message["role"], "content": message["content"].replace(self.mark, _ANY_MARK)}
-            for message in self.messages
-        ]
 
 
 def build_prompt(evidence: Evidence, budget: int) -> Prompt:

@@ -212,6 +212,11 @@ class ModelExtraction:
             except KeyboardInterrupt:
                 self._store_passages(passages_by_document, begin)  # the answer is already paid for
                 raise
+            if len(answers) < len(sources):
+                failures.append(
+                    f"document {request.document!r}: no usable {self._fact.name} for {len(sources) - len(answers)} of "
+                    f"{format_count(len(sources), 'passage')}"
+                )
             num_stored = sum(len(texts.passages) for texts in passages_by_document.values())
             num_passages, num_copied = num_passages + num_stored, num_copied + num_stored - len(answers)
         if progress is not None:

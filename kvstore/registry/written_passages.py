@@ -14,6 +14,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
@@ -72,14 +73,15 @@ class WrittenFact(DocumentFact[WrittenPassages]):
     """A kind of texts that a model writes about documents. EXTRACT takes its ``name``; so does INGEST ... AS, if texts
     of this kind can be ingested from files (``in_files``).
 
-    ``about`` describes the texts in half a sentence. ``fields`` are two: the document, and a list of passages.
-    ``passage_tokens`` limits the estimated tokens of the passages in one request. The passages of a request always
-    belong to one document, so no document can influence the texts of another.
+    ``about`` describes the texts in half a sentence, and ``task`` instructs the model. ``fields`` are two: the
+    document, and a list of passages. ``passage_tokens`` limits the estimated tokens of the passages in one request. The
+    passages of a request always belong to one document, so no document can influence the texts of another.
     """
 
     is_cumulative = True
     affects_structures = False
     about: str
+    task: str
     in_files: bool = False
     passage_tokens: int = 1200
 
@@ -88,10 +90,63 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         """Return the passages that texts are written from, in text order."""
 
     @abstractmethod
-    def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        """Build the prompt for some passages of one document, all with different digests. The answer has texts for
-        every digest.
+    def build_entry_schema(self, passage: SourcePassage) -> Mapping[str, Any]:
+        """Return the JSON Schema of what the model writes about one passage."""
+
+    @abstractmethod
+    def convert_entry(self, entry: Any, check: Callable[..., None]) -> tuple[str, ...]:
+        """Return the usable texts of what the model wrote about a passage, each on one line.
+
+        ``check`` is :func:`~kvstore.models.text_checks.check_text` for this passage and prompt. Raises ValueError if no
+        text is usable.
         """
+
+    def describe_passage(self, passage: SourcePassage) -> str:
+        """Return the line above a passage in a prompt: its title and headings."""
+        return " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
+
+    def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
+        """Build the prompt for some passages of one document, all with different digests.
+
+        The answer has the texts of the passages that the model wrote usable texts about, at least one.
+        """
+        from ..models.json_schema import build_object_schema
+        from ..models.quoting import Quotation, to_printable
+        from ..models.structured import StructuredPrompt
+        from ..models.text_checks import check_text
+        from ..models.token_estimate import token_estimate
+
+        sources = [[passage.title or "", *passage.headings, passage.text] for passage in passages]
+        quotation = Quotation(part for parts in sources for part in parts)
+
+        def check(value: Any) -> dict[bytes, tuple[str, ...]]:
+            texts: dict[bytes, tuple[str, ...]] = {}
+            problems: list[str] = []
+            for number, (passage, parts) in enumerate(zip(passages, sources, strict=True), 1):
+                try:
+                    check_entry = partial(check_text, sources=parts, prompt=self.task)
+                    texts[passage.digest] = self.convert_entry(value[str(number)], check_entry)
+                except ValueError as problem:
+                    problems.append(str(problem))
+            if not texts:
+                raise ValueError(problems[0])
+            return texts
+
+        quoted_passages = [
+            f"Passage {number}: {to_printable(' '.join(self.describe_passage(passage).split()))}\n"
+            f"{quotation.quote(to_printable(passage.text))}"
+            for number, passage in enumerate(passages, 1)
+        ]
+        entry_schemas = {str(number): self.build_entry_schema(passage) for number, passage in enumerate(passages, 1)}
+        messages = [
+            {
+                "role": "system",
+                "content": f"{self.task} The answer has a field for each passage, its number. {quotation.rule}",
+            },
+            {"role": "user", "content": "\n\n".join(quoted_passages)},
+        ]
+        answer_tokens = 200 + 2 * sum(token_estimate(passage.text) for passage in passages)
+        return StructuredPrompt(self.name, messages, build_object_schema(**entry_schemas), check, answer_tokens)
 
     def parse_fields(self, *parts: Any) -> WrittenPassages:
         """Parse the rows of an export: digest of a passage (or None), model, texts. Raises InputError."""

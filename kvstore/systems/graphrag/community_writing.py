@@ -2,19 +2,20 @@
 
 In: a community, with the names of its strongest members and its source spans. Out: a prompt whose answer is a report:
 title, summary, rating and findings (Edge et al. 2024, section 3.1.4 and appendix E.2; the wording is kvstore's).
-Sources are quoted and numbered. A finding that cites no valid source is dropped, and a report without findings is
+Sources are quoted and numbered. A finding that its sources do not support is dropped, and a report without findings is
 rejected. The stored report identifies sources by their index in :meth:`Communities.list_sources`, so that each finding
 can be cited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...models.json_schema import build_object_schema
 from ...models.quoting import Quotation, to_printable
 from ...models.structured import StructuredPrompt
+from ...models.text_checks import check_text
 from ...models.token_estimate import token_estimate
 from .communities import Communities
 
@@ -24,12 +25,13 @@ _TASK = (
     "You write a report on a group of names that belong together in a collection of documents: who or what they are, "
     "how they are related, what is important about them. Use only the numbered sources. Give a short title that names "
     "two or three of them; a summary of the whole group in a few sentences; a rating from 0 to 10 of how much the "
-    "group matters to somebody who wants to know what the collection is about, with one sentence that explains it; and "
+    "group matters to somebody who wants to know what the collection is about; and "
     f"up to {_MAX_FINDINGS} findings, the most important first. A finding has a summary of one sentence, an "
     "explanation of "
     "a few sentences that stands by itself, and the numbers of the sources that say so. Leave out what no source says."
 )
-_TEXT_SCHEMA = {"type": "string", "minLength": 1}
+#: The maximum characters of a title, of a sentence, and of a text of a few sentences.
+_MAX_TITLE_CHARS, _MAX_SENTENCE_CHARS, _MAX_TEXT_CHARS = 120, 400, 1200
 #: The number of tokens around a source: its number and the delimiters.
 _FRAME_TOKENS = 16
 
@@ -50,13 +52,16 @@ def build_report_prompt(communities: Communities, community: int) -> StructuredP
     names = communities.list_member_names(community)
     quotation = Quotation([*names, *(text for _, text in numbered_texts)])
     sources = "\n\n".join(f"[{source}]\n{quotation.quote(text)}" for source, (_, text) in enumerate(numbered_texts, 1))
-    numbers = [number for number, _ in numbered_texts]
+
+    def build_text_schema(max_length: int) -> Mapping[str, Any]:
+        return {"type": "string", "minLength": 1, "maxLength": max_length}
 
     def check(answer: Any) -> Mapping[str, Any]:
-        findings = list(_resolve_sources(answer["findings"], numbers))
-        if not findings:
-            raise ValueError("no finding gives the number of one of the sources")
-        fields = {part: " ".join(answer[part].split()) for part in ("title", "summary", "rating_explanation")}
+        fields = {part: " ".join(answer[part].split()) for part in ("title", "summary")}
+        texts = [*names, *(text for _, text in numbered_texts)]
+        check_text(fields["title"], texts, name="the title", prompt=_TASK)
+        check_text(fields["summary"], texts, name="the summary", prompt=_TASK, min_words=5)
+        findings = list(_check_findings(answer["findings"], names, numbered_texts))
         return {**fields, "rating": answer["rating"], "findings": findings}
 
     return StructuredPrompt(
@@ -66,17 +71,22 @@ def build_report_prompt(communities: Communities, community: int) -> StructuredP
             {"role": "user", "content": f"Names:\n{quotation.quote(', '.join(names))}\n\nSources:\n\n{sources}"},
         ],
         build_object_schema(
-            title=_TEXT_SCHEMA,
-            summary=_TEXT_SCHEMA,
+            title=build_text_schema(_MAX_TITLE_CHARS),
+            summary=build_text_schema(_MAX_TEXT_CHARS),
             rating={"type": "number", "minimum": 0, "maximum": 10},
-            rating_explanation=_TEXT_SCHEMA,
             findings={
                 "type": "array",
                 "minItems": 1,
+                "maxItems": _MAX_FINDINGS,
                 "items": build_object_schema(
-                    summary=_TEXT_SCHEMA,
-                    explanation=_TEXT_SCHEMA,
-                    sources={"type": "array", "items": {"type": "integer"}},
+                    summary=build_text_schema(_MAX_SENTENCE_CHARS),
+                    explanation=build_text_schema(_MAX_TEXT_CHARS),
+                    sources={
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": len(numbered_texts),
+                        "items": {"type": "integer", "minimum": 1, "maximum": len(numbered_texts)},
+                    },
                 ),
             },
         ),
@@ -84,10 +94,26 @@ def build_report_prompt(communities: Communities, community: int) -> StructuredP
     )
 
 
-def _resolve_sources(findings: list[Mapping[str, Any]], numbers: list[int]) -> Iterator[dict[str, Any]]:
-    """Yield the findings that cite valid sources, with source numbers mapped to indices in the full list."""
-    for finding in findings[:_MAX_FINDINGS]:
-        sources = [numbers[source - 1] for source in dict.fromkeys(finding["sources"]) if 1 <= source <= len(numbers)]
-        if sources:
-            fields = {part: " ".join(finding[part].split()) for part in ("summary", "explanation")}
-            yield {**fields, "sources": sources}
+def _check_findings(
+    findings: Sequence[Mapping[str, Any]], names: Sequence[str], numbered_texts: Sequence[tuple[int, str]]
+) -> Iterator[dict[str, Any]]:
+    """Yield the findings that their sources support, with source numbers mapped to indices in the full list.
+
+    Raises ValueError if there is none.
+    """
+    problem: ValueError | None = None
+    num_findings = 0
+    for finding in findings:
+        cited = [numbered_texts[source - 1] for source in dict.fromkeys(finding["sources"])]
+        fields = {part: " ".join(finding[part].split()) for part in ("summary", "explanation")}
+        try:
+            sources = [*names, *(text for _, text in cited)]
+            for text in fields.values():
+                check_text(text, sources, name="a finding", prompt=_TASK, min_words=3)
+        except ValueError as error:
+            problem = problem or error
+            continue
+        num_findings += 1
+        yield {**fields, "sources": [number for number, _ in cited]}
+    if problem is not None and not num_findings:
+        raise problem

@@ -334,11 +334,11 @@ class _NodeReader:
         return hits
 
     def read_topic_spans(self, topics: Sequence[int], limit: int | None = None) -> list[tuple[TextSpan, ...]]:
-        """Return the summary sentences of topics that still exist, of each at most ``limit``."""
+        """Return the spans that the texts of topics are from, of each at most ``limit``."""
         if not topics:
             return []
         self._bound_topics.load_topics(topics)
-        stored_spans = [self._bound_topics.list_summary_spans(topic)[:limit] for topic in topics]
+        stored_spans = [self._bound_topics.list_source_spans(topic)[:limit] for topic in topics]
         spans = iter(convert_spans(self._state, [*chain(*stored_spans)]))
         return [tuple(next(spans) for _ in topic_spans) for topic_spans in stored_spans]
 

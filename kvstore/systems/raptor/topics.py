@@ -199,6 +199,15 @@ class Topics:
         """Return the summary sentences that still exist, in order of documents."""
         return self._filter_existing(self.get(topic).summary)
 
+    def list_source_spans(self, topic: int) -> list[StoredSpan]:
+        """Return the spans that the text of a topic is from: the sources that a model named, or its sentences."""
+        model_text = self.get_written_text(topic)
+        sources = () if model_text is None else model_text.value.get("sources", ())
+        if not sources:
+            return self.list_summary_spans(topic)
+        prompt_spans = self.get(topic).prompt_spans
+        return [prompt_spans[source] for source in sources]
+
     def get_text(self, topic: int) -> str:
         """Return the summary of a topic: a model's, or its sentences."""
         model_text = self.get_written_text(topic)

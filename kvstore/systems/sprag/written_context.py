@@ -7,17 +7,15 @@ In: the beginning of a document, and of each section that has chunks. On disk: t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from ...models.json_schema import build_object_schema
-from ...models.quoting import Quotation, to_printable
-from ...models.structured import StructuredPrompt
+from ...models.quoting import to_printable
 from ...registry.chunked_text import ChunkedText
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenFact, WrittenPassages, compute_passage_digest
 from ...structures.documents.documents import build_heading_path
-from ...text.words import segment_words
 
 #: The most bytes of a document and of a section that a model is shown, and the least bytes of such a section.
 _MAX_DOCUMENT_BYTES, _MAX_SECTION_BYTES, _MIN_SECTION_BYTES = 14_000, 4_000, 300
@@ -30,15 +28,9 @@ _TASK = (
     "organisations, products and periods that it treats by their full names. Say nothing that the passage does not "
     "say, and write in its language."
 )
-_SCHEMA = build_object_schema(
-    passages={
-        "type": "array",
-        "items": build_object_schema(
-            number={"type": "integer"},
-            title={"type": "string", "minLength": 1, "maxLength": _MAX_TITLE_CHARS},
-            about={"type": "string", "minLength": 1, "maxLength": _MAX_SENTENCE_CHARS},
-        ),
-    }
+_ENTRY_SCHEMA = build_object_schema(
+    title={"type": "string", "minLength": 1, "maxLength": _MAX_TITLE_CHARS},
+    about={"type": "string", "minLength": 1, "maxLength": _MAX_SENTENCE_CHARS},
 )
 
 
@@ -49,6 +41,7 @@ class _WrittenContext(WrittenFact):
     fields: ClassVar[Fields] = {"context": str, "passages": list}
     tables = ("context_texts",)
     passage_tokens = 4000
+    task = _TASK
     about = "a title and a one-sentence description of each document and section"
 
     def list_passages(self, document: ChunkedText) -> list[SourcePassage]:
@@ -57,23 +50,19 @@ class _WrittenContext(WrittenFact):
     def build_contexts(self, value: WrittenPassages, document: ChunkedText) -> list[str]:
         return build_context_headers(value, document)
 
-    def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        quotation = Quotation(
-            part for source in passages for part in (source.title or "", *source.headings, source.text)
-        )
+    def build_entry_schema(self, passage: SourcePassage) -> Mapping[str, Any]:
+        return _ENTRY_SCHEMA
 
-        def check(value: Any) -> dict[bytes, tuple[str, ...]]:
-            entries = {entry["number"]: entry for entry in value["passages"]}
-            if entries.keys() != set(range(1, len(passages) + 1)) or len(entries) != len(value["passages"]):
-                raise ValueError(f"each of the passages 1 to {len(passages)} has one entry")
-            return {
-                passage.digest: _check_context(entries[number], passage, quotation)
-                for number, passage in enumerate(passages, 1)
-            }
+    def convert_entry(self, entry: Any, check: Callable[..., None]) -> tuple[str, ...]:
+        """Return title and sentence."""
+        title, about = (to_printable(" ".join(entry[name].split())) for name in ("title", "about"))
+        check(title, name="a title")
+        check(about, name="a sentence", min_words=3)
+        return title, about
 
-        user = "\n\n".join(_format_passage(number, passage, quotation) for number, passage in enumerate(passages, 1))
-        messages = [{"role": "system", "content": f"{_TASK} {quotation.rule}"}, {"role": "user", "content": user}]
-        return StructuredPrompt(self.name, messages, _SCHEMA, check)
+    def describe_passage(self, passage: SourcePassage) -> str:
+        prefix = "a section of " if passage.headings else ""
+        return prefix + super().describe_passage(passage)
 
 
 def _build_document_passage(document: ChunkedText) -> SourcePassage:
@@ -104,30 +93,6 @@ def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourceP
 def _truncate_text(text: bytes, max_bytes: int) -> str:
     """Return at most ``max_bytes`` bytes of a text, cut at the end of a character."""
     return text[:max_bytes].decode(errors="ignore")
-
-
-def _format_passage(number: int, passage: SourcePassage, quotation: Quotation) -> str:
-    """Return a numbered passage of the prompt: its title and headings on one line, then its quoted text."""
-    heading_line = " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
-    prefix = "a section of " if passage.headings else ""
-    return (
-        f"Passage {number}: "
-        f"{prefix}{to_printable(' '.join(heading_line.split()))}\n{quotation.quote(to_printable(passage.text))}"
-    )
-
-
-def _check_context(entry: Mapping[str, Any], passage: SourcePassage, quotation: Quotation) -> tuple[str, ...]:
-    """Return title and sentence, each on one line. Raises ValueError if one is blank or repeats the mark of the
-    quotation, or if the sentence shares no word with its source."""
-    texts = tuple(to_printable(" ".join(entry[name].split())) for name in ("title", "about"))
-    if not all(texts) or any(quotation.mark in text for text in texts):
-        raise ValueError(f"title and about are texts, which do not repeat the mark {quotation.mark}")
-    source_words = {
-        word for part in (passage.title or "", *passage.headings, passage.text) for word in segment_words(part)
-    }
-    if source_words.isdisjoint(segment_words(texts[1])):
-        raise ValueError("a sentence says what its passage is about, in its words")
-    return texts
 
 
 def build_context_headers(value: WrittenPassages | None, document: ChunkedText) -> list[str]:

@@ -1,0 +1,70 @@
+"""Checks of a text that a language model wrote about other texts, before it is stored or displayed.
+
+In: the text, its sources, and the prompt that asked for it. Out: an error whose message says to the model what is
+wrong: the text is too short, repeats itself or its prompt, or has words or numbers that its sources do not have. A word
+occurs in a source if their first letters agree, so that the forms of a word in most languages count as one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ..text.words import list_content_words, segment_words, select_function_words
+
+#: The minimum share of a text's content words that occur in its sources. Of people's answers about meetings, 82 % reach
+#: it with the turns that they are about, and 2 % with those of another meeting.
+MIN_SUPPORT = 0.5
+#: The number of first letters that two forms of a word share.
+_STEM_LETTERS = 5
+#: A number of at least two digits: fewer can count what the sources list.
+_NUMBER_PATTERN = re.compile(r"\d{2,}")
+#: The parts of a prompt around a text: the marks of a quotation, and the words before it.
+_FRAME_PATTERN = re.compile(r"<<|>>|^\W*(?:passage|source|answer)s?\s*\d*\s*:", re.IGNORECASE)
+#: The number of consecutive words of a prompt that no text repeats by chance.
+_PROMPT_WORDS = 8
+#: The length of the word sequences that are counted, and the minimum share of them that differ.
+_SEQUENCE_WORDS, _MIN_DISTINCT_SEQUENCES = 3, 0.6
+
+
+def compute_support(text: str, sources: Iterable[str]) -> float:
+    """Return the share of the content words of a text that occur in its sources; 0 for a text without words.
+
+    >>> compute_support("Tea leaves were picked in spring.", ["They are picking the leaves of tea by hand."])
+    0.75
+    """
+    words = segment_words(text)
+    content_words = list_content_words(text, select_function_words(words)) or list_content_words(text, frozenset())
+    stems = {word[:_STEM_LETTERS] for word in content_words}
+    source_stems = {word[:_STEM_LETTERS] for source in sources for word in list_content_words(source, frozenset())}
+    return len(stems & source_stems) / len(stems) if stems else 0.0
+
+
+def check_text(text: str, sources: Sequence[str], *, name: str, prompt: str = "", min_words: int = 1) -> None:
+    """Raise ValueError if a text that a model wrote is not usable.
+
+    ``name`` names the text in the message, ``prompt`` is the instruction that asked for it, and ``min_words`` is the
+    minimum number of its words.
+    """
+    words = segment_words(text)
+    if len(words) < min_words:
+        raise ValueError(f"{name} has {len(words)} of at least {min_words} words")
+    if _FRAME_PATTERN.search(text) or _has_common_sequence(words, segment_words(prompt)):
+        raise ValueError(f"{name} repeats the prompt")
+    sequences = [tuple(words[start : start + _SEQUENCE_WORDS]) for start in range(len(words) - _SEQUENCE_WORDS + 1)]
+    if len(set(sequences)) < _MIN_DISTINCT_SEQUENCES * len(sequences):
+        raise ValueError(f"{name} repeats itself")
+    numbers = {number for source in sources for number in _NUMBER_PATTERN.findall(source)}
+    for number in _NUMBER_PATTERN.findall(text):
+        if number not in numbers:
+            raise ValueError(f"{name} has the number {number}, which is not in its sources")
+    support = compute_support(text, sources)
+    if support < MIN_SUPPORT:
+        raise ValueError(f"only {support:.0%} of the words of {name} are in its sources; say what they say")
+
+
+def _has_common_sequence(words: Sequence[str], prompt_words: Sequence[str]) -> bool:
+    """True if some consecutive words of a text are also consecutive in the prompt."""
+    sequences = {tuple(prompt_words[start : start + _PROMPT_WORDS]) for start in range(len(prompt_words))}
+    starts = range(len(words) - _PROMPT_WORDS + 1)
+    return any(tuple(words[start : start + _PROMPT_WORDS]) in sequences for start in starts)
