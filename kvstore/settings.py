@@ -20,7 +20,7 @@ TOKENIZER = "words-3"
 EARLIER_TOKENIZER = "words-2"
 
 #: Settings that a new store takes from the language of its first documents unless the user sets them.
-LANGUAGE_SETTINGS = ("stemmer", "language")
+LANGUAGE_SETTINGS = ("stemmer", "language", "embedder")
 
 #: The default time in seconds for which a worker of an ingest can be silent while it reads a file.
 TIME_LIMIT = 120.0

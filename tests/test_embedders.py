@@ -37,6 +37,7 @@ KEY = "sk-secret-0123456789"
     ("name", "canonical"),
     [
         ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2"),
+        ("multilingual-e5-small", "multilingual-e5-small"),
         ("all-MiniLM-L6-v2-float32", "all-MiniLM-L6-v2-float32"),
         ("all-MiniLM-L6-v2-int8", "all-MiniLM-L6-v2-int8"),
         ("sentence-transformers:intfloat/e5-small-v2", "sentence-transformers:intfloat/e5-small-v2"),
@@ -59,6 +60,7 @@ def test_a_name_opens_the_same_embedder_again(name: str, canonical: str) -> None
 def test_every_form_of_name_is_tested_above() -> None:
     assert {form.partition(":")[0] for form in EMBEDDER_FORMS} == {
         "all-MiniLM-L6-v2",
+        "multilingual-e5-small",
         "all-MiniLM-L6-v2-float32",
         "all-MiniLM-L6-v2-int8",
         "sentence-transformers",

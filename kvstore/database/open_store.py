@@ -79,6 +79,16 @@ class LazyEmbedder:
         return self.load().embed(texts) if texts else np.empty((0, self._settings.dimension), np.float32)
 
 
+def _replace_settings(settings: FixedSettings, values: Mapping[str, str]) -> FixedSettings:
+    """Return settings with other values of some, and with the dimension and the digest of another embedder."""
+    if "embedder" not in values:
+        return settings.replace(values)
+    from ..models.embedder import get_weights, open_embedder
+
+    embedder = open_embedder(values["embedder"])
+    return settings.replace({**values, "dimension": embedder.dimension, "weights": get_weights(embedder)})
+
+
 class OpenStore:
     """The data shared by the handles of an open store.
 
@@ -206,7 +216,7 @@ class OpenStore:
                     for name, value in choose().items()
                     if name in self._undecided and value != getattr(self.settings, name)
                 }
-                return chosen if chosen and self._write_settings(self.settings.replace(chosen)) else {}
+                return chosen if chosen and self._write_settings(_replace_settings(self.settings, chosen)) else {}
             finally:
                 self._undecided = frozenset()
 
@@ -224,6 +234,8 @@ class OpenStore:
         except (LockTimeoutError, TransactionError) as error:
             _log.info("%s: the settings stay as they are: %s", self.environment.path, error)
             return False
+        if settings.embedder != self.settings.embedder:
+            self._embedder = LazyEmbedder(self.environment.path, settings, None)
         self.settings = settings
         if "indexing" in vars(self):  # it was created with the old settings
             self.indexing.stop()

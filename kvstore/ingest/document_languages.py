@@ -7,12 +7,14 @@ documents with a recognizable language count (see :func:`kvstore.text.languages.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from ..extraction.validation import ValidDocument
 from ..models.embedder import is_english_only
 from ..models.language import ENGLISH, RULES, has_english
+from ..models.multilingual_embedder import is_installed
+from ..models.protocol import INSTALL_LANGUAGES, MULTILINGUAL_EMBEDDER
 from ..settings import FixedSettings
 from ..text.languages import detect_language
 
@@ -52,41 +54,63 @@ class DocumentLanguages:
         return None
 
     def choose_settings(self) -> dict[str, str]:
-        """Return the settings that fit most documents, or an empty dictionary if no language has a majority."""
-        language = self.main_language
-        if language is None:
-            return {}
-        stemmer = language if language in _list_stemmers() else "none"
-        return {"stemmer": stemmer, "language": ENGLISH if language == "english" and has_english() else RULES}
+        """Return the settings that fit most documents.
+
+        The stemmer and the language are chosen if one language has a majority, and the multilingual embedder if it is
+        installed and most documents are not in English.
+        """
+        settings = {}
+        if (language := self.main_language) is not None:
+            settings["stemmer"] = language if language in _list_stemmers() else "none"
+            settings["language"] = ENGLISH if language == "english" and has_english() else RULES
+        if self._is_mostly_foreign and is_installed():
+            settings["embedder"] = MULTILINGUAL_EMBEDDER
+        return settings
+
+    @property
+    def _is_mostly_foreign(self) -> bool:
+        """True if most documents with a recognizable language are not in English."""
+        return 2 * self._counts["english"] < self._counts.total()
 
     def iter_remarks(self, settings: FixedSettings, chosen: Mapping[str, str]) -> Iterator[str]:
         """Yield remarks on the settings ``chosen`` for a new store, and on settings that do not fit most documents."""
         language = self.main_language
+        name = "several languages" if language is None else language.capitalize()
+        count, total = self._counts[language or ""], self._counts.total()
         if language is None:
-            return
-        count, num_documents = self._counts[language], self._counts.total()
-        name = language.capitalize()
-        finding = (
-            f"{count:,} of the first {num_documents:,} documents are in {name}"
-            if num_documents > 1
-            else f"the text is in {name}"
-        )
+            finding = "the first documents are in several languages"
+        elif total > 1:
+            finding = f"{count:,} of the first {total:,} documents are in {name}"
+        else:
+            finding = f"the text is in {name}"
         if chosen:
-            assignments = " and ".join(f"{setting} = {value}" for setting, value in chosen.items())
-            options = " and ".join(f"--{setting}" for setting in chosen)
-            yield f"{finding}, so the store was created with {assignments}; to choose others, create it with {options}"
+            assignments = [f"{setting} = {value}" for setting, value in chosen.items()]
+            options = [f"--{setting}" for setting in chosen]
+            yield (
+                f"{finding}, so the store was created with {_join(assignments)}; to choose others, create it with "
+                f"{_join(options)}"
+            )
         stemmed = _STEMMED_LANGUAGES.get(settings.stemmer, settings.stemmer)
-        if stemmed not in (language, "none") and language in _list_stemmers():
+        if language is not None and stemmed not in (language, "none") and language in _list_stemmers():
             yield (
                 f"{finding}, but this store stems {stemmed.capitalize()} words, so other forms of a {name} word are "
                 f"not found; create a new store with stemmer = {language} and ingest the documents again"
             )
-        if language != "english" and is_english_only(settings.embedder):
+        if self._is_mostly_foreign and is_english_only(settings.embedder):
+            installation = "" if is_installed() else f"run {INSTALL_LANGUAGES}, and "
             yield (
-                f"the embedder {settings.embedder} knows English only, so {name} texts are found by their words, but "
-                "rarely by their meaning; create a new store with a multilingual embedder, such as "
-                "sentence-transformers:paraphrase-multilingual-MiniLM-L12-v2"
+                f"the embedder {settings.embedder} knows English only, so texts in {name} are found by their words, "
+                f"but rarely by their meaning; {installation}create a new store with embedder = {MULTILINGUAL_EMBEDDER}"
             )
+
+
+def _join(parts: Sequence[str]) -> str:
+    """Return the parts of an enumeration as text.
+
+    >>> _join(["a"]), _join(["a", "b"]), _join(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 @cache

@@ -14,13 +14,14 @@ from typing import Any
 from ..errors import EmbedderError, suggest
 from ..extensions.entry_points import PluginGroup
 from .plugin_embedder import build_factory
-from .protocol import DEFAULT_EMBEDDER, Embedder
+from .protocol import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER, Embedder
 
 __all__ = ["DEFAULT_EMBEDDER", "EMBEDDERS", "EMBEDDER_FORMS", "Embedder", "is_english_only", "open_embedder"]
 
 #: The valid forms of a name, and the options of each.
 EMBEDDER_FORMS = {
     "all-MiniLM-L6-v2": frozenset[str](),
+    "multilingual-e5-small": frozenset[str](),
     "all-MiniLM-L6-v2-float32": frozenset({"device"}),
     "all-MiniLM-L6-v2-int8": frozenset[str](),
     "sentence-transformers:NAME_OR_PATH": frozenset({"device"}),
@@ -45,6 +46,7 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     """Return the embedder of a name. It loads its model or contacts its server on first use.
 
     Names: ``all-MiniLM-L6-v2`` (the default, 384 dimensions, included in kvstore with weights of 8 bits);
+    ``multilingual-e5-small`` (384 dimensions; the extra ``languages``);
     ``all-MiniLM-L6-v2-float32`` and ``all-MiniLM-L6-v2-int8``, the embedders of stores of earlier versions, from the
     original weights; ``sentence-transformers:NAME`` or ``:PATH``; ``sentence-transformers-int8:NAME``, the same with
     8-bit weights, faster and less exact; ``openai:MODEL`` (options ``base_url``, ``api_key``, ``timeout`` in seconds,
@@ -74,6 +76,10 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
         from .packaged_embedder import PackagedEmbedder
 
         return PackagedEmbedder()
+    if kind == MULTILINGUAL_EMBEDDER:
+        from .multilingual_embedder import MultilingualEmbedder
+
+        return MultilingualEmbedder()
     if kind in _ORIGINAL_NAMES:
         from .sentence_transformer import OriginalMiniLM
 

@@ -26,6 +26,11 @@ from .protocol import TextKind
 PROMPT_NAMES: dict[TextKind, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
 
 
+def get_models_folder() -> Path:
+    """Return the folder in the user's cache directory that exported models are written to."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kvstore" / "models"
+
+
 def export_model(write: Callable[[Path], None], folder: Path, *, int8: bool = False) -> None:
     """Create ``folder`` with the model that ``write`` writes to a folder, unless another process creates it first.
 
@@ -73,7 +78,7 @@ def save_description(
 
 def _write_description(folder: Path, description: dict[str, Any]) -> None:
     """Write the settings of the runtime with the sizes of the other files, which detect damage."""
-    sizes = {name: (folder / name).stat().st_size for name in (MODEL_FILE, TOKENIZER_FILE)}
+    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.name != DESCRIPTION_FILE}
     (folder / DESCRIPTION_FILE).write_text(json.dumps({**description, "sizes": sizes}), encoding="utf-8")
 
 

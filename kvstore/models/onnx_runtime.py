@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,9 @@ _OUT_OF_MEMORY_PATTERN = re.compile(r"allocate memory|bad_alloc|bad allocation")
 #: The files of an exported model.
 MODEL_FILE, TOKENIZER_FILE, DESCRIPTION_FILE = "model.onnx", "tokenizer.json", "embedder.json"
 
+#: A function that returns the numbers of the tokens of each text.
+Tokenize = Callable[[Sequence[str]], list[list[int]]]
+
 
 class OnnxRuntime:
     """A model that was exported to a folder; it is loaded when the object is created.
@@ -44,10 +47,9 @@ class OnnxRuntime:
     the number of threads, as for torch.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, open_tokenizer: Callable[[Path], Tokenize] | None = None) -> None:
+        """Load the model. ``open_tokenizer`` opens a tokenizer in the folder; without it, ``tokenizer.json`` is it."""
         onnxruntime = import_onnxruntime()
-        from tokenizers import Tokenizer
-
         options = onnxruntime.SessionOptions()
         threads = os.environ.get("OMP_NUM_THREADS", "")
         options.intra_op_num_threads = 1
@@ -60,8 +62,7 @@ class OnnxRuntime:
             self.dimension = int(description["dimension"])
             self._prompts: dict[str, str] = description["prompts"]
             self._inputs: list[str] = description["inputs"]
-            # The saved tokenizer includes truncation.
-            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+            self._tokenize = (open_tokenizer or _open_tokenizer)(folder)
             self._session = onnxruntime.InferenceSession(
                 str(folder / MODEL_FILE), options, providers=["CPUExecutionProvider"]
             )
@@ -74,7 +75,7 @@ class OnnxRuntime:
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for first in range(0, len(texts), BLOCK_SIZE):
             block = [self._prompts[kind] + text for text in texts[first : first + BLOCK_SIZE]]
-            tokens = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(block)]
+            tokens = self._tokenize(block)
             if min(self._threads, len(block)) == 1:
                 rows = list(map(self._run, tokens))
             else:
@@ -97,6 +98,14 @@ class OnnxRuntime:
             _raise_if_out_of_memory(error)
             raise EmbedderError(f"the exported model failed on a text of {len(tokens)} tokens: {error}") from error
         return vector
+
+
+def _open_tokenizer(folder: Path) -> Tokenize:
+    """Open the saved tokenizer of a folder, which includes truncation."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+    return lambda texts: [encoding.ids for encoding in tokenizer.encode_batch_fast(list(texts))]
 
 
 def _raise_if_out_of_memory(error: Exception) -> None:

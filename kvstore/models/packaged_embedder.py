@@ -73,10 +73,10 @@ def _read_digest() -> str:
     return str(description["sha256"])
 
 
-def compute_digest(folder: Path) -> str:
+def compute_digest(folder: Path, tokenizer_file: str = TOKENIZER_FILE) -> str:
     """Return the SHA-256 of the digests of the model and the tokenizer in a folder, in hexadecimal digits."""
     digest = hashlib.sha256()
-    for name in (MODEL_FILE, TOKENIZER_FILE):
+    for name in (MODEL_FILE, tokenizer_file):
         with (folder / name).open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()

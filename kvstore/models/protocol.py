@@ -21,6 +21,7 @@ Embeddings = npt.NDArray[np.float32]
 TextKind = Literal["query", "document"]
 
 DEFAULT_EMBEDDER = "all-MiniLM-L6-v2"
+MULTILINGUAL_EMBEDDER = "multilingual-e5-small"
 
 #: The number of texts that torch processes at once, sorted by length. For chunks of about 100 tokens on two cores,
 #: sizes from 8 to 32 were equally fast, and 64 was a sixth slower.
@@ -28,6 +29,8 @@ BATCH_SIZE = 16
 
 #: The command that installs what runs and exports any model but the default.
 INSTALL_MODELS = format_install("sentence-transformers")
+#: The command that installs the multilingual embedder.
+INSTALL_LANGUAGES = format_install("languages")
 #: The packages with which torch runs a model, with which an exported model is run, and with which it is written.
 TORCH_PACKAGES = ("torch", "sentence_transformers")
 RUNTIME_PACKAGES = ("onnxruntime", "tokenizers")

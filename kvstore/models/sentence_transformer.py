@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
-import os
 import re
 import shutil
 import sys
@@ -25,7 +24,7 @@ from pathlib import Path
 from ..errors import EmbedderError
 from ..extensions.extras import find_first_missing
 from .bert_export import write_bert
-from .onnx_export import export_model
+from .onnx_export import export_model, get_models_folder
 from .onnx_runtime import OnnxRuntime
 from .packaged_embedder import ORIGINAL_DIGEST
 from .protocol import EXPORT_PACKAGES, INSTALL_MODELS, Embeddings
@@ -199,5 +198,4 @@ def _get_cache_folder(model: str, int8: bool) -> Path:
             properties.append((str(path.relative_to(folder)), status.st_size, status.st_mtime_ns))
     digest = hashlib.sha256(repr(properties).encode()).hexdigest()[:16]
     label = re.sub(r"[^\w.-]+", "-", Path(model).name)[:40]
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "kvstore" / "models" / f"{label}-{digest}"
+    return get_models_folder() / f"{label}-{digest}"

