@@ -67,7 +67,7 @@ class Asker:
         get_session: Callable[[], SessionSettings],
         get_language_model: Callable[[str | None], LanguageModel | None],
         embed: Callable[[Sequence[str]], Matrix],
-        open_query: Callable[[str, Clauses], AbstractContextManager[tuple[Strategy, Query]]],
+        open_query: Callable[[str | Sequence[str], Clauses], AbstractContextManager[tuple[Strategy, Query]]],
         retrieve_evidence: Callable[[Strategy, Query], Evidence],
         retrieve: RetrieveFunction,
     ) -> None:
@@ -83,7 +83,7 @@ class Asker:
         """The session's settings, which SET can change while a model writes."""
         return self._get_session()
 
-    def weigh(self, question: str, clauses: Clauses) -> tuple[Evidence, Confidence]:
+    def weigh(self, question: str | Sequence[str], clauses: Clauses) -> tuple[Evidence, Confidence]:
         """Return the evidence for a question, and the probability that it answers it."""
         with self._open_query(question, clauses) as (strategy, query):
             evidence = self._retrieve_evidence(strategy, query)

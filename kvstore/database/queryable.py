@@ -375,8 +375,10 @@ class Queryable(ABC):
             query.abstracts = False
             return strategy.retrieve(query).hits
 
-    def retrieve(self, question: str, **clauses: Unpack[Clauses]) -> Evidence:
+    def retrieve(self, question: str | Sequence[str], **clauses: Unpack[Clauses]) -> Evidence:
         """Retrieve evidence for a question with a strategy (default: the session's), best chunks first.
+
+        The results of several questions, or of several strategies (``using="cue, graph"``), are fused by rank.
 
         The clauses are those of :class:`~kvstore.retrieval.question_clauses.Clauses`: ``using``, ``depth``, ``top``,
         ``within``, ``where``, ``options``, ``vector``, ``parameters``, ``reranker``, ``as_segments``. The question can
@@ -393,7 +395,7 @@ class Queryable(ABC):
         with self.state() as state:
             return retrieve_evidence(*prepare_query(self._session, state, question, allow_empty=True, **clauses))
 
-    def weigh(self, question: str, **clauses: Unpack[Clauses]) -> tuple[Evidence, Confidence]:
+    def weigh(self, question: str | Sequence[str], **clauses: Unpack[Clauses]) -> tuple[Evidence, Confidence]:
         """Retrieve evidence for a question and estimate how likely the store is to answer it.
 
         The clauses and errors are those of :meth:`retrieve`.

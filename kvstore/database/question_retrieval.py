@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_query(
-    session: Session, open_state: Callable[[], AbstractContextManager[State]], question: str, clauses: Clauses
+    session: Session,
+    open_state: Callable[[], AbstractContextManager[State]],
+    question: str | Sequence[str],
+    clauses: Clauses,
 ) -> Iterator[tuple[Strategy, Query]]:
     """Yield the strategy and the query of a question on a state; close it before a model writes, because it holds a
     snapshot."""
@@ -39,7 +42,7 @@ def open_query(
 def prepare_query(
     session: Session,
     state: State,
-    question: str,
+    question: str | Sequence[str],
     *,
     using: str | None = None,
     depth: int | None = None,
@@ -53,13 +56,16 @@ def prepare_query(
     as_segments: bool | None = None,
     allow_empty: bool = False,
 ) -> tuple[Strategy, Query]:
-    """Validate the clauses of a question, and return its strategy and query.
+    """Validate the clauses of a question, or of several, and return the strategy and the query.
 
     With ``allow_empty``, the question can be empty if a vector is given and the strategy is not lexical. Words that no
     document has are respelled.
     """
     session_settings = session.settings
     strategy = get_strategy(using or session_settings.strategy)
+    if not isinstance(question, str):
+        strategy = _fuse_questions(strategy, question, vector)
+        question = " ".join(question)
     check_options(strategy, options or {}, as_segments=bool(as_segments))
     own_options, fill, reranker_option = split_options(options)
     if reranker is not None and reranker_option not in (None, reranker):
@@ -109,6 +115,20 @@ def prepare_query(
     return strategy, query
 
 
+def _fuse_questions(strategy: Strategy, questions: Sequence[str], vector: npt.ArrayLike | None) -> Strategy:
+    """Return the strategy that fuses the results for several questions; raise InputError if one is invalid."""
+    from ..retrieval.fused_strategy import FusedStrategy
+
+    if not all(isinstance(question, str) for question in questions):
+        raise InputError("a question must be text; give one text or a list of texts")
+    if not questions or not all(question.strip() for question in questions):
+        raise InputError("a question is empty; ask something")
+    if vector is not None:
+        raise InputError("a vector replaces that of one question; give one question, or no vector")
+    strategies = getattr(strategy, "strategies", (strategy,))
+    return FusedStrategy(strategies, tuple(questions)) if len(questions) > 1 else strategy
+
+
 def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
     """Return the evidence that a strategy retrieves.
 
@@ -138,6 +158,8 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
 
 def _find_missing_index(state: State, strategy: Strategy) -> str | None:
     """Return the kind of index that a strategy needs and the store lacks, or None."""
+    if fused_strategies := getattr(strategy, "strategies", None):
+        return next(filter(None, (_find_missing_index(state, part) for part in fused_strategies)), None)
     index_name: str | None = getattr(strategy, "needs", None)
     if index_name is None:
         return None

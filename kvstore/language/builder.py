@@ -110,6 +110,8 @@ class Builder:
                 arguments.append(self.build_statement(Tree(child.data, own_clauses, child.meta)))
             elif child.data in ("text", "name", "kind", "count", "value"):
                 arguments.append(self._build_value(child))
+            elif child.data == "questions":
+                arguments.append(tuple(self._build_value(part) for part in child.children if isinstance(part, Tree)))
             else:
                 self._add_clause(clauses, child)
         return _STATEMENTS[tree.data](*arguments, **clauses)
@@ -128,6 +130,8 @@ class Builder:
             return self._build_options(tree)
         if not tree.children:
             return True  # the clause is a keyword without a value
+        if tree.data == "using":
+            return ", ".join(self._build_value(child) for child in tree.children if isinstance(child, Tree))
         child = tree.children[0]
         if isinstance(child, Tree):
             value = self._build_value(child)

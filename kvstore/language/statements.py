@@ -86,9 +86,10 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Retrieve:
-    """RETRIEVE: ``within`` is a number of tokens; ``options`` are for the strategy or for segments."""
+    """RETRIEVE: ``question`` is one or several, ``within`` a number of tokens; ``options`` are for the strategy or for
+    segments."""
 
-    question: str
+    question: str | tuple[str, ...]
     using: str | None = None
     depth: int | None = None
     top: int | None = None
@@ -98,7 +99,9 @@ class Retrieve:
     as_segments: bool = False
 
     def __str__(self) -> str:
-        return f"RETRIEVE {format_literal(self.question)}" + _format_retrieval_clauses(
+        questions = self.question if isinstance(self.question, tuple) else (self.question,)
+        text = ", ".join(map(format_literal, questions))
+        return f"RETRIEVE {text if isinstance(self.question, str) else f'({text})'}" + _format_retrieval_clauses(
             self.using, self.depth, self.top, self.within, self.where, self.options, self.as_segments
         )
 
@@ -134,7 +137,7 @@ def _format_retrieval_clauses(
     as_segments: bool = False,
 ) -> str:
     """Return the clauses of a SEARCH, RETRIEVE or ASK, each after a space."""
-    text = "" if using is None else f" USING {format_identifier(using)}"
+    text = "" if using is None else f" USING {', '.join(map(format_identifier, using.split(', ')))}"
     text += _format_clauses(("DEPTH", depth), ("TOP", top)) + (" AS SEGMENTS" if as_segments else "")
     text += "" if within is None else f" WITHIN {within} TOKENS"
     text += "" if where is None else f" WHERE {where}"

@@ -327,11 +327,15 @@ def list_strategies() -> list[Strategy]:
 
 
 def get_strategy(name: str) -> Strategy:
-    """Return the strategy with this name, ignoring case.
+    """Return the strategy with this name, ignoring case; several names with commas are fused by rank.
 
     Raises UnknownStrategyError that suggests the nearest name, and PluginError if the strategy of an installed package
     is broken.
     """
+    if "," in name:
+        from ..retrieval.fused_strategy import FusedStrategy
+
+        return FusedStrategy(tuple(get_strategy(part.strip()) for part in name.split(",")))
     if name.lower() in STRATEGIES:
         return STRATEGIES[name.lower()]
     from .plugin_strategy import STRATEGY_PLUGINS

@@ -18,12 +18,12 @@ SEARCH_TOP = 10
 class Clauses(TypedDict, total=False):
     """The clauses of a question, by name; a clause that is missing or None takes the session's setting.
 
-    ``using`` names the strategy. ``options`` are the strategy's own, and ``fill`` and ``reranker``, which every
-    strategy has. ``depth`` counts levels of abstracts, ``top`` chunks. ``within`` limits all chunks together, in
-    tokens. ``where`` is a SQL condition over the columns of ``documents``, with values for its ``parameters``, or an
-    equivalent mapping. ``vector``, shape (dimension,), replaces the embedder's. ``reranker`` reorders the hits, as the
-    option does. ``as_segments`` merges neighboring chunks into segments (:mod:`.segments`) and allows the options of
-    segments in ``options``.
+    ``using`` names the strategy, or several with commas, which are fused by rank. ``options`` are the strategy's
+    own, and ``fill`` and ``reranker``, which every strategy has. ``depth`` counts levels of abstracts, ``top``
+    chunks. ``within`` limits all chunks together, in tokens. ``where`` is a SQL condition over the columns of
+    ``documents``, with values for its ``parameters``, or an equivalent mapping. ``vector``, shape (dimension,),
+    replaces the embedder's. ``reranker`` reorders the hits, as the option does. ``as_segments`` merges neighboring
+    chunks into segments (:mod:`.segments`) and allows the options of segments in ``options``.
     """
 
     using: str | None

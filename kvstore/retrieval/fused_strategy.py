@@ -1,0 +1,165 @@
+"""Several questions, several strategies, or both, as one ranking: fused by rank.
+
+Each strategy answers each question, as dsRAG (D-Star-AI) searches for several queries at once. A hit scores the sum of
+1 / (constant + rank) over the results that contain it (Cormack, Clarke and Büttcher 2009), so that scores of different
+strategies are never compared. The chunks of the fused ranking then become hits as those of any strategy: a reranker,
+WITHIN and AS SEGMENTS apply once. Reports and summaries are hits of their own among them.
+
+In: a query, whose question is all questions together. Out: evidence, in which the path of each hit names the results
+that contain it, with its rank in each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..arguments import Choice, Option
+from ..structures.ranking import Ranking, append_tails, assign_ranks
+from ..text.words import count_text_tokens
+from .evidence import Evidence, Hit
+from .query import Query, Strategy, evidence_of
+from .respelling import respell_question
+
+#: The constant of the fusion: the larger, the less the first ranks count more than later ones.
+_FUSION_CONSTANT = 10
+#: The number of hits of each result that are fused; later ones follow in turn.
+_NUM_FUSED = 50
+
+
+class _Result(NamedTuple):
+    """The hits of one strategy for one question, best first, and their name in paths."""
+
+    label: str
+    evidence: Evidence
+
+
+class FusedStrategy:
+    """A strategy that fuses the results of ``strategies`` for each of ``questions`` (none: that of the query).
+
+    Each strategy gets those of the options that it has.
+    """
+
+    def __init__(self, strategies: Sequence[Strategy], questions: Sequence[str] = ()) -> None:
+        self.strategies = strategies
+        self.questions = questions
+        self.name = ", ".join(strategy.name for strategy in strategies)
+        self.description = f"{self.name}, fused by rank"
+
+    @property
+    def options(self) -> Mapping[str, Option | Choice]:
+        """The options of all strategies; of two with one name, that of the first strategy."""
+        return {name: option for strategy in reversed(self.strategies) for name, option in strategy.options.items()}
+
+    @property
+    def overview(self) -> bool:
+        """True if a strategy gives overviews."""
+        return any(getattr(strategy, "overview", False) for strategy in self.strategies)
+
+    def retrieve(self, query: Query) -> Evidence:
+        """Return the fused hits of all results."""
+        results = list(self._iter_results(query))
+        with query.trace.step("fuse by rank") as step:
+            fusion = _fuse_results(query, results)
+            step.detail = f"1 / ({_FUSION_CONSTANT} + rank), of {', '.join(label for label, _ in results)}"
+            step.count = len(fusion.ranking)
+        chunk_ranking = [(number, score) for number, score in fusion.ranking if number not in fusion.other_hits]
+        pool = max(result.evidence.pool for result in results)
+        evidence = evidence_of(query, self.name, chunk_ranking, fusion.paths, pool)
+        other_hits = [
+            replace(fusion.other_hits[number], score=score, path=fusion.paths[number])
+            for number, score in fusion.ranking
+            if number in fusion.other_hits
+        ]
+        context = dict.fromkeys(line for result in results for line in result.evidence.context)
+        return replace(evidence, hits=_merge_hits(query, evidence.hits, other_hits), context=list(context))
+
+    def _iter_results(self, query: Query) -> Iterator[_Result]:
+        """Yield the result of each strategy for each question."""
+        for number, question in enumerate(self.questions or (query.question,), 1):
+            question_query = copy(query)
+            if self.questions:
+                question_query.question = respell_question(question, query.state)[0]
+                vars(question_query).pop("vector", None)
+            for strategy in self.strategies:
+                strategy_query = _limit_query(question_query, strategy)
+                evidence = strategy.retrieve(strategy_query)
+                if "vector" in vars(strategy_query):  # each question is embedded once
+                    vars(question_query)["vector"] = strategy_query.vector
+                label = f"question {number}, {strategy.name}" if self.questions else strategy.name
+                with query.trace.step(f"hits of {label}") as step:
+                    step.detail, step.count = question_query.question, len(evidence.hits)
+                yield _Result(label, evidence)
+
+
+def _limit_query(query: Query, strategy: Strategy) -> Query:
+    """Return the query for one result: single chunks without a limit of tokens, and the strategy's own options."""
+    limited_query = query.narrow(max(_NUM_FUSED, query.reach), None)
+    limited_query.rerank, limited_query.segments, limited_query.abstracts = None, "no", False
+    limited_query.options = {name: value for name, value in query.options.items() if name in strategy.options}
+    return limited_query
+
+
+class _Fusion(NamedTuple):
+    """The fused ranking, with the path of each hit.
+
+    A number of the ranking is a chunk id or, if negative, one of ``other_hits``, which are not single chunks.
+    """
+
+    ranking: Ranking
+    paths: dict[int, str]
+    other_hits: dict[int, Hit]
+
+
+def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
+    """Fuse the hits of results by rank."""
+    hits = {_get_hit_key(hit): hit for result in reversed(results) for hit in reversed(result.evidence.hits)}
+    numbers = {
+        key: _find_chunk(query, hit) if hit.kind == "chunk" else -position
+        for position, (key, hit) in enumerate(hits.items(), 1)
+    }
+    tails = [[(numbers[_get_hit_key(hit)], hit.score) for hit in result.evidence.hits] for result in results]
+    scores: dict[int, float] = {}
+    paths: dict[int, list[str]] = {}
+    for (label, evidence), tail in zip(results, tails, strict=True):
+        hit_paths = dict(zip((number for number, _ in tail), (hit.path for hit in evidence.hits), strict=True))
+        for number, rank in assign_ranks(tail[:_NUM_FUSED]):
+            scores[number] = scores.get(number, 0.0) + 1 / (_FUSION_CONSTANT + rank)
+            paths.setdefault(number, []).append(f"{label} #{rank} ({hit_paths[number]})")
+    order = {numbers[key]: (hit.document, hit.ordinal, hit.start, hit.kind) for key, hit in hits.items()}
+    ranking = sorted(scores.items(), key=lambda item: (-item[1], order[item[0]]))
+    ranking = append_tails(ranking, *tails, top=max(_NUM_FUSED, query.reach))
+    path_texts = {number: "; ".join(paths.get(number, ["after the fused hits"])) for number, _ in ranking}
+    other_hits = {numbers[key]: hit for key, hit in hits.items() if hit.kind != "chunk"}
+    return _Fusion(ranking, path_texts, other_hits)
+
+
+def _get_hit_key(hit: Hit) -> tuple[str, str, int, str]:
+    """Return what identifies a hit in several results."""
+    return hit.kind, hit.document, hit.start, hit.text
+
+
+def _find_chunk(query: Query, hit: Hit) -> int:
+    """Return the id of the chunk that a hit shows."""
+    record = query.state.documents.find_by_key(hit.document)
+    assert record is not None  # the hit is of the same state
+    return list(record.chunk_ids())[hit.ordinal]
+
+
+def _merge_hits(query: Query, chunk_hits: Sequence[Hit], other_hits: Sequence[Hit]) -> list[Hit]:
+    """Return hits in the order of their scores, as many as the query allows; reranked chunks come first."""
+    hits = [*chunk_hits, *other_hits]
+    if query.rerank is None:
+        hits.sort(key=lambda hit: -hit.score)
+    room = math.inf if query.within is None else query.within
+    merged_hits: list[Hit] = []
+    for hit in hits:
+        size = count_text_tokens(hit.text)
+        if len(merged_hits) < query.top and size <= room:
+            room -= size
+            score = min(hit.score, merged_hits[-1].score) if merged_hits else hit.score
+            merged_hits.append(replace(hit, rank=len(merged_hits) + 1, score=score))
+    return merged_hits

@@ -1,0 +1,118 @@
+"""Several questions or strategies in one RETRIEVE: fused by rank, explained, with the clauses of any strategy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from theme_texts import THEMES, theme_documents
+
+from kvstore import Store
+from kvstore.errors import InputError, StatementError, UnknownStrategyError
+from kvstore.retrieval.evidence import Evidence
+from kvstore.text.words import count_text_tokens
+
+HARBOUR, ORCHARD = "Where was Captain Orlov seen?", "What was written of Farmer Quill?"
+
+
+@pytest.fixture
+def themed(store: Store) -> Store:
+    """Texts on four themes, with units and communities."""
+    with store.transaction() as transaction:
+        for key, text in theme_documents(8).items():
+            transaction.put(key, text)
+    store.create_index("communities", {"least": 2})
+    store.create_index("units")
+    return store
+
+
+def list_keys(evidence: Evidence) -> list[tuple[str, int, str]]:
+    return [(hit.document, hit.start, hit.kind) for hit in evidence.hits]
+
+
+def test_the_hits_of_two_strategies_are_fused_by_rank(themed: Store) -> None:
+    evidence = themed.retrieve(HARBOUR, using="Lexical, vector", top=10)
+    assert evidence.strategy == "lexical, vector"
+    ranks: dict[tuple[str, int], float] = {}
+    for name in ("lexical", "vector"):
+        scores = [hit.score for hit in themed.retrieve(HARBOUR, using=name, top=50).hits]
+        for hit in themed.retrieve(HARBOUR, using=name, top=50).hits:
+            key = hit.document, hit.start
+            ranks[key] = ranks.get(key, 0.0) + 1 / (10 + scores.index(hit.score) + 1)
+    expected = sorted(ranks, key=lambda key: (-ranks[key], key))[:10]
+    assert [(hit.document, hit.start) for hit in evidence.hits] == expected
+    assert [hit.score for hit in evidence.hits] == pytest.approx([ranks[key] for key in expected])
+    assert "lexical #" in evidence.hits[0].path and "vector #" in evidence.hits[0].path
+    steps = {step.name: step.detail for step in evidence.steps}
+    assert steps["hits of lexical"] == HARBOUR and steps["fuse by rank"].endswith("of lexical, vector")
+
+
+def test_each_of_several_questions_gets_its_hits(themed: Store) -> None:
+    evidence = themed.retrieve([HARBOUR, ORCHARD], top=4)
+    themes = {hit.document.partition("-")[0] for hit in evidence.hits}
+    assert themes == {"harbour", "orchard"} and evidence.question == f"{HARBOUR} {ORCHARD}"
+    assert any("question 1, adaptive #1 (" in hit.path for hit in evidence.hits)
+    assert any("question 2, adaptive #1 (" in hit.path for hit in evidence.hits)
+    statement = f"RETRIEVE ('{HARBOUR}', ?) TOP 4"
+    assert [row[2] for row in themed.execute(statement, [ORCHARD])] == [hit.document for hit in evidence.hits]
+    details = [row[1] for row in themed.execute("EXPLAIN " + statement, [ORCHARD])]
+    assert HARBOUR in details and ORCHARD in details
+    assert list_keys(themed.retrieve([HARBOUR])) == list_keys(themed.retrieve(HARBOUR))
+
+
+def test_reports_are_hits_among_the_chunks(themed: Store) -> None:
+    evidence = themed.retrieve(HARBOUR, using="graph, global", top=6)
+    assert {hit.kind for hit in evidence.hits} == {"chunk", "report"}
+    assert [hit.rank for hit in evidence.hits] == list(range(1, 7))
+    assert [hit.score for hit in evidence.hits] == sorted((hit.score for hit in evidence.hits), reverse=True)
+    short = themed.retrieve(HARBOUR, using="graph, global", within=90)
+    assert short.hits and sum(count_text_tokens(hit.text) for hit in short.hits) <= 90
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        {},
+        {"where": "key LIKE 'orchard-%'"},
+        {"as_segments": True},
+        {"options": {"reranker": "combination"}},
+        {"options": {"hops": 1, "restart": 0.3}},
+    ],
+)
+def test_clauses_apply_to_the_fused_ranking(themed: Store, clauses: dict[str, Any]) -> None:
+    more = themed.retrieve([HARBOUR, ORCHARD], using="cue, graph", top=20, **clauses)
+    fewer = themed.retrieve([HARBOUR, ORCHARD], using="cue, graph", top=5, **clauses)
+    assert fewer.hits == more.hits[:5] and len(fewer.hits) == 5
+    if "where" in clauses:
+        assert {hit.document.partition("-")[0] for hit in more.hits} == {"orchard"}
+    if not clauses:
+        names = [name for names in THEMES.values() for name in names]
+        assert list_keys(themed.retrieve(names, using="cue, graph"))
+
+
+def test_errors_name_the_question_the_strategy_and_the_option(themed: Store) -> None:
+    with pytest.raises(UnknownStrategyError, match="'nope'"):
+        themed.retrieve(HARBOUR, using="cue, nope")
+    with pytest.raises(InputError, match="a question is empty"):
+        themed.retrieve([HARBOUR, " "])
+    with pytest.raises(InputError, match="a question is empty"):
+        themed.retrieve([])
+    with pytest.raises(InputError, match="a question must be text"):
+        themed.retrieve([HARBOUR, 1])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="give one question, or no vector"):
+        themed.retrieve([HARBOUR, ORCHARD], vector=[1.0] * 384)
+    with pytest.raises(InputError, match="cue, graph has no option 'pool'"):
+        themed.retrieve(HARBOUR, using="cue, graph", options={"pool": 1})
+    with pytest.raises(StatementError, match="expected a string"):
+        themed.execute("RETRIEVE ()")
+    themed.drop_index("units")
+    with pytest.raises(InputError, match="strategy graph, cue needs the index units"):
+        themed.retrieve(HARBOUR, using="graph, cue")
+
+
+def test_statements_are_formatted_as_they_are_parsed() -> None:
+    from kvstore.language.parser import parse
+
+    text = "RETRIEVE ('a', 'b') USING cue, graph TOP 3"
+    (parsed,) = parse(text)
+    assert str(parsed.statement) == text
