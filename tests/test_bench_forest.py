@@ -66,14 +66,14 @@ def test_every_baseline_finds_the_same_locations_and_context(drawn: list[list[Pa
         roots = grow(trees)
         for search in (NaiveSearch, BloomSearch, ImprovedBloomSearch, DictionarySearch):
             baseline = search(roots)
-            found = [(name, node) for name in NAMES for node in baseline.locations(name)]
+            found = [(name, node) for name in NAMES for node in baseline.find_locations(name)]
             assert len(found) == len(places), search
             assert {
                 (name, node.tree, () if node.parent is None else (node.parent.name,)) for name, node in found
             } == places, search
-            assert sorted(baseline.context(NAMES, relatives)) == told, search
+            assert sorted(baseline.build_context(NAMES, relatives)) == told, search
         lmdb = LmdbSearch(roots, folder / "lmdb")
-        assert sorted(lmdb.context(NAMES, relatives)) == told
+        assert sorted(lmdb.build_context(NAMES, relatives)) == told
         lmdb.close()
 
 

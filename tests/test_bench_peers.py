@@ -40,15 +40,15 @@ def data(tmp_path: Path) -> Path:
 
 
 def corpus(data: Path, cache: str, count: int | None) -> Corpus:
-    return Corpus.prepared(data, data / cache, count, f"hashing:{DIMENSION}")
+    return Corpus.prepare(data, data / cache, count, f"hashing:{DIMENSION}")
 
 
 def test_copies_are_the_same_in_every_run_and_unlike_each_other(data: Path) -> None:
     first, again = (corpus(data, cache, 500) for cache in ("one", "other"))
-    assert first.documents() == again.documents()
-    assert np.array_equal(first.vectors(), again.vectors())
-    documents, vectors = first.documents(), first.vectors()
-    assert documents[:PASSAGES] == corpus(data, "one", None).documents()
+    assert first.read_documents() == again.read_documents()
+    assert np.array_equal(first.read_vectors(), again.read_vectors())
+    documents, vectors = first.read_documents(), first.read_vectors()
+    assert documents[:PASSAGES] == corpus(data, "one", None).read_documents()
     assert len({document.key for document in documents}) == len({document.text for document in documents}) == 500
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     near = np.sum(vectors[PASSAGES : 2 * PASSAGES] * vectors[:PASSAGES], axis=1)
@@ -56,15 +56,15 @@ def test_copies_are_the_same_in_every_run_and_unlike_each_other(data: Path) -> N
     assert near.max() < 0.99
     assert set(Counter(document.drawer for document in documents).values()) == {5}
     assert set(Counter(document.shelf for document in documents).values()) == {50}
-    streamed = [pair for batch in first.batches(70) for pair in zip(batch.documents, batch.vectors, strict=True)]
+    streamed = [pair for batch in first.iter_batches(70) for pair in zip(batch.documents, batch.vectors, strict=True)]
     assert [document for document, _ in streamed] == documents
     assert np.array_equal(np.array([row for _, row in streamed]), vectors)
 
 
 def test_replacements_are_other_texts_of_the_same_documents(data: Path) -> None:
     made = corpus(data, "one", 500)
-    by_key = {document.key: document for document in made.documents()}
-    documents, vectors = made.replacements(40)
+    by_key = {document.key: document for document in made.read_documents()}
+    documents, vectors = made.make_replacements(40)
     assert len({document.key for document in documents}) == 40 == len(vectors)
     assert all(document.text.split() != by_key[document.key].text.split() for document in documents)
     assert all(document.drawer == by_key[document.key].drawer for document in documents)
@@ -78,16 +78,16 @@ class Compared(Peer):
 
     def __init__(self, corpus: Corpus) -> None:
         super().__init__("")
-        self.documents, self.vectors = corpus.documents(), corpus.vectors()
+        self.documents, self.vectors = corpus.read_documents(), corpus.read_vectors()
 
     def load(self, batches: object) -> None: ...
 
     def open(self) -> None: ...
 
-    def vector(self, vector: bytes, top: int) -> Found:
-        return self.filtered(vector, top, "", 0)
+    def search_by_vector(self, vector: bytes, top: int) -> Found:
+        return self.search_filtered(vector, top, "", 0)
 
-    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
         cosines = self.vectors @ np.frombuffer(vector, np.float32)
         places = [i for i in np.argsort(-cosines) if not field or getattr(self.documents[i], field) == value]
         return [(self.documents[i].key, self.documents[i].text) for i in places[self.omitted : top]]

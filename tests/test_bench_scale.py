@@ -38,13 +38,13 @@ def test_made_documents_obey_their_laws() -> None:
 def test_measurements_are_written_to_a_file(tmp_path: Path) -> None:
     run = ran(tmp_path, "--minutes", "0")
     assert run.returncode == 0 and "stopped before load at 10,000 chunks" in run.stdout, run.stderr
-    done = bench_scale.Done(tmp_path / "work")
+    done = bench_scale.Progress(tmp_path / "work")
     part = {"chunks": 10_000, "writer_s": 5, "all_s": 9, "written": 2e8, "index_written": 5e7, "memory_mb": 90}
     done.log.write_text("".join(json.dumps({"part": number, **part}) + "\n" for number in range(10)))
     for count, factor in ((10_000, 1), (100_000, 7)):
-        done.keep(count, "load", {"index_mb": 100.0, "data_mb": 30.0 * factor})
-        done.keep(count, "ask", {"chunks": count, "vector_ms": 2.0 * factor, "memory_mb": 80})
-    found = bench_scale.compute_figures(bench_scale.Done(tmp_path / "work"), [10_000, 100_000])
+        done.save_figures(count, "load", {"index_mb": 100.0, "data_mb": 30.0 * factor})
+        done.save_figures(count, "ask", {"chunks": count, "vector_ms": 2.0 * factor, "memory_mb": 80})
+    found = bench_scale.compute_figures(bench_scale.Progress(tmp_path / "work"), [10_000, 100_000])
     assert found["100000"]["load_writer_s"] == 0.5
     assert found["100000"]["load_written_kb"] == 20 and found["100000"]["load_written_data_kb"] == 15
     assert found["10000"]["index_ratio"] == 0.5 and found["100000"]["index_ratio"] == 5

@@ -115,7 +115,7 @@ class StoreSearch:
         self._store = store
         self._hierarchy = Hierarchy(snapshot._state, RELATIVES)
 
-    def context(self, names: Sequence[str], relatives: int) -> list[str]:
+    def build_context(self, names: Sequence[str], relatives: int) -> list[str]:
         nodes = self._hierarchy.find_nodes(names)
         self._store._session.count_hits([name for name, found in zip(names, nodes, strict=True) if found])
         return self._hierarchy.build_sentences(chain.from_iterable(nodes))
@@ -134,9 +134,9 @@ class FreshStoreSearch:
     def __init__(self, store: kvstore.Store) -> None:
         self._store = store
 
-    def context(self, names: Sequence[str], relatives: int) -> list[str]:
+    def build_context(self, names: Sequence[str], relatives: int) -> list[str]:
         with self._store.snapshot() as snapshot:
-            return StoreSearch(self._store, snapshot).context(names, relatives)
+            return StoreSearch(self._store, snapshot).build_context(names, relatives)
 
 
 # -- Measurements
@@ -150,12 +150,12 @@ def measure_seconds(function: Callable[..., object], *arguments: object) -> floa
 
 def ask(search: Search, questions: Sequence[Sequence[str]]) -> None:
     for question in questions:
-        search.context(question, RELATIVES)
+        search.build_context(question, RELATIVES)
 
 
 def ask_cold(path: Path, question: Sequence[str]) -> None:
     with kvstore.open(path, readonly=True) as store:
-        FreshStoreSearch(store).context(question, RELATIVES)
+        FreshStoreSearch(store).build_context(question, RELATIVES)
 
 
 def measure_table(
@@ -177,10 +177,10 @@ def measure_table(
             "ours_ms": StoreSearch(store, snapshot),
             "ours_fresh_ms": FreshStoreSearch(store),
         }
-        expected = [sorted(searches["dict_ms"].context([name], RELATIVES)) for name in names]
+        expected = [sorted(searches["dict_ms"].build_context([name], RELATIVES)) for name in names]
         for key, search in searches.items():
             asked = 20 if key in SLOW else len(names)
-            if [sorted(search.context([name], RELATIVES)) for name in names[:asked]] != expected[:asked]:
+            if [sorted(search.build_context([name], RELATIVES)) for name in names[:asked]] != expected[:asked]:
                 raise AssertionError(f"{key}: other sentences than those of the dictionary")
         for many in entities:
             turned = [[rng.sample(names, min(many, len(names))) for _ in range(QUESTIONS)] for _ in range(turns)]

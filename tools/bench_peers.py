@@ -114,12 +114,12 @@ class Run:
         """Load a store, and measure its rows."""
         if measured.label not in self._warm:
             self._warm.add(measured.label)
-            self._warmed(measured, corpus)
+            self._warm_up(measured, corpus)
         figures = self.sizes.setdefault(corpus.count, {}).setdefault(measured.label, {})
         folder = self.stores / f"{measured.label}-{corpus.count}"
         if "load" in rows or not folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            loaded = self._row(measured, corpus, "load", folder)
+            loaded = self._measure_row(measured, corpus, "load", folder)
             if loaded is None:
                 shutil.rmtree(folder, ignore_errors=True)
                 return
@@ -130,85 +130,86 @@ class Run:
             if row in ROWS:
                 changes = ROWS[row][1]
                 with _open_copy(folder) if changes else _open_in_place(folder) as used:
-                    figures |= self._row(measured, corpus, row, used) or {}
+                    figures |= self._measure_row(measured, corpus, row, used) or {}
             elif row == "open":
-                figures |= self._opened(measured, corpus, folder)
+                figures |= self._measure_opening(measured, corpus, folder)
         for name in ("load_memory_mb", "vector_memory_mb"):
             if figures.get(name) is not None:
-                figures[name] -= self._interpreter(corpus)
+                figures[name] -= self._measure_interpreter(corpus)
         if not self.keep:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _interpreter(self, corpus: Corpus) -> float:
+    def _measure_interpreter(self, corpus: Corpus) -> float:
         """Return the megabytes of a process that only reads the documents."""
         found = self.sizes[corpus.count].setdefault("interpreter", {})
         if not found:
-            found |= self._row(Measured("interpreter", ""), corpus, "interpreter", Path()) or {}
+            found |= self._measure_row(Measured("interpreter", ""), corpus, "interpreter", Path()) or {}
         return found["memory_mb"] or 0
 
-    def _row(self, measured: Measured, corpus: Corpus, row: str, folder: Path) -> Figures | None:
+    def _measure_row(self, measured: Measured, corpus: Corpus, row: str, folder: Path) -> Figures | None:
         order = {"system": measured.name, "row": row, "folder": str(folder), "cache": str(self.cache)}
         order |= {"count": corpus.count, "batch": self.batch}
         out = self.scratch / "figures.json"
         out.unlink(missing_ok=True)
         order["out"] = str(out)
-        told = f"{measured.label}, {corpus.count:,} passages, {row}"
-        if not self._ran(measured, "measured", [json.dumps(order)], told):
+        label = f"{measured.label}, {corpus.count:,} passages, {row}"
+        if not self._run_process(measured, "measured", [json.dumps(order)], label):
             return None
         figures: dict[str, Any] = json.loads(out.read_text())
         if "describe_nearest" in figures:
             return {}
         click.echo(
-            f"{told}: {', '.join(f'{name} {_format_value(value)}' for name, value in figures.items())}", err=True
+            f"{label}: {', '.join(f'{name} {_format_value(value)}' for name, value in figures.items())}", err=True
         )
         return figures
 
-    def _opened(self, measured: Measured, corpus: Corpus, folder: Path) -> Figures:
+    def _measure_opening(self, measured: Measured, corpus: Corpus, folder: Path) -> Figures:
         """Return the median processor time from the start of a process to its first answer, in milliseconds."""
         figures: Figures = {}
         out = self.scratch / "answered"
         for ask in ("lexical", "vector", "hybrid"):
             times = []
-            for question in corpus.questions()[:OPENED]:
+            for question in corpus.read_questions()[:OPENED]:
                 arguments = [measured.name, ask, str(folder), question.text, question.vector.hex(), str(out)]
                 out.unlink(missing_ok=True)
-                if not self._ran(measured, "first_answer", arguments, f"{measured.label}, first {ask} answer"):
+                if not self._run_process(measured, "first_answer", arguments, f"{measured.label}, first {ask} answer"):
                     break
-                said = out.read_text()
-                if not said:
+                output = out.read_text()
+                if not output:
                     break
-                times.append(1000 * float(said))
+                times.append(1000 * float(output))
             if times:
                 figures[f"open_{ask}_ms"] = median(times)
         click.echo(f"{measured.label}, open: {figures}", err=True)
         return figures
 
-    def _warmed(self, measured: Measured, corpus: Corpus) -> None:
+    def _warm_up(self, measured: Measured, corpus: Corpus) -> None:
         """Run a system once on a few documents before measuring it, so that its code is compiled."""
         folder = self.scratch / "warm"
         order = {"system": measured.name, "row": "warm", "folder": str(folder), "cache": str(self.cache), "out": ""}
-        self._ran(measured, "measured", [json.dumps(order | {"count": corpus.count})], f"{measured.label}, warm-up")
+        arguments = [json.dumps(order | {"count": corpus.count})]
+        self._run_process(measured, "measured", arguments, f"{measured.label}, warm-up")
         shutil.rmtree(folder, ignore_errors=True)
 
-    def _ran(self, measured: Measured, module: str, arguments: list[str], told: str) -> bool:
+    def _run_process(self, measured: Measured, module: str, arguments: list[str], label: str) -> bool:
         path = [measured.path, str(TOOLS), os.environ.get("PYTHONPATH", "")]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # nobody who has installed a system compiles it at each start
         command = [sys.executable, "-P", "-c", f"from peers.{module} import main; main()", *arguments]
         try:
-            ended = subprocess.run(
+            process = subprocess.run(
                 command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=self.seconds
             )
         except subprocess.TimeoutExpired:
-            self._failed(f"{told}: not done in {self.seconds} s")
+            self._report_failure(f"{label}: not done in {self.seconds} s")
             return False
-        if ended.returncode:
-            lines = ended.stderr.decode(errors="replace").strip().splitlines()
-            self._failed(f"{told}: {lines[-1] if lines else f'ended with status {ended.returncode}'}")
+        if process.returncode:
+            lines = process.stderr.decode(errors="replace").strip().splitlines()
+            self._report_failure(f"{label}: {lines[-1] if lines else f'process with status {process.returncode}'}")
             return False
         return True
 
-    def _failed(self, reason: str) -> None:
+    def _report_failure(self, reason: str) -> None:
         self.not_run.append(reason)
         click.echo(reason, err=True)
 
@@ -271,16 +272,16 @@ def main(
             if not separator or not Path(folder, "kvstore").exists():
                 raise click.UsageError(f"--beside takes NAME=FOLDER, a folder with kvstore in it, not {place!r}")
             columns.append(Measured(label, "kvstore", str(Path(folder).resolve())))
-        passages = Corpus.prepared(data, cache, None, embedder).count
+        passages = Corpus.prepare(data, cache, None, embedder).count
         asked = [row for row in wanted if row != "growth"]
         for size in sizes.split(",") if asked else ():
-            corpus = Corpus.prepared(data, cache, passages * int(size))
+            corpus = Corpus.prepare(data, cache, passages * int(size))
             for column in columns:
                 run.measure(column, corpus, asked)
         growth = {}
         if "growth" in wanted:
             for count in compared:
-                corpus = Corpus.prepared(data, cache, count)
+                corpus = Corpus.prepare(data, cache, count)
                 for column in columns:
                     run.measure(column, corpus, list(GROWN))
             growth = _compute_growth(*(run.sizes[count] for count in compared))

@@ -89,19 +89,19 @@ def main(
     work = work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     until = time.time() + 60 * minutes if minutes is not None else float("inf")
-    done = Done(work)
+    progress = Progress(work)
     settings = {"embedder": embedder, "language": "rules"}
-    grown = (grow(done, count, until, {"workers": workers, **settings}, kinds) for count in counts)
+    grown = (grow(progress, count, until, {"workers": workers, **settings}, kinds) for count in counts)
     stopped = next(filter(None, grown), "")
-    found = compute_figures(done, counts)
+    found = compute_figures(progress, counts)
     if out is not None:
-        out.write_text(json.dumps({"sizes": found, "parts": done.parts()}, indent=1))
+        out.write_text(json.dumps({"sizes": found, "parts": progress.load_parts()}, indent=1))
     show(found)
     if stopped:
         click.echo(f"stopped before {stopped}; the same command goes on there")
 
 
-class Done:
+class Progress:
     """The results so far, in the working folder: figures by size and step, and one line per part of the load."""
 
     def __init__(self, work: Path) -> None:
@@ -110,7 +110,7 @@ class Done:
         self._file, self.log = work / "figures.json", work / "load.jsonl"
         self.steps: dict[str, dict[str, Any]] = json.loads(self._file.read_text()) if self._file.exists() else {}
 
-    def parts(self) -> list[dict[str, Any]]:
+    def load_parts(self) -> list[dict[str, Any]]:
         """Return the loaded parts, in order."""
         return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
@@ -129,7 +129,7 @@ class Done:
         found: dict[str, Any] = json.loads(out.read_text())
         return found
 
-    def keep(self, count: int, step: str, found: dict[str, Any]) -> None:
+    def save_figures(self, count: int, step: str, found: dict[str, Any]) -> None:
         """Save the figures of a step."""
         self.steps.setdefault(str(count), {})[step] = found
         draft = self._file.with_suffix(".new")
@@ -137,57 +137,57 @@ class Done:
         draft.replace(self._file)
 
     def has(self, count: int, step: str) -> bool:
-        """True if a step is done."""
+        """True if the figures of a step are saved."""
         return step in self.steps.get(str(count), {})
 
 
-def grow(done: Done, count: int, until: float, settings: dict[str, Any], kinds: tuple[str, ...]) -> str:
+def grow(progress: Progress, count: int, until: float, settings: dict[str, Any], kinds: tuple[str, ...]) -> str:
     """Load up to a size and measure it; return the step for which there was no time, if any."""
-    if not done.has(count, "load"):
-        first, last = len(done.parts()), count // PART
+    if not progress.has(count, "load"):
+        first, last = len(progress.load_parts()), count // PART
         if time.time() > until:
             return f"load at {count:,} chunks"
-        order: dict[str, Any] = {"first": first, "last": last, "log": str(done.log), "until": min(until, 1e12)}
-        found = done.run(count, "load", store=str(done.store), **order, **settings)
+        order: dict[str, Any] = {"first": first, "last": last, "log": str(progress.log), "until": min(until, 1e12)}
+        found = progress.run(count, "load", store=str(progress.store), **order, **settings)
         if found["last"] < last - 1:
             return f"the rest of the load at {count:,} chunks"
-        done.keep(count, "load", found)
+        progress.save_figures(count, "load", found)
     for step in (*(f"index {kind}" for kind in kinds), *MEASURED):
-        if done.has(count, step):
+        if progress.has(count, step):
             continue
         if time.time() > until:
             return f"{step} at {count:,} chunks"
         if step == "copy":
-            shutil.rmtree(done.copy.parent, ignore_errors=True)
-            shutil.copytree(done.store, done.copy)
-            done.keep(count, step, {})
+            shutil.rmtree(progress.copy.parent, ignore_errors=True)
+            shutil.copytree(progress.store, progress.copy)
+            progress.save_figures(count, step, {})
             continue
         order: dict[str, Any] = {"paragraphs": count} if step in ("ask", "replace") else {}
-        store = done.copy if step in ON_COPY else done.store
-        shutil.rmtree(done.work / "backup", ignore_errors=True)
+        store = progress.copy if step in ON_COPY else progress.store
+        shutil.rmtree(progress.work / "backup", ignore_errors=True)
         kind = step.removeprefix("index ")
         order |= {"kind": kind} if kind != step else {}
-        done.keep(count, step, done.run(count, step.partition(" ")[0], store=str(store), **order))
-    shutil.rmtree(done.copy.parent, ignore_errors=True)
-    shutil.rmtree(done.work / "backup", ignore_errors=True)
+        progress.save_figures(count, step, progress.run(count, step.partition(" ")[0], store=str(store), **order))
+    shutil.rmtree(progress.copy.parent, ignore_errors=True)
+    shutil.rmtree(progress.work / "backup", ignore_errors=True)
     return ""
 
 
-def compute_figures(done: Done, counts: list[int]) -> dict[str, dict[str, Any]]:
+def compute_figures(progress: Progress, counts: list[int]) -> dict[str, dict[str, Any]]:
     """Return all figures by size. Those of a load are per chunk, over the parts since the previous size."""
     found: dict[str, dict[str, Any]] = {}
     before = 0
     for count in counts:
-        steps = done.steps.get(str(count), {})
+        steps = progress.steps.get(str(count), {})
         flat: dict[str, Any] = {}
         for step, of_step in steps.items():
             for name, value in of_step.items():
                 flat[f"{step}_{name}" if name in ("memory_mb", "anonymous_mb") else name] = value
-        parts = [part for part in done.parts() if before <= part["part"] * PART < count]
+        parts = [part for part in progress.load_parts() if before <= part["part"] * PART < count]
         chunks = sum(part["chunks"] for part in parts)
         if "load" in steps and chunks:
             written, of_index = (sum(part[name] for part in parts) for name in ("written", "index_written"))
-            every = [part for part in done.parts() if part["part"] * PART < count]
+            every = [part for part in progress.load_parts() if part["part"] * PART < count]
             flat |= {
                 "load_writer_s": 1000 * sum(part["writer_s"] for part in parts) / chunks,
                 "load_s": 1000 * sum(part["all_s"] for part in parts) / chunks,

@@ -81,17 +81,17 @@ def format_sentence(name: str, tree: str, above: Sequence[str], below: Sequence[
 class Search(Protocol):
     """A method of finding a name."""
 
-    def context(self, names: Iterable[str], relatives: int) -> list[str]:
+    def build_context(self, names: Iterable[str], relatives: int) -> list[str]:
         """Return the sentences about every place of every name."""
         ...
 
 
 class _InMemory(ABC):
     @abstractmethod
-    def locations(self, name: str) -> list[TreeNode]: ...
+    def find_locations(self, name: str) -> list[TreeNode]: ...
 
-    def context(self, names: Iterable[str], relatives: int) -> list[str]:
-        return [describe_node(node, relatives) for name in names for node in self.locations(name)]
+    def build_context(self, names: Iterable[str], relatives: int) -> list[str]:
+        return [describe_node(node, relatives) for name in names for node in self.find_locations(name)]
 
 
 class NaiveSearch(_InMemory):
@@ -100,7 +100,7 @@ class NaiveSearch(_InMemory):
     def __init__(self, roots: Sequence[TreeNode]) -> None:
         self._roots = roots
 
-    def locations(self, name: str) -> list[TreeNode]:
+    def find_locations(self, name: str) -> list[TreeNode]:
         found = []
         waiting = deque(self._roots)
         while waiting:
@@ -122,10 +122,10 @@ class BloomSearch(_InMemory):
         largest = max(_mark_leaf_parents(root) for root in roots)
         self._bits = 10 * largest
         for root in roots:
-            self._fill(root)
+            self._fill_blooms(root)
 
-    def locations(self, name: str) -> list[TreeNode]:
-        wanted = self._mask(name)
+    def find_locations(self, name: str) -> list[TreeNode]:
+        wanted = self._compute_mask(name)
         found = []
         waiting = deque(self._roots)
         while waiting:
@@ -136,25 +136,25 @@ class BloomSearch(_InMemory):
                 waiting.extend(node.children)
         return found
 
-    def _mask(self, name: str) -> int:
+    def _compute_mask(self, name: str) -> int:
         digest = blake2b(name.encode(), digest_size=28).digest()
         mask = 0
         for start in range(0, 28, 4):
             mask |= 1 << int.from_bytes(digest[start : start + 4]) % self._bits
         return mask
 
-    def _fill(self, node: TreeNode) -> int:
-        node.bloom = self._mask(node.name)
+    def _fill_blooms(self, node: TreeNode) -> int:
+        node.bloom = self._compute_mask(node.name)
         for child in node.children:
-            node.bloom |= self._fill(child)
+            node.bloom |= self._fill_blooms(child)
         return node.bloom
 
 
 class ImprovedBloomSearch(BloomSearch):
     """Improved Bloom Filter T-RAG: nodes just above the leaves are not checked."""
 
-    def locations(self, name: str) -> list[TreeNode]:
-        wanted = self._mask(name)
+    def find_locations(self, name: str) -> list[TreeNode]:
+        wanted = self._compute_mask(name)
         found = []
         waiting = deque(self._roots)
         while waiting:
@@ -183,7 +183,7 @@ class DictionarySearch(_InMemory):
             self._nodes.setdefault(node.name, []).append(node)
             waiting.extend(node.children)
 
-    def locations(self, name: str) -> list[TreeNode]:
+    def find_locations(self, name: str) -> list[TreeNode]:
         return self._nodes.get(name, [])
 
 
@@ -213,16 +213,16 @@ class LmdbSearch:
     def close(self) -> None:
         self._environment.close()
 
-    def context(self, names: Iterable[str], relatives: int) -> list[str]:
+    def build_context(self, names: Iterable[str], relatives: int) -> list[str]:
         told = []
         with self._environment.begin(buffers=True) as transaction:
             for name in names:
                 found = transaction.get(name.encode(), db=self._names)
                 for number in () if found is None else msgpack.unpackb(found):
-                    told.append(self._sentence(transaction, number, relatives))
+                    told.append(self._build_sentence(transaction, number, relatives))
         return told
 
-    def _sentence(self, transaction: Any, number: int, relatives: int) -> str:
+    def _build_sentence(self, transaction: Any, number: int, relatives: int) -> str:
         def get_node(number: int) -> Any:
             return msgpack.unpackb(transaction.get(_ID.pack(number), db=self._nodes))
 

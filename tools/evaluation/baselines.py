@@ -48,21 +48,21 @@ class _Chunks:
         self.texts = [view.read_chunk_text(chunk) for chunk in self.ids]
         self.vectors = view.vectors.gather([(record.block, record.row) for _, record in rows])
 
-    def passage(self, place: int) -> Passage:
+    def get_passage(self, place: int) -> Passage:
         """Return the chunk with an index."""
         return Passage(self.documents[place], *self.spans[place], self.texts[place])
 
-    def best(self, places: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> Retrieved:
+    def select_best(self, places: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> Retrieved:
         """Return the best of some chunks, given by index, with their scores."""
         count = min(CHUNKS, len(places))
         top = np.argpartition(-scores, count - 1)[:count] if count else np.empty(0, np.int64)
         order = places[top[np.argsort(-scores[top], kind="stable")]].tolist()
-        return Retrieved([self.passage(place) for place in order], len(places))
+        return Retrieved([self.get_passage(place) for place in order], len(places))
 
-    def nearest(self, chunks: Iterable[int], vector: Matrix) -> Retrieved:
+    def find_nearest(self, chunks: Iterable[int], vector: Matrix) -> Retrieved:
         """Return the best of some chunks, given by id, by cosine."""
         places = np.array(sorted({self.place[chunk] for chunk in chunks if chunk in self.place}), np.int64)
-        return self.best(places, self.vectors[places] @ vector)
+        return self.select_best(places, self.vectors[places] @ vector)
 
 
 def build_baselines(store: kvstore.Store, tell: Callable[[str], None]) -> list[Retriever]:
@@ -73,7 +73,7 @@ def build_baselines(store: kvstore.Store, tell: Callable[[str], None]) -> list[R
     everything = np.arange(len(chunks.ids))
 
     def search_dense(_: str, vector: Matrix) -> Retrieved:
-        return chunks.best(everything, chunks.vectors @ vector)
+        return chunks.select_best(everything, chunks.vectors @ vector)
 
     embed = store.embedder.embed_query
     return [
@@ -92,15 +92,15 @@ class _Bm25s:
         self._stemmer = snowballstemmer.stemmer("english").stemWords
         texts = [f"{title}\n{text}" for title, text in zip(chunks.titles, chunks.texts, strict=True)]
         self._index = bm25s.BM25()
-        self._index.index(self._tokens(texts), show_progress=False)
+        self._index.index(self._tokenize(texts), show_progress=False)
 
     def __call__(self, question: str) -> Retrieved:
         count = min(CHUNKS, len(self._chunks.ids))
-        places, _ = self._index.retrieve(self._tokens([question]), k=count, show_progress=False)
-        found = [self._chunks.passage(place) for place in places[0].tolist()]
+        places, _ = self._index.retrieve(self._tokenize([question]), k=count, show_progress=False)
+        found = [self._chunks.get_passage(place) for place in places[0].tolist()]
         return Retrieved(found, len(self._chunks.ids))
 
-    def _tokens(self, texts: Sequence[str]) -> object:
+    def _tokenize(self, texts: Sequence[str]) -> object:
         return bm25s.tokenize(list(texts), stopwords="en", stemmer=self._stemmer, show_progress=False)
 
 
@@ -133,7 +133,7 @@ class _TreeRag:
         near = [self._entities[label] for label in labels[0].tolist()]
         reached = {relative for entity in near for relative in self._relatives.get(entity, ())}.union(near)
         found = (chunk for entity in reached for chunk in self._mentions.get(entity, ()))
-        return self._chunks.nearest(found, vector)
+        return self._chunks.find_nearest(found, vector)
 
 
 class _GraphRag:
@@ -166,7 +166,7 @@ class _GraphRag:
             for other in self._abstracts[entity]
         )
         hop = [abstract for abstract, _ in shared.most_common(_NEAREST * _NEAREST)]
-        return self._chunks.nearest((chunk for leaf in {*near, *hop} for chunk in self._chunk_ids[leaf]), vector)
+        return self._chunks.find_nearest((chunk for leaf in {*near, *hop} for chunk in self._chunk_ids[leaf]), vector)
 
 
 def _iter_nodes(view: State, names: list[tuple[int, str]]) -> Iterable[int]:

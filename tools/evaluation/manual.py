@@ -92,7 +92,7 @@ def make_manual_sets(
     for name, asked in (("options", make_option_questions(found)), ("headings", make_heading_questions(found))):
         step = max(1.0, len(asked) / _QUESTIONS)
         chosen = [asked[int(place * step)] for place in range(min(_QUESTIONS, len(asked)))]
-        questions = [texts.question(text, definition) for text, definition in chosen]
+        questions = [texts.make_question(text, definition) for text, definition in chosen]
         sets.append(QuestionSet(f"manual-{name}", folder, [], questions, details=True))
     return seconds, sets
 
@@ -198,13 +198,13 @@ class _Words:
         for key in sorted(store.keys()):
             self._keys.setdefault(Path(key.partition("#")[0]).name, []).append(key)
 
-    def question(self, text: str, definition: Definition) -> Question:
+    def make_question(self, text: str, definition: Definition) -> Question:
         """Return a question with the span of its definition, or without spans if the store lacks the definition."""
         keys = self._keys.get(definition.page, [])
-        spans = tuple(self._spans(keys, definition))
+        spans = tuple(self._find_spans(keys, definition))
         return Question(text, frozenset(keys), None, spans)
 
-    def _spans(self, keys: Iterable[str], definition: Definition) -> Iterator[Place]:
+    def _find_spans(self, keys: Iterable[str], definition: Definition) -> Iterator[Place]:
         title = _WORD.findall(definition.title)
         for key in keys:
             document = self._store.get(key)

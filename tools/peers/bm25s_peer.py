@@ -39,7 +39,7 @@ class Bm25s(Peer):
         self.documents = read_documents(self.folder)
         self.retriever = bm25s.BM25.load(f"{self.folder}/index")
 
-    def lexical(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Found:
         tokens = self.bm25s.tokenize(question, stopwords="en", stemmer=self.stemmer, show_progress=False)
         places, _ = self.retriever.retrieve(tokens, k=top, show_progress=False)
         found = [self.documents[place] for place in places[0].tolist()]

@@ -42,10 +42,10 @@ class Chroma(Peer):
         self.client = self._client()
         self.collection = self.client.get_collection("documents", embedding_function=None)
 
-    def vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Found:
         return self._found(vector, top)
 
-    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
         return self._found(vector, top, where={field: value})
 
     def replace(self, document: Document, vector: bytes) -> None:

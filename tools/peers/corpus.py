@@ -68,7 +68,7 @@ class Corpus:
         self._vectors = cache / f"vectors-{count}.f32"
 
     @classmethod
-    def prepared(cls, data: Path, cache: Path, count: int | None, embedder: str = EMBEDDER) -> Corpus:
+    def prepare(cls, data: Path, cache: Path, count: int | None, embedder: str = EMBEDDER) -> Corpus:
         """Return the corpus, built if the cache lacks it; with ``count`` None it has one document per original text.
 
         The vectors of ``embedder`` have 384 components; a cache is for one folder and one embedder.
@@ -88,7 +88,7 @@ class Corpus:
             made._make(passages, vectors)
         return made
 
-    def batches(self, size: int) -> Iterator[Batch]:
+    def iter_batches(self, size: int) -> Iterator[Batch]:
         """Yield all documents in order, ``size`` at a time."""
         import numpy as np
 
@@ -102,29 +102,29 @@ class Corpus:
             if documents:
                 yield Batch(documents, _read_rows(np, rows, len(documents)))
 
-    def documents(self) -> list[Document]:
+    def read_documents(self) -> list[Document]:
         """Return all documents in order."""
         with self._documents.open(encoding="utf-8") as lines:
             return [Document(*json.loads(line)) for line in lines]
 
-    def vectors(self) -> Matrix:
+    def read_vectors(self) -> Matrix:
         """Return all vectors in order, shape (documents, 384)."""
         import numpy as np
 
         return np.fromfile(self._vectors, np.float32).reshape(-1, DIMENSION)
 
-    def questions(self) -> list[Question]:
+    def read_questions(self) -> list[Question]:
         """Return the questions of the folder with their vectors."""
         from array import array
 
         texts, rows = json.loads((self._cache / "questions.json").read_bytes())
         return [Question(text, array("f", row).tobytes()) for text, row in zip(texts, rows, strict=True)]
 
-    def replacements(self, number: int) -> Batch:
+    def make_replacements(self, number: int) -> Batch:
         """Return other texts and vectors for ``number`` documents, evenly spread."""
         import numpy as np
 
-        documents, vectors = self.documents(), self.vectors()
+        documents, vectors = self.read_documents(), self.read_vectors()
         chosen = [place * self.count // number for place in range(number)]
         words = _list_words(documents[:6000])
         changed = [
@@ -137,7 +137,7 @@ class Corpus:
 
     def size(self) -> int:
         """Return the bytes of all texts and titles, and of all vectors."""
-        texts = sum(len(document.text.encode()) + len(document.title.encode()) for document in self.documents())
+        texts = sum(len(document.text.encode()) + len(document.title.encode()) for document in self.read_documents())
         return texts + self.count * DIMENSION * 4
 
     def _make(self, passages: list[dict[str, Any]], vectors: Path) -> None:

@@ -59,13 +59,13 @@ class DuckDB(Peer):
     def close(self) -> None:
         self.connection.close()
 
-    def vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Found:
         return self._rows(_NEAREST.format(where=""), (_to_list(vector), top))
 
-    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
         return self._rows(_NEAREST.format(where=f"WHERE {field} = ?"), (value, _to_list(vector), top))
 
-    def lexical(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Found:
         if not self._has_words():
             raise NotAnswered("the extension fts is not installed")
         return self._rows(

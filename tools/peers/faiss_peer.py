@@ -43,10 +43,10 @@ class Faiss(Peer):
             field: np.array([getattr(document, field) for document in self.documents]) for field in ("shelf", "drawer")
         }
 
-    def vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Found:
         return self._search(vector, top, self.faiss.SearchParametersHNSW(efSearch=_SEARCHED))
 
-    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
         bits = self.numpy.packbits(self.fields[field] == value, bitorder="little")
         selector = self.faiss.IDSelectorBitmap(bits)
         return self._search(vector, top, self.faiss.SearchParametersHNSW(sel=selector, efSearch=_SEARCHED))

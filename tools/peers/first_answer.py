@@ -22,11 +22,11 @@ def main() -> None:
     peer.open()
     try:
         if ask == "lexical":
-            found = peer.lexical(question, 10)
+            found = peer.search_by_words(question, 10)
         elif ask == "hybrid":
-            found = peer.hybrid(question, vector, 10)
+            found = peer.search_hybrid(question, vector, 10)
         else:
-            found = peer.vector(vector, 10)
+            found = peer.search_by_vector(vector, 10)
         said = str(time.process_time()) if found else "found nothing"
     except NotAnswered:
         said = ""

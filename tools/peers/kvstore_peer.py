@@ -48,16 +48,16 @@ class Kvstore(Peer):
     def close(self) -> None:
         self.store.close()
 
-    def vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Found:
         return self._found("", vector, top, using="vector")
 
-    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
         return self._found("", vector, top, using="vector", where=f"meta ->> '{field}' = ?", parameters=(value,))
 
-    def lexical(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Found:
         return [(hit.document, hit.text) for hit in self.store.search(question, using="lexical", top=top)]
 
-    def hybrid(self, question: str, vector: bytes, top: int) -> Found:
+    def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
         return self._found(question, vector, top, using="hybrid")
 
     def replace(self, document: Document, vector: bytes) -> None:
@@ -76,7 +76,7 @@ class Kvstore(Peer):
     def delete_where(self, field: str, value: int) -> None:
         self.store.delete_where(f"meta ->> '{field}' = ?", (value,))
 
-    def strategies(self) -> dict[str, Callable[[str, bytes, int], Found]]:
+    def list_strategies(self) -> dict[str, Callable[[str, bytes, int], Found]]:
         def make_query(name: str) -> Callable[[str, bytes, int], Found]:
             return lambda question, vector, top: [
                 (hit.document, hit.text)

@@ -43,16 +43,16 @@ class LanceDB(Peer):
 
         self.table = lancedb.connect(self.folder).open_table("documents")
 
-    def vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Found:
         return _read_results(self._nearest(vector, top))
 
-    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
         return _read_results(self._nearest(vector, top).where(f"{field} = {value}", prefilter=True))
 
-    def lexical(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Found:
         return _read_results(self.table.search(question, query_type="fts").select(_COLUMNS).limit(top))
 
-    def hybrid(self, question: str, vector: bytes, top: int) -> Found:
+    def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
         query = self.table.search(query_type="hybrid").vector(_to_array(vector)).text(question).distance_type("cosine")
         return _read_results(query.select(_COLUMNS).limit(top))
 

@@ -43,13 +43,13 @@ def main() -> None:
 
 def _warm_up(peer: Peer, corpus: Corpus) -> None:
     """Load a few documents and query once, so that imported modules are compiled before the measurement."""
-    peer.load(islice(corpus.batches(50), 1))
-    question = corpus.questions()[0]
+    peer.load(islice(corpus.iter_batches(50), 1))
+    question = corpus.read_questions()[0]
     peer.open()
     for ask in (
-        lambda: peer.vector(question.vector, 3),
-        lambda: peer.lexical(question.text, 3),
-        lambda: peer.hybrid(question.text, question.vector, 3),
+        lambda: peer.search_by_vector(question.vector, 3),
+        lambda: peer.search_by_words(question.text, 3),
+        lambda: peer.search_hybrid(question.text, question.vector, 3),
     ):
         with suppress(NotAnswered):
             ask()
@@ -58,6 +58,6 @@ def _warm_up(peer: Peer, corpus: Corpus) -> None:
 
 def _measure_interpreter(corpus: Corpus, batch: int) -> Figures:
     """Return the memory of a process that only reads all documents, a batch at a time."""
-    for _ in corpus.batches(batch):
+    for _ in corpus.iter_batches(batch):
         pass
     return {"memory_mb": get_peak_megabytes()}

@@ -36,10 +36,10 @@ class Numpy(Peer):
             field: np.array([getattr(document, field) for document in self.documents]) for field in ("shelf", "drawer")
         }
 
-    def vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Found:
         return self._best(self.vectors @ self.numpy.frombuffer(vector, self.numpy.float32), None, top)
 
-    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
         places = self.numpy.flatnonzero(self.fields[field] == value)
         return self._best(self.vectors[places] @ self.numpy.frombuffer(vector, self.numpy.float32), places, top)
 

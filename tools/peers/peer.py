@@ -50,19 +50,19 @@ class Peer(ABC):
     def close(self) -> None:  # noqa: B027
         """Close what :meth:`open` opened."""
 
-    def vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Found:
         """Return the nearest documents by cosine."""
         raise NotAnswered("no vector search")
 
-    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
         """Return the nearest documents whose ``field`` (shelf or drawer) has a value."""
         raise NotAnswered("no vector search with a filter")
 
-    def lexical(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Found:
         """Return the best documents by BM25 over titles and texts."""
         raise NotAnswered("no BM25")
 
-    def hybrid(self, question: str, vector: bytes, top: int) -> Found:
+    def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
         """Return the best documents by words and vector together, as the system combines them."""
         raise NotAnswered("no hybrid search")
 
@@ -78,6 +78,6 @@ class Peer(ABC):
         """Delete the documents whose ``field`` has a value."""
         raise NotAnswered("documents are not deleted by a condition")
 
-    def strategies(self) -> dict[str, Callable[[str, bytes, int], Found]]:
+    def list_strategies(self) -> dict[str, Callable[[str, bytes, int], Found]]:
         """Return further query methods by name, which no other system has."""
         return {}

@@ -33,7 +33,7 @@ def load(peer: Peer, corpus: Corpus, batch: int) -> Figures:
 
     def read() -> Iterator[Batch]:
         nonlocal reading
-        batches = corpus.batches(batch)
+        batches = corpus.iter_batches(batch)
         while True:
             start = time.thread_time()
             documents = next(batches, None)
@@ -53,8 +53,10 @@ def load(peer: Peer, corpus: Corpus, batch: int) -> Figures:
 
 def measure_vector_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure vector search: time, memory of the process, and recall."""
-    asked = [(question, "", 0) for question in corpus.questions()]
-    figures, found = _measure_queries(peer, "vector", asked, lambda question, *_: peer.vector(question.vector, TOP))
+    asked = [(question, "", 0) for question in corpus.read_questions()]
+    figures, found = _measure_queries(
+        peer, "vector", asked, lambda question, *_: peer.search_by_vector(question.vector, TOP)
+    )
     figures["vector_memory_mb"] = get_peak_megabytes()
     return figures | {"vector_recall": _compute_recall(corpus, asked, found)}
 
@@ -64,12 +66,12 @@ def measure_filtered_search(peer: Peer, corpus: Corpus) -> Figures:
     figures: Figures = {}
     for share, field in FILTERS.items():
         values = 100 if field == "drawer" else 10
-        asked = [(question, field, number % values) for number, question in enumerate(corpus.questions())]
+        asked = [(question, field, number % values) for number, question in enumerate(corpus.read_questions())]
         more, found = _measure_queries(
             peer,
             f"filter_{share}",
             asked,
-            lambda question, field, value: peer.filtered(question.vector, TOP, field, value),
+            lambda question, field, value: peer.search_filtered(question.vector, TOP, field, value),
         )
         figures |= more | {f"filter_{share}_recall": _compute_recall(corpus, asked, found)}
     return figures
@@ -77,24 +79,24 @@ def measure_filtered_search(peer: Peer, corpus: Corpus) -> Figures:
 
 def measure_lexical_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure BM25."""
-    asked = [(question, "", 0) for question in corpus.questions()]
-    return _measure_queries(peer, "bm25", asked, lambda question, *_: peer.lexical(question.text, TOP))[0]
+    asked = [(question, "", 0) for question in corpus.read_questions()]
+    return _measure_queries(peer, "bm25", asked, lambda question, *_: peer.search_by_words(question.text, TOP))[0]
 
 
 def measure_hybrid_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure search by words and vectors together."""
-    asked = [(question, "", 0) for question in corpus.questions()]
+    asked = [(question, "", 0) for question in corpus.read_questions()]
     return _measure_queries(
-        peer, "hybrid", asked, lambda question, *_: peer.hybrid(question.text, question.vector, TOP)
+        peer, "hybrid", asked, lambda question, *_: peer.search_hybrid(question.text, question.vector, TOP)
     )[0]
 
 
 def measure_strategies(peer: Peer, corpus: Corpus) -> Figures:
     """Measure the strategies that only this system has."""
-    asked = [(question, "", 0) for question in corpus.questions()]
+    asked = [(question, "", 0) for question in corpus.read_questions()]
     figures: Figures = {}
     peer.open()
-    names = list(peer.strategies())
+    names = list(peer.list_strategies())
     peer.close()
     for name in names:
         figures |= _measure_queries(peer, name, asked, _get_strategy(peer, name))[0]
@@ -106,7 +108,7 @@ def replace(peer: Peer, corpus: Corpus) -> Figures:
 
     The cost of deferred work until the store is closed is divided among them.
     """
-    documents, vectors = corpus.replacements(REPLACED)
+    documents, vectors = corpus.make_replacements(REPLACED)
     rows = zip(documents, vectors, strict=True)
     return _measure_one_by_one(
         peer, "replace", [partial(peer.replace, document, row.tobytes()) for document, row in rows]
@@ -115,7 +117,7 @@ def replace(peer: Peer, corpus: Corpus) -> Figures:
 
 def delete_one(peer: Peer, corpus: Corpus) -> Figures:
     """Measure deleting documents one by one, each durably, counted like replaced ones."""
-    documents, _ = corpus.replacements(REPLACED)
+    documents, _ = corpus.make_replacements(REPLACED)
     return _measure_one_by_one(
         peer, "delete_one", [partial(peer.delete_keys, [document.key]) for document in documents]
     )
@@ -123,7 +125,7 @@ def delete_one(peer: Peer, corpus: Corpus) -> Figures:
 
 def delete(peer: Peer, corpus: Corpus) -> Figures:
     """Measure deleting a tenth of the documents by their keys, in one call."""
-    keys = [document.key for document in corpus.documents() if document.shelf == 3]
+    keys = [document.key for document in corpus.read_documents() if document.shelf == 3]
     return _measure_deletion(peer, "delete", lambda: peer.delete_keys(keys))
 
 
@@ -193,14 +195,14 @@ def _measure_queries(
 
 
 def _get_strategy(peer: Peer, name: str) -> Callable[..., Found]:
-    return lambda question, *_: peer.strategies()[name](question.text, question.vector, TOP)
+    return lambda question, *_: peer.list_strategies()[name](question.text, question.vector, TOP)
 
 
 def _compute_recall(corpus: Corpus, asked: list[Asked], found: list[Found]) -> float:
     """Return the recall of the true ten; an equally near document counts too."""
     import numpy as np
 
-    vectors, documents = corpus.vectors(), corpus.documents()
+    vectors, documents = corpus.read_vectors(), corpus.read_documents()
     places = {document.key: place for place, document in enumerate(documents)}
     fields = {field: np.array([getattr(document, field) for document in documents]) for field in FILTERS.values()}
     right = of = 0

@@ -77,17 +77,17 @@ class SqliteVec(Peer):
     def close(self) -> None:
         self.connection.close()
 
-    def vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Found:
         return self._rows(_NEAREST, (vector, top))
 
-    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
         return self._rows(f"{_NEAREST} AND {field} = ?3", (vector, top, value))
 
-    def lexical(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Found:
         statement = "SELECT rowid AS id, rank AS distance FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?"
         return self._rows(statement, (_build_match_query(question), top))
 
-    def hybrid(self, question: str, vector: bytes, top: int) -> Found:
+    def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
         return list(self.connection.execute(_HYBRID, (vector, _build_match_query(question), top)))
 
     def replace(self, document: Document, vector: bytes) -> None:

@@ -47,7 +47,7 @@ class Tantivy(Peer):
         self.index = tantivy.Index.open(self.folder)
         self.searcher = self.index.searcher()
 
-    def lexical(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Found:
         query = self.index.parse_query(" ".join(re.findall(r"\w+", question)).lower(), ["title", "text"])
         hits = self.searcher.search(query, top).hits
         documents = [self.searcher.doc(address) for _, address in hits]

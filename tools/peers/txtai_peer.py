@@ -56,10 +56,10 @@ class Txtai(Peer):
     def close(self) -> None:
         self.embeddings.close()
 
-    def vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Found:
         return self._asked("?", vector, top, 1.0)
 
-    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
         _VECTORS["?"] = _to_array(vector)
         rows = self.embeddings.search(
             f"SELECT id, text FROM txtai WHERE similar(:question, 1.0) AND {field} = :value",
@@ -68,10 +68,10 @@ class Txtai(Peer):
         )
         return [(row["id"], row["text"]) for row in rows]
 
-    def lexical(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Found:
         return self._asked(question, bytes(4 * 384), top, 0.0)
 
-    def hybrid(self, question: str, vector: bytes, top: int) -> Found:
+    def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
         return self._asked(question, vector, top, None)
 
     def replace(self, document: Document, vector: bytes) -> None:
