@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain, islice, pairwise
 from pathlib import PurePosixPath
 from typing import Any
@@ -179,12 +179,14 @@ def estimate_confidence(
     state, hits = query.state, hits[:_MAX_CHUNKS]
     # The file name replaces a missing title.
     titles = [hit.title or PurePosixPath(hit.document).name for hit in hits]
-    passages = [PassageWords(f"{title} {hit.heading} {hit.text}") for title, hit in zip(titles, hits, strict=True)]
-    passages += map(PassageWords, context)
+    texts = [f"{title} {hit.heading} {hit.text}" for title, hit in zip(titles, hits, strict=True)]
+    passages = list(map(PassageWords, [*texts, *context]))
     language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
     function_words = get_function_words(language)
     question_language = detect_word_language(segment_words(query.question), likely=language)
     question_terms = _QuestionTerms.from_question(query.question, state, question_language)
+    if question_language not in (None, "english"):  # names have case endings
+        passages = [replace(passage, stem=question_terms.stem) for passage in passages]
     missing_names = [
         name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
     ]

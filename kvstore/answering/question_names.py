@@ -8,8 +8,9 @@ marks of an option or identifier, and whether the passage contains it as a whole
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 from ..text.everyday_words import is_everyday
@@ -35,6 +36,15 @@ _JOINING_MARKS = frozenset("-&")
 _MAX_WORDS_BETWEEN = 1
 #: The minimum number of words of a question in title case.
 _MIN_TITLE_WORDS = 3
+#: German nouns before a name, which do not belong to it, and nouns of measure, after which the measured noun follows.
+_GERMAN_TITLES = frozenset("doktor dr familie firma frau graf herr herrn herzog kaiser könig prof professor".split())
+_GERMAN_MEASURES = frozenset(
+    """
+    anteil art arten becher bund cent dollar dutzend euro flasche flaschen glas grad gramm hektar jahre jahren kilo
+    kilogramm kilometer liter löffel meter menge milliarden millionen minuten monate paar pfund prozent quadratkilometer
+    quadratmeter sorte sorten stück stunden tage tasse tassen teil tonnen wochen zentimeter
+    """.split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +53,7 @@ class QuestionName:
 
     ``words`` are its words in normal form, and ``forms`` the same words as written. ``is_token`` is True for a
     technical token. ``opens_sentence`` is True if its first word opens a sentence: its capital may then not mean that
-    it is part of the name.
+    it is part of the name. ``has_other_nouns`` is True if a word of it can be a noun beside the name.
     """
 
     text: str
@@ -51,16 +61,19 @@ class QuestionName:
     forms: tuple[str, ...]
     is_token: bool = False
     opens_sentence: bool = False
+    has_other_nouns: bool = False
 
 
-@dataclass(slots=True)
+@dataclass
 class PassageWords:
     """The words of a passage, in which names are searched for: ``words`` in normal form, and ``forms`` as written.
 
-    If the normal form splits the text into other words, ``forms`` are the words in normal form too.
+    If the normal form splits the text into other words, ``forms`` are the words in normal form too. ``stem`` makes the
+    forms of a name equal in languages that inflect names.
     """
 
     text: str
+    stem: Callable[[str], str] = str
     words: list[str] = field(init=False)
     forms: list[str] = field(init=False)
 
@@ -73,17 +86,24 @@ class PassageWords:
         """True if the passage contains a name as a whole, its words capitalized; a token must occur as written."""
         if name.is_token:
             return name.text.lower() in self.text.lower()
-        return self._has_words(name, 0, function_words) or (
-            name.opens_sentence and len(name.words) > 1 and self._has_words(name, 1, function_words)
+        if name.has_other_nouns and len(name.words) > 2:
+            pairs = range(len(name.words) - 1)
+            return any(self._has_words(name, slice(first, first + 2), function_words) for first in pairs)
+        return self._has_words(name, slice(None), function_words) or (
+            name.opens_sentence and len(name.words) > 1 and self._has_words(name, slice(1, None), function_words)
         )
 
-    def _has_words(self, name: QuestionName, first: int, function_words: frozenset[str]) -> bool:
-        """True if the passage has the words of a name from number ``first`` on, in order and almost adjacent."""
-        (first_word, first_form), *following = zip(name.words[first:], name.forms[first:], strict=True)
+    @cached_property
+    def _stems(self) -> list[str]:
+        return self.words if self.stem is str else list(map(self.stem, self.words))
+
+    def _has_words(self, name: QuestionName, part: slice, function_words: frozenset[str]) -> bool:
+        """True if the passage has the words in a part of a name, in order and almost adjacent."""
+        (first_word, first_form), *following = zip(map(self.stem, name.words[part]), name.forms[part], strict=True)
         position = -1
         while True:
             try:
-                position = self.words.index(first_word, position + 1)
+                position = self._stems.index(first_word, position + 1)
             except ValueError:
                 return False
             if self._matches_form(position, first_form, function_words) and self._has_following(
@@ -99,7 +119,7 @@ class PassageWords:
                 (
                     index
                     for index in candidates
-                    if self.words[index] == word and self._matches_form(index, form, function_words)
+                    if self._stems[index] == word and self._matches_form(index, form, function_words)
                 ),
                 None,
             )
@@ -122,17 +142,19 @@ class PassageWords:
 def find_question_names(question: str, language: str | None = None) -> list[QuestionName]:
     """Return the names and technical tokens of a question in a language (None: English), in order.
 
-    If the language writes all nouns with capitals, only digits and capitals inside a word mark a name.
+    If the language writes all nouns with capitals, only digits and capitals inside a word mark a name, and adjacent
+    nouns: other nouns have an article, a preposition or another word before them.
 
     >>> question = "Who wrote the Duke of York and what does --no-owner do in pg_dump?"
     >>> [name.text for name in find_question_names(question)]
     ['Duke of York', '--no-owner', 'pg_dump']
-    >>> [name.text for name in find_question_names("Wo ist das Auto im Plan der NASA für 1969?", "german")]
-    ['NASA', '1969']
+    >>> [name.text for name in find_question_names("Wo ist das Auto von Elise Voss im Plan der NASA?", "german")]
+    ['Elise Voss', 'NASA']
     """
     function_words = get_function_words(language)
-    is_named = _has_inner_mark if capitalizes_nouns(language) else _is_name_like
     pieces = [match.group() for match in _PIECE_PATTERN.finditer(separate_unspaced(question))]
+    has_capital_nouns = capitalizes_nouns(language)
+    named = _select_named_nouns(pieces, function_words) if has_capital_nouns else list(map(_is_name_like, pieces))
     is_title_case = _is_title_case(pieces, function_words)
     names: list[QuestionName] = []
     run: list[str] = []
@@ -146,12 +168,17 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
             words = [word for piece in run for word in segment_words(piece)]
             is_lone_word = run_opens_sentence and len(words) == 1 and forms[0][1:].islower()
             if not is_lone_word and len(forms) == len(words):
-                names.append(QuestionName(" ".join(run), tuple(words), tuple(forms), opens_sentence=run_opens_sentence))
+                name = QuestionName(
+                    " ".join(run), tuple(words), tuple(forms), False, run_opens_sentence, has_capital_nouns
+                )
+                names.append(name)
         run.clear()
         links.clear()
 
-    for piece in pieces:
+    for piece, is_named in zip(pieces, named, strict=True):
         base = _POSSESSIVE_PATTERN.sub("", piece)
+        if has_capital_nouns and base[0].isalpha() and "-" in base:  # a compound of a name and a noun: the AFC-Champion
+            base = "-".join(part for part in base.split("-") if _has_inner_mark(part)) or base
         if _TOKEN_PATTERN.fullmatch(base):
             close_run()
             names.append(
@@ -162,7 +189,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
                 close_run()
         elif (
             not is_title_case
-            and is_named(base)
+            and is_named
             and not (at_sentence_start and not list_informative_words(base, function_words))
         ):
             if not run:
@@ -183,6 +210,28 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
 def _is_name_like(piece: str) -> bool:
     """True if a word begins with a digit or has a capital."""
     return piece[0].isdigit() or any(character.isupper() for character in piece)
+
+
+def _select_named_nouns(pieces: Sequence[str], function_words: frozenset[str]) -> list[bool]:
+    """Return for each piece of a German question whether it belongs to a name.
+
+    A noun belongs to one if another noun is before or after it, but not if a noun of measure is before it: "Prozent
+    Fett". A noun after a title belongs to one, but not the title.
+    """
+    named = list(map(_has_inner_mark, pieces))
+    nouns = [
+        piece[0].isupper()
+        and not (marked or _TOKEN_PATTERN.fullmatch(piece))
+        and fold_case(piece) not in function_words
+        for piece, marked in zip(pieces, named, strict=True)
+    ]
+    for index, (piece, following) in enumerate(pairwise(pieces)):
+        word = fold_case(piece)
+        if not nouns[index] or not nouns[index + 1] or word in _GERMAN_MEASURES:
+            continue
+        named[index] |= word not in _GERMAN_TITLES
+        named[index + 1] |= fold_case(following) not in _GERMAN_TITLES
+    return named
 
 
 def _has_inner_mark(piece: str) -> bool:
