@@ -152,15 +152,15 @@ def test_places_in_documents_are_measured_in_chunks_and_characters(tmp_path: Pat
 def test_answers_are_measured_by_citations_and_content(monkeypatch: pytest.MonkeyPatch, make_store: Any) -> None:
     monkeypatch.syspath_prepend(TOOLS)
     from evaluation.answers import answer_outcomes, compute_area_under_curve, compute_coverage
-    from evaluation.passages import Place
+    from evaluation.passages import TextSpan
     from evaluation.question_sets import Question, QuestionSet
 
-    assert compute_coverage([Place("a", 0, 10)], [Place("a", 5, 20), Place("b", 0, 5)]) == 0.5
+    assert compute_coverage([TextSpan("a", 0, 10)], [TextSpan("a", 5, 20), TextSpan("b", 0, 5)]) == 0.5
     assert compute_area_under_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]) == 0.75
     store = make_store()
     text = "Øre is a coin. The lighthouse was lit in 1911 by Nora Quill."
     store.put("b", text)
-    place = Place("b", text.index("The"), len(text))
+    place = TextSpan("b", text.index("The"), len(text))
     asked = [
         Question("When was the lighthouse lit?", frozenset("b"), "1911", (place,)),
         Question("Which volcano erupted near Grindavik?", frozenset("b"), "Fagradalsfjall", (place,)),
@@ -174,7 +174,7 @@ def test_answers_are_measured_by_citations_and_content(monkeypatch: pytest.Monke
 def test_places_are_counted_in_characters(monkeypatch: pytest.MonkeyPatch, make_store: Any) -> None:
     monkeypatch.syspath_prepend(TOOLS)
     from evaluation.measures import measure_places
-    from evaluation.passages import Passage, Place, Texts
+    from evaluation.passages import Passage, Texts, TextSpan
     from evaluation.question_sets import Question
 
     store = make_store(settings={"chunk_tokens": 16})
@@ -186,7 +186,7 @@ def test_places_are_counted_in_characters(monkeypatch: pytest.MonkeyPatch, make_
     places = [texts.place(passage) for passage in found]
     assert [text[place.start : place.end] for place in places] == [passage.text for passage in found]
     # From the end of the first chunk to the beginning of the third.
-    gold = Place("b", places[0].end - 5, places[2].start + 3)
+    gold = TextSpan("b", places[0].end - 5, places[2].start + 3)
     question = Question("?", frozenset({"b"}), None, (gold,))
     measures = measure_places(question, found, texts)
     assert (measures["hit@1"], measures["recall@2"], measures["recall@5"]) == (1, pytest.approx(2 / 3), 1)

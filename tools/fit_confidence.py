@@ -104,32 +104,45 @@ class Stored:
 @click.option("--least", default=0.5, show_default=True, help="The confidence from which on a question is answered.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
-    data: tuple[str, ...], manual: Path | None, small: int, mixed: int, store: Path | None, least: float, as_json: bool
+    data: tuple[str, ...],
+    manual: Path | None,
+    small: int,
+    mixed: int,
+    store: Path | None,
+    least: float,
+    as_json: bool,
 ) -> None:
     """Fit the weights of the confidence, and measure them on other questions."""
-    sets = [load(place, None) for place in data]
+    sets = [load(path, None) for path in data]
     passages = [questions for questions in sets if not questions.details]
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stores:
         folder = store or Path(scratch)
         folder.mkdir(exist_ok=True)
         stored = []
         for questions in [*sets, *(join_passages(questions, mixed) for questions in passages if mixed)]:
-            opened = stores.enter_context(kvstore.open(folder / questions.name.replace(":", "-")))
-            fill_store(opened, questions, False, lambda text: None)
-            stored.append(Stored(questions.name, opened, [questions]))
+            opened_store = stores.enter_context(kvstore.open(folder / questions.name.replace(":", "-")))
+            fill_store(opened_store, questions, False, lambda text: None)
+            stored.append(Stored(questions.name, opened_store, [questions]))
         if manual is not None:
-            opened = stores.enter_context(kvstore.open(folder / "manual"))
+            opened_store = stores.enter_context(kvstore.open(folder / "manual"))
             stored.append(
-                Stored("manual", opened, make_manual_sets(opened, manual, Path(scratch), lambda text: None)[1], True)
+                Stored(
+                    "manual",
+                    opened_store,
+                    make_manual_sets(opened_store, manual, Path(scratch), lambda text: None)[1],
+                    True,
+                )
             )
-        asked = [each for mine in stored for each in ask_store(mine, stored)]
+        asked = [asked_question for stored_set in stored for asked_question in ask_store(stored_set, stored)]
         for questions in sorted(NOTES.glob("*.jsonl")):
             asked += ask_notes(folder, questions, stored)
         asked += [
-            each for number in range(small if passages else 0) for each in ask_small_stores(folder, passages, number)
+            asked_question
+            for number in range(small if passages else 0)
+            for asked_question in ask_small_stores(folder, passages, number)
         ]
     report = {
-        name: fit_and_evaluate(asked, [part for part in weights if part != "constant"], least)
+        name: fit_and_evaluate(asked, [feature for feature in weights if feature != "constant"], least)
         for name, weights in (("with similarity", SIMILARITY_WEIGHTS), ("words alone", WORD_WEIGHTS))
     }
     print(json.dumps(report) if as_json else json.dumps(report, indent=1))
@@ -148,38 +161,40 @@ def join_passages(questions: QuestionSet, count: int) -> QuestionSet:
 
 def ask_store(stored: Stored, others: Sequence[Stored]) -> list[Asked]:
     """Ask a store the questions of all sets."""
-    found = []
-    for other in [
+    asked_questions = []
+    for other_store in [
         *others,
         *([Stored(stored.name, stored.store, make_unanswerable_sets(stored.own))] if stored.manual else []),
     ]:
-        mine = other is stored
-        if other.origin == stored.origin and other in others and not mine:
+        is_own = other_store is stored
+        if other_store.origin == stored.origin and other_store in others and not is_own:
             continue
-        for questions in other.own:
-            step = 1 if mine else max(1, len(questions.questions) // _OTHERS)
-            for number, question in enumerate(questions.questions[::step]):
-                names = (stored.name, questions.name, stored.origin, other.origin)
-                found.append(ask(stored.store, names, question.text, mine, number % 2 == 0))
-                if mine and not questions.details and not stored.manual:
+        for questions in other_store.own:
+            interval = 1 if is_own else max(1, len(questions.questions) // _OTHERS)
+            for position, question in enumerate(questions.questions[::interval]):
+                names = (stored.name, questions.name, stored.origin, other_store.origin)
+                asked_questions.append(ask(stored.store, names, question.text, is_own, position % 2 == 0))
+                if is_own and not questions.details and not stored.manual:
                     left_out = f"key NOT IN ({', '.join(map(format_literal, sorted(question.gold)))})"
-                    asked = ask(stored.store, names, question.text, False, number % 2 == 0, left_out)
-                    found.append(replace(asked, withheld=True))
-    return found
+                    asked = ask(stored.store, names, question.text, False, position % 2 == 0, left_out)
+                    asked_questions.append(replace(asked, withheld=True))
+    return asked_questions
 
 
 def ask_notes(folder: Path, questions: Path, others: Sequence[Stored]) -> list[Asked]:
     """Ask a store of a folder of notes the questions of the folder and those of some sets."""
-    notes, found = questions.with_suffix(""), []
+    notes, asked_questions = questions.with_suffix(""), []
     with kvstore.open(folder / notes.name) as opened:
         opened.ingest(notes, workers=0)
         rows = read_lines(questions)
-        for number, row in enumerate(sorted(rows, key=lambda row: row["answer"] is None)):
-            kind = "questions" if row["answer"] else "questions on what is not there"
+        for position, question in enumerate(sorted(rows, key=lambda question: question["answer"] is None)):
+            kind = "questions" if question["answer"] else "questions on what is not there"
             names = (notes.name, kind, notes.name, notes.name)
-            found.append(ask(opened, names, row["question"], row["answer"] is not None, number % 2 == 0))
-        found += ask_store(Stored(notes.name, opened, []), others)
-    return found
+            asked_questions.append(
+                ask(opened, names, question["question"], question["answer"] is not None, position % 2 == 0)
+            )
+        asked_questions += ask_store(Stored(notes.name, opened, []), others)
+    return asked_questions
 
 
 def make_unanswerable_sets(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
@@ -194,67 +209,69 @@ def make_unanswerable_sets(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
 
 def ask_small_stores(folder: Path, sets: Sequence[QuestionSet], number: int) -> list[Asked]:
     """Ask stores of ten passages the question that each was built around, and other questions of the same set."""
-    own = sets[number % len(sets)]
-    question = own.questions[(number * 7) % len(own.questions)]
-    places = [place for place, passage in enumerate(own.passages) if passage["id"] in question.gold]
-    around = range(max(0, places[0] - 3), len(own.passages))
-    chosen = list(dict.fromkeys([*places, *around]))[:_PASSAGES]
-    taken = {own.passages[place]["id"] for place in chosen}
-    found = []
+    question_set = sets[number % len(sets)]
+    question = question_set.questions[(number * 7) % len(question_set.questions)]
+    gold_indexes = [index for index, passage in enumerate(question_set.passages) if passage["id"] in question.gold]
+    following = range(max(0, gold_indexes[0] - 3), len(question_set.passages))
+    indexes = list(dict.fromkeys([*gold_indexes, *following]))[:_PASSAGES]
+    stored_keys = {question_set.passages[index]["id"] for index in indexes}
+    asked_questions = []
     with kvstore.open(folder / f"small-{number}") as opened:
         if not opened.keys(limit=1):
             with opened.transaction() as transaction:
-                for place in sorted(chosen):
-                    passage = own.passages[place]
+                for index in sorted(indexes):
+                    passage = question_set.passages[index]
                     transaction.put(passage["id"], passage["text"], title=passage.get("title"))
-        step = max(1, len(own.questions) // _OF_SMALL)
-        for place, other in enumerate([question, *own.questions[::step]]):
-            if other.gold <= taken or other.gold.isdisjoint(taken):
-                mine = other.gold <= taken
-                names = ("small", own.name, own.name, own.name)
-                found.append(ask(opened, names, other.text, mine, (place + number) % 2 == 0))
-    return found
+        interval = max(1, len(question_set.questions) // _OF_SMALL)
+        for index, other in enumerate([question, *question_set.questions[::interval]]):
+            if other.gold <= stored_keys or other.gold.isdisjoint(stored_keys):
+                is_own = other.gold <= stored_keys
+                names = ("small", question_set.name, question_set.name, question_set.name)
+                asked_questions.append(ask(opened, names, other.text, is_own, (index + number) % 2 == 0))
+    return asked_questions
 
 
 def ask(
     store: kvstore.Store,
     names: tuple[str, str, str, str],
     text: str,
-    own: bool,
-    tuning: bool,
+    is_own: bool,
+    is_tuning: bool,
     where: str | None = None,
 ) -> Asked:
     """Return the features of one question; ``names`` are those of the store, the questions, and their sets."""
     _, weighed = store.weigh(text, where=where)
-    wanted = sorted((SIMILARITY_WEIGHTS.keys() | WORD_WEIGHTS.keys()) - {"constant"})
-    return Asked(*names, {part: getattr(weighed, part) or 0.0 for part in wanted}, own, tuning)
+    feature_names = sorted((SIMILARITY_WEIGHTS.keys() | WORD_WEIGHTS.keys()) - {"constant"})
+    return Asked(*names, {feature: getattr(weighed, feature) or 0.0 for feature in feature_names}, is_own, is_tuning)
 
 
-def fit_and_evaluate(asked: Sequence[Asked], names: Sequence[str], least: float) -> dict[str, Any]:
+def fit_and_evaluate(asked: Sequence[Asked], names: Sequence[str], min_confidence: float) -> dict[str, Any]:
     """Fit weights on the questions for fitting, and evaluate them on the others and on held-out sets."""
-    withheld = _build_table([each for each in asked if each.withheld], names)
-    asked = [each for each in asked if not each.withheld]
-    parts = _build_table(asked, names)
-    own = np.array([each.own for each in asked], float)
-    tuning = np.array([each.tuning for each in asked])
-    values = _fit_weights(asked, parts, tuning)
-    confidence = 1 / (1 + np.exp(-(parts @ values)))
-    report = ~tuning
+    withheld = _build_table([question for question in asked if question.withheld], names)
+    asked = [question for question in asked if not question.withheld]
+    features = _build_table(asked, names)
+    is_own = np.array([question.own for question in asked], float)
+    is_tuning = np.array([question.tuning for question in asked])
+    weights = _fit_weights(asked, features, is_tuning)
+    confidence = 1 / (1 + np.exp(-(features @ weights)))
+    report = ~is_tuning
     held_out = {}
-    for name in sorted({each.set for each in asked}):
-        out = np.array([name in (each.set, each.of) for each in asked])
-        told = 1 / (1 + np.exp(-(parts @ _fit_weights(asked, parts, tuning & ~out))))
-        held_out[name] = _compute_answered_shares(asked, told >= least, out)
+    for name in sorted({question.set for question in asked}):
+        is_held_out = np.array([name in (question.set, question.of) for question in asked])
+        confidences = 1 / (1 + np.exp(-(features @ _fit_weights(asked, features, is_tuning & ~is_held_out))))
+        held_out[name] = _compute_answered_shares(asked, confidences >= min_confidence, is_held_out)
     return {
-        "weights": {name: round(float(value), 2) for name, value in zip([*names, "constant"], values, strict=True)},
-        "area_tune": round(compute_area_under_curve(confidence[tuning], own[tuning]), 4),
-        "area_report": round(compute_area_under_curve(confidence[report], own[report]), 4),
-        "answered_own": round(float((confidence[report & (own == 1)] >= least).mean()), 4),
-        "answered_others": round(float((confidence[report & (own == 0)] >= least).mean()), 4),
-        "answered_withheld": round(float((withheld @ values > np.log(least / (1 - least))).mean()), 4)
+        "weights": {name: round(float(value), 2) for name, value in zip([*names, "constant"], weights, strict=True)},
+        "area_tune": round(compute_area_under_curve(confidence[is_tuning], is_own[is_tuning]), 4),
+        "area_report": round(compute_area_under_curve(confidence[report], is_own[report]), 4),
+        "answered_own": round(float((confidence[report & (is_own == 1)] >= min_confidence).mean()), 4),
+        "answered_others": round(float((confidence[report & (is_own == 0)] >= min_confidence).mean()), 4),
+        "answered_withheld": round(
+            float((withheld @ weights > np.log(min_confidence / (1 - min_confidence))).mean()), 4
+        )
         if len(withheld)
         else None,
-        "answered": _compute_answered_shares(asked, confidence >= least, report),
+        "answered": _compute_answered_shares(asked, confidence >= min_confidence, report),
         "held_out": held_out,
     }
 
@@ -265,30 +282,30 @@ def _build_table(asked: Sequence[Asked], names: Sequence[str]) -> Numbers:
     return np.array(rows).reshape(len(asked), len(names) + 1)
 
 
-def _fit_weights(asked: Sequence[Asked], parts: Numbers, taken: Mask) -> Numbers:
+def _fit_weights(asked: Sequence[Asked], features: Numbers, selected: Mask) -> Numbers:
     """Return the weights that fit some of the questions; the constant is last."""
-    own = np.array([each.own for each in asked], float)
+    is_own = np.array([question.own for question in asked], float)
     # Of what a store does not answer, what is on its own matters counts as much as what is on others.
-    pairs = [(each.store, each.own, each.of == each.set, each.questions) for each in asked]
-    counts = Counter(pair for pair, mine in zip(pairs, taken, strict=True) if mine)
-    sets = Counter(pair[:3] for pair in counts)
-    matters = Counter(pair[:2] for pair in sets)
+    groups = [(question.store, question.own, question.of == question.set, question.questions) for question in asked]
+    counts = Counter(group for group, is_selected in zip(groups, selected, strict=True) if is_selected)
+    sets = Counter(group[:3] for group in counts)
+    counts_by_outcome = Counter(group[:2] for group in sets)
     weights = np.array(
         [
-            mine / max(1, counts[pair] * sets[pair[:3]] * matters[pair[:2]])
-            for pair, mine in zip(pairs, taken, strict=True)
+            is_selected / max(1, counts[group] * sets[group[:3]] * counts_by_outcome[group[:2]])
+            for group, is_selected in zip(groups, selected, strict=True)
         ]
     )
-    for kind in (0.0, 1.0):
-        weights[own == kind] /= weights[own == kind].sum()
-    values = np.zeros(parts.shape[1])
-    ridge = np.diag([*([2 * _RIDGE] * (len(values) - 1)), 1e-12])
+    for outcome in (0.0, 1.0):
+        weights[is_own == outcome] /= weights[is_own == outcome].sum()
+    fitted = np.zeros(features.shape[1])
+    ridge = np.diag([*([2 * _RIDGE] * (len(fitted) - 1)), 1e-12])
     for _ in range(_STEPS):  # Newton's method
-        told = 1 / (1 + np.exp(-(parts @ values)))
-        slope = parts.T @ (weights * (told - own)) + ridge @ values
-        curve = (parts.T * (weights * told * (1 - told))) @ parts + ridge
-        values -= np.linalg.solve(curve, slope)
-    return values
+        predicted = 1 / (1 + np.exp(-(features @ fitted)))
+        slope = features.T @ (weights * (predicted - is_own)) + ridge @ fitted
+        curve = (features.T * (weights * predicted * (1 - predicted))) @ features + ridge
+        fitted -= np.linalg.solve(curve, slope)
+    return fitted
 
 
 def _compute_answered_shares(asked: Sequence[Asked], answered: Mask, taken: Mask) -> dict[str, float]:

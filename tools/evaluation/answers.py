@@ -23,7 +23,7 @@ from kvstore.models.sentence_transformer import SentenceTransformerEmbedder
 from kvstore.structures.vectors.vectors import Matrix
 
 from .measures import Outcome
-from .passages import Passage, Place, Texts
+from .passages import Passage, Texts, TextSpan
 from .question_sets import QuestionSet
 
 _WORD = re.compile(r"\w+")
@@ -115,10 +115,13 @@ def answer_outcomes(
         measures["words"] = float(len(bare.split()))
         expected = " ".join(split_words(question.answer or ""))
         if expected and expected not in ("yes", "no"):
-            found = f" {expected} " in f" {' '.join(split_words(bare))} "
-            measures["contains"] = float(found and not answer.abstained)
+            has_answer = f" {expected} " in f" {' '.join(split_words(bare))} "
+            measures["contains"] = float(has_answer and not answer.abstained)
         if question.spans:
-            cited = [texts.place(Passage(c.document, c.start, c.end, c.text)) for c in answer.citations]
+            cited = [
+                texts.place(Passage(citation.document, citation.start, citation.end, citation.text))
+                for citation in answer.citations
+            ]
             measures["cited"] = 0.0 if answer.abstained else compute_coverage(question.spans, cited)
         measures["answered"], measures["confidence"] = float(not answer.abstained), answer.confidence
         outcomes.append(Outcome(measures, elapsed, elapsed, answer.evidence.pool))
@@ -126,15 +129,15 @@ def answer_outcomes(
     return outcomes
 
 
-def compute_coverage(wanted: Sequence[Place], found: Sequence[Place]) -> float:
+def compute_coverage(gold_spans: Sequence[TextSpan], cited_spans: Sequence[TextSpan]) -> float:
     """Return the fraction of the characters of some spans that others cover.
 
-    >>> covered([Place("a", 0, 10)], [Place("a", 5, 20), Place("b", 0, 5)])
+    >>> compute_coverage([TextSpan("a", 0, 10)], [TextSpan("a", 5, 20), TextSpan("b", 0, 5)])
     0.5
     """
-    characters = {(place.document, at) for place in wanted for at in range(place.start, place.end)}
-    held = {(place.document, at) for place in found for at in range(place.start, place.end)}
-    return len(characters & held) / max(1, len(characters))
+    characters = {(span.document, offset) for span in gold_spans for offset in range(span.start, span.end)}
+    cited_characters = {(span.document, offset) for span in cited_spans for offset in range(span.start, span.end)}
+    return len(characters & cited_characters) / max(1, len(characters))
 
 
 def _remove_articles(words: Sequence[str]) -> list[str]:
@@ -158,9 +161,12 @@ def _measure_common_subsequence(first: Sequence[str], second: Sequence[str]) -> 
     """Return the length of the longest common subsequence."""
     row = [0] * (len(second) + 1)
     for word in first:
-        before = 0
-        for place, other in enumerate(second, 1):
-            before, row[place] = row[place], before + 1 if word == other else max(row[place], row[place - 1])
+        diagonal = 0
+        for column, other_word in enumerate(second, 1):
+            diagonal, row[column] = (
+                row[column],
+                diagonal + 1 if word == other_word else max(row[column], row[column - 1]),
+            )
     return row[-1]
 
 

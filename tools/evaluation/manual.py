@@ -18,7 +18,7 @@ from pathlib import Path
 
 import kvstore
 
-from .passages import Place
+from .passages import TextSpan
 from .question_sets import Question, QuestionSet
 
 #: Questions of one set, taken evenly over all there could be.
@@ -204,7 +204,7 @@ class _Words:
         spans = tuple(self._find_spans(keys, definition))
         return Question(text, frozenset(keys), None, spans)
 
-    def _find_spans(self, keys: Iterable[str], definition: Definition) -> Iterator[Place]:
+    def _find_spans(self, keys: Iterable[str], definition: Definition) -> Iterator[TextSpan]:
         title = _WORD.findall(definition.title)
         for key in keys:
             document = self._store.get(key)
@@ -216,4 +216,4 @@ class _Words:
             # Two definitions may begin alike: the one behind its term is meant.
             headed = [place for place in places if words[max(0, place - len(title)) : place] == title]
             for place in (headed or places)[:1]:
-                yield Place(key, matches[place].start(), matches[place + len(lead) - 1].end())
+                yield TextSpan(key, matches[place].start(), matches[place + len(lead) - 1].end())

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .passages import Passage, Place, Texts, strip_span
+from .passages import Passage, Texts, TextSpan, strip_span
 from .question_sets import Question
 
 #: The number of hits read for each question: what a user gets without TOP.
@@ -65,56 +65,58 @@ def measure(question: Question, found: Found) -> dict[str, float]:
     answer = _normalize(question.answer or "")
     if answer and answer not in ("yes", "no"):
         for cut in ANSWERS:
-            read = _normalize("\n".join(texts[document] for document in documents[:cut]))
-            measures[f"answer@{cut}"] = float(f" {answer} " in f" {read} ")
+            read_text = _normalize("\n".join(texts[document] for document in documents[:cut]))
+            measures[f"answer@{cut}"] = float(f" {answer} " in f" {read_text} ")
     return measures
 
 
 def measure_places(
-    question: Question, found: Found, texts: Texts, within: Mapping[int, Found] | None = None
+    question: Question, retrieved: Found, texts: Texts, results_by_words: Mapping[int, Found] | None = None
 ) -> dict[str, float]:
     """Return the measures of one question that needs spans of documents; all 0 if the store has lost them.
 
-    ``within`` maps word counts to separate results, if these are not prefixes of ``found``.
+    ``results_by_words`` maps word counts to separate results, if these are not prefixes of ``retrieved``.
     """
     measures: dict[str, float] = {}
-    if within is None:
+    if results_by_words is None:
         gold = texts.chunks(question.spans)
-        chunks = [(passage.document, passage.start) for passage in found]
+        chunks = [(passage.document, passage.start) for passage in retrieved]
         measures = {f"hit@{cut}": float(not gold.isdisjoint(chunks[:cut])) for cut in HITS}
         measures |= {f"recall@{cut}": len(gold.intersection(chunks[:cut])) / max(1, len(gold)) for cut in RECALLS}
-    wanted = _list_characters(question.spans, texts)
+    gold_characters = _list_characters(question.spans, texts)
     for words in WORDS:
-        read = _list_characters(_cut_to_words(found if within is None else within[words], words, texts), texts)
-        common = len(wanted & read)
-        measures[f"recall_{words}w"] = common / max(1, len(wanted))
-        measures[f"precision_{words}w"] = common / max(1, len(read))
-        measures[f"iou_{words}w"] = common / max(1, len(wanted | read))
+        read_characters = _list_characters(
+            _cut_to_words(retrieved if results_by_words is None else results_by_words[words], words, texts), texts
+        )
+        common = len(gold_characters & read_characters)
+        measures[f"recall_{words}w"] = common / max(1, len(gold_characters))
+        measures[f"precision_{words}w"] = common / max(1, len(read_characters))
+        measures[f"iou_{words}w"] = common / max(1, len(gold_characters | read_characters))
         # Neither chunk contains the white space between them.
-        lacking = (texts.text(document)[at] for document, at in wanted - read)
-        measures[f"whole_{words}w"] = float(bool(wanted) and all(map(str.isspace, lacking)))
+        missing_characters = (texts.text(document)[offset] for document, offset in gold_characters - read_characters)
+        measures[f"whole_{words}w"] = float(bool(gold_characters) and all(map(str.isspace, missing_characters)))
     return measures
 
 
-def _cut_to_words(found: Found, words: int, texts: Texts) -> list[Place]:
+def _cut_to_words(retrieved: Found, words: int, texts: Texts) -> list[TextSpan]:
     """Return the spans of the first ``words`` words of some chunks."""
-    places = []
-    for passage in found:
-        place = texts.place(passage)
-        ends = [match.end() for match in _WORD.finditer(texts.text(place.document), place.start, place.end)]
-        places.append(place if len(ends) <= words else Place(place.document, place.start, ends[words - 1]))
+    spans = []
+    for passage in retrieved:
+        span = texts.place(passage)
+        ends = [match.end() for match in _WORD.finditer(texts.text(span.document), span.start, span.end)]
+        spans.append(span if len(ends) <= words else TextSpan(span.document, span.start, ends[words - 1]))
         words -= len(ends)
         if words <= 0:
             break
-    return places
+    return spans
 
 
-def _list_characters(places: Sequence[Place], texts: Texts) -> set[tuple[str, int]]:
+def _list_characters(spans: Sequence[TextSpan], texts: Texts) -> set[tuple[str, int]]:
     """Return every character of some spans, without the white space at their ends."""
     return {
-        (place.document, character)
-        for place in places
-        for character in range(*strip_span(texts.text(place.document), place.start, place.end))
+        (span.document, character)
+        for span in spans
+        for character in range(*strip_span(texts.text(span.document), span.start, span.end))
     }
 
 
@@ -132,9 +134,9 @@ def summarize(outcomes: Sequence[Outcome]) -> dict[str, float]:
     ms.
     """
     figures: dict[str, float] = {}
-    for suffix, part in (("", outcomes), ("_tune", outcomes[::2]), ("_report", outcomes[1::2])):
+    for suffix, subset in (("", outcomes), ("_tune", outcomes[::2]), ("_report", outcomes[1::2])):
         for name in list_measures(outcomes):
-            values = [outcome.measures[name] for outcome in part if name in outcome.measures]
+            values = [outcome.measures[name] for outcome in subset if name in outcome.measures]
             if values:
                 figures[name + suffix] = round(statistics.mean(values), 4)
     for suffix, times in (
@@ -148,23 +150,23 @@ def summarize(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 def compute_differences(outcomes: Sequence[Outcome], reference: Sequence[Outcome]) -> dict[str, Any]:
     """Return the gain over the reference on the same questions, with the 95 % interval, for each measure."""
-    found: dict[str, Any] = {}
+    differences: dict[str, Any] = {}
     for name in list_measures(outcomes):
         pairs = [
-            (mine.measures[name], other.measures[name])
-            for mine, other in zip(outcomes, reference, strict=True)
-            if name in mine.measures and name in other.measures
+            (outcome.measures[name], reference_outcome.measures[name])
+            for outcome, reference_outcome in zip(outcomes, reference, strict=True)
+            if name in outcome.measures and name in reference_outcome.measures
         ]
         if not pairs:
             continue  # only one side has this measure
-        gains = np.array([mine - other for mine, other in pairs])
+        gains = np.array([outcome - reference_outcome for outcome, reference_outcome in pairs])
         low, high = _compute_interval(gains)
-        found[name] = {"difference": round(float(gains.mean()), 4), "low": round(low, 4), "high": round(high, 4)}
-    return found
+        differences[name] = {"difference": round(float(gains.mean()), 4), "low": round(low, 4), "high": round(high, 4)}
+    return differences
 
 
-def _compute_interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+def _compute_interval(gains: npt.NDArray[np.float64]) -> tuple[float, float]:
     """Return the 95 % percentile interval of the mean, from seeded resamples."""
-    chosen = np.random.default_rng(0).integers(0, len(values), (_RESAMPLES, len(values)))
-    low, high = np.percentile(values[chosen].mean(axis=1), [2.5, 97.5])
+    samples = np.random.default_rng(0).integers(0, len(gains), (_RESAMPLES, len(gains)))
+    low, high = np.percentile(gains[samples].mean(axis=1), [2.5, 97.5])
     return float(low), float(high)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import kvstore
 
 
-class Place(NamedTuple):
+class TextSpan(NamedTuple):
     """Characters ``start`` to ``end`` of a document's text; the document is given by its key."""
 
     document: str
@@ -54,12 +54,12 @@ class Texts:
         """Return the stored text of a document."""
         return self._texts(document)[0]
 
-    def place(self, passage: Passage) -> Place:
+    def place(self, passage: Passage) -> TextSpan:
         """Return the span of a chunk, in characters."""
         to_characters = self._texts(passage.document)[1]
-        return Place(passage.document, int(to_characters[passage.start]), int(to_characters[passage.end]))
+        return TextSpan(passage.document, int(to_characters[passage.start]), int(to_characters[passage.end]))
 
-    def chunks(self, places: Sequence[Place]) -> set[tuple[str, int]]:
+    def chunks(self, places: Sequence[TextSpan]) -> set[tuple[str, int]]:
         """Return the keys and first bytes of the chunks that overlap some spans."""
         found = set()
         for document, start, end in places:

@@ -18,7 +18,7 @@ import click
 
 import kvstore
 
-from .passages import Place
+from .passages import TextSpan
 
 _BATCH = 500
 #: The kind of question that no span of a document answers.
@@ -36,7 +36,7 @@ class Question:
     text: str
     gold: frozenset[str]
     answer: str | None
-    spans: tuple[Place, ...] = ()
+    spans: tuple[TextSpan, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def load(place: str, limit: int | None) -> QuestionSet:
             row["question"],
             frozenset(row["gold"]),
             row.get("answer") or next(iter(row.get("answers", ())), None),
-            tuple(Place(*span) for span in row.get("spans", ())),
+            tuple(TextSpan(*span) for span in row.get("spans", ())),
         )
         for row in rows
         if not details or (row.get("spans") and row.get("kind") != GENERAL)
