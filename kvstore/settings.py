@@ -8,6 +8,7 @@ range is an :class:`~kvstore.errors.InputError` with the range; a fixed one that
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -104,7 +105,6 @@ class SessionSettings:
     top: int = 8
     depth: int = 1
     reranker: str = "none"
-    temperature_sort: bool = True
     model: str = ""
     base_url: str = ""
     least_confidence: float = 0.5
@@ -119,6 +119,13 @@ class SessionSettings:
     def replace_setting(self, name: str, value: Any) -> SessionSettings:
         """Return a copy with one setting changed. Raises InputError for an unknown name or an invalid value."""
         kinds = {field.name: type(getattr(self, field.name)) for field in fields(self)}
+        if name == "temperature_sort":
+            warnings.warn(
+                "the setting temperature_sort has no effect; remove it, because kvstore 0.5 rejects it",
+                FutureWarning,
+                stacklevel=2,
+            )
+            return self
         if name not in kinds:
             raise InputError(f"there is no setting {name!r} to SET; the settings are {', '.join(sorted(kinds))}")
         return replace(self, **{name: _convert_value(name, value, kinds[name])})

@@ -92,8 +92,6 @@ def test_every_figure_is_reported(tmp_path: Path) -> None:
         (50, 10), (300, 10), (600, 5), (600, 10), (600, 20)
     ]  # fmt: skip
     assert all(row.keys() == keys and row["nodes_per_tree"] == 10 for row in figures["tables"])
-    assert [row["round"] for row in figures["temperature"]] == list(range(1, 9))
-    assert all(row["on_us"] > 0 < row["off_us"] for row in figures["temperature"])
     assert figures["expand_reaches_entity"] is True
     for key in ("load_s", "edge_insert_us", "edge_delete_us", "expand_ms"):
         assert figures[key] > 0

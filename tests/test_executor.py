@@ -492,9 +492,9 @@ def test_show_and_describe(filled: kvstore.Store) -> None:
 
 
 def test_set_changes_the_session(filled: kvstore.Store) -> None:
-    filled.execute("SET top = 1; SET strategy = lexical; SET temperature_sort = off")
+    filled.execute("SET top = 1; SET strategy = lexical; SET answer_cache = off")
     settings = {name: value for name, value, _ in filled.settings_table()}
-    assert (settings["top"], settings["strategy"], settings["temperature_sort"]) == (1, "lexical", False)
+    assert (settings["top"], settings["strategy"], settings["answer_cache"]) == (1, "lexical", False)
     assert len(rows(filled, "RETRIEVE 'Maria Jensen'")) == 1
 
 

@@ -300,7 +300,8 @@ def test_temperature_counts_lookups_over_sessions(tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "s") as store:
         assert store.lookup("Robert Fortune")[0].temperature == 3
         assert store.statistics()["temperature"] == 3
-        store.execute("SET temperature_sort = off")
+        with pytest.warns(FutureWarning, match="temperature_sort has no effect"):
+            store.execute("SET temperature_sort = off")
         store.flush()
         assert store.lookup("Robert Fortune")[0].temperature == 4
         assert store.check() == []

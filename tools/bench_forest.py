@@ -3,7 +3,7 @@
     python tools/bench_forest.py shared/data/forest/wordnet-hypernyms.csv.gz --json
 
 In: a CSV file of child,parent pairs (gzip or not). Each tree is the subtree of a randomly drawn name (seeded), cut
-breadth-first. Out: tables 1 and 2 and figure 5 of the paper, and the cost of loading and changing the whole hierarchy;
+breadth-first. Out: tables 1 and 2 of the paper, and the cost of loading and changing the whole hierarchy;
 with ``--json`` one object. Figures are medians over questions of randomly drawn names. Each method is measured after it
 has answered the same questions once, so it can use its caches. ``ours_ms`` reads a durable store through one snapshot,
 ``ours_fresh_ms`` opens a snapshot for every question, and ``ours_cold_ms`` opens the store for every question.
@@ -16,7 +16,6 @@ import csv
 import gzip
 import json
 import random
-import shutil
 import statistics
 import sys
 import tempfile
@@ -52,8 +51,6 @@ NODES = (10, 100)
 #: The number of questions per turn; slow methods get one.
 QUESTIONS = 20
 SLOW = ("naive_ms", "bloom_ms", "bloom2_ms")
-#: Figure 5: rounds, questions of ten names in each, and how skewed they are (the exponent of Zipf's law).
-ROUNDS, ASKED, SKEW = 8, 400, 1.1
 EDGES = 200
 
 # -- Trees
@@ -119,13 +116,6 @@ class StoreSearch:
         nodes = self._hierarchy.find_nodes(names)
         self._store._session.count_hits([name for name, found in zip(names, nodes, strict=True) if found])
         return self._hierarchy.build_sentences(chain.from_iterable(nodes))
-
-
-def look_up(store: kvstore.Store, hierarchy: Hierarchy, questions: Sequence[Sequence[str]]) -> None:
-    """Find the places of every name, and count the hits."""
-    for question in questions:
-        nodes = hierarchy.find_nodes(question)
-        store._session.count_hits([name for name, found in zip(question, nodes, strict=True) if found])
 
 
 class FreshStoreSearch:
@@ -223,7 +213,6 @@ def measure_hierarchy(file: Path, pairs: Sequence[Pair], folder: Path) -> dict[s
         result["expand_reaches_entity"] = any(row.relative == "entity" for row in found)
         result["expand_cut"] = found[-1].relative == "…"
         result |= measure_edges(store, pairs, tree)
-        result["temperature"] = measure_temperature(store, folder / "unsorted", pairs)
     return result
 
 
@@ -257,33 +246,6 @@ def measure_edges(store: kvstore.Store, pairs: Sequence[Pair], tree: str) -> dic
         "edge_insert_p99_us": statistics.quantiles(inserts, n=100)[-1],
         "edge_insert_commit_us": statistics.median(commits),
     }
-
-
-def measure_temperature(store: kvstore.Store, copy: Path, pairs: Sequence[Pair]) -> list[dict[str, float]]:
-    """Figure 5: microseconds a question to find its places, with the hottest names first in their buckets and without.
-
-    Between the rounds the hits are folded in, and the buckets put in order.
-    """
-    shutil.copytree(store.path, copy)
-    names = sorted({name for pair in pairs for name in pair})
-    rng = random.Random(SEED)
-    rng.shuffle(names)
-    weights = [1 / (rank + 1) ** SKEW for rank in range(len(names))]
-    questions = [rng.choices(names, weights, k=10) for _ in range(ASKED)]
-    rounds = []
-    with kvstore.open(copy) as unsorted:
-        unsorted.execute("SET temperature_sort = false")
-        for number in range(1, ROUNDS + 1):
-            row: dict[str, float] = {"round": number}
-            for key, asked in (("on_us", store), ("off_us", unsorted)):
-                with asked.snapshot() as snapshot:
-                    hierarchy = Hierarchy(snapshot._state, RELATIVES)
-                    passes = [measure_seconds(look_up, asked, hierarchy, questions) for _ in range(6)]
-                    # The first pass reads the pages.
-                    row[key] = 1e6 * statistics.median(passes[1:]) / len(questions)
-                asked.flush()
-            rounds.append(row)
-    return rounds
 
 
 def run(file: Path, folder: Path, sizes: Sequence[int], turns: int) -> dict[str, Any]:

@@ -246,9 +246,5 @@ class BatchedChanges:
     def _open_changes(self, transaction: WriteTransaction) -> Changes:
         """Return changes to a transaction, with the cached entity filter of its state."""
         store = self._session.store
-        entity_filter = store.filter_cache.take_filter(
-            transaction,
-            hash_seed=store.settings.hash_seed,
-            temperature_sort=self._session.settings.temperature_sort,
-        )
+        entity_filter = store.filter_cache.take_filter(transaction, hash_seed=store.settings.hash_seed)
         return Changes(transaction, store.settings, entity_filter, store.trace_cache)

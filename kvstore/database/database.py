@@ -402,7 +402,7 @@ class Database(Handle):
         """
         if not self.readonly:
             self._session.environment.require_open()
-            self._session.store.flush(self._session.settings.temperature_sort, timeout)
+            self._session.store.flush(timeout)
 
     # Indexes
 

@@ -112,7 +112,7 @@ class Handle(Queryable):
             for session in list(self._sessions):
                 session.close()
             self._roll_back()
-            self._session.store.remove_handle(self, self._session.settings.temperature_sort)
+            self._session.store.remove_handle(self)
             self._session.closed = True
         finally:
             self._closing = False

@@ -138,7 +138,7 @@ class OpenStore:
 
         return EmbeddingCache()
 
-    def remove_handle(self, handle: object, temperature_sort: bool) -> None:
+    def remove_handle(self, handle: object) -> None:
         """Remove a handle, and close the store with the last one.
 
         Raises TransactionError if snapshots stay open; the store then stays open too.
@@ -148,17 +148,17 @@ class OpenStore:
             if self.handles or self.environment.closed:
                 return
             try:
-                self._close(temperature_sort)
+                self._close()
             except BaseException:
                 self.handles.add(handle)
                 raise
 
-    def _close(self, temperature_sort: bool) -> None:
+    def _close(self) -> None:
         """Write temperatures, merge the change buffer and compact the file if possible, and close the environment."""
         if "indexing" in vars(self):
             self.indexing.stop()
         # Losing counts is acceptable, and another writer must not be kept waiting, so the lock timeout is 0.
-        last_steps: list[Callable[[], None]] = [partial(self.flush, temperature_sort, 0), self._merge_buffer]
+        last_steps: list[Callable[[], None]] = [partial(self.flush, 0), self._merge_buffer]
         for finish in () if self.environment.readonly else (*last_steps, self.growth.compact_if_grown):
             try:
                 finish()
@@ -181,7 +181,7 @@ class OpenStore:
             _log.info("%s: %d bytes of the change buffer are merged", self.environment.path, buffered_bytes)
             self.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
 
-    def flush(self, temperature_sort: bool, timeout: float | None = None) -> None:
+    def flush(self, timeout: float | None = None) -> None:
         """Write the temperatures counted since the last commit to the entity filter."""
         if not len(self.hits):
             return
@@ -189,7 +189,7 @@ class OpenStore:
 
         def write_hits(view: WriteTransaction) -> None:
             seed = self.settings.hash_seed
-            entity_filter = self.filter_cache.take_filter(view, hash_seed=seed, temperature_sort=temperature_sort)
+            entity_filter = self.filter_cache.take_filter(view, hash_seed=seed)
             Changes(view, self.settings, entity_filter).finish(hits)
 
         with self.hits.take_batch() as hits:

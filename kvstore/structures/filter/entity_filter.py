@@ -147,10 +147,9 @@ class EntityFilter:
     the commit. Several threads may read through one filter of a snapshot.
     """
 
-    def __init__(self, view: View, *, hash_seed: int, temperature_sort: bool = True) -> None:
+    def __init__(self, view: View, *, hash_seed: int) -> None:
         self._view = view
         self._snapshot = view if isinstance(view, ReadTransaction) else None
-        self._temperature_sort = temperature_sort
         # Only one thread at a time may use a snapshot's transaction.
         self._lock = Lock()
         self._pages = FilterPages(view, _get_hasher(hash_seed), self._lock)
@@ -164,10 +163,9 @@ class EntityFilter:
             self._pages.counts,
         )
 
-    def switch_view(self, view: WriteView, *, temperature_sort: bool) -> None:
+    def switch_view(self, view: WriteView) -> None:
         """Switch to another write transaction, which must begin with the pages this filter wrote to the last one."""
         self._view = view
-        self._temperature_sort = temperature_sort
         self._pages.switch_view(view)
         self._lists.switch_view(view)
 
@@ -327,7 +325,7 @@ class EntityFilter:
         """
         self._require_writable()
         for key, count in hits.items():
-            self._index.add_hits(key, count, self._temperature_sort)
+            self._index.add_hits(key, count, True)
 
     def flush(self) -> None:
         """Write the changed pages to the transaction."""

@@ -23,14 +23,14 @@ class FilterCache:
     def __init__(self) -> None:
         self._cached: tuple[EntityFilter, int] | None = None
 
-    def take_filter(self, view: WriteTransaction, *, hash_seed: int, temperature_sort: bool) -> EntityFilter:
+    def take_filter(self, view: WriteTransaction, *, hash_seed: int) -> EntityFilter:
         """Return the filter for a write transaction that has just begun."""
         from .entity_filter import EntityFilter
 
         cached, self._cached = self._cached, None
         if cached is None or view.change != cached[1] + 1:
-            return EntityFilter(view, hash_seed=hash_seed, temperature_sort=temperature_sort)
-        cached[0].switch_view(view, temperature_sort=temperature_sort)
+            return EntityFilter(view, hash_seed=hash_seed)
+        cached[0].switch_view(view)
         return cached[0]
 
     def put(self, entity_filter: EntityFilter, change: int) -> None:
