@@ -11,6 +11,7 @@ from kvstore.errors import IndexUnavailableError
 from kvstore.structures.documents.allowed import AllowedDocuments, ChunkList
 from kvstore.structures.vectors import hnsw
 from kvstore.structures.vectors.hnsw import CodedRows, HnswBuilder, HnswGraph, make_unlinked_graph
+from kvstore.structures.vectors.hnswlib_builder import HnswlibBuilder
 from kvstore_cext.hnsw import NONE, CodeGraph, CodeGraphBuilder, pack_links, unpack_links
 
 DIMENSION, COUNT = 72, 1500
@@ -68,6 +69,53 @@ def test_a_walk_finds_the_results_of_a_full_comparison(graph: HnswGraph, monkeyp
         assert (np.diff(walked.cosines) <= 0).all()
         found += len(set(walked.labels[:10].tolist()) & set(compared.labels.tolist()))
     assert found >= 0.98 * 10 * len(QUERIES)
+
+
+def test_a_graph_built_by_hnswlib_is_walked_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = HnswlibBuilder(encode_rows(), m=8, ef_construction=60)
+    while builder.advance(100):
+        pass
+    graph = builder.build_graph()
+    graph.verify()
+    monkeypatch.setattr(hnsw, "CODES_PER_CANDIDATE", 0)
+    shared = 0
+    for query in QUERIES:
+        walked = graph.find_nearest(query, 40)
+        assert not walked.is_exhaustive
+        assert walked.cosines == pytest.approx(VECTORS[(walked.labels - 7) // 3] @ query, abs=2e-2)
+        shared += len(set(walked.labels[:10].tolist()) & set(LABELS[np.argsort(-(VECTORS @ query))[:10]].tolist()))
+    assert shared >= 0.97 * 10 * len(QUERIES)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_links_of_hnswlib_are_taken_over(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = HnswlibBuilder(encode_rows(), m=8, ef_construction=60)
+    builder._index.set_num_threads(threads)
+    assert builder.advance(COUNT) == 0
+    graph = builder.build_graph()
+    (state,) = builder._index.__getstate__()
+    rows_by_node = dict(
+        zip(state["label_lookup_internal"].tolist(), state["label_lookup_external"].tolist(), strict=True)
+    )
+    heights = np.zeros(COUNT, np.uint32)
+    for node, height in enumerate(state["element_levels"].tolist()):
+        heights[rows_by_node[node]] = height
+    bounds = np.concatenate((np.zeros(1, np.uint32), heights.cumsum(dtype=np.uint32)))
+    links, upper = np.full((COUNT, 16), NONE, np.uint32), np.full((int(bounds[-1]), 8), NONE, np.uint32)
+    unpack_links(graph.arrays["starts"], graph.arrays["links"], links, bounds, upper)
+    position = 0
+    for node, height in enumerate(state["element_levels"].tolist()):
+        row = rows_by_node[node]
+        place = node * state["size_data_per_element"]
+        blocks = [(state["data_level0"][place : place + 4 + 4 * 16], links[row])]
+        for layer in range(height):
+            size = state["size_links_per_element"]
+            blocks.append((state["link_lists"][position : position + size], upper[bounds[row] + layer]))
+            position += size
+        for block, ours in blocks:
+            words = block.view(np.uint32)
+            theirs = {rows_by_node[other] for other in words[1 : 1 + (words[0] & 0xFFFF)].tolist()}
+            assert theirs == set(ours[ours != NONE].tolist())
 
 
 def test_a_graph_is_the_same_however_many_rows_are_linked_at_once(graph: HnswGraph) -> None:

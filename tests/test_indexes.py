@@ -242,6 +242,32 @@ def test_a_cancelled_merge_leaves_the_segments_and_adds_new_vectors(
         assert list(search_documents(store, unit(number), top=1)) == [f"d{number}"]
 
 
+def test_hnswlib_builds_the_segments(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.execute("CREATE INDEX vectors WITH (engine = hnswlib, exact_below = 1, ef_search = 10)")
+    for first, last in ((0, 40), (40, 60)):
+        with store.transaction() as transaction:
+            for number in range(first, last):
+                put(transaction, f"d{number}", number)
+        store.refresh()
+    # A search needs no hnswlib.
+    monkeypatch.setitem(sys.modules, "hnswlib", None)
+    monkeypatch.setattr("kvstore.structures.vectors.hnsw.CODES_PER_CANDIDATE", 0)
+    for number in (3, 50):
+        assert list(search_documents(store, unit(number), top=1)) == [f"d{number}"]
+    assert store.check() == []
+    put(store, "new", 99)
+    message = r"engine = hnswlib needs hnswlib; pip install 'kvstore-db\[hnswlib\]'"
+    with pytest.raises(errors.MissingExtraError, match=message):
+        store.refresh()
+    assert list(search_documents(store, unit(99), top=1)) == ["new"]
+    store.drop_index("vectors")
+    with pytest.raises(errors.MissingExtraError, match=message):
+        store.execute("CREATE INDEX vectors WITH (engine = hnswlib)")
+    store.create_index("vectors", TINY)
+    assert status(store) == ("ready", 0)
+    assert list(search_documents(store, unit(99), top=1)) == ["new"]
+
+
 def test_results_beyond_the_graph_are_found(filled: kvstore.Store) -> None:
     assert len(search_documents(filled, unit(3), top=100)) == 40
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...arguments import Option
+from ...arguments import Choice, Option
 from ...errors import IndexUnavailableError
 from ...storage.index_file import FileHead, FilePart
+from ...storage.view import WriteView
 from ..state import State
 from ..vectors.hnsw import (
     CHECKED_IN_PLACE,
@@ -33,8 +34,15 @@ from ..vectors.hnsw import (
 from ..vectors.vector_cache import CachedVectors, ChangeRanges, VectorCache, extend_coverage, find_covered_stop
 from .index import BuildTools, FileIndex, IndexContent, IndexRecord, States
 
+if TYPE_CHECKING:
+    from ..vectors.hnswlib_builder import HnswlibBuilder
+
 #: The number of chunks read in one snapshot, and of chunks linked between two checks for cancellation.
 _READ_BATCH, _LINK_BATCH = 4096, 128
+#: The value of the option ``engine`` for graphs built by hnswlib.
+_HNSWLIB = "hnswlib"
+#: The options that determine the graphs of a file.
+_BuildOptions = Mapping[str, int | str]
 #: A segment is merged with later ones if it is less than this many times as large as they are together.
 _GROWTH_FACTOR = 2
 
@@ -49,7 +57,7 @@ class ChunkSegments:
     segments: Sequence[HnswGraph]
     parts: Sequence[FilePart]
     coverage: ChangeRanges
-    options: Mapping[str, int]
+    options: _BuildOptions
     newer_vectors: VectorCache = field(default_factory=VectorCache)
 
     @property
@@ -93,11 +101,19 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     automatic = True
     building_detail = "chunks that are missing in the previous file are compared exactly"
     checked_in_place = CHECKED_IN_PLACE
-    options: Mapping[str, Option] = {
+    options: Mapping[str, Option | Choice] = {
+        "engine": Choice("builtin", ("builtin", _HNSWLIB), "the program that links the graphs; searches are the same"),
         "exact_below": Option(20_000, 0, 1e9, "with fewer chunks a search compares all of them, without a file"),
         "ef_search": Option(400, 10, 10_000, "candidates kept during a search; more are more accurate and slower"),
         **GRAPH_OPTIONS,
     }
+
+    def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
+        if record.get_str_option("engine") == _HNSWLIB:
+            from ..vectors.hnswlib_builder import import_hnswlib
+
+            import_hnswlib()  # raises now, and not during a build in the background
+        return record
 
     def build(
         self, states: States, old: ChunkSegments | None, record: IndexRecord, tools: BuildTools
@@ -106,7 +122,9 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
 
         A cancelled build keeps the rows that were linked in time, or else adds the new rows without links.
         """
-        options = record.get_int_options(("exact_below", *GRAPH_OPTIONS))
+        options: dict[str, int | str] = {**record.get_int_options(("exact_below", *GRAPH_OPTIONS))}
+        if record.get_str_option("engine") == _HNSWLIB:  # files of the default have no such entry
+            options["engine"] = _HNSWLIB
         with states() as state:
             end = state.counters.next_chunk
             plan = _plan_merge(state, old, options)
@@ -175,7 +193,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return state.counters.next_chunk + _EXTEND_AFTER - num_missing
 
 
-def _plan_merge(state: State, old: ChunkSegments | None, options: Mapping[str, int]) -> _MergePlan | None:
+def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions) -> _MergePlan | None:
     """Plan the next file, given the existing one; return None if nothing is new.
 
     Segments to be merged are verified. If one is damaged, nothing of the file is reused.
@@ -224,13 +242,20 @@ def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, 
         yield change, start, CodedRows.from_vectors(labels, matrix)
 
 
-def _build_graph(rows: CodedRows, base: HnswGraph | None, options: Mapping[str, int], tools: BuildTools) -> HnswGraph:
+def _build_graph(rows: CodedRows, base: HnswGraph | None, options: _BuildOptions, tools: BuildTools) -> HnswGraph:
     """Return the graph of the rows, or of the first ones that were linked before it was cancelled."""
     total = len(rows.labels)
-    if total < options["exact_below"]:
+    if total < int(options["exact_below"]):
         tools.progress(total, total)
         return make_unlinked_graph(rows)
-    builder = HnswBuilder(rows, base, **{name: options[name] for name in GRAPH_OPTIONS})
+    graph_options = {name: int(options[name]) for name in GRAPH_OPTIONS}
+    builder: HnswBuilder | HnswlibBuilder
+    if options.get("engine") == _HNSWLIB:  # links every row again
+        from ..vectors.hnswlib_builder import HnswlibBuilder
+
+        builder = HnswlibBuilder(rows, **graph_options)
+    else:
+        builder = HnswBuilder(rows, base, **graph_options)
     while builder.advance(_LINK_BATCH):
         tools.progress(builder.num_linked, total)
         if tools.is_cancelled():

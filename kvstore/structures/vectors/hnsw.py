@@ -156,7 +156,7 @@ class HnswGraph:
 
 def make_unlinked_graph(rows: CodedRows) -> HnswGraph:
     """Return a graph without links, which is searched by comparing every code."""
-    return _make_graph(rows, np.zeros(1, np.uint32), np.empty(0, np.uint8), 0)
+    return make_linked_graph(rows, np.zeros(1, np.uint32), np.empty(0, np.uint8), 0)
 
 
 class HnswBuilder:
@@ -199,10 +199,10 @@ class HnswBuilder:
         """Return the graph of the linked rows; may be called once."""
         stop, rows = self.num_linked, self._rows.select(slice(0, self.num_linked))
         starts, links = pack_links(self._links[:stop], self._bounds[: stop + 1], self._upper)
-        return _make_graph(rows, starts, links, self._builder.entry)
+        return make_linked_graph(rows, starts, links, self._builder.entry)
 
 
-def _make_graph(rows: CodedRows, starts: npt.NDArray[Any], links: npt.NDArray[np.uint8], entry: int) -> HnswGraph:
+def make_linked_graph(rows: CodedRows, starts: npt.NDArray[Any], links: npt.NDArray[np.uint8], entry: int) -> HnswGraph:
     """Return the graph of some rows with their packed links."""
     checks = compute_checksums(*rows, starts, links)
     return HnswGraph({**rows._asdict(), "starts": starts, "links": links, "checks": checks}, entry)

@@ -1,0 +1,73 @@
+"""Graphs built by hnswlib, in the arrays that kvstore searches.
+
+In: rows of codes. hnswlib links the vectors that the codes stand for, with a thread per core. Out: an
+:class:`~.hnsw.HnswGraph`, as from :class:`~.hnsw.HnswBuilder`, which is searched without hnswlib. Threads link the rows
+in an order that varies, so two builds can differ in a few links.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kvstore_cext.hnsw import NONE, pack_links
+
+from ...extensions.extras import import_extra
+from .hnsw import SEED, CodedRows, HnswGraph, make_linked_graph
+
+
+def import_hnswlib() -> Any:
+    """Return the module. Raises MissingExtraError if it is not installed."""
+    return import_extra("hnswlib", "hnswlib", "engine = hnswlib")
+
+
+class HnswlibBuilder:
+    """Links rows to a graph with hnswlib; ``m`` and ``ef_construction`` as for :class:`~.hnsw.HnswBuilder`."""
+
+    def __init__(self, rows: CodedRows, *, m: int, ef_construction: int) -> None:
+        self._rows = rows
+        self._index = import_hnswlib().Index("ip", rows.codes.shape[1])
+        self._index.init_index(max(1, len(rows.labels)), M=m, ef_construction=ef_construction, random_seed=SEED)
+        self.num_linked = 0
+
+    def advance(self, count: int) -> int:
+        """Link up to ``count`` rows without holding the GIL, and return how many are left."""
+        stop = min(self.num_linked + count, len(self._rows.labels))
+        span = slice(self.num_linked, stop)
+        self._index.add_items(self._rows.codes[span] * self._rows.scales[span, None], np.arange(self.num_linked, stop))
+        self.num_linked = stop
+        return len(self._rows.labels) - stop
+
+    def build_graph(self) -> HnswGraph:
+        """Return the graph of the linked rows."""
+        count = self.num_linked
+        (state,) = self._index.__getstate__()
+        rows_by_node = np.empty(count, np.uint32)  # threads number the nodes in the order in which they finish
+        rows_by_node[state["label_lookup_internal"]] = state["label_lookup_external"]
+        level_0 = state["data_level0"].view(np.uint8).reshape(-1, state["size_data_per_element"])[:count]
+        links = np.empty((count, state["max_M0"]), np.uint32)
+        links[rows_by_node] = _read_links(level_0[:, : 4 + 4 * state["max_M0"]], rows_by_node)
+        heights = np.empty(count, np.uint32)
+        heights[rows_by_node] = state["element_levels"][:count]
+        bounds = np.concatenate((np.zeros(1, np.uint32), heights.cumsum(dtype=np.uint32)))
+        # hnswlib stores the upper layers by node, and kvstore by row.
+        layers = state["link_lists"].view(np.uint8).reshape(-1, state["size_links_per_element"])
+        nodes_by_row = rows_by_node.argsort()
+        first_layers = np.concatenate((np.zeros(1, np.int64), state["element_levels"][:count].cumsum(dtype=np.int64)))
+        offsets = np.arange(bounds[-1]) - np.repeat(bounds[:-1].astype(np.int64), heights)
+        order = np.repeat(first_layers[nodes_by_row], heights) + offsets
+        starts, packed = pack_links(links, bounds, _read_links(layers[order], rows_by_node))
+        entry = int(rows_by_node[state["enterpoint_node"]]) if count else 0
+        return make_linked_graph(self._rows.select(slice(0, count)), starts, packed, entry)
+
+
+def _read_links(lists: npt.NDArray[np.uint8], rows_by_node: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Return the links in lists of hnswlib, each a number of links and the linked nodes, as padded rows."""
+    words = np.ascontiguousarray(lists).view(np.uint32)
+    counts = (words[:, 0] & 0xFFFF)[:, None]
+    is_link = np.arange(words.shape[1] - 1) < counts
+    links = np.full(is_link.shape, NONE, np.uint32)
+    links[is_link] = rows_by_node[words[:, 1:][is_link]]
+    return links
