@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import kvstore
+from kvstore_shell.cli import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -72,11 +74,43 @@ def test_a_tag_of_the_version_may_be_published_and_no_other() -> None:
         ("github-workflows", WORKFLOWS),
         ("github-issue-forms", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml"))),
         ("github-issue-config", [ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml"]),
+        ("compose-spec", [ROOT / "tools" / "docker" / "compose.yml"]),
     ],
 )
-def test_files_are_of_the_form_that_github_publishes(schema: str, paths: list[Path]) -> None:
+def test_files_follow_their_published_schemas(schema: str, paths: list[Path]) -> None:
     run = ran("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *paths)
     assert paths and run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_container_is_slim_has_one_volume_and_runs_a_command_of_the_package_as_no_root() -> None:
+    folder = ROOT / "tools" / "docker"
+    text = (folder / "Dockerfile").read_text(encoding="utf-8")
+    instructions = [line.partition(" ") for line in text.splitlines() if re.match("[A-Z]+ ", line)]
+    bases = [rest for name, _, rest in instructions if name == "FROM"]
+    assert bases[-1] == f"{bases[0].removesuffix(' AS wheels')}-slim"
+    assert [(name, rest) for name, _, rest in instructions[-5:]] == [
+        ("USER", "10001"),
+        ("WORKDIR", "/home/kvstore"),
+        ("VOLUME", "/data"),
+        ("ENTRYPOINT", '["kvstore"]'),
+        ("CMD", '["--help"]'),
+    ]
+    assert text.count("VOLUME") == 1
+    (command,) = re.findall(r"command: \[(.*)\]", (folder / "compose.yml").read_text(encoding="utf-8"))
+    name, store, *options = [word.strip('" ') for word in command.split(",")]
+    assert store.startswith("/data/")
+    cli.commands[name].make_context(name, [store, *options])
+
+
+@pytest.mark.slow
+def test_the_dockerfile_has_no_findings() -> None:
+    linter = shutil.which("hadolint")
+    if linter is None:
+        pytest.skip("hadolint is not installed")
+    run = subprocess.run(
+        [linter, ROOT / "tools" / "docker" / "Dockerfile"], capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stdout) == (0, "")
 
 
 @pytest.mark.slow
