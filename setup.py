@@ -3,12 +3,14 @@ that come out the same.
 
 With ``SOURCE_DATE_EPOCH`` set, two builds of one checkout give the same bytes, in whichever folders they are made
 (https://reproducible-builds.org/specs/source-date-epoch/). Wheels carry a bill of what comes from others (PEP 770).
+With the address of the repository in ``KVSTORE_REPOSITORY``, the metadata link to it.
 """
 
 from __future__ import annotations
 
 import gzip
 import os
+import re
 import sys
 import tarfile
 import threading
@@ -27,6 +29,7 @@ PACKAGE_FOLDERS = {
     "kvstore_migrations": "migrations",
 }
 BILL = Path("kvstore.cdx.json")
+REPOSITORY = os.environ.get("KVSTORE_REPOSITORY", "").rstrip("/")
 # The code that Cython would put into each kernel, mainly memory views: compiled once and loaded by all.
 SHARED_UTILITY = "kvstore_cext.shared_utility"
 
@@ -97,6 +100,32 @@ class WheelWithBill(bdist_wheel):
         self.copy_file(str(BILL), str(folder / BILL.name), preserve_mode=False)
 
 
+def read_description() -> str:
+    """Return README.md with absolute links to the files of this version in the repository, if its address is given."""
+    text = Path("README.md").read_text(encoding="utf-8")
+    if not REPOSITORY:
+        return text
+    version = re.search(r'^__version__ = "(.*)"$', Path("kvstore/__init__.py").read_text(encoding="utf-8"), re.M)
+    assert version is not None
+
+    def make_absolute(link: re.Match[str]) -> str:
+        is_image, label, path = link.groups()
+        return f"{is_image}[{label}]({REPOSITORY}/{'raw' if is_image else 'blob'}/v{version[1]}/{path})"
+
+    return re.sub(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]+)\)", make_absolute, text)
+
+
+def list_project_urls() -> dict[str, str]:
+    """Return the addresses that a package index shows."""
+    pages = {
+        "Repository": "",
+        "Documentation": "/tree/main/docs",
+        "Changelog": "/blob/main/CHANGELOG.md",
+        "Issues": "/issues",
+    }
+    return {name: REPOSITORY + path for name, path in pages.items()} if REPOSITORY else {}
+
+
 packages = [
     name
     for package, folder in PACKAGE_FOLDERS.items()
@@ -124,6 +153,9 @@ extensions = [
 extensions.append(Extension(SHARED_UTILITY, ["cext/shared_utility.cpp"], extra_compile_args=options))
 
 setup(
+    long_description=read_description(),
+    long_description_content_type="text/markdown",
+    project_urls=list_project_urls(),
     packages=packages,
     package_dir=PACKAGE_FOLDERS,
     package_data={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -141,6 +142,21 @@ def test_the_source_archive_has_every_file_of_the_checkout() -> None:
         files = set(listed.read_text(encoding="utf-8").splitlines())
     missing = {path for path in tracked.stdout.splitlines() if (ROOT / path).is_file()} - files
     assert not missing
+
+
+def test_the_metadata_name_an_author_and_link_to_the_repository(tmp_path: Path) -> None:
+    environment = {**os.environ, "KVSTORE_REPOSITORY": "https://forge.example/kvstore/"}
+    command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", tmp_path]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    (info,) = tmp_path.glob("*.egg-info/PKG-INFO")
+    metadata = email.message_from_string(info.read_text(encoding="utf-8"))
+    assert metadata["Author"] == "The kvstore authors"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    urls = dict(url.split(", ") for url in metadata.get_all("Project-URL", []))
+    assert urls.keys() == {"Repository", "Documentation", "Changelog", "Issues"}
+    links = re.findall(r"\]\(([^)]*)\)", metadata.get_payload())
+    assert len(links) > 20 and all(re.match("https://|#", link) for link in links)
+    assert f"https://forge.example/kvstore/blob/v{metadata['Version']}/docs/tutorial.md" in links
 
 
 @pytest.mark.parametrize(
