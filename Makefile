@@ -33,7 +33,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 # An activated environment must not be the one that pip and pytest see.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
-.PHONY: demo test test-all test-slow test-conformance test-browser docs benchmark sanitize lint style types floors clean install
+.PHONY: demo test test-all test-slow test-conformance test-browser test-oldest docs benchmark sanitize lint style types floors clean install
 
 # Installed packages are not compiled to bytecode ahead, because few of their modules are ever imported.
 # The tour needs neither tests nor torch.
@@ -58,6 +58,16 @@ test-conformance: $(SLOW_INSTALLED)
 docs: $(DOCS_INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo build/site/index.html
+
+# The fast tests with the oldest versions that pyproject.toml allows, and without torch. In an environment of its own.
+OLDEST := build/oldest
+test-oldest: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(OLDEST)
+	$(BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct --requirements pyproject.toml \
+	--requirements tools/english/pyproject.toml --extra documents --extra llm --extra hnswlib --extra test
+	$(BIN)/uv pip install --quiet --python $(OLDEST) --no-deps . ./tools/english
+	$(OLDEST)/bin/python -m pytest -q -n 2 --dist worksteal
 
 # Rebuilds the page of benchmarks in less than 45 minutes of processor time; BENCHMARKS="--only filter" measures a part.
 benchmark: install
