@@ -1,0 +1,195 @@
+"""Draw the batches of the training: windows with labels, pairs of windows to tell apart, and groups to choose from.
+
+A batch is a function of (seed, step). It holds, for each of some near misses written by people, a window with the
+plausible words, another window of the article, and a question of the same passage that the window does answer; for
+questions changed by rule, the original and the changed one with the same window; and for questions with an answer, the
+window that answers with others that share words with the question.
+"""
+
+from __future__ import annotations
+
+import collections
+import random
+from typing import NamedTuple
+
+import torch
+from made_questions import MADE_SOURCE, build_made_row
+from network import encode_examples
+from rows import (
+    SQUAD2_SOURCES,
+    Example,
+    Row,
+    Span,
+    build_answered,
+    build_near_miss,
+    build_ranked,
+    build_without_answer,
+    change_question,
+    hash_text,
+    vary_form,
+)
+from tokenizers import Tokenizer
+
+#: The number of near misses, changed questions, questions with an answer, and questions made by rule in a batch.
+NUM_NEAR_MISSES, NUM_CHANGED, NUM_GROUPS, NUM_MADE = 40, 24, 70, 10
+#: The number of windows beside the one that answers in a group, and the share of them from anywhere in the article.
+_NUM_OTHERS, _SHARE_RANKED = 2, 0.75
+#: The share of the groups whose question is from SQuAD 2.0, whose style its near misses have.
+_SHARE_SQUAD2 = 0.3
+#: The share of questions made by rule that are also changed by rule.
+_SHARE_MADE_CHANGED = 0.6
+#: The share of near misses whose partner is answered in the same window, if there is such a question.
+_SHARE_SAME_WINDOW = 0.7
+#: A batch is sorted by length and run in this many parts, which saves padding.
+_NUM_PARTS = 2
+NUM_FOLDS = 3
+
+
+def compute_fold(article: str) -> int:
+    """Return the fold of an article, for teachers that have not seen it."""
+    return int(hash_text(f"fold {article}")[:8], 16) % NUM_FOLDS
+
+
+class Part(NamedTuple):
+    """Windows of similar length: their ordinals in the batch, the inputs of the network, and the tokens that answer.
+
+    `spans` is [windows, 2], the first and last token, or -1 for a window without words that answer.
+    """
+
+    ordinals: torch.Tensor
+    ids: torch.Tensor
+    mask: torch.Tensor
+    types: torch.Tensor
+    spans: torch.Tensor
+
+
+class Batch(NamedTuple):
+    """A batch: parts, labels and folds of the windows, pairs (answered, near miss), and groups.
+
+    `groups` is [groups, windows], with the ordinal of the window that answers first, filled with -1.
+    """
+
+    parts: list[Part]
+    labels: torch.Tensor
+    folds: torch.Tensor
+    pairs: torch.Tensor
+    groups: torch.Tensor
+
+
+class _Draft:
+    """The examples of a batch while it is drawn."""
+
+    def __init__(self) -> None:
+        self.examples: list[Example] = []
+        self.articles: list[str] = []
+        self.pairs: list[tuple[int, int]] = []
+        self.groups: list[list[int]] = []
+
+    def add(self, row: Row, examples: list[Example], rng: random.Random) -> None:
+        """Add the examples of a question and of its near misses, varied alike."""
+        self.examples += vary_form(examples, row.title, rng)
+        self.articles += [row.article] * len(examples)
+
+
+class Batches(torch.utils.data.Dataset[Batch]):
+    """The batches of a training, by step."""
+
+    def __init__(self, rows: list[Row], tokenizer: Tokenizer, seed: int, left_out: int) -> None:
+        """Draw from `rows` without the articles of the fold `left_out`."""
+        rows = [row for row in rows if compute_fold(row.article) != left_out]
+        self._tokenizer = tokenizer
+        self._seed = seed
+        self._near_misses = [row for row in rows if not row.answers]
+        self._answerable = [row for row in rows if row.answers]
+        self._squad2 = [row for row in self._answerable if row.source in SQUAD2_SOURCES]
+        self._with_spans = [row for row in self._answerable if row.source != "squad1_sentences"]
+        self._by_passage: dict[str, list[Row]] = collections.defaultdict(list)
+        for row in self._answerable:
+            self._by_passage[row.passage].append(row)
+
+    def __getitem__(self, step: int) -> Batch:
+        """Return the batch of a step."""
+        rng = random.Random(f"{self._seed}:{step}")
+        draft = _Draft()
+        for row in rng.sample(self._near_misses, NUM_NEAR_MISSES):
+            self._add_near_miss(draft, row, rng)
+        self._add_changed(draft, rng)
+        self._add_groups(draft, rng)
+        return self._encode(draft, rng)
+
+    def _add_near_miss(self, draft: _Draft, row: Row, rng: random.Random) -> None:
+        near_miss, window = build_near_miss(row, rng)
+        examples = [near_miss]
+        ranked = build_ranked(row, rng)
+        if ranked is not None:
+            examples.append(ranked)
+        partner = self._draw_partner(row, window, rng)
+        if partner is not None:
+            start = len(draft.examples)
+            draft.pairs.append((start + len(examples), start))
+            examples.append(partner)
+        draft.add(row, examples, rng)
+
+    def _draw_partner(self, row: Row, window: Span, rng: random.Random) -> Example | None:
+        """Return an answered example of the same passage, preferably with its answer in the same window."""
+        candidates = self._by_passage.get(row.passage, [])
+        inside = [
+            candidate
+            for candidate in candidates
+            if any(window[0] <= start and end <= window[1] for start, end in candidate.answers)
+        ]
+        if inside and rng.random() < _SHARE_SAME_WINDOW:
+            candidates = inside
+        return build_answered(rng.choice(candidates), rng) if candidates else None
+
+    def _add_changed(self, draft: _Draft, rng: random.Random) -> None:
+        num_added = 0
+        while num_added < NUM_CHANGED:
+            row = rng.choice(self._with_spans)
+            answered = build_answered(row, rng)
+            question = change_question(row, rng) if answered else None
+            if answered is None or question is None:
+                continue
+            draft.pairs.append((len(draft.examples), len(draft.examples) + 1))
+            draft.add(row, [answered, Example(question, answered.window, False, [])], rng)
+            num_added += 1
+
+    def _add_groups(self, draft: _Draft, rng: random.Random) -> None:
+        while len(draft.groups) < NUM_GROUPS + NUM_MADE:
+            row: Row | None = rng.choice(self._squad2 if rng.random() < _SHARE_SQUAD2 else self._answerable)
+            assert row is not None
+            if len(draft.groups) >= NUM_GROUPS:
+                row = build_made_row(row, rng)
+            answered = build_answered(row, rng) if row else None
+            if row is None or answered is None:
+                continue
+            examples = [answered]
+            for _ in range(_NUM_OTHERS):
+                other = build_ranked(row, rng) if rng.random() < _SHARE_RANKED else None
+                other = other or build_without_answer(row, rng)
+                if other is not None:
+                    examples.append(other)
+            start = len(draft.examples)
+            draft.groups.append(list(range(start, start + len(examples))))
+            if row.source == MADE_SOURCE and rng.random() < _SHARE_MADE_CHANGED:
+                question = change_question(row, rng)
+                if question is not None:
+                    draft.pairs.append((start, start + len(examples)))
+                    examples.append(Example(question, answered.window, False, []))
+            draft.add(row, examples, rng)
+
+    def _encode(self, draft: _Draft, rng: random.Random) -> Batch:
+        inputs = encode_examples(self._tokenizer, draft.examples)
+        spans = torch.tensor([rng.choice(targets) if targets else (-1, -1) for targets in inputs.targets])
+        lengths = inputs.mask.sum(1)
+        parts = []
+        for ordinals in torch.argsort(lengths).chunk(_NUM_PARTS):
+            length = int(lengths[ordinals].max())
+            tensors = (tensor[ordinals, :length] for tensor in (inputs.ids, inputs.mask, inputs.types))
+            parts.append(Part(ordinals, *tensors, spans[ordinals]))
+        groups = torch.full((len(draft.groups), max(map(len, draft.groups))), -1)
+        for number, ordinals in enumerate(draft.groups):
+            groups[number, : len(ordinals)] = torch.tensor(ordinals)
+        labels = torch.tensor([float(example.answered) for example in draft.examples])
+        folds = torch.tensor([compute_fold(article) for article in draft.articles])
+        return Batch(parts, labels, folds, torch.tensor(draft.pairs), groups)

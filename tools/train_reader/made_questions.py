@@ -1,0 +1,87 @@
+"""Questions made by rule from sentences, in the forms that users of handbooks and manuals type.
+
+In: a passage with its sentences. Out: a row whose question one sentence answers: definitions ("What is X?"),
+permissions and duties ("Can X ...?", "What must X do?"), ways ("How do I ...?"), conditions ("What happens if ...?")
+and reasons.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+
+from rows import MAX_SPAN_CHARACTERS, Row
+
+#: A subject with one of these words has no meaning outside its passage, or is no subject.
+_UNCLEAR_WORDS = frozenset(
+    "it its this that these those he his she her they their there i my we our you your which who what how one some "
+    "many most such all each although while when if as in on at because but and so".split()
+)
+MADE_SOURCE = "made"
+#: The number of sentences of a passage that are tried.
+_MAX_TRIED = 4
+_SUBJECT = r"((?:[\w'’-]+ ){0,5}[\w'’-]+)"
+#: Kind of question, and the pattern of a sentence that answers it.
+_PATTERNS = [
+    ("definition", re.compile(rf"^(?:The |A |An )?{_SUBJECT} (is|are|was|were) ((?:an?|the|one) [^,;.]+)")),
+    ("state", re.compile(rf"^((?:The |A |An )?{_SUBJECT}) (is|are|was|were|has|have) ([^,;.]+)")),
+    ("modal", re.compile(rf"^((?:The |A |An )?{_SUBJECT}) (can|must|should|may|will|could) ((?:not )?[^,;.]+)")),
+    ("way", re.compile(r"^(?:In order )?[Tt]o ([a-z]+ [^,;.]{4,80}), ([^;.]+)")),
+    (
+        "way",
+        re.compile(r"^(?:You|Users|They|We|I) (?:can|should|must|have to|need to) ([a-z]+ [^,;.]{4,80}) (by [^,;.]+)"),
+    ),
+    ("condition", re.compile(r"^(If|When) ([^,;.]{5,80}), ([^;.]+)")),
+    ("reason", re.compile(r"^([^,;.]{10,80}),? because ([^;.]+)")),
+]
+
+
+def build_made_row(row: Row, rng: random.Random) -> Row | None:
+    """Return a row with a question made from a sentence of the passage; None if no pattern matches."""
+    ordinals = list(range(len(row.sentences)))
+    rng.shuffle(ordinals)
+    for ordinal in ordinals[:_MAX_TRIED]:
+        offset, end = row.sentences[ordinal]
+        sentence = row.passage[offset:end]
+        if sentence.endswith("?"):
+            continue
+        patterns = list(_PATTERNS)
+        rng.shuffle(patterns)
+        for kind, pattern in patterns:
+            match = pattern.match(sentence)
+            made = _make_question(kind, match, rng) if match else None
+            if made is not None:
+                question, group = made
+                start, stop = match.span(group) if group else (0, len(sentence))
+                if stop - start < 3:
+                    continue
+                stop = min(stop, start + MAX_SPAN_CHARACTERS) if group else stop
+                answer = (offset + start, offset + stop)
+                return Row(question, row.passage, row.sentences, [answer], [], MADE_SOURCE, row.article, row.title)
+    return None
+
+
+def _make_question(kind: str, match: re.Match[str], rng: random.Random) -> tuple[str, int] | None:
+    """Return the question and the group of the match that answers it, 0 for all of it; None if it reads badly."""
+    groups = match.groups()
+    if kind in ("definition", "state", "modal"):
+        subject = groups[0]
+        words = subject.lower().split()
+        if _UNCLEAR_WORDS & set(words) or len(words) > 6:
+            return None
+    if kind == "definition":
+        return rng.choice([f"What {groups[1]} {groups[0]}?", f"What {groups[1]} the {groups[0]}?", f"{groups[0]}?"]), 3
+    if kind == "state":
+        return f"{groups[2].capitalize()} {groups[0]} {groups[3]}?", 0
+    if kind == "modal":
+        subject, modal, rest = groups[0], groups[2], groups[3]
+        if rng.random() < 0.4:
+            return f"What {modal} {subject} do?", 4
+        return f"{modal.capitalize()} {rng.choice(['I', subject])} {rest.removeprefix('not ')}?", 0
+    if kind == "way":
+        return rng.choice(["How do I {}?", "How to {}", "How can I {}?", "What do I need to do to {}?"]).format(
+            groups[0]
+        ), 2
+    if kind == "condition":
+        return rng.choice(["What happens {} {}?", "What {} {}?"]).format(groups[0].lower(), groups[1]), 3
+    return f"Why {groups[0][0].lower()}{groups[0][1:]}?", 2

@@ -1,0 +1,162 @@
+"""Measure a reader on articles that it was not trained on.
+
+Two measures: single windows, half of which answer and half of which hold the words that people took for an answer; and
+questions with the 24 sentences of all held-out articles that share the rarest words with them, as behind a store.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+import random
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from network import MAX_SPAN_TOKENS, Inputs, encode_examples
+from rows import SQUAD2_SOURCES, SQUAD2_SPAN_SOURCES, Example, Row, build_answered, build_near_miss, find_content_words
+from tokenizers import Tokenizer
+
+_NUM_WINDOWS = 600
+#: The number of questions with an answer, and without; and of sentences for each.
+_NUM_QUESTIONS, _NUM_SENTENCES = 700, 24
+_SHARE_ANSWERED = 0.9
+_BATCH_SIZE = 256
+
+Scores = npt.NDArray[np.float64]
+#: The outputs of a reader for inputs: `answered`, `start` and `end`.
+Compute = Callable[[Inputs], tuple[torch.Tensor, ...]]
+
+
+class _Question(NamedTuple):
+    """A question with sentences from all articles: (title and sentence, whether it holds the answer)."""
+
+    text: str
+    sentences: list[tuple[str, bool]]
+    is_answerable: bool
+
+
+def compute_auc(positive: Scores, negative: Scores) -> float:
+    """Return the area under the ROC curve; ties count half."""
+    comparisons = positive[:, None] - negative[None, :]
+    return float(((comparisons > 0) + 0.5 * (comparisons == 0)).mean())
+
+
+class Measurement:
+    """The held-out questions, encoded once."""
+
+    def __init__(self, rows: list[Row], tokenizer: Tokenizer) -> None:
+        self._windows = _draw_windows(rows)
+        self._questions = _draw_questions([row for row in rows if row.source in SQUAD2_SOURCES])
+        self._encoded_windows = list(_encode(tokenizer, self._windows))
+        self._encoded_sentences = list(
+            _encode(
+                tokenizer,
+                [
+                    Example(question.text, text, False, [])
+                    for question in self._questions
+                    for text, _ in question.sentences
+                ],
+            )
+        )
+
+    @torch.no_grad()
+    def measure(self, compute: Compute) -> dict[str, float]:
+        """Return the figures of a reader, given the function that computes its outputs.
+
+        `window_auc` and `exact_match` are of single windows. Behind a store: `auc` tells questions with an answer from
+        those without by their best window, `refused` is the share of the latter that are refused if 90 % of the former
+        are answered, and `first` the share of the former whose best window holds the answer.
+        """
+        scores = np.zeros(len(self._windows))
+        matches = []
+        for ordinals, inputs in self._encoded_windows:
+            answered, start, end = (output.float().cpu() for output in compute(inputs))
+            scores[ordinals] = answered.numpy()
+            spans = _find_spans(start, end)
+            matches += [span in targets for span, targets in zip(spans, inputs.targets, strict=True) if targets]
+        is_answered = np.array([example.answered for example in self._windows])
+        window_auc = compute_auc(scores[is_answered], scores[~is_answered])
+        return {"window_auc": window_auc, "exact_match": float(np.mean(matches)), **self._measure_questions(compute)}
+
+    def _measure_questions(self, compute: Compute) -> dict[str, float]:
+        scores = np.zeros(sum(len(ordinals) for ordinals, _ in self._encoded_sentences))
+        for ordinals, inputs in self._encoded_sentences:
+            scores[ordinals] = compute(inputs)[0].float().cpu().numpy()
+        best, first, start = [], [], 0
+        for question in self._questions:
+            own = scores[start : start + len(question.sentences)]
+            start += len(question.sentences)
+            best.append(own.max())
+            if question.is_answerable:
+                first.append(question.sentences[int(own.argmax())][1])
+        answerable = np.array([question.is_answerable for question in self._questions])
+        highest = np.array(best)
+        threshold = np.quantile(highest[answerable], 1 - _SHARE_ANSWERED)
+        return {
+            "auc": compute_auc(highest[answerable], highest[~answerable]),
+            "refused": float((highest[~answerable] < threshold).mean()),
+            "first": float(np.mean(first)),
+        }
+
+
+def _draw_windows(rows: list[Row]) -> list[Example]:
+    """Return fixed windows of SQuAD 2.0: half answered, half near misses that hold the plausible words."""
+    rng = random.Random("evaluation")
+    rows = [row for row in rows if row.source in SQUAD2_SPAN_SOURCES]
+    answered_rows = [row for row in rows if row.answers]
+    near_miss_rows = [row for row in rows if row.plausible]
+    rng.shuffle(answered_rows)
+    rng.shuffle(near_miss_rows)
+    answered = [example for row in answered_rows if (example := build_answered(row, rng)) and example.spans]
+    near_misses = [build_near_miss(row, rng, share_plausible=1.0)[0] for row in near_miss_rows]
+    return answered[: _NUM_WINDOWS // 2] + near_misses[: _NUM_WINDOWS // 2]
+
+
+def _draw_questions(rows: list[Row]) -> list[_Question]:
+    """Return fixed questions with the sentences of all articles that share the rarest words with them."""
+    rng = random.Random("store")
+    titles = {row.passage: row.title for row in rows}
+    spans = {row.passage: row.sentences for row in rows}
+    sentences = [(passage[start:end], titles[passage]) for passage in titles for start, end in spans[passage]]
+    postings: dict[str, list[int]] = collections.defaultdict(list)
+    for number, (sentence, title) in enumerate(sentences):
+        for word in find_content_words(f"{title} {sentence}"):
+            postings[word].append(number)
+    answerable = [row for row in rows if row.answers and row.source in SQUAD2_SPAN_SOURCES]
+    near_misses = [row for row in rows if not row.answers]
+    rng.shuffle(answerable)
+    rng.shuffle(near_misses)
+    questions = []
+    for row in answerable[:_NUM_QUESTIONS] + near_misses[:_NUM_QUESTIONS]:
+        scores: collections.Counter[int] = collections.Counter()
+        for word in sorted(find_content_words(row.question)):
+            for number in postings.get(word, ()):
+                scores[number] += math.log(1 + len(sentences) / len(postings[word]))
+        likeliest = sorted(scores, key=lambda number: (-scores[number], number))[:_NUM_SENTENCES]
+        answers = [row.passage[start:end].lower() for start, end in row.answers]
+        windows = [
+            (f"{title}. {sentence}", any(answer in sentence.lower() for answer in answers))
+            for sentence, title in (sentences[number] for number in likeliest)
+        ]
+        if windows:
+            questions.append(_Question(row.question, windows, bool(row.answers)))
+    return questions
+
+
+def _encode(tokenizer: Tokenizer, examples: list[Example]) -> Iterator[tuple[list[int], Inputs]]:
+    """Yield examples of similar length as inputs, with their ordinals."""
+    order = sorted(range(len(examples)), key=lambda number: len(examples[number].question + examples[number].window))
+    for start in range(0, len(order), _BATCH_SIZE):
+        ordinals = order[start : start + _BATCH_SIZE]
+        yield ordinals, encode_examples(tokenizer, [examples[number] for number in ordinals])
+
+
+def _find_spans(start: torch.Tensor, end: torch.Tensor) -> list[tuple[int, int]]:
+    """Return the first and last token of the likeliest answer in each window."""
+    length = start.shape[1]
+    is_span = torch.ones(length, length, dtype=torch.bool).triu().tril(MAX_SPAN_TOKENS - 1)
+    sums = (start[:, :, None] + end[:, None, :]).masked_fill(~is_span, -1e9)
+    return [divmod(best, length) for best in sums.flatten(1).argmax(1).tolist()]

@@ -1,0 +1,172 @@
+"""The network of the answer reader: a BERT encoder with a head for "answered" and a head for the span.
+
+It reads `[CLS] question [SEP] window [SEP]`, at most :data:`MAX_TOKENS` tokens, and returns `answered` [batch], a
+logit, and `start` and `end` [batch, tokens], logits over the tokens of the window; every other token has
+:data:`OUTSIDE`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from rows import Example, Span
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from torch import nn
+from torch.nn import functional
+
+MAX_TOKENS = 160
+MAX_SPAN_TOKENS = 30
+OUTSIDE = -1e4
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """Encoded examples, padded to the longest; `targets` are lists of (first token, last token) per example."""
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    types: torch.Tensor
+    targets: list[list[Span]]
+
+
+def load_tokenizer(directory: Path) -> Tokenizer:
+    """Return the tokenizer of the start model with the limits of the reader."""
+    tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(MAX_TOKENS, strategy="only_second")
+    return tokenizer
+
+
+def encode_examples(tokenizer: Tokenizer, examples: list[Example]) -> Inputs:
+    """Return the padded inputs of the model and the token spans of the answers."""
+    encodings = tokenizer.encode_batch([(example.question, example.window) for example in examples])
+    length = max(len(encoding.ids) for encoding in encodings)
+    ids, mask, types = (np.zeros((len(examples), length), dtype=np.int64) for _ in range(3))
+    targets = []
+    for number, (example, encoding) in enumerate(zip(examples, encodings, strict=True)):
+        size = len(encoding.ids)
+        ids[number, :size] = encoding.ids
+        mask[number, :size] = 1
+        types[number, :size] = encoding.type_ids
+        tokens = [
+            (token, start, end)
+            for token, (sequence, (start, end)) in enumerate(zip(encoding.sequence_ids, encoding.offsets, strict=True))
+            if sequence == 1
+        ]
+        spans = []
+        for span in example.spans:
+            touched = [token for token, start, end in tokens if start < span[1] and span[0] < end]
+            if touched and tokens[-1][2] >= span[1]:
+                spans.append((touched[0], touched[-1]))
+        targets.append(spans)
+    return Inputs(torch.from_numpy(ids), torch.from_numpy(mask), torch.from_numpy(types), targets)
+
+
+class EncoderLayer(nn.Module):
+    """One transformer layer of BERT, with the three projections of attention in one matrix."""
+
+    def __init__(self, width: int, num_heads: int, inner_width: int, dropout: float):
+        super().__init__()
+        self.num_heads = num_heads
+        self.projection = nn.Linear(width, 3 * width)
+        self.attention_output = nn.Linear(width, width)
+        self.attention_norm = nn.LayerNorm(width, eps=1e-12)
+        self.inner = nn.Linear(width, inner_width)
+        self.output = nn.Linear(inner_width, width)
+        self.output_norm = nn.LayerNorm(width, eps=1e-12)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, hidden: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        """Return the hidden states [batch, tokens, width]; `bias` is added to the attention scores."""
+        batch, length, width = hidden.shape
+        heads = self.projection(hidden).view(batch, length, 3, self.num_heads, width // self.num_heads)
+        query, key, value = heads.permute(2, 0, 3, 1, 4).unbind(0)
+        if torch.onnx.is_in_onnx_export():
+            scores = query @ key.transpose(-1, -2) * (width // self.num_heads) ** -0.5
+            context = torch.softmax(scores + bias, dim=-1) @ value
+        else:
+            context = functional.scaled_dot_product_attention(query, key, value, attn_mask=bias)
+        context = context.transpose(1, 2).reshape(batch, length, width)
+        hidden = self.attention_norm(hidden + self.dropout(self.attention_output(context)))
+        inner = functional.gelu(self.inner(hidden))
+        return self.output_norm(hidden + self.dropout(self.output(inner)))
+
+
+class Reader(nn.Module):
+    """A BERT encoder with a head for "answered" and a head for the span."""
+
+    def __init__(self, config: dict, separator: int, dropout: float = 0.1):
+        super().__init__()
+        width = config["hidden_size"]
+        self.separator = separator
+        self.words = nn.Embedding(config["vocab_size"], width)
+        self.positions = nn.Embedding(config["max_position_embeddings"], width)
+        self.types = nn.Embedding(config["type_vocab_size"], width)
+        self.norm = nn.LayerNorm(width, eps=1e-12)
+        self.layers = nn.ModuleList(
+            EncoderLayer(width, config["num_attention_heads"], config["intermediate_size"], dropout)
+            for _ in range(config["num_hidden_layers"])
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.answered_inner = nn.Linear(2 * width, width)
+        self.answered = nn.Linear(width, 1)
+        self.span = nn.Linear(width, 2)
+        for head in (self.answered_inner, self.answered, self.span):
+            nn.init.normal_(head.weight, std=0.02)
+            nn.init.zeros_(head.bias)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return the logits `answered` [batch], `start` and `end` [batch, tokens]."""
+        places = torch.arange(ids.shape[1], device=ids.device)
+        hidden = self.dropout(self.norm(self.words(ids) + self.positions(places) + self.types(types)))
+        bias = (1.0 - mask[:, None, None, :].to(hidden.dtype)) * OUTSIDE
+        for layer in self.layers:
+            hidden = layer(hidden, bias)
+        inside = (mask * types * (ids != self.separator)).to(hidden.dtype)
+        mean = (hidden * inside[:, :, None]).sum(1) / inside.sum(1, keepdim=True).clamp(min=1.0)
+        pooled = functional.gelu(self.answered_inner(torch.cat([hidden[:, 0], mean], dim=-1)))
+        logits = self.span(hidden) + (1.0 - inside[:, :, None]) * OUTSIDE
+        return self.answered(self.dropout(pooled)).squeeze(-1), logits[..., 0], logits[..., 1]
+
+
+def build_reader(start: Path, dropout: float) -> Reader:
+    """Return a reader whose encoder has the weights of the BERT model in the folder `start`."""
+    config = json.loads((start / "config.json").read_text(encoding="utf-8"))
+    model = Reader(config, load_tokenizer(start).token_to_id("[SEP]"), dropout)
+    with torch.no_grad():
+        load_start_weights(model, start / "model.safetensors")
+    return model
+
+
+def load_start_weights(model: Reader, path: Path) -> None:
+    """Copy the weights of a BERT encoder in the format of transformers into the model."""
+    weights = load_file(path)
+    state = model.state_dict()
+    names = {
+        "words.weight": "embeddings.word_embeddings.weight",
+        "positions.weight": "embeddings.position_embeddings.weight",
+        "types.weight": "embeddings.token_type_embeddings.weight",
+        "norm.weight": "embeddings.LayerNorm.weight",
+        "norm.bias": "embeddings.LayerNorm.bias",
+    }
+    parts = {
+        "attention_output": "attention.output.dense",
+        "attention_norm": "attention.output.LayerNorm",
+        "inner": "intermediate.dense",
+        "output": "output.dense",
+        "output_norm": "output.LayerNorm",
+    }
+    for number in range(len(model.layers)):
+        for kind in ("weight", "bias"):
+            source = f"encoder.layer.{number}"
+            for part, name in parts.items():
+                names[f"layers.{number}.{part}.{kind}"] = f"{source}.{name}.{kind}"
+            projections = [weights[f"{source}.attention.self.{name}.{kind}"] for name in ("query", "key", "value")]
+            state[f"layers.{number}.projection.{kind}"].copy_(torch.cat(projections))
+    for name, source in names.items():
+        state[name].copy_(weights[source])

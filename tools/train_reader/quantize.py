@@ -1,0 +1,89 @@
+"""Export a reader as ONNX with weights of 8 bits, and describe the files.
+
+In: a trained reader. On disk: ``reader.onnx``, with dynamically quantized matrix products and with word vectors as rows
+of int8, each with a scale, which the network gathers and multiplies; ``tokenizer.json``; ``reader.json`` with the
+digests of both, which kvstore checks, and of the data and the start weights.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+from network import Reader, encode_examples
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from rows import Example, compute_digest
+from tokenizers import Tokenizer
+
+#: A gathered table of at least so many rows is quantized; those of positions and types are small.
+_MIN_ROWS = 10_000
+
+
+def export_reader(model: Reader, tokenizer: Tokenizer, folder: Path, digests: dict[str, str]) -> None:
+    """Write the files of a reader to `folder`."""
+    example = Example("Who wrote it?", "It was written by Jane Austen in 1813.", True, [])
+    inputs = encode_examples(tokenizer, [example])
+    names = ["input_ids", "attention_mask", "token_type_ids"]
+    axes = {0: "batch", 1: "tokens"}
+    with tempfile.TemporaryDirectory() as name:
+        original = Path(name) / "reader.onnx"
+        torch.onnx.export(
+            model.eval(),
+            (inputs.ids, inputs.mask, inputs.types),
+            str(original),
+            input_names=names,
+            output_names=["answered", "start", "end"],
+            dynamic_axes={**dict.fromkeys([*names, "start", "end"], axes), "answered": {0: "batch"}},
+            opset_version=17,
+            dynamo=False,
+        )
+        quantize_reader(original, folder / "reader.onnx")
+    tokenizer.save(str(folder / "tokenizer.json"))
+    files = {file: compute_digest(folder / file) for file in ("reader.onnx", "tokenizer.json")}
+    description = {"digests": files, "made_from": digests}
+    (folder / "reader.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+
+
+def quantize_reader(source: Path, target: Path) -> None:
+    """Write the quantized network of ``source`` to ``target``."""
+    quantize_dynamic(source, target, op_types_to_quantize=["MatMul"], per_channel=True, weight_type=QuantType.QInt8)
+    model = onnx.load(target)
+    quantize_embeddings(model)
+    onnx.save(model, target)
+
+
+def quantize_embeddings(model: onnx.ModelProto) -> None:
+    """Replace each large gathered table of float32 by rows of int8 and one scale per row."""
+    graph = model.graph
+    tables = {tensor.name: tensor for tensor in graph.initializer}
+    nodes = []
+    for node in graph.node:
+        table = tables.get(node.input[0]) if node.op_type == "Gather" else None
+        if table is None or table.data_type != TensorProto.FLOAT or table.dims[0] < _MIN_ROWS:
+            nodes.append(node)
+            continue
+        values = numpy_helper.to_array(table)
+        scales = np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-12) / 127
+        rows = np.rint(values / scales).astype(np.int8)
+        name = table.name
+        graph.initializer.remove(table)
+        graph.initializer.extend(
+            [
+                numpy_helper.from_array(rows, f"{name}.rows"),
+                numpy_helper.from_array(scales.astype(np.float32), f"{name}.scales"),
+            ]
+        )
+        ids, output = node.input[1], node.output[0]
+        nodes += [
+            helper.make_node("Gather", [f"{name}.rows", ids], [f"{output}.int8"]),
+            helper.make_node("Cast", [f"{output}.int8"], [f"{output}.cast"], to=TensorProto.FLOAT),
+            helper.make_node("Gather", [f"{name}.scales", ids], [f"{output}.scale"]),
+            helper.make_node("Mul", [f"{output}.cast", f"{output}.scale"], [output]),
+        ]
+    del graph.node[:]
+    graph.node.extend(nodes)

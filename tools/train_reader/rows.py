@@ -1,0 +1,416 @@
+"""Read the questions and passages of the answer reader, and make windows from them.
+
+In: `train.jsonl.xz`, one question with its passage a line (see the README of the data). Out: :class:`Row` values with
+the sentences of their passages, and :class:`Example` values, which are what the reader reads: a question and a window
+of one to three sentences, perhaps with the title of the passage before it.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import hashlib
+import json
+import lzma
+import math
+import random
+import re
+from pathlib import Path
+
+MAX_QUESTION_CHARACTERS = 300
+MAX_SENTENCES = 3
+WINDOW_SIZES = (0.55, 0.27, 0.18)  # shares of windows with 1, 2 and 3 sentences
+MAX_SPAN_CHARACTERS = 120  # a longer answer is a sentence, not a span
+_MAX_SENTENCE_SHARE = 0.8  # more of its sentence marks the sentence
+HELD_OUT_SHARE = 0.15
+SQUAD2_SOURCES = ("squad2_dev_half", "squad2_dev_other", "squad2_more")
+SQUAD2_SPAN_SOURCES = ("squad2_dev_half", "squad2_more")  # squad2_dev_other has sentences instead of spans
+UNTITLED = {"", "miscellaneous"}
+#: The number of sentences of the article that share the most words with a question, which negative windows are made of.
+NUM_RANKED = 12
+
+Span = tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Passage:
+    """A passage with the spans of its sentences."""
+
+    text: str
+    sentences: list[Span]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Row:
+    """One question with its passage; all spans are (start, end) in characters of the passage."""
+
+    question: str
+    passage: str
+    sentences: list[Span]
+    answers: list[Span]
+    plausible: list[Span]
+    source: str
+    article: str
+    title: str
+    #: The sentences of the article that share the most words with the question and do not hold the answer, as
+    #: (passage, ordinal of the sentence), best first; see :func:`rank_sentences_of_articles`.
+    ranked: list[tuple[Passage, int]] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """One input of the model; `spans` are (start, end) in characters of the window."""
+
+    question: str
+    window: str
+    answered: bool
+    spans: list[Span]
+
+
+_BOUNDARY = re.compile(r"[.!?][\"'”’)\]]*(?:\[\d+\])*\s+(?=[\"'“‘(\[]*[A-Z0-9])|\n+")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:[A-Z]|Mr|Mrs|Ms|Dr|St|Prof|Gen|Col|Sen|Rep|Jr|Sr|vs|etc|No|Vol|Fig|ca|cf|e\.g|i\.e))\.$"
+)
+
+
+def split_sentences(text: str) -> list[Span]:
+    """Return the spans of the sentences of a text, without surrounding white space."""
+    spans, start = [], 0
+    for match in _BOUNDARY.finditer(text):
+        end = match.end()
+        if "\n" not in match.group() and _ABBREVIATION.search(text[start:end].rstrip()):
+            continue
+        spans.append((start, end))
+        start = end
+    spans.append((start, len(text)))
+    stripped = []
+    for start, end in spans:
+        piece = text[start:end]
+        left = start + len(piece) - len(piece.lstrip())
+        right = start + len(piece.rstrip())
+        if left < right:
+            stripped.append((left, right))
+    return stripped
+
+
+def compute_digest(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_text(text: str) -> str:
+    """Return a stable hash of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def load_rows(path: Path) -> list[Row]:
+    """Read the rows and name the article of each.
+
+    A row without a title takes the title of a titled passage that shares a sentence with it, because
+    `squad1_sentences` repeats sentences of SQuAD articles. Otherwise a hash of its passage names its article.
+    """
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        records = [json.loads(line) for line in file]
+    sentences = {passage: split_sentences(passage) for passage in {record["passage"] for record in records}}
+    titles: dict[str, str] = {}
+    for record in records:
+        title = (record.get("title") or "").replace("_", " ").strip().lower()
+        record["article"] = "" if title in UNTITLED else title
+        if record["article"]:
+            for start, end in sentences[record["passage"]]:
+                if end - start >= 30:
+                    titles.setdefault(record["passage"][start:end].lower(), record["article"])
+    rows = []
+    for record in records:
+        passage = record["passage"]
+        article = record["article"]
+        if not article:
+            keys = (passage[start:end].lower() for start, end in sentences[passage])
+            article = next((titles[key] for key in keys if key in titles), "") or hash_text(passage)
+        if len(record["question"]) > MAX_QUESTION_CHARACTERS:
+            continue
+        answers = [(start, start + len(text)) for start, text in record["answers"]]
+        plausible = [(start, start + len(text)) for start, text in record.get("plausible") or []]
+        rows.append(
+            Row(
+                record["question"].strip(),
+                passage,
+                sentences[passage],
+                answers,
+                plausible,
+                record["source"],
+                article,
+                (record.get("title") or "").replace("_", " ").strip(),
+            )
+        )
+    return rows
+
+
+def choose_held_out_articles(rows: list[Row]) -> set[str]:
+    """Return the articles to hold out: for each source, in order of their hashes, until HELD_OUT_SHARE of its rows."""
+    counts: dict[str, collections.Counter] = {}
+    for row in rows:
+        counts.setdefault(row.source, collections.Counter())[row.article] += 1
+    order = [*SQUAD2_SOURCES, *sorted(set(counts) - set(SQUAD2_SOURCES))]
+    held_out: set[str] = set()
+    for source in order:
+        articles = counts.get(source, collections.Counter())
+        target = HELD_OUT_SHARE * articles.total()
+        size = sum(count for article, count in articles.items() if article in held_out)
+        for article in sorted(articles, key=hash_text):
+            if size >= target:
+                break
+            if article not in held_out:
+                held_out.add(article)
+                size += articles[article]
+    return held_out
+
+
+def find_sentences(row: Row, span: Span) -> tuple[int, int]:
+    """Return the first and the last ordinal of the sentences that a span touches; (-1, -1) if it touches none."""
+    ordinals = [ordinal for ordinal, (start, end) in enumerate(row.sentences) if start < span[1] and span[0] < end]
+    return (ordinals[0], ordinals[-1]) if ordinals else (-1, -1)
+
+
+def extend_window(row: Row, first: int, last: int, rng: random.Random, blocked: frozenset[int] = frozenset()) -> Span:
+    """Return the characters of a window that holds the sentences `first` to `last` and random neighbors."""
+    size = max(rng.choices(range(1, MAX_SENTENCES + 1), WINDOW_SIZES)[0], last - first + 1)
+    while last - first + 1 < size:
+        neighbors = [
+            ordinal for ordinal in (first - 1, last + 1) if 0 <= ordinal < len(row.sentences) and ordinal not in blocked
+        ]
+        if not neighbors:
+            break
+        ordinal = rng.choice(neighbors)
+        first, last = min(first, ordinal), max(last, ordinal)
+    return row.sentences[first][0], row.sentences[last][1]
+
+
+_WORD = re.compile(r"\w+")
+_STOP_WORDS = frozenset(
+    "a an the of in on at to for from by with and or is are was were be been did do does has have had what which who "
+    "whom whose when where why how that this these those it its their his her as than s".split()
+)
+
+
+def find_content_words(text: str) -> set[str]:
+    """Return the lower-case words of a text without stop words."""
+    return {word for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS}
+
+
+def rank_by_overlap(row: Row, ordinals: list[int]) -> list[int]:
+    """Return sentence ordinals, those that share the most words with the question first."""
+    words = find_content_words(row.question)
+    return sorted(
+        ordinals,
+        key=lambda ordinal: -len(words & find_content_words(row.passage[slice(*row.sentences[ordinal])])),
+    )
+
+
+def rank_sentences_of_articles(rows: list[Row]) -> None:
+    """Fill `ranked` of all rows: sentences of their article by the rarity of the words shared with the question.
+
+    Sentences that hold an answer, or its text, are left out. If the answer is a whole sentence, its text is unknown,
+    and only sentences of the same passage remain.
+    """
+    by_article: dict[str, list[Row]] = collections.defaultdict(list)
+    for row in rows:
+        by_article[row.article].append(row)
+    for article_rows in by_article.values():
+        passages = {row.passage: Passage(row.passage, row.sentences) for row in article_rows}
+        sentences = [(passage, ordinal) for passage in passages.values() for ordinal in range(len(passage.sentences))]
+        texts = [passage.text[slice(*passage.sentences[ordinal])].lower() for passage, ordinal in sentences]
+        postings: dict[str, list[int]] = collections.defaultdict(list)
+        for number, text in enumerate(texts):
+            for word in find_content_words(text):
+                postings[word].append(number)
+        for row in article_rows:
+            scores: collections.Counter[int] = collections.Counter()
+            for word in sorted(find_content_words(row.question)):
+                numbers = postings.get(word, ())
+                if numbers:
+                    rarity = math.log(1 + len(texts) / len(numbers))
+                    for number in numbers:
+                        scores[number] += rarity
+            answers = {row.passage[start:end].lower() for start, end in row.answers}
+            is_known = all(is_span(row, answer) for answer in row.answers)
+            blocked: set[int] = set()
+            for answer in row.answers:
+                first, last = find_sentences(row, answer)
+                blocked.update(range(first, last + 1))
+            for number, _score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])):
+                passage, ordinal = sentences[number]
+                is_same = passage.text == row.passage
+                if (is_same and ordinal in blocked) or not (is_same or is_known):
+                    continue
+                if any(answer in texts[number] for answer in answers):
+                    continue
+                row.ranked.append((passage, ordinal))
+                if len(row.ranked) == NUM_RANKED:
+                    break
+
+
+def build_ranked(row: Row, rng: random.Random) -> Example | None:
+    """Return a window that shares words with the question and does not answer it; None if there is none."""
+    if not row.ranked:
+        return None
+    weights = [1 / (2 + rank) for rank in range(len(row.ranked))]
+    passage, ordinal = rng.choices(row.ranked, weights)[0]
+    first = last = ordinal
+    answers = {row.passage[start:end].lower() for start, end in row.answers}
+    for _ in range(rng.choices(range(MAX_SENTENCES), WINDOW_SIZES)[0]):
+        neighbor = rng.choice((first - 1, last + 1))
+        if not 0 <= neighbor < len(passage.sentences):
+            continue
+        text = passage.text[slice(*passage.sentences[neighbor])].lower()
+        if any(answer in text or text in answer for answer in answers):
+            continue
+        first, last = min(first, neighbor), max(last, neighbor)
+    return Example(row.question, passage.text[passage.sentences[first][0] : passage.sentences[last][1]], False, [])
+
+
+def vary_form(examples: list[Example], title: str, rng: random.Random) -> list[Example]:
+    """Return the examples as users write them: often with a title before the window, sometimes without a question mark.
+
+    All examples of a question, and its near misses, are varied alike, so that the form does not give the label away.
+    """
+    prefix = f"{title}. " if title and rng.random() < 0.5 else ""
+    is_bare, is_lower = rng.random() < 0.15, rng.random() < 0.1
+    varied = []
+    for example in examples:
+        question = example.question.rstrip("?! ") if is_bare else example.question
+        spans = [(start + len(prefix), end + len(prefix)) for start, end in example.spans]
+        varied.append(
+            Example(question.lower() if is_lower else question, prefix + example.window, example.answered, spans)
+        )
+    return varied
+
+
+def build_answered(row: Row, rng: random.Random) -> Example | None:
+    """Return a window that holds an answer; None if the answers extend over too many sentences."""
+    first, last = find_sentences(row, rng.choice(row.answers))
+    if first < 0 or last - first >= MAX_SENTENCES:
+        return None
+    left, right = extend_window(row, first, last, rng)
+    spans = [
+        (start - left, end - left)
+        for start, end in row.answers
+        if left <= start and end <= right and is_span(row, (start, end))
+    ]
+    return Example(row.question, row.passage[left:right], True, sorted(set(spans)))
+
+
+def is_span(row: Row, answer: Span) -> bool:
+    """True if an answer is some words of a sentence; a long one, or most of a sentence, only marks the sentence."""
+    start, end = answer
+    if end - start > MAX_SPAN_CHARACTERS:
+        return False
+    first, last = find_sentences(row, answer)
+    return end - start <= _MAX_SENTENCE_SHARE * (row.sentences[last][1] - row.sentences[first][0])
+
+
+def build_near_miss(row: Row, rng: random.Random, share_plausible: float = 0.75) -> tuple[Example, Span]:
+    """Return a window for a question that its passage does not answer, and the window's characters.
+
+    The window holds the plausible span if the row has one, else a sentence that resembles the question.
+    """
+    choice = rng.random()
+    first = last = -1
+    if row.plausible and choice < share_plausible:
+        first, last = find_sentences(row, rng.choice(row.plausible))
+    if first < 0 or last - first >= MAX_SENTENCES:
+        ordinals = list(range(len(row.sentences)))
+        if choice < 0.9:
+            ordinals = rank_by_overlap(row, ordinals)[:2]
+        first = last = rng.choice(ordinals)
+    left, right = extend_window(row, first, last, rng)
+    return Example(row.question, row.passage[left:right], False, []), (left, right)
+
+
+def build_without_answer(row: Row, rng: random.Random) -> Example | None:
+    """Return a window of the passage without the answer; None if no sentence is left."""
+    blocked: set[int] = set()
+    for answer in row.answers:
+        first, last = find_sentences(row, answer)
+        blocked.update(range(first, last + 1))
+    texts = {row.passage[start:end].lower() for start, end in row.answers}
+    ordinals = [
+        ordinal
+        for ordinal, (start, end) in enumerate(row.sentences)
+        if ordinal not in blocked and not any(text in row.passage[start:end].lower() for text in texts)
+    ]
+    if not ordinals:
+        return None
+    unusable = frozenset(range(len(row.sentences))) - frozenset(ordinals)
+    if rng.random() < 0.6:
+        ordinals = rank_by_overlap(row, ordinals)[:2]
+    first = rng.choice(ordinals)
+    left, right = extend_window(row, first, first, rng, unusable)
+    return Example(row.question, row.passage[left:right], False, [])
+
+
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_KINDS = {
+    "date": re.compile(rf"\b(?:{_MONTHS})(?: \d{{1,2}}(?:, \d{{4}})?)?\b|\b\d{{1,2}} (?:{_MONTHS})\b"),
+    "year": re.compile(r"\b(?:1\d{3}|20\d{2})\b"),
+    "number": re.compile(r"\b\d[\d,.]*\d\b|\b\d\b"),
+    "name": re.compile(r"(?<=[a-z,] )[A-Z][\w'’-]*[a-z](?: (?:(?:of|de|the|von) )?[A-Z][\w'’-]*[a-z])*"),
+}
+_NEGATION = re.compile(r"\b(is|are|was|were|did|does|do|has|have|had|can|could|will|would|should)\b(?! not|n't)")
+_CONTRACTIONS = {word: word + "n't" for word in ("did", "does", "do", "could", "would", "should")}
+_CONTRACTIONS.update({"can": "can't", "will": "won't"})
+_OPPOSITES = dict(
+    pair.split("-")
+    for pair in (
+        "first-last last-first before-after after-before most-least least-most largest-smallest smallest-largest "
+        "highest-lowest lowest-highest oldest-youngest more-fewer less-more fewer-more increase-decrease "
+        "decrease-increase increased-decreased won-lost lost-won began-ended begin-end start-end started-ended "
+        "born-buried north-south south-north east-west west-east early-late late-early above-below below-above "
+        "support-oppose supported-opposed accepted-rejected allowed-prohibited allow-prohibit best-worst "
+        "common-rare same-different major-minor male-female positive-negative larger-smaller higher-lower"
+    ).split()
+)
+_OPPOSITE = re.compile(r"\b(?:" + "|".join(_OPPOSITES) + r")\b")
+
+
+def exchange_term(row: Row, rng: random.Random) -> str | None:
+    """Return the question with a name, number or date replaced by another of its kind; None if that is impossible."""
+    kinds = list(_KINDS)
+    rng.shuffle(kinds)
+    for kind in kinds:
+        matches = list(_KINDS[kind].finditer(row.question))
+        if not matches:
+            continue
+        match = rng.choice(matches)
+        term = match.group()
+        others = sorted(
+            {
+                other
+                for other in _KINDS[kind].findall(row.passage)
+                if other.lower() not in row.question.lower() and not set(term.split()) & set(other.split())
+            }
+        )
+        if others:
+            return row.question[: match.start()] + rng.choice(others) + row.question[match.end() :]
+    return None
+
+
+def negate_question(question: str, rng: random.Random) -> str | None:
+    """Return the question with an opposite word or an added "not"; None if neither is possible."""
+    match = _OPPOSITE.search(question)
+    if match and rng.random() < 0.8:
+        return question[: match.start()] + _OPPOSITES[match.group()] + question[match.end() :]
+    match = _NEGATION.search(question)
+    if match is None or question.split(" ", 1)[0].lower() in ("how", "why"):
+        return None
+    if match.group() in _CONTRACTIONS:
+        return question[: match.start()] + _CONTRACTIONS[match.group()] + question[match.end() :]
+    return question[: match.end()] + " not" + question[match.end() :]
+
+
+def change_question(row: Row, rng: random.Random) -> str | None:
+    """Return a question that the window of the original question does not answer; None if no rule applies."""
+    if rng.random() < 0.25:
+        return negate_question(row.question, rng)
+    return exchange_term(row, rng)
