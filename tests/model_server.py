@@ -120,7 +120,7 @@ class Handler(BaseHTTPRequestHandler):
 def units_of(request: dict[str, Any]) -> Planned:
     """An answer with the sentences of each passage, in capitals."""
     entries = {
-        str(number): [f"{part.strip().upper()}." for part in text.split(".") if part.strip()]
+        f"passage_{number}": [f"{part.strip().upper()}." for part in text.split(".") if part.strip()]
         for number, text in enumerate(list_quoted_texts(request), 1)
     }
     return stream(json.dumps(entries))
@@ -129,7 +129,10 @@ def units_of(request: dict[str, Any]) -> Planned:
 def context_of(request: dict[str, Any]) -> Planned:
     """An answer with the first words of each passage, as a title and as a sentence."""
     entries = {
-        str(number): {"title": " ".join(text.split()[:4]), "about": f"It is about {' '.join(text.split()[:9])}."}
+        f"passage_{number}": {
+            "title": " ".join(text.split()[:4]),
+            "about": f"It is about {' '.join(text.split()[:9])}.",
+        }
         for number, text in enumerate(list_quoted_texts(request), 1)
     }
     return stream(json.dumps(entries))

@@ -56,7 +56,10 @@ def put_all(store: kvstore.Store) -> None:
 
 def answer_context(request: dict[str, Any]) -> Planned:
     entries = {
-        str(number): {"title": " ".join(text.split()[:3]), "about": f"It is about {' '.join(text.split()[:6])}."}
+        f"passage_{number}": {
+            "title": " ".join(text.split()[:3]),
+            "about": f"It is about {' '.join(text.split()[:6])}.",
+        }
         for number, text in enumerate(list_quoted_texts(request), 1)
     }
     return stream(json.dumps(entries))

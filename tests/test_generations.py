@@ -130,7 +130,9 @@ class ToyGroups(GenerationIndex[Groups]):
             if bound.present.keys() >= set(documents):
                 yield WritingTask(content, len(documents), letter, number)
 
-    def build_prompt(self, bound: Groups, task: WritingTask) -> StructuredPrompt[Mapping[str, Any]] | None:
+    def build_prompt(
+        self, bound: Groups, task: WritingTask, max_tokens: int | None = None
+    ) -> StructuredPrompt[Mapping[str, Any]] | None:
         _, documents, _ = bound.stored[U32.pack(task.group)]
         if not bound.present.keys() >= set(documents):
             return None

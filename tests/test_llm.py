@@ -181,7 +181,7 @@ def test_a_character_in_two_deltas_is_joined_and_a_lone_half_replaced(
 ) -> None:
     texts = ["Twenty \ud83d", "\ude00 weeks", " \ud83d", " or \ude00 so", " \ud83d"]
     parts = [delta(**{field: text}) for text in texts]
-    server.planned = [Planned([*parts, *([] if field == "content" else [delta(content="Yes.")]), delta("stop")])]
+    server.planned = [Planned([*parts, *([] if field == "content" else [delta(content="Yes [1].")]), delta("stop")])]
     heard: list[str] = []
     answer = filled.ask(QUESTION, on_text=heard.append)
     expected = "Twenty 😀 weeks \ufffd or \ufffd so \ufffd"
@@ -223,9 +223,12 @@ def test_an_invalid_citation_is_dropped_and_reported(filled: kvstore.Store, serv
     assert answer.dropped == [9, 7]
     server.planned = [stream("Twenty weeks [9].")]
     cursor = filled.execute(f"ASK '{QUESTION}' MODEL 'other'")
-    assert cursor.message == "removed [9]: the model was given no passage with this number"
-    ((*row, confidence, abstained),) = cursor.fetchall()
-    assert row == ["Twenty weeks.", [], False, "other", [9]]
+    assert cursor.message is not None and cursor.message.splitlines() == [
+        "the model cited no passage; the citations are those that its sentences match",
+        "removed [9]: the model was given no passage with this number",
+    ]
+    ((text, citations, *row, confidence, abstained),) = cursor.fetchall()
+    assert (text, [citation["number"] for citation in citations], row) == ("Twenty weeks.", [1], [False, "other", [9]])
     assert confidence > 0.5 and not abstained
 
 
@@ -433,11 +436,11 @@ def test_a_server_that_loads_its_model_is_waited_for(
 
 
 def test_an_answer_truncated_by_the_model_limit_is_marked(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [Planned([delta(content="Twenty"), delta("length")])] * 2
+    server.planned = [Planned([delta(content="Twenty [1]"), delta("length")])] * 2
     for _ in range(2):  # nor is it kept
         answer = filled.ask(QUESTION)
         assert (answer.text, answer.remarks) == (
-            "Twenty",
+            "Twenty [1]",
             ["this answer is incomplete because the model reached its token limit"],
         )
 
@@ -457,7 +460,7 @@ def test_a_failing_callback_closes_the_connection(filled: kvstore.Store, server:
 
 
 def test_models_by_clause_session_and_environment(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [stream("a"), stream("b"), stream("c")]
+    server.planned = [stream("a [1]"), stream("b [1]"), stream("c [1]")]
     assert filled.ask(QUESTION).model == "tiny"
     filled.execute("SET model = 'middle:7b'")
     assert filled.ask(QUESTION).model == "middle:7b"
@@ -580,10 +583,10 @@ def test_no_key_is_ever_shown(filled: kvstore.Store, server: Server, monkeypatch
 @pytest.mark.parametrize(
     "planned",
     [
-        stream(f"Send {KEY} to me."),
-        stream("Send ", KEY[:9], KEY[9:], " to me."),
-        whole({"content": f"Send {KEY} to me.", "reasoning": f"It is {KEY}"}),
-        Planned([delta(reasoning=KEY[:3]), delta(reasoning=KEY[3:]), *stream("Send ", *KEY, " to me.").parts]),
+        stream(f"Send {KEY} to me [1]."),
+        stream("Send ", KEY[:9], KEY[9:], " to me [1]."),
+        whole({"content": f"Send {KEY} to me [1].", "reasoning": f"It is {KEY}"}),
+        Planned([delta(reasoning=KEY[:3]), delta(reasoning=KEY[3:]), *stream("Send ", *KEY, " to me [1].").parts]),
     ],
 )
 def test_no_answer_repeats_the_key(filled: kvstore.Store, server: Server, planned: Planned) -> None:
@@ -591,7 +594,7 @@ def test_no_answer_repeats_the_key(filled: kvstore.Store, server: Server, planne
     heard: list[str] = []
     answer = filled.ask(QUESTION, on_text=heard.append)
     assert answer.text == "".join(heard)
-    assert re.fullmatch(r"Send (sk-v)?\*\*\* to me\.", answer.text)
+    assert re.fullmatch(r"Send (sk-v)?\*\*\* to me \[1\]\.", answer.text)
     assert KEY not in repr(answer)
     assert KEY[5:] not in repr(answer)
     files = [path for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file()]
@@ -603,8 +606,8 @@ def test_a_short_key_is_a_word_that_an_answer_may_use(
     filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(llm.KEY_VARIABLE, "none")
-    server.planned = [stream("The answer: none.")]
-    assert filled.ask(QUESTION).text == "The answer: none."
+    server.planned = [stream("The answer: none [1].")]
+    assert filled.ask(QUESTION).text == "The answer: none [1]."
 
 
 # The prompt ----------------------------------------------------------------------------------------------------------
@@ -693,8 +696,8 @@ def test_no_document_ends_its_quotation_or_numbers_a_passage() -> None:
     assert (told.cited, told.dropped) == ([], [])
     again = build_prompt(evidence, 3000)
     assert again.messages == prompt.messages, "the beginning of a prompt can be cached"
-    hostile = evidence_of([f"text{number}>>" for number in range(1, 5)])
-    assert (prompt.mark, build_prompt(hostile, 3000).mark) == ("text1", "text5")
+    hostile = evidence_of([f"q{number}>>" for number in range(1, 5)])
+    assert (prompt.mark, build_prompt(hostile, 3000).mark) == ("q1", "q5")
 
 
 def test_a_number_that_a_document_forged_is_no_citation(filled: kvstore.Store, server: Server) -> None:
@@ -708,7 +711,18 @@ def test_a_number_that_a_document_forged_is_no_citation(filled: kvstore.Store, s
     server.planned = [stream(quoted)]
     answer = filled.ask(QUESTION, model="parrot")
     assert "no week at all" in answer.text
-    assert (answer.citations, answer.dropped) == ([], [])
+    assert answer.dropped == [] and answer.problem is not None and "cited no passage" in answer.problem
+
+
+def test_an_answer_without_citations_gets_those_that_its_sentences_match(filled: kvstore.Store, server: Server) -> None:
+    server.planned = [stream("Parental leave lasts for twenty weeks. The weather is fine.")]
+    answer = filled.ask(QUESTION)
+    assert [citation.document for citation in answer.citations] == ["leave"] and not answer.extractive
+    assert answer.problem == "the model cited no passage; the citations are those that its sentences match"
+    server.planned = [stream("Ships sail across the stormy ocean.")]
+    answer = filled.ask(QUESTION, model="other")
+    assert answer.extractive and answer.citations and answer.problem is not None
+    assert "its answer cites no passage, and no sentence of it matches one ('Ships sail across" in answer.problem
 
 
 def test_explain_shows_the_prompt_and_analyze_sends_it(filled: kvstore.Store, server: Server) -> None:

@@ -268,7 +268,9 @@ def comparable(rows: list[Any]) -> list[Any]:
 
 
 def units_of(request: dict[str, Any]) -> Planned:
-    return stream(json.dumps({str(number): [text] for number, text in enumerate(list_quoted_texts(request), 1)}))
+    return stream(
+        json.dumps({f"passage_{number}": [text] for number, text in enumerate(list_quoted_texts(request), 1)})
+    )
 
 
 def test_each_statement_agrees_with_its_method(

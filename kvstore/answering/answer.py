@@ -6,20 +6,24 @@ model's output is used only as text; its citations are checked against the passa
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..errors import InputError
+from ..errors import InputError, ModelUnavailableError
 from ..models.text_pieces import TextPieces
 from ..rendering.columnar import Columnar, NamedRows
-from ..retrieval.evidence import Evidence, Trace
+from ..retrieval.evidence import Evidence, Hit, Trace
 from .citations import Citation, CitationFilter, cite_hit
 
 if TYPE_CHECKING:
     from ..models.llm import LanguageModel
     from .confidence import Confidence
     from .prompt import Prompt
+
+
+#: The number of characters of an answer without sources that are shown in the reason.
+_MAX_SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,8 @@ def write_answer(
 
     If ``use_cache``, answers are cached, and a cached answer is returned again.
 
-    Raises ModelError and ModelUnavailableError.
+    An answer without citations gets those of the passages that its sentences match. Raises ModelError, and
+    ModelUnavailableError also if no sentence matches one.
     """
     from .cache import AnswerCache
 
@@ -166,18 +171,36 @@ def write_answer(
                     yield from record_text(citation_filter.feed(text))
             response = pieces.result
             assert response is not None
-            if cache is not None and not (response.is_truncated or response.is_loop):
-                cache.store(model.get_identity(), prompt.messages, response)
         else:
             yield from record_text(citation_filter.feed(response.text))
         yield from record_text(citation_filter.flush())
+        text = "".join(texts)
+        cited = citation_filter.cited or _match_passages(text, prompt.passages, model)
+        if cache is not None and not (is_cached or response.is_truncated or response.is_loop):
+            cache.store(model.get_identity(), prompt.messages, response)
         origin = "cached answer" if is_cached else f"POST {model.url}"
-        step.detail, step.count = f"{model.name}: {origin}", len(citation_filter.cited)
-    citations = [cite_hit(number, prompt.passages[number - 1]) for number in sorted(citation_filter.cited)]
+        step.detail, step.count = f"{model.name}: {origin}", len(cited)
+    citations = [cite_hit(number, prompt.passages[number - 1]) for number in sorted(cited)]
     problem = "this answer is incomplete because the model reached its token limit" if response.is_truncated else None
     if response.is_loop:
         problem = "this answer was ended because the model repeated itself"
-    text = "".join(texts)
+    if not citation_filter.cited:
+        remark = "the model cited no passage; the citations are those that its sentences match"
+        problem = remark if problem is None else f"{problem}; {remark}"
     return Answer(
         text, citations, False, model.name, evidence, citation_filter.dropped, response.reasoning, is_cached, problem
     )
+
+
+def _match_passages(text: str, passages: Sequence[Hit], model: LanguageModel) -> list[int]:
+    """Return the numbers of the passages that the sentences of an answer match; raise ModelUnavailableError if none."""
+    from ..models.text_checks import find_sources
+
+    numbers = [index + 1 for index in find_sources(text, [f"{hit.title or ''} {hit.text}" for hit in passages])]
+    if not numbers:
+        shown_text = f"{text[:_MAX_SHOWN_CHARACTERS]}{'...' if len(text) > _MAX_SHOWN_CHARACTERS else ''}"
+        raise ModelUnavailableError(
+            f"language model {model.name!r}: its answer cites no passage, and no sentence of it matches one "
+            f"({shown_text!r}); use another model"
+        )
+    return numbers

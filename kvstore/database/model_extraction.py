@@ -9,12 +9,20 @@ documents is requested once.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..arguments import check_integer, format_count
-from ..errors import DocumentNotFoundError, InputError, InvalidAnswerError, ModelError, TokenLimitError
+from ..errors import (
+    DocumentNotFoundError,
+    InputError,
+    InvalidAnswerError,
+    ModelError,
+    PromptTooLongError,
+    TokenLimitError,
+)
 from ..extraction.validation import PAIRS_FORMAT
 from ..models.llm import LanguageModel
 from ..models.quoting import to_printable
@@ -30,8 +38,8 @@ from ..structures.state import State
 from .session import Session
 from .transaction import Transaction
 
-#: The most tokens that a request adds around each passage.
-_FRAME_TOKENS = 20
+#: The most tokens by which the parts of a passage are estimated too low.
+_ROUNDING_TOKENS = 4
 #: The number of documents whose passages are cached.
 _MAX_CACHED_DOCUMENTS = 16
 
@@ -100,6 +108,11 @@ class _Request:
     tokens: int
     worth: float
     digests: list[bytes] = field(default_factory=list)
+
+    def split(self) -> list[_Request]:
+        """Return two requests for half of the passages each."""
+        middle = len(self.digests) // 2
+        return [replace(self, digests=half) for half in (self.digests[:middle], self.digests[middle:])]
 
 
 @dataclass(slots=True)
@@ -187,11 +200,14 @@ class ModelExtraction:
         structured_model = StructuredModel(model, limit=plan.forecast.room)
         num_passages = num_copied
         failures: list[str] = []
-        for num_requests, request in enumerate(plan.requests):
+        pending = deque(plan.requests)
+        num_done = 0
+        while pending:
             if progress is not None:
-                progress(
-                    ExtractionProgress(self._fact.name, num_requests, len(plan.requests), structured_model.sent_tokens)
-                )
+                num_requests = num_done + len(pending)
+                progress(ExtractionProgress(self._fact.name, num_done, num_requests, structured_model.sent_tokens))
+            request = pending.popleft()
+            num_done += 1
             sources = self._read_sources(request)
             if not sources:  # the document changed meanwhile
                 continue
@@ -199,7 +215,10 @@ class ModelExtraction:
                 answers = structured_model.ask(self._fact.build_prompt(sources))
             except TokenLimitError:
                 break
-            except InvalidAnswerError as problem:
+            except (InvalidAnswerError, PromptTooLongError) as problem:
+                if isinstance(problem, PromptTooLongError) and len(sources) > 1:
+                    pending.extendleft(reversed(request.split()))
+                    continue
                 failures.append(f"document {request.document!r}: {problem}")
                 if structured_model.num_failures >= MAX_FAILURES:
                     raise _add_progress(problem, num_passages) from None
@@ -220,11 +239,8 @@ class ModelExtraction:
             num_stored = sum(len(texts.passages) for texts in passages_by_document.values())
             num_passages, num_copied = num_passages + num_stored, num_copied + num_stored - len(answers)
         if progress is not None:
-            progress(
-                ExtractionProgress(
-                    self._fact.name, len(plan.requests), len(plan.requests), structured_model.sent_tokens
-                )
-            )
+            num_requests = num_done + len(pending)
+            progress(ExtractionProgress(self._fact.name, num_requests, num_requests, structured_model.sent_tokens))
         num_left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - num_passages
         return ExtractionReport(
             self._fact.name,
@@ -281,8 +297,8 @@ class ModelExtraction:
             if self._where is not None:
                 allowed = filter_documents(state, self._where, self._parameters).allowed
             keys_by_digest = {digest: key for key, texts in self._fact.scan(state) for digest in texts.passages}
-            passages, windows, num_documents, copies = self._collect_items(state, allowed, keys_by_digest)
-            overhead = self._fact.build_prompt([SourcePassage(b"", None, (), "", range(0))]).tokens
+            overhead, frame_tokens = self._measure_overhead()
+            passages, windows, num_documents, copies = self._collect_items(state, allowed, keys_by_digest, frame_tokens)
             token_budget = self._compute_token_budget(passages, overhead)
             open_passages = [passage for passage in passages if not passage.is_written]
             worths = self._compute_worths(state, open_passages, token_budget, overhead)
@@ -312,8 +328,18 @@ class ModelExtraction:
             ordered_requests, forecast, {passage.digest: passage.document_keys for passage in open_passages}, copies
         )
 
+    def _measure_overhead(self) -> tuple[int, int]:
+        """Return the tokens of a request without passages, and those that it adds around each passage."""
+        empty_passage = SourcePassage(b"", None, (), "", range(0))
+        one, two = (self._fact.build_prompt([empty_passage] * count).tokens for count in (1, 2))
+        return 2 * one - two, two - one + _ROUNDING_TOKENS
+
     def _collect_items(
-        self, state: State, allowed: AllowedDocuments | None, keys_by_digest: Mapping[bytes, str]
+        self,
+        state: State,
+        allowed: AllowedDocuments | None,
+        keys_by_digest: Mapping[bytes, str],
+        frame_tokens: int,
     ) -> tuple[list[_DistinctPassage], list[str], int, dict[str, WrittenPassages]]:
         """Return the distinct passages, the document of each window, the number of documents, and texts to copy.
 
@@ -331,7 +357,7 @@ class ModelExtraction:
             ids, window_tokens = list(record.chunk_ids()), math.inf
             own_passages = self._fact.find(state, key) or WrittenPassages()
             for passage in self._fact.list_passages(load_chunked_text(state, record, {})):
-                tokens = _FRAME_TOKENS + sum(
+                tokens = frame_tokens + sum(
                     token_estimate(to_printable(text)) + 1
                     for text in (passage.title or "", *passage.headings, passage.text)
                 )

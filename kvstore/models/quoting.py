@@ -22,7 +22,7 @@ class Quotation:
 
     def __init__(self, texts: Iterable[str]) -> None:
         parts = list(texts)
-        marks = (f"text{number}" for number in count(1))
+        marks = (f"q{number}" for number in count(1))
         self.mark = next(mark for mark in marks if not any(mark in part for part in parts))
 
     def quote(self, text: str) -> str:

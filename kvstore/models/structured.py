@@ -104,7 +104,11 @@ class StructuredModel:
             )
         extra_messages: list[Message] = []
         for temperature in _TEMPERATURES:
-            answer = self._request_answer(prompt, extra_messages, temperature)
+            try:
+                answer = self._request_answer(prompt, extra_messages, temperature)
+            except PromptTooLongError:
+                self.num_failures += 1
+                raise
             try:
                 result = _check_answer(answer, prompt)
             except ValueError as problem:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ..text.words import list_content_words, segment_words, select_function_words
+from ..text.sentences import split_sentences
+from ..text.words import is_unspaced, list_content_words, segment_words, select_function_words
 
 #: The minimum share of a text's content words that occur in its sources. Of people's answers about meetings, 82 % reach
 #: it with the turns that they are about, and 2 % with those of another meeting.
@@ -21,6 +22,9 @@ _STEM_LETTERS = 5
 _NUMBER_PATTERN = re.compile(r"\d{2,}")
 #: The parts of a prompt around a text: the marks of a quotation, and the words before it.
 _FRAME_PATTERN = re.compile(r"<<|>>|^\W*(?:passage|source|answer)s?\s*\d*\s*:", re.IGNORECASE)
+#: The minimum number of words of a sentence, and its end: a mark, perhaps within quotation marks or brackets.
+_MIN_WORDS = 3
+_SENTENCE_END_PATTERN = re.compile(r"""[.!?…:;।۔؟]\W*\Z""")
 #: The number of consecutive words of a prompt that no text repeats by chance.
 _PROMPT_WORDS = 8
 #: The length of the word sequences that are counted, and the minimum share of them that differ.
@@ -40,15 +44,18 @@ def compute_support(text: str, sources: Iterable[str]) -> float:
     return len(stems & source_stems) / len(stems) if stems else 0.0
 
 
-def check_text(text: str, sources: Sequence[str], *, name: str, prompt: str = "", min_words: int = 1) -> None:
+def check_text(text: str, sources: Sequence[str], *, name: str, prompt: str = "", is_title: bool = False) -> None:
     """Raise ValueError if a text that a model wrote is not usable.
 
-    ``name`` names the text in the message, ``prompt`` is the instruction that asked for it, and ``min_words`` is the
-    minimum number of its words.
+    ``name`` names the text in the message, and ``prompt`` is the instruction that asked for it. Unless it ``is_title``,
+    the text must consist of whole sentences.
     """
     words = segment_words(text)
+    min_words = 1 if is_title else _MIN_WORDS
     if len(words) < min_words:
         raise ValueError(f"{name} has {len(words)} of at least {min_words} words")
+    if not is_title and not is_unspaced(text) and _SENTENCE_END_PATTERN.search(text) is None:
+        raise ValueError(f"{name} is not a whole sentence with a mark at its end")
     if _FRAME_PATTERN.search(text) or _has_common_sequence(words, segment_words(prompt)):
         raise ValueError(f"{name} repeats the prompt")
     sequences = [tuple(words[start : start + _SEQUENCE_WORDS]) for start in range(len(words) - _SEQUENCE_WORDS + 1)]
@@ -61,6 +68,20 @@ def check_text(text: str, sources: Sequence[str], *, name: str, prompt: str = ""
     support = compute_support(text, sources)
     if support < MIN_SUPPORT:
         raise ValueError(f"only {support:.0%} of the words of {name} are in its sources; say what they say")
+
+
+def find_sources(text: str, sources: Sequence[str]) -> list[int]:
+    """Return the indices of the sources that the sentences of a text are from, in order.
+
+    A sentence is from the source that has most of its words, if that has as many as :data:`MIN_SUPPORT`.
+    """
+    indices: set[int] = set()
+    for start, end in split_sentences(text):
+        supports = [compute_support(text[start:end], [source]) for source in sources]
+        best_support = max(supports, default=0.0)
+        if best_support >= MIN_SUPPORT:
+            indices.add(supports.index(best_support))
+    return sorted(indices)
 
 
 def _has_common_sequence(words: Sequence[str], prompt_words: Sequence[str]) -> bool:

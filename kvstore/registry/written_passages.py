@@ -125,7 +125,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
             for number, (passage, parts) in enumerate(zip(passages, sources, strict=True), 1):
                 try:
                     check_entry = partial(check_text, sources=parts, prompt=self.task)
-                    texts[passage.digest] = self.convert_entry(value[str(number)], check_entry)
+                    texts[passage.digest] = self.convert_entry(value[f"passage_{number}"], check_entry)
                 except ValueError as problem:
                     problems.append(str(problem))
             if not texts:
@@ -137,11 +137,13 @@ class WrittenFact(DocumentFact[WrittenPassages]):
             f"{quotation.quote(to_printable(passage.text))}"
             for number, passage in enumerate(passages, 1)
         ]
-        entry_schemas = {str(number): self.build_entry_schema(passage) for number, passage in enumerate(passages, 1)}
+        entry_schemas = {
+            f"passage_{number}": self.build_entry_schema(passage) for number, passage in enumerate(passages, 1)
+        }
         messages = [
             {
                 "role": "system",
-                "content": f"{self.task} The answer has a field for each passage, its number. {quotation.rule}",
+                "content": f"{self.task} The answer has a field for each passage. {quotation.rule}",
             },
             {"role": "user", "content": "\n\n".join(quoted_passages)},
         ]

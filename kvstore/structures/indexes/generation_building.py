@@ -20,8 +20,9 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from ...errors import IndexUnavailableError, InvalidAnswerError, TokenLimitError
+from ...errors import IndexUnavailableError, InvalidAnswerError, PromptTooLongError, TokenLimitError
 from ...models.structured import MAX_FAILURES
+from ...models.token_estimate import token_estimate
 from ...settings import FixedSettings
 from ...storage import index_file, records
 from ...storage.view import WriteView
@@ -39,7 +40,7 @@ from .written_texts import WrittenTexts, WrittenTextWriter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...models.structured import StructuredModel
+    from ...models.structured import StructuredModel, StructuredPrompt
 
 #: The maximum bytes of rows written in one commit, and the maximum number of rows removed in one.
 _BATCH_BYTES = 2 << 20
@@ -139,16 +140,11 @@ class GenerationBuilder:
             with self._open_state() as state:
                 pending_tasks = [task for task in _list_writing_tasks(kind, state) if not _is_written(state, task)]
             for task in sorted(pending_tasks, key=lambda task: (-task.weight, task.digest)):
-                with self._open_state() as state:
-                    bound = bind_generation(state, kind)
-                    prompt = None if bound is None else kind.build_prompt(bound, task)
-                if prompt is None:
-                    continue
                 try:
-                    answer = model.ask(prompt)
+                    answer = self._request_text(kind, task, model)
                 except TokenLimitError:
                     break
-                except InvalidAnswerError as error:
+                except (InvalidAnswerError, PromptTooLongError) as error:
                     failures.append(f"{kind.name}, {task.title}: {error}")
                     if model.num_failures >= MAX_FAILURES:
                         failures.append(
@@ -156,6 +152,8 @@ class GenerationBuilder:
                             "model, and REFRESH continues"
                         )
                         break
+                    continue
+                if answer is None:  # a source is gone
                     continue
                 put_text = partial(_put_text, task.digest, kind.name, model.model.name, answer)
                 self._environment.write_with_growth(put_text)
@@ -173,6 +171,39 @@ class GenerationBuilder:
             len(pending_tasks) - num_written,
             failures,
         )
+
+    def _request_text(
+        self, kind: GenerationIndex[Any], task: WritingTask, model: StructuredModel
+    ) -> Mapping[str, Any] | None:
+        """Return the text that a model writes, or None if a source is gone.
+
+        A prompt that the model has no room for is built once more, with as many sources as fit. Raises the errors of
+        the model.
+        """
+        from ...models.llm import compute_fitting_tokens
+
+        prompt = self._build_prompt(kind, task)
+        if prompt is None:
+            return None
+        try:
+            return model.ask(prompt)
+        except PromptTooLongError as problem:
+            fitting_tokens = compute_fitting_tokens(prompt.tokens, problem, prompt.answer_tokens)
+            if fitting_tokens is None:
+                raise
+            overhead = prompt.tokens - token_estimate(prompt.messages[-1]["content"])
+            smaller_prompt = self._build_prompt(kind, task, max(1, fitting_tokens - overhead))
+            if smaller_prompt is None:
+                raise
+        return model.ask(smaller_prompt)
+
+    def _build_prompt(
+        self, kind: GenerationIndex[Any], task: WritingTask, max_tokens: int | None = None
+    ) -> StructuredPrompt[Mapping[str, Any]] | None:
+        """Return the prompt for a text from the current state, or None if a source is gone."""
+        with self._open_state() as state:
+            bound = bind_generation(state, kind)
+            return None if bound is None else kind.build_prompt(bound, task, max_tokens)
 
     def forecast(self, kind: GenerationIndex[Any], record: IndexRecord) -> WritingForecast:
         """Return a forecast of :meth:`refresh` and :meth:`write_texts` without changes or calls of a model."""

@@ -219,8 +219,13 @@ class GenerationIndex(Index, Generic[Bound]):
         """Return the texts that a model may write, written or not, whose sources all still exist."""
         return ()
 
-    def build_prompt(self, bound: Bound, task: WritingTask) -> StructuredPrompt[Mapping[str, Any]] | None:
-        """Return the prompt for a text, or None if a source is missing; the caller stores the parsed answer."""
+    def build_prompt(
+        self, bound: Bound, task: WritingTask, max_tokens: int | None = None
+    ) -> StructuredPrompt[Mapping[str, Any]] | None:
+        """Return the prompt for a text, or None if a source is missing; the caller stores the parsed answer.
+
+        The sources have at most ``max_tokens`` tokens together; None if there is no room for one.
+        """
         raise NotImplementedError
 
     def build_outline(self, bound: Bound) -> Iterable[OutlineNode]:

@@ -15,14 +15,16 @@ from ...registry.chunked_text import ChunkedText
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenFact, compute_passage_digest
 
-#: The maximum characters of a statement, and the number of characters of a passage for each of its statements.
-_MAX_STATEMENT_CHARS, _CHARS_PER_STATEMENT = 1000, 25
+#: The minimum and maximum characters of a statement, and the number of characters of a passage for each statement.
+_MIN_STATEMENT_CHARS, _MAX_STATEMENT_CHARS, _CHARS_PER_STATEMENT = 6, 1000, 25
 
 _TASK = (
     "Split each passage into short statements, each of which can be understood without the others. A statement says "
     "one thing, in a simple sentence and in the language of its passage. Write names in full, and in place of a "
     "pronoun what it stands for; the line above a passage says what its document and its sections are called. Leave "
-    "out nothing that a passage says, and add nothing to it."
+    'out nothing that a passage says, and add nothing to it. For example, the statements of the passage "Ann Lee, born '
+    'in Oslo, sings. She lives in Rome." are "Ann Lee was born in Oslo.", "Ann Lee sings." and "Ann Lee lives in '
+    'Rome."'
 )
 
 
@@ -59,7 +61,7 @@ class _WrittenUnits(WrittenFact):
             "type": "array",
             "minItems": 1,
             "maxItems": 4 + len(passage.text) // _CHARS_PER_STATEMENT,
-            "items": {"type": "string", "minLength": 1, "maxLength": _MAX_STATEMENT_CHARS},
+            "items": {"type": "string", "minLength": _MIN_STATEMENT_CHARS, "maxLength": _MAX_STATEMENT_CHARS},
         }
 
     def convert_entry(self, entry: Any, check: Callable[..., None]) -> tuple[str, ...]:
@@ -68,7 +70,7 @@ class _WrittenUnits(WrittenFact):
         problem: ValueError | None = None
         for text in dict.fromkeys(to_printable(" ".join(statement.split())) for statement in entry):
             try:
-                check(text, name="a statement", min_words=2)
+                check(text, name="a statement")
                 statements.append(text)
             except ValueError as error:
                 problem = problem or error

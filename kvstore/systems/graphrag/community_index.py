@@ -23,7 +23,7 @@ from .community_levels import AFFINITY, KNN, LEIDEN, NONE, CommunityOptions
 from .community_reports import build_reports
 from .community_rows import CHUNK_HOMES, ENTITY_COMMUNITIES, MEMBERS, TABLES, TERMS, build_community_rows
 from .community_rows import COMMUNITIES as COMMUNITY_TABLE
-from .community_writing import build_report_prompt
+from .community_writing import MAX_SOURCE_TOKENS, build_report_prompt
 from .leiden import require_leiden
 from .report_terms import build_term_rows
 
@@ -147,8 +147,10 @@ class CommunityIndex(GenerationIndex[Communities]):
                 community = communities.get(number)
                 yield WritingTask(community.content, community.chunk_count, communities.get_title(number), number)
 
-    def build_prompt(self, communities: Communities, task: WritingTask) -> StructuredPrompt[Mapping[str, Any]] | None:
-        return build_report_prompt(communities, task.group)
+    def build_prompt(
+        self, communities: Communities, task: WritingTask, max_tokens: int | None = None
+    ) -> StructuredPrompt[Mapping[str, Any]] | None:
+        return build_report_prompt(communities, task.group, max_tokens or MAX_SOURCE_TOKENS)
 
 
 def _iter_outline_nodes(communities: Communities, numbers: Iterable[int]) -> Iterator[OutlineNode]:

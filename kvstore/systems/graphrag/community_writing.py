@@ -20,7 +20,7 @@ from ...models.token_estimate import token_estimate
 from .communities import Communities
 
 #: The maximum number of tokens of the sources in one prompt, and of findings in a report.
-_MAX_SOURCE_TOKENS, _MAX_FINDINGS = 6000, 10
+MAX_SOURCE_TOKENS, _MAX_FINDINGS = 6000, 10
 _TASK = (
     "You write a report on a group of names that belong together in a collection of documents: who or what they are, "
     "how they are related, what is important about them. Use only the numbered sources. Give a short title that names "
@@ -36,19 +36,23 @@ _MAX_TITLE_CHARS, _MAX_SENTENCE_CHARS, _MAX_TEXT_CHARS = 120, 400, 1200
 _FRAME_TOKENS = 16
 
 
-def build_report_prompt(communities: Communities, community: int) -> StructuredPrompt[Mapping[str, Any]] | None:
-    """Return the prompt for a report on a community, or None if one of its sources is gone."""
+def build_report_prompt(
+    communities: Communities, community: int, max_tokens: int = MAX_SOURCE_TOKENS
+) -> StructuredPrompt[Mapping[str, Any]] | None:
+    """Return the prompt for a report on a community, or None if one of its sources is gone or none has room."""
     spans = communities.list_sources(community)
     if not communities.has_spans(spans):
         return None
     numbered_texts: list[tuple[int, str]] = []
-    room = _MAX_SOURCE_TOKENS
+    room = max_tokens
     for number, source in enumerate(spans):
         text = to_printable(communities.read_text(source))
         cost = token_estimate(text) + _FRAME_TOKENS
         if cost <= room:
             numbered_texts.append((number, text))
             room -= cost
+    if not numbered_texts:
+        return None
     names = communities.list_member_names(community)
     quotation = Quotation([*names, *(text for _, text in numbered_texts)])
     sources = "\n\n".join(f"[{source}]\n{quotation.quote(text)}" for source, (_, text) in enumerate(numbered_texts, 1))
@@ -59,8 +63,8 @@ def build_report_prompt(communities: Communities, community: int) -> StructuredP
     def check(answer: Any) -> Mapping[str, Any]:
         fields = {part: " ".join(answer[part].split()) for part in ("title", "summary")}
         texts = [*names, *(text for _, text in numbered_texts)]
-        check_text(fields["title"], texts, name="the title", prompt=_TASK)
-        check_text(fields["summary"], texts, name="the summary", prompt=_TASK, min_words=5)
+        check_text(fields["title"], texts, name="the title", prompt=_TASK, is_title=True)
+        check_text(fields["summary"], texts, name="the summary", prompt=_TASK)
         findings = list(_check_findings(answer["findings"], names, numbered_texts))
         return {**fields, "rating": answer["rating"], "findings": findings}
 
@@ -109,7 +113,7 @@ def _check_findings(
         try:
             sources = [*names, *(text for _, text in cited)]
             for text in fields.values():
-                check_text(text, sources, name="a finding", prompt=_TASK, min_words=3)
+                check_text(text, sources, name="a finding", prompt=_TASK)
         except ValueError as error:
             problem = problem or error
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 from ...arguments import Choice, Option
@@ -37,13 +37,16 @@ if TYPE_CHECKING:
 #: The number of topics between two progress reports.
 _PROGRESS_INTERVAL = 500
 
-#: The maximum characters of a title and of a summary that a model writes.
-_MAX_TITLE_CHARS, _MAX_SUMMARY_CHARS = 120, 2000
+#: The maximum characters of a title that a model writes, and the minimum and maximum of a summary.
+_MAX_TITLE_CHARS, _MIN_SUMMARY_CHARS, _MAX_SUMMARY_CHARS = 120, 20, 1200
 _TASK = (
     "You are shown numbered passages that a collection of documents has on one topic. Write what they say together, in "
     "a few sentences and in the language of the passages; a title of a few words; and the numbers of the passages that "
     "the summary is from. Say nothing that is not in the passages."
 )
+
+#: The number of tokens around a source: its number and the delimiters.
+_FRAME_TOKENS = 16
 
 #: The maximum number of levels of topics.
 _MAX_LEVELS = 4
@@ -145,23 +148,31 @@ class TopicIndex(GenerationIndex[Topics]):
                 seen.add(topic.content)
                 yield WritingTask(topic.content, topic.chunk_count, f"topic {number}", number)
 
-    def build_prompt(self, topics: Topics, task: WritingTask) -> StructuredPrompt[Mapping[str, Any]] | None:
+    def build_prompt(
+        self, topics: Topics, task: WritingTask, max_tokens: int | None = None
+    ) -> StructuredPrompt[Mapping[str, Any]] | None:
         from ...models.json_schema import build_object_schema
         from ...models.quoting import Quotation
         from ...models.structured import StructuredPrompt
         from ...models.text_checks import check_text
+        from ...models.token_estimate import token_estimate
 
         if not topics.has_prompt_texts(task.group):
             return None
         texts = topics.list_prompt_texts(task.group)
+        if max_tokens is not None:
+            sizes = accumulate(token_estimate(text) + _FRAME_TOKENS for text in texts)
+            texts = texts[: sum(size <= max_tokens for size in sizes)]
+        if not texts:
+            return None
         quotation = Quotation(texts)
 
         def check(answer: Any) -> Mapping[str, Any]:
             fields = {part: " ".join(answer[part].split()) for part in ("title", "summary")}
             sources = sorted({source - 1 for source in answer["sources"]})
-            check_text(fields["title"], texts, name="the title", prompt=_TASK)
+            check_text(fields["title"], texts, name="the title", prompt=_TASK, is_title=True)
             named_texts = [texts[source] for source in sources]
-            check_text(fields["summary"], named_texts, name="the summary", prompt=_TASK, min_words=5)
+            check_text(fields["summary"], named_texts, name="the summary", prompt=_TASK)
             return {**fields, "sources": sources}
 
         quoted_texts = "\n\n".join(f"[{number}]\n{quotation.quote(text)}" for number, text in enumerate(texts, 1))
@@ -171,7 +182,7 @@ class TopicIndex(GenerationIndex[Topics]):
         ]
         schema = build_object_schema(
             title={"type": "string", "minLength": 1, "maxLength": _MAX_TITLE_CHARS},
-            summary={"type": "string", "minLength": 1, "maxLength": _MAX_SUMMARY_CHARS},
+            summary={"type": "string", "minLength": _MIN_SUMMARY_CHARS, "maxLength": _MAX_SUMMARY_CHARS},
             sources={
                 "type": "array",
                 "minItems": 1,

@@ -19,8 +19,8 @@ from ...structures.documents.documents import build_heading_path
 
 #: The most bytes of a document and of a section that a model is shown, and the least bytes of such a section.
 _MAX_DOCUMENT_BYTES, _MAX_SECTION_BYTES, _MIN_SECTION_BYTES = 14_000, 4_000, 300
-#: The most characters of a title and of a sentence.
-_MAX_TITLE_CHARS, _MAX_SENTENCE_CHARS = 120, 400
+#: The most characters of a title and of a sentence, and the least of a sentence.
+_MAX_TITLE_CHARS, _MAX_SENTENCE_CHARS, _MIN_SENTENCE_CHARS = 120, 400, 12
 
 _TASK = (
     "Each passage is the beginning of a document, or of a section of one. Say of each what a reader must know to place "
@@ -30,7 +30,7 @@ _TASK = (
 )
 _ENTRY_SCHEMA = build_object_schema(
     title={"type": "string", "minLength": 1, "maxLength": _MAX_TITLE_CHARS},
-    about={"type": "string", "minLength": 1, "maxLength": _MAX_SENTENCE_CHARS},
+    about={"type": "string", "minLength": _MIN_SENTENCE_CHARS, "maxLength": _MAX_SENTENCE_CHARS},
 )
 
 
@@ -56,8 +56,8 @@ class _WrittenContext(WrittenFact):
     def convert_entry(self, entry: Any, check: Callable[..., None]) -> tuple[str, ...]:
         """Return title and sentence."""
         title, about = (to_printable(" ".join(entry[name].split())) for name in ("title", "about"))
-        check(title, name="a title")
-        check(about, name="a sentence", min_words=3)
+        check(title, name="a title", is_title=True)
+        check(about, name="a sentence")
         return title, about
 
     def describe_passage(self, passage: SourcePassage) -> str:
