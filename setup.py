@@ -160,7 +160,14 @@ setup(
     package_dir=PACKAGE_FOLDERS,
     package_data={
         "": ["py.typed", "*.lark", "*.md"],
-        "kvstore": ["sample/**/*", "models/minilm/*", "models/e5/*", "text/*.txt", "integrations/explore/**/*"],
+        "kvstore": [
+            "sample/**/*",
+            "models/minilm/*",
+            "models/e5/*",
+            "text/*.txt",
+            "text/questions/*.toml",
+            "integrations/explore/**/*",
+        ],
         "kvstore_cext": ["*.pyi", "*.pxd"],
     },
     include_package_data=False,

@@ -179,7 +179,7 @@ def test_the_bill_names_everything_in_the_package_that_others_made(
     assert all((root / path).exists() for path in named)
     # Code and documentation are written here, and so is the sample; any other file in a package came from somewhere.
     # The explorer's pages are ours, but what its folder ``vendor`` holds; the list of that is.
-    ours = {".py", ".pyx", ".pxi", ".pyi", ".lark", ".typed", ".md", ".so", ".c", ".pyc", ".json", ""}
+    ours = {".py", ".pyx", ".pxi", ".pyi", ".lark", ".typed", ".md", ".so", ".c", ".pyc", ".json", ".toml", ""}
     pages = {".html", ".css", ".js", ".svg"}
     strangers = {
         path.relative_to(root).as_posix()

@@ -32,6 +32,8 @@ from ..retrieval.evidence import Hit
 from ..retrieval.lexical_search import compute_term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
+from ..text.languages import detect_question_language
+from ..text.question_words import remove_asking_words
 from ..text.words import (
     detect_word_language,
     get_function_words,
@@ -43,7 +45,6 @@ from ..text.words import (
     list_content_words,
     list_informative_words,
     may_cross_words,
-    segment_words,
 )
 from .overviews import is_overview
 from .passages import list_chunk_ids
@@ -120,7 +121,7 @@ def compute_question_rarities(question: str, state: State) -> dict[str, float]:
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
     stem = get_stemmer(state.settings.stemmer)
-    subject = _HOW_MUCH_PATTERN.sub(" ", question)
+    subject = _HOW_MUCH_PATTERN.sub(" ", remove_asking_words(question, detect_question_language(question)))
     terms = sorted(set(list_content_terms(subject if _WORD_PATTERN.search(subject) else question, stem)))
     return {term: compute_term_rarity(chunks, state.postings.count_chunks(term)) for term in terms}
 
@@ -183,7 +184,7 @@ def estimate_confidence(
     passages = list(map(PassageWords, [*texts, *context]))
     language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
     function_words = get_function_words(language)
-    question_language = detect_word_language(segment_words(query.question), likely=language)
+    question_language = detect_question_language(query.question, language)
     question_terms = _QuestionTerms.from_question(query.question, state, question_language)
     if question_language not in (None, "english"):  # names have case endings
         passages = [replace(passage, stem=question_terms.stem) for passage in passages]
@@ -213,7 +214,7 @@ def estimate_confidence(
     }
     weights = cosine_weights if cosine_weights is not None and best_cosines else WORD_WEIGHTS
     value = 1 / (1 + math.exp(-sum(weight * parts.get(name, 1.0) for name, weight in weights.items())))
-    kind = classify_question(query.question)
+    kind = classify_question(query.question, question_language)
     lacks_form = kind.name in KNOWN_BY_FORM and not any(kind.is_met_by(passage.text) for passage in passages)
     if lacks_form:
         value = 0.0
@@ -270,7 +271,7 @@ class _QuestionTerms:
                 counts[term] = state.postings.count_chunks(term)
             return compute_term_rarity(chunks, counts[term])
 
-        subject = _HOW_MUCH_PATTERN.sub(" ", question)
+        subject = _HOW_MUCH_PATTERN.sub(" ", remove_asking_words(question, language))
         consecutive_terms = list(map(stem, list_informative_words(subject, function_words)))
         consecutive_terms = _drop_crossing_pairs(
             consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_pair, consecutive_terms)))

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 
 from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import to_plain_text
+from ..text.languages import detect_question_language
 from ..text.words import count_written_words, find_reference_numbers, is_unspaced, list_terms
 from .citations import Citation, cite_hit, neutralize_citations
 from .passages import Passage
@@ -101,7 +102,7 @@ class Relevance:
             for index, snippet in enumerate(passage.snippets)
         }
         positions = self._select_likeliest(passages, _list_candidates(passages), snippet_terms)
-        kind = classify_question(self.question)
+        kind = classify_question(self.question, detect_question_language(self.question))
         total = self._total_rarity
         tokens = frozenset(_find_tokens(self.question))
         asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))

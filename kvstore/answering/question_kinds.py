@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ..text.question_words import QuestionVocabulary, load_question_words
 from ..text.words import FUNCTION_WORDS
 
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
@@ -131,8 +132,27 @@ class QuestionKind:
         return bool(words) and not all(word in self.words or word in FUNCTION_WORDS for word in words)
 
 
-def classify_question(question: str) -> QuestionKind:
-    """Return the kind of a question.
+@dataclass(frozen=True, slots=True)
+class ForeignQuestionKind(QuestionKind):
+    """The kind of a question in another language than English, whose words describe the forms of answers."""
+
+    language_words: QuestionVocabulary | None = None
+
+    def is_met_by(self, text: str) -> bool:
+        """True if a text contains something of the kind that is not in the question."""
+        form = self.language_words.forms.get(self.name) if self.language_words else None
+        return form is not None and any(self._is_new(match.group()) for match in form.finditer(text))
+
+    def _is_new(self, match_text: str) -> bool:
+        """True if a match has a word that is not in the question and no function word, which reasons often are."""
+        known_words = self.words
+        if self.language_words and self.name != "reason":
+            known_words |= self.language_words.function_words
+        return not known_words.issuperset(_WORD_PATTERN.findall(match_text.lower()))
+
+
+def classify_question(question: str, language: str | None = None) -> QuestionKind:
+    """Return the kind of a question in a language (None: English).
 
     >>> [classify_question(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
     ['person', 'number', 'meaning']
@@ -140,6 +160,9 @@ def classify_question(question: str) -> QuestionKind:
     True
     """
     words = frozenset(_WORD_PATTERN.findall(question.lower()))
+    language_words = load_question_words(language)
+    if language_words is not None:
+        return ForeignQuestionKind(language_words.find_kind(question) or "thing", words, language_words=language_words)
     matches = [
         (match.start(), kind) for kind, pattern in _COMPILED_QUESTION_PATTERNS if (match := pattern.search(question))
     ]

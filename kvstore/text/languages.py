@@ -57,14 +57,27 @@ def detect_language(text: str) -> str | None:
     >>> detect_language("Die Heizung ist im Keller, und der Druck wird dort gemessen.")
     'german'
     """
-    letters = sum(map(str.isalpha, text))
-    for name, script, share in _SCRIPTS:
-        if len(script.findall(text)) > share * letters:
-            return name
+    if (language := detect_script_language(text)) is not None:
+        return language
     words = segment_words(text)
     language = detect_word_language(words)
     function_words = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS_BY_LANGUAGE.get(language or "", ())
     return language if sum(word in function_words for word in words) >= _MIN_FUNCTION_WORDS else None
+
+
+def detect_script_language(text: str) -> str | None:
+    """Return the language that the script of a text shows: ``chinese``, ``japanese`` or ``korean``; None for others.
+
+    >>> detect_script_language("图书馆什么时候闭馆？"), detect_script_language("Wann?")
+    ('chinese', None)
+    """
+    letters = 0 if text.isascii() else sum(map(str.isalpha, text))
+    return next((name for name, script, share in _SCRIPTS if len(script.findall(text)) > share * letters), None)
+
+
+def detect_question_language(question: str, likely: str | None = None) -> str | None:
+    """Return the language of a question, by its script or its function words; ``likely`` wins ties."""
+    return detect_script_language(question) or detect_word_language(segment_words(question), likely=likely)
 
 
 def capitalizes_nouns(language: str | None) -> bool:

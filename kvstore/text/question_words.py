@@ -1,0 +1,148 @@
+"""The question words of languages other than English: what a question asks for, and the form of what answers it.
+
+In: ``questions/LANGUAGE.toml``, one file per language, named after its Snowball stemmer. Every value is a list of
+phrases, separated by commas; ``german.toml`` has comments. Out: :class:`QuestionVocabulary`. To add a language, copy a
+file, translate it, and add a row to ``tests/test_question_words.py``.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .function_words import FUNCTION_WORDS_BY_LANGUAGE
+
+FOLDER = Path(__file__).parent / "questions"
+
+_TELEPHONE_PATTERN = r"[+(]?\d[\d ()/.-]{4,}\d"
+_MAIL_PATTERN = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+_ADDRESS_PATTERN = r"\bhttps?://\S+|\bwww\.\w\S+|\b[\w-]+\.(?:com|org|net|edu|gov|io|[a-z]{2})\b"
+#: A capitalized word that does not begin a sentence.
+_CAPITALIZED = r"(?<![.!?] )(?<!^)(?<!\w)(?=[^\W\d_])[^\W\d_a-zà-öø-ÿа-яё][\w'’.-]*\w"
+_CURRENCY_SIGNS = "[€£¥$₽₺]"
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionVocabulary:
+    """The question words of a language.
+
+    ``asking`` finds the phrases of a question that ask, and ``kinds`` maps them to what they ask for. ``forms`` are the
+    patterns of answers by kind; a kind without a form is not recognized in texts.
+    """
+
+    asking: re.Pattern[str]
+    noun: re.Pattern[str]
+    kinds: Mapping[str, str]
+    forms: Mapping[str, re.Pattern[str]]
+    function_words: frozenset[str]
+
+    def find_kind(self, question: str) -> str | None:
+        """Return the kind of thing that a question asks for, or None if no phrase shows it.
+
+        >>> load_question_words("german").find_kind("In welchem Jahr wurde die Brücke gebaut?")
+        'time'
+        """
+        question = _normalize(question)
+        match = self.noun.search(question) or self.asking.search(question)
+        return None if match is None else self.kinds[match.group()]
+
+    def remove_asking(self, question: str) -> str:
+        """Return a question without the phrases that only say what kind of thing it asks for.
+
+        >>> load_question_words("french").remove_asking("Combien de temps dure le préavis ?")
+        '  dure le préavis ?'
+        """
+        matches = self.asking.finditer(_normalize(question))
+        for match in reversed(list(matches)):
+            question = f"{question[: match.start()]} {question[match.end() :]}"
+        return question
+
+
+def _normalize(text: str) -> str:
+    """Return a text in lower case with plain apostrophes; its length stays the same."""
+    lower = text.lower().replace("’", "'")
+    return lower if len(lower) == len(text) else text.replace("’", "'")
+
+
+def remove_asking_words(question: str, language: str | None) -> str:
+    """Return a question without asking phrases, if the question words of its language are known."""
+    words = load_question_words(language)
+    return question if words is None else words.remove_asking(question)
+
+
+@cache
+def load_question_words(language: str | None) -> QuestionVocabulary | None:
+    """Return the question words of a language; None for English and for languages without a file."""
+    path = FOLDER / f"{language}.toml"
+    if language is None or not path.is_file():
+        return None
+    data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    asks = {kind: _split_phrases(phrases) for kind, phrases in data["asks"].items()}
+    nouns = {kind: _split_phrases(phrases) for kind, phrases in data["nouns"].items()}
+    answers = {name: _split_phrases(phrases) for name, phrases in data["answers"].items()}
+    spaced = bool(data["spaced"])
+    kinds = {phrase: kind for kinds in (asks, nouns) for kind, phrases in kinds.items() for phrase in phrases}
+    return QuestionVocabulary(
+        re.compile(_join(_flatten(asks), spaced)),
+        re.compile(_join(_flatten(nouns), spaced)),
+        kinds,
+        _build_forms(answers, spaced, bool(data["capitalizes_names"])),
+        FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
+    )
+
+
+def _split_phrases(text: str) -> list[str]:
+    """Return the phrases of a list."""
+    return [" ".join(phrase.split()) for phrase in text.split(",") if phrase.strip()]
+
+
+def _flatten(phrases: Mapping[str, Iterable[str]]) -> list[str]:
+    return [phrase for group in phrases.values() for phrase in group]
+
+
+def _join(phrases: Iterable[str], spaced: bool) -> str:
+    """Return a pattern for any of the phrases, the longest first; a phrase that ends with an apostrophe is elided."""
+    ordered = sorted(set(phrases), key=lambda phrase: (-len(phrase), phrase))
+    alternatives = "|".join(
+        re.escape(phrase) if phrase[-1] == "'" or not spaced else rf"{re.escape(phrase)}(?!\w)" for phrase in ordered
+    )
+    return rf"(?<!\w)(?:{alternatives})" if spaced else rf"(?:{alternatives})"
+
+
+def _build_forms(answers: Mapping[str, list[str]], spaced: bool, has_names: bool) -> dict[str, re.Pattern[str]]:
+    """Return the patterns of answers by kind."""
+    number = rf"(?:\d[\d.,]*|{_join(answers['numbers'], spaced)})"
+    units, currencies = _join(answers["units"], spaced), _join(answers["currencies"], spaced)
+    gap = r"[ -]" if spaced else " ?"
+    middle = r"(?:[ -][^\W\d]+)?" if spaced else ""
+    amount = rf"{number}{middle}{gap}"
+    forms = {
+        "time": (
+            rf"(?<!\d)(?:1\d|20)\d\d(?!\d)|(?<!\d)\d{{1,2}}[:.h]\d\d(?!\d)|{amount}(?:{units})|"
+            + _join([*answers["months"], *answers["days"], *answers["times"]], spaced)
+        ),
+        "duration": rf"{amount}(?:{units})",
+        "number": number,
+        "money": rf"{number}{middle}{gap.rstrip()}?(?:{currencies})|{number} ?{_CURRENCY_SIGNS}|{_CURRENCY_SIGNS} ?\d",
+        "reason": _join(answers["reasons"], spaced),
+        "telephone number": _TELEPHONE_PATTERN,
+        "e-mail address": _MAIL_PATTERN,
+        "web address": _ADDRESS_PATTERN,
+    }
+    patterns = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in forms.items()}
+    titles, places = answers.get("titles", []), answers.get("places", [])
+    if has_names:
+        patterns["person"] = patterns["place"] = re.compile(_CAPITALIZED)
+    elif spaced:
+        word = r"[A-ZÄÖÜ][\w'’-]+"
+        title = f"(?i:{_join(titles, spaced)}) " if titles else ""
+        patterns["person"] = re.compile(rf"{title}{word}|{word} {word}")
+        patterns["place"] = re.compile(rf"(?i:{_join(places, spaced)}) (?:\w+ )?\w+")
+    else:
+        patterns["place"] = re.compile(_join(places, spaced))
+    return patterns

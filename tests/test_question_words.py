@@ -1,0 +1,126 @@
+"""The question words of each language: what questions ask for, and what answers them."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+import kvstore
+from kvstore.answering.question_kinds import classify_question
+from kvstore.text.languages import detect_question_language
+from kvstore.text.question_words import FOLDER, load_question_words
+
+#: A question, its kind, a text that answers it, and one that does not.
+QUESTIONS = {
+    "german": [
+        ("Wann wurde die Brücke gebaut?", "time", "Sie wurde im März 1871 gebaut.", "Die Brücke ist aus Stein."),
+        ("Wie lange ist die Frist?", "duration", "Sie beträgt drei Monate.", "Die Frist beginnt mit dem Antrag."),
+        ("Was kostet der Ausweis?", "money", "Er kostet 12 Euro im Jahr.", "Der Ausweis ist grün."),
+        ("Wie viele Hühner gibt es?", "number", "Es sind zwölf Hühner.", "Die Hühner sind im Stall."),
+        ("Wer leitet die Bücherei?", "person", "Es ist Frau Solms.", "Sie wird gut geleitet."),
+        ("Warum schloss die Hütte?", "reason", "Sie schloss, weil Gas billiger war.", "Die Hütte schloss."),
+    ],
+    "french": [
+        ("En quelle année le pont a-t-il été construit ?", "time", "Il date de 1871.", "Le pont est en pierre."),
+        ("Combien de temps dure le préavis ?", "duration", "Il dure deux mois.", "Le préavis est écrit."),
+        ("Combien coûte la carte ?", "money", "Elle coûte 15 euros.", "La carte est verte."),
+        ("Qui dirige la médiathèque ?", "person", "C’est Claire Desforges.", "Elle est bien dirigée."),
+        ("Pourquoi a-t-elle fermé ?", "reason", "Parce que le gaz coûtait moins.", "Elle a fermé en hiver."),
+    ],
+    "spanish": [
+        ("¿Cuándo se construyó el puente?", "time", "Se construyó en marzo.", "El puente es de piedra."),
+        ("¿Cuánto cuesta el carné?", "money", "Cuesta doce euros.", "El carné es verde."),
+        ("¿Dónde nació la poeta?", "place", "La poeta nació en Granada.", "La poeta nació en una granja."),
+    ],
+    "portuguese": [
+        ("Em que ano foi construída a ponte?", "time", "Foi construída em 1871.", "A ponte é de pedra."),
+        ("Quantas galinhas há?", "number", "Há doze galinhas.", "As galinhas são brancas."),
+        ("Por que a fábrica fechou?", "reason", "Porque o gás era mais barato.", "A fábrica fechou."),
+    ],
+    "italian": [
+        ("In che anno fu costruito il ponte?", "time", "Fu costruito nel 1871.", "Il ponte è di pietra."),
+        ("Quanto costa la tessera?", "money", "Costa dodici euro.", "La tessera è verde."),
+        ("Chi dirige la biblioteca?", "person", "La dirige Chiara Monti.", "È diretta bene."),
+    ],
+    "dutch": [
+        ("Wanneer is de brug gebouwd?", "time", "In maart van dat jaar.", "De brug is van steen."),
+        ("Hoeveel kost de kaart?", "money", "De kaart kost 12 euro.", "De kaart is groen."),
+        ("Waarom sloot de fabriek?", "reason", "Omdat gas goedkoper was.", "De fabriek sloot."),
+    ],
+    "russian": [
+        ("В каком году построили мост?", "time", "Мост построили в 1871 году.", "Мост каменный."),
+        ("Сколько стоит билет?", "money", "Билет стоит сто рублей.", "Билет зелёный."),
+        ("Кто возглавляет библиотеку?", "person", "Её возглавляет Анна Соколова.", "Её хорошо возглавляют."),
+    ],
+    "polish": [
+        ("Kiedy zbudowano most?", "time", "Zbudowano go w marcu.", "Most jest z kamienia."),
+        ("Ile kosztuje karta?", "money", "Karta kosztuje 20 złotych.", "Karta jest zielona."),
+        ("Gdzie urodziła się poetka?", "place", "Poetka urodziła się w Toruniu.", "Poetka urodziła się na wsi."),
+    ],
+    "turkish": [
+        ("Köprü ne zaman yapıldı?", "time", "Köprü mart ayında yapıldı.", "Köprü taştan."),
+        ("Kart kaç lira?", "money", "Kart elli lira.", "Kart yeşil."),
+        ("Fabrika neden kapandı?", "reason", "Çünkü gaz daha ucuzdu.", "Fabrika kapandı."),
+    ],
+    "arabic": [
+        ("متى تم بناء الجسر؟", "time", "تم بناؤه في مارس.", "الجسر من الحجر."),
+        ("لماذا أغلق المصنع؟", "reason", "أغلق بسبب السعر.", "أغلق المصنع."),
+        ("كم عدد الدجاجات؟", "number", "هناك اثنتا عشرة دجاجة، ثلاث منها بيضاء.", "الدجاج في الحظيرة."),
+    ],
+    "chinese": [
+        ("桥是什么时候建成的？", "time", "桥建成于1871年。", "桥是石头做的。"),
+        ("门票多少钱？", "money", "门票十二元。", "门票是绿色的。"),
+        ("工厂为什么关闭？", "reason", "因为天然气更便宜。", "工厂关闭了。"),
+    ],
+    "japanese": [
+        ("橋はいつ建てられましたか？", "time", "橋は1871年に建てられました。", "橋は石でできています。"),
+        ("カードはいくらですか？", "money", "カードは千円です。", "カードは緑色です。"),
+        ("工場はなぜ閉鎖されましたか？", "reason", "ガスが安かったためです。", "工場は閉鎖されました。"),
+    ],
+}
+
+
+def test_every_language_is_tested_above() -> None:
+    assert {path.stem for path in FOLDER.glob("*.toml")} == QUESTIONS.keys()
+
+
+@pytest.mark.parametrize("language", QUESTIONS)
+def test_questions_are_classified_and_answers_recognized(language: str) -> None:
+    for question, kind, answer, other in QUESTIONS[language]:
+        classified = classify_question(question, language)
+        assert classified.name == kind, question
+        assert classified.is_met_by(answer), question
+        assert not classified.is_met_by(other), question
+
+
+@pytest.mark.parametrize("language", QUESTIONS)
+def test_most_questions_show_their_language(language: str) -> None:
+    detected = [detect_question_language(question, language) for question, *_ in QUESTIONS[language]]
+    assert detected == [language] * len(detected)
+
+
+@pytest.mark.parametrize("language", QUESTIONS)
+def test_every_file_has_the_same_entries(language: str) -> None:
+    files = [tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8")) for name in ("german", language)]
+    structures = [
+        {name: value.keys() if isinstance(value, dict) else type(value) for name, value in data.items()}
+        for data in files
+    ]
+    assert structures[0] == structures[1]
+    words = load_question_words(language)
+    assert words is not None and {"time", "number", "money", "duration", "reason"} <= words.forms.keys()
+
+
+def test_languages_without_a_file_and_english_have_no_question_words() -> None:
+    assert load_question_words("english") is None and load_question_words("finnish") is None
+    assert load_question_words(None) is None and classify_question("Milloin silta avattiin?", "finnish").name == "thing"
+
+
+def test_the_answer_has_the_kind_that_the_question_asks_for(store: kvstore.Store) -> None:
+    store.put(
+        "verein",
+        "Der Jahresbeitrag wird vom Konto abgebucht. Der Jahresbeitrag beträgt 84 Euro. Der Jahresbeitrag ist Pflicht. "
+        "Der Verein hat einen Vorstand und eine Kasse, und er ist im Register der Stadt eingetragen.",
+    )
+    assert "84 Euro" in store.ask("Was kostet der Jahresbeitrag des Vereins?").text
