@@ -52,7 +52,7 @@ Matrix = npt.NDArray[np.float32]
 def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, as_json: bool) -> None:
     """Time bridge and exact dense search on the same questions."""
     questions = load(data, None)
-    passages, asked = load_or_embed(questions, embedder, cache)
+    passages, question_vectors = load_or_embed(questions, embedder, cache)
     rows = []
     for count in copies:
         with tempfile.TemporaryDirectory() as scratch:
@@ -60,7 +60,11 @@ def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, 
             with kvstore.open(Path(scratch) / "s", embedder=f"none:{passages.shape[1]}", settings=settings) as store:
                 fill_store(store, questions, passages, count)
                 rows.append(
-                    {"copies": count, "chunks": store.statistics()["chunks"], **time_searches(store, questions, asked)}
+                    {
+                        "copies": count,
+                        "chunks": store.statistics()["chunks"],
+                        **time_searches(store, questions, question_vectors),
+                    }
                 )
     if as_json:
         print(json.dumps({"data": questions.name, "questions": len(questions.questions), "rows": rows}))
@@ -72,15 +76,15 @@ def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, 
 def load_or_embed(questions: QuestionSet, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
     """Return the vectors of the texts and of the questions."""
     if cache is not None and cache.exists():
-        with np.load(cache) as kept:
-            return kept["passages"], kept["questions"]
+        with np.load(cache) as cached:
+            return cached["passages"], cached["questions"]
     model = open_embedder(embedder)
     texts = [f"{passage.get('title') or ''}\n{passage['text']}" for passage in questions.passages]
     passages = np.concatenate([model.embed(texts[start : start + 256]) for start in range(0, len(texts), 256)])
-    asked = np.stack([model.embed_query(question.text) for question in questions.questions])
+    question_vectors = np.stack([model.embed_query(question.text) for question in questions.questions])
     if cache is not None:
-        np.savez(cache, passages=passages, questions=asked)
-    return passages, asked
+        np.savez(cache, passages=passages, questions=question_vectors)
+    return passages, question_vectors
 
 
 def iter_copies(questions: QuestionSet, vectors: Matrix, count: int) -> Iterator[tuple[str, str, str, Matrix]]:

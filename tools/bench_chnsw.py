@@ -64,8 +64,8 @@ def main(folders: Sequence[Path], embedder: str, queries: int, kept: Path | None
     questions = [row["question"] for folder in folders for row in iter_rows(folder / "questions.jsonl")]
     with tempfile.TemporaryDirectory() as scratch:
         layers, parents = load_layers(kept or Path(scratch) / "store", folders, embedder)
-        asked = open_embedder(embedder).embed(questions[:queries])
-        report = measure(layers, parents, np.ascontiguousarray(asked), Path(scratch))
+        question_vectors = open_embedder(embedder).embed(questions[:queries])
+        report = measure(layers, parents, np.ascontiguousarray(question_vectors), Path(scratch))
     print(json.dumps({"data": [folder.name for folder in folders], **report}))
 
 
@@ -126,15 +126,15 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
     replayed = [Replay(one, layer) for one, layer in zip(separate, layers, strict=True)]
 
     def search_layers_separately(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
-        found = [one.search(question, ef) for one in replayed]
-        return [labels for labels, _ in found], sum(compared for _, compared in found)
+        results = [replay.search(question, ef) for replay in replayed]
+        return [labels for labels, _ in results], sum(compared for _, compared in results)
 
     def ask_together(question: Matrix, ef: int) -> None:
         graph.search(question, counts, ef)
 
     def ask_apart(question: Matrix, ef: int) -> None:
-        for one in separate:
-            one.knn_query(question, k=min(TOP, one.element_count), num_threads=1)
+        for graph in separate:
+            graph.knn_query(question, k=min(TOP, graph.element_count), num_threads=1)
 
     searches = {
         "chnsw": make_joint_search(True),
@@ -174,11 +174,11 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
 
 def find_exact_nearest(layer: Matrix, questions: Matrix) -> list[tuple[float, set[int]]]:
     """Return for each question the least cosine among the nearest nodes, and all nodes that are at least as near."""
-    found = []
+    nearest_by_question = []
     for row in questions @ layer.T:
         least = float(np.sort(row)[-min(TOP, len(row))])
-        found.append((least, set(np.flatnonzero(row >= least - 1e-6).tolist())))
-    return found
+        nearest_by_question.append((least, set(np.flatnonzero(row >= least - 1e-6).tolist())))
+    return nearest_by_question
 
 
 def measure_at_ef(
@@ -187,9 +187,9 @@ def measure_at_ef(
     """Return the recall of the worst layer and the number of distances per question, at a given ef."""
     hits, wanted, compared = np.zeros(len(nearest)), np.zeros(len(nearest)), 0
     for number, question in enumerate(questions):
-        found, distances = search(question, ef)
+        nearest_nodes, distances = search(question, ef)
         compared += distances
-        for layer, labels in enumerate(found):
+        for layer, labels in enumerate(nearest_nodes):
             near = nearest[layer][number][1]
             hits[layer] += len(near & set(labels.tolist()))
             wanted[layer] += min(TOP, len(near))
@@ -215,8 +215,8 @@ def time_searches(sides: list[tuple[Any, int, list[Any]]], questions: Matrix) ->
     best = [float("inf")] * len(sides)
     for _ in range(5):
         for number, (ask, ef, graphs) in enumerate(sides):
-            for one in graphs:
-                one.set_ef(max(ef, TOP))
+            for graph in graphs:
+                graph.set_ef(max(ef, TOP))
             started = time.perf_counter()
             for question in questions:
                 ask(question, ef)
@@ -301,21 +301,21 @@ class Replay:
                     if near > best:
                         best, node, changed = near, other, True
         compared += 1
-        ahead, kept, seen = [(-best, node)], [(best, node)], {node}
-        while ahead:
-            worst, node = heappop(ahead)
-            if -worst < kept[0][0]:
+        unexpanded, best_nodes, visited = [(-best, node)], [(best, node)], {node}
+        while unexpanded:
+            worst, node = heappop(unexpanded)
+            if -worst < best_nodes[0][0]:
                 break
-            fresh = [other for other in self._level0[node].tolist() if other not in seen]
-            seen.update(fresh)
-            compared += len(fresh)
-            for other, near in zip(fresh, compute_cosine(fresh).tolist() if fresh else [], strict=True):
-                if len(kept) < ef or near > kept[0][0]:
-                    heappush(ahead, (-near, other))
-                    heappush(kept, (near, other))
-                    if len(kept) > ef:
-                        heappop(kept)
-        return sorted((near for near, _ in kept), reverse=True)[:count], compared
+            new_nodes = [other for other in self._level0[node].tolist() if other not in visited]
+            visited.update(new_nodes)
+            compared += len(new_nodes)
+            for other, near in zip(new_nodes, compute_cosine(new_nodes).tolist() if new_nodes else [], strict=True):
+                if len(best_nodes) < ef or near > best_nodes[0][0]:
+                    heappush(unexpanded, (-near, other))
+                    heappush(best_nodes, (near, other))
+                    if len(best_nodes) > ef:
+                        heappop(best_nodes)
+        return sorted((near for near, _ in best_nodes), reverse=True)[:count], compared
 
 
 if __name__ == "__main__":

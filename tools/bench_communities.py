@@ -71,11 +71,11 @@ def main(
     with tempfile.TemporaryDirectory() as scratch:
         folder = store or Path(scratch)
         folder.mkdir(exist_ok=True)
-        for place in data:
-            questions = load(place, None)
+        for path in data:
+            questions = load(path, None)
             if copies is not None:
                 with open_store_of_copies(
-                    folder / f"{questions.name}-{copies}", place, copies, embedder, cache
+                    folder / f"{questions.name}-{copies}", path, copies, embedder, cache
                 ) as opened:
                     rows.append({"data": questions.name, **time_index(opened)})
                 continue
@@ -134,7 +134,7 @@ def compute_communities(state: State, options: CommunityOptions) -> Found:
     members: dict[int, set[str]] = {}
     for community, node in zip(*(column.tolist() for column in tree.group_members()[:2]), strict=True):
         members.setdefault(community, set()).add(tree.graph.keys[node])
-    return {frozenset(members[one]): report.content for one, report in build_reports(state, tree)}
+    return {frozenset(members[community]): report.content for community, report in build_reports(state, tree)}
 
 
 def compute_communities_after(

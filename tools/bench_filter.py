@@ -78,12 +78,12 @@ def time_in_turns(*measured: Callable[[], object], turns: int = TURNS) -> list[f
     """Return the median seconds of each function, run in turns, after one turn that does not count."""
     times: list[list[float]] = [[] for _ in measured]
     for turn in range(turns + 1):
-        for function, kept in zip(measured, times, strict=True):
+        for function, function_times in zip(measured, times, strict=True):
             start = perf_counter()
             function()
             if turn:
-                kept.append(perf_counter() - start)
-    return [statistics.median(kept) for kept in times]
+                function_times.append(perf_counter() - start)
+    return [statistics.median(function_times) for function_times in times]
 
 
 def iter_batches(names: list[str]) -> Iterator[tuple[int, list[str]]]:
@@ -170,14 +170,14 @@ def measure_lookups(folder: Path, names: list[str], absent: list[str], text: str
         name: np.arange(ADDRESSES, dtype=np.uint64) * np.uint64(1 << 40) + np.uint64(first[name]) for name in shuffled
     }
     order = random.Random(3).sample(range(count), count)
-    asked, asked_keys = [names[i] for i in order], [keys[i] for i in order]
+    asked_names, asked_keys = [names[i] for i in order], [keys[i] for i in order]
     result: dict[str, float] = {}
     with Environment.open(folder / "filter", buffered=get_buffered_tables()) as environment:
         rival = Rival(folder / "lmdb")
         with environment.snapshot() as view:
             filter_ = EntityFilter(view, hash_seed=SEED)
             result["absent_answered"] = int(np.count_nonzero(filter_.find_many(absent)))
-            entities, addresses = filter_.lookup_many(asked)
+            entities, addresses = filter_.lookup_many(asked_names)
             expected = np.array(order, np.uint64)
             result["wrong_answers"] = int(np.count_nonzero((entities != expected + 1) | (addresses != expected)))
             hashes = np.array([hashed(name) for name in absent], np.uint64)
@@ -188,7 +188,9 @@ def measure_lookups(folder: Path, names: list[str], absent: list[str], text: str
             )
             for key, value in zip(("probe_absent_ns", "kernel_probe_ns", "lmdb_absent_ns"), seconds, strict=True):
                 result[key] = value / count * 1e9
-            result |= measure_growth_of_lookups(folder, names, lambda: filter_.lookup_many(asked), rival, asked_keys)
+            result |= measure_growth_of_lookups(
+                folder, names, lambda: filter_.lookup_many(asked_names), rival, asked_keys
+            )
             folded = fold(text)
             (seconds_text,) = time_in_turns(lambda: filter_.recognize(folded, 6))
             result["ngrams_per_s"] = count_word_sequences(text, 6) / seconds_text
@@ -316,8 +318,8 @@ def put_entities(view: WriteTransaction, first: int, part: list[str]) -> None:
     filter_.insert_many(part, numbers)
     filter_.add_many(part, [np.array([number], np.uint64) for number in numbers])
     filter_.flush()
-    known = dict(zip(numbers, part, strict=True))
-    writer.put_many({number: EntityRecord([name, KINDS.index("name"), 1]) for number, name in known.items()})
+    names_by_entity = dict(zip(numbers, part, strict=True))
+    writer.put_many({number: EntityRecord([name, KINDS.index("name"), 1]) for number, name in names_by_entity.items()})
     writer.put_names(dict(zip(part, numbers, strict=True)))
 
 
@@ -353,15 +355,15 @@ def measure_opening(path: Path, name: str) -> float:
 def run(items: int, file: Path | None, text: str, folder: Path) -> dict[str, float]:
     """Return all figures."""
     names = select_distinct_names(int(items * max(SIZES)), file, SEED)
-    known = set(names)
+    known_names = set(names)
     absent: list[str] = []
     for name in generate_names(SEED + 1):
-        if name not in known:
-            known.add(name)
+        if name not in known_names:
+            known_names.add(name)
             absent.append(name)
             if len(absent) == items:
                 break
-    del known
+    del known_names
     stored, small = names[:items], names[:SMALL]
     keys = [name.encode() for name in stored]
     result: dict[str, float] = {"items": items}

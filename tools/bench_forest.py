@@ -74,7 +74,7 @@ def cut_trees(pairs: Sequence[Pair], count: int, nodes: int, seed: int) -> dict[
     random.Random(seed).shuffle(names)
     trees: dict[str, list[Pair]] = {}
     for root in names:
-        found: list[Pair] = []
+        tree_pairs: list[Pair] = []
         seen = {root}
         waiting = deque([root])
         while waiting and len(seen) < nodes:
@@ -82,10 +82,10 @@ def cut_trees(pairs: Sequence[Pair], count: int, nodes: int, seed: int) -> dict[
             for child in children.get(parent, ()):
                 if child not in seen and len(seen) < nodes:
                     seen.add(child)
-                    found.append((child, parent))
+                    tree_pairs.append((child, parent))
                     waiting.append(child)
         if len(seen) == nodes:
-            trees[f"tree {len(trees)}"] = found
+            trees[f"tree {len(trees)}"] = tree_pairs
             if len(trees) == count:
                 return trees
     # A small hierarchy has few large subtrees: they are taken again.
@@ -169,8 +169,8 @@ def measure_table(
         }
         expected = [sorted(searches["dict_ms"].build_context([name], RELATIVES)) for name in names]
         for key, search in searches.items():
-            asked = 20 if key in SLOW else len(names)
-            if [sorted(search.build_context([name], RELATIVES)) for name in names[:asked]] != expected[:asked]:
+            num_asked = 20 if key in SLOW else len(names)
+            if [sorted(search.build_context([name], RELATIVES)) for name in names[:num_asked]] != expected[:num_asked]:
                 raise AssertionError(f"{key}: other sentences than those of the dictionary")
         for many in entities:
             turned = [[rng.sample(names, min(many, len(names))) for _ in range(QUESTIONS)] for _ in range(turns)]
@@ -181,8 +181,8 @@ def measure_table(
                 asked_now = [questions[:1] if key in SLOW else questions for questions in turned]
                 for questions in asked_now:
                     ask(search, questions)
-                times[key] = [1000 * measure_seconds(ask, search, asked) / len(asked) for asked in asked_now]
-            medians = {key: statistics.median(found) for key, found in times.items()}
+                times[key] = [1000 * measure_seconds(ask, search, batch) / len(batch) for batch in asked_now]
+            medians = {key: statistics.median(key_times) for key, key_times in times.items()}
             size = 1 + max(map(len, trees.values()))
             rows.append({"trees": len(trees), "nodes_per_tree": size, "entities": many, **medians})
     lmdb_search.close()
@@ -209,9 +209,9 @@ def measure_hierarchy(file: Path, pairs: Sequence[Pair], folder: Path) -> dict[s
         bottom = "dog" if any(child == "dog" for child, _ in pairs) else pairs[-1][0]
         expand = partial(store.expand, bottom, direction="up", depth=20)
         result["expand_ms"] = statistics.median(1000 * measure_seconds(expand) for _ in range(11))
-        found = expand()
-        result["expand_reaches_entity"] = any(row.relative == "entity" for row in found)
-        result["expand_cut"] = found[-1].relative == "…"
+        sentences = expand()
+        result["expand_reaches_entity"] = any(row.relative == "entity" for row in sentences)
+        result["expand_cut"] = sentences[-1].relative == "…"
         result |= measure_edges(store, pairs, tree)
     return result
 
@@ -254,10 +254,10 @@ def run(file: Path, folder: Path, sizes: Sequence[int], turns: int) -> dict[str,
     tables: list[dict[str, int | float]] = []
     for nodes in sizes:
         for count in sorted({count for count, _ in SETTINGS}):
-            place = folder / f"{count} trees of {nodes}"
-            place.mkdir()
+            tree_folder = folder / f"{count} trees of {nodes}"
+            tree_folder.mkdir()
             entities = [many for trees, many in SETTINGS if trees == count]
-            tables += measure_table(cut_trees(pairs, count, nodes, SEED), entities, place, turns)
+            tables += measure_table(cut_trees(pairs, count, nodes, SEED), entities, tree_folder, turns)
     return {"tables": tables, **measure_hierarchy(file, pairs, folder)}
 
 
@@ -278,8 +278,8 @@ def main() -> int:
         if isinstance(value, list):
             print("  ".join(f"{key:>14}" for key in value[0]))
             for row in value:
-                shown = (f"{figure:14,.4f}" if isinstance(figure, float) else f"{figure:14}" for figure in row.values())
-                print("  ".join(shown))
+                cells = (f"{figure:14,.4f}" if isinstance(figure, float) else f"{figure:14}" for figure in row.values())
+                print("  ".join(cells))
         else:
             print(f"{name:24} {value:,.2f}" if isinstance(value, float) else f"{name:24} {value}")
     return 0

@@ -90,20 +90,20 @@ print(json.dumps({"seconds": time.perf_counter() - start, "names": names}))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(data: Path | None, limit: int | None, chunks: int, embedder: str, only: str | None, as_json: bool) -> None:
     """Measure bulk ingest."""
-    found: dict[str, Any] = dict.fromkeys(KEYS)
+    figures: dict[str, Any] = dict.fromkeys(KEYS)
     with tempfile.TemporaryDirectory() as scratch:
         if only in (None, "ingest"):
             if data is None:
                 raise click.UsageError("--data names the folder of a corpus; --only leaves the ingest out")
-            found |= measure_ingest(data, limit, embedder, Path(scratch))
+            figures |= measure_ingest(data, limit, embedder, Path(scratch))
         if only in (None, "replace"):
-            found |= measure_replace(Path(scratch), chunks)
+            figures |= measure_replace(Path(scratch), chunks)
         if only in (None, "compact"):
-            found |= measure_compact(Path(scratch), chunks)
+            figures |= measure_compact(Path(scratch), chunks)
     if as_json:
-        print(json.dumps(found))
+        print(json.dumps(figures))
     else:
-        for name, value in found.items():
+        for name, value in figures.items():
             print(f"{name:24} {value}")
 
 
@@ -153,12 +153,12 @@ def measure_size(path: Path) -> dict[str, float]:
     """Compare the size of the files of a new store with the size of its content."""
     with kvstore.open(path, readonly=True) as store:
         counted, vector = store.statistics(), 4 * store.settings.dimension
-    kept = int(counted["text_bytes"]) + int(counted["chunks"]) * vector
-    alone = (path / "data.mdb").stat().st_size / kept
+    content_bytes = int(counted["text_bytes"]) + int(counted["chunks"]) * vector
+    alone = (path / "data.mdb").stat().st_size / content_bytes
     names = run("names embedded", EMBED_NAMES, path).printed["names"]
     files = {file.name: file.stat().st_size for file in path.iterdir()}
     tell(f"{names} names embedded: {files}")
-    together = sum(files.values()) / (kept + names * vector)
+    together = sum(files.values()) / (content_bytes + names * vector)
     return {"file_ratio": round(alone, 3), "file_ratio_names": round(together, 3)}
 
 
@@ -249,12 +249,12 @@ def generate_documents(number: int, chunks: int, seed: int) -> Iterator[tuple[st
     """Yield documents with ``chunks`` paragraphs of prose about generated names; each paragraph is a chunk."""
     choose = random.Random(seed)
     names = generate_names(seed=11)
-    known = [next(names).title() for _ in range(20_000)]
+    known_names = [next(names).title() for _ in range(20_000)]
     words = "harbour river letter council year bridge winter school paper engine market garden field summer".split()
     for key in range(number):
         paragraphs = []
         for _ in range(chunks):
-            about = choose.choices(known, k=3)
+            about = choose.choices(known_names, k=3)
             filler = " ".join(choose.choices(words, k=85))
             paragraphs.append(f"{about[0]} wrote to {about[1]} of the {filler} near {about[2]}.")
         yield f"document {key}", "\n\n".join(paragraphs)
@@ -317,12 +317,12 @@ def measure_compact(scratch: Path, documents: int) -> dict[str, Any]:
     """Deleting a tenth of many small documents, and COMPACT, against a fresh store of the others."""
     made = list(generate_documents(documents, 1, 4))
     gone = {key for key, _ in random.Random(6).sample(made, documents // 10)}
-    rest = [document for document in made if document[0] not in gone]
+    remaining_documents = [document for document in made if document[0] not in gone]
     with create_store(scratch / "compacted", made) as store:
         with store.transaction() as transaction:
             transaction.delete_many(sorted(gone))
         after = store.compact().bytes_after
-    with create_store(scratch / "fresh", rest) as store:
+    with create_store(scratch / "fresh", remaining_documents) as store:
         fresh = (store.path / "data.mdb").stat().st_size
         compacted = store.compact().bytes_after
     tell(f"compacted: {after} bytes; a fresh store: {fresh} bytes, {compacted} compacted")

@@ -141,10 +141,10 @@ class Run:
 
     def _measure_interpreter(self, corpus: Corpus) -> float:
         """Return the megabytes of a process that only reads the documents."""
-        found = self.sizes[corpus.count].setdefault("interpreter", {})
-        if not found:
-            found |= self._measure_row(Measured("interpreter", ""), corpus, "interpreter", Path()) or {}
-        return found["memory_mb"] or 0
+        figures = self.sizes[corpus.count].setdefault("interpreter", {})
+        if not figures:
+            figures |= self._measure_row(Measured("interpreter", ""), corpus, "interpreter", Path()) or {}
+        return figures["memory_mb"] or 0
 
     def _measure_row(self, measured: Measured, corpus: Corpus, row: str, folder: Path) -> Figures | None:
         order = {"system": measured.name, "row": row, "folder": str(folder), "cache": str(self.cache)}
@@ -267,17 +267,17 @@ def main(
                 run.not_run.append(f"{name}: not installed ({', '.join(lacking)}); pip install '.[peers]'")
             else:
                 columns.append(Measured(name, name))
-        for place in beside:
-            label, separator, folder = place.partition("=")
+        for path in beside:
+            label, separator, folder = path.partition("=")
             if not separator or not Path(folder, "kvstore").exists():
-                raise click.UsageError(f"--beside takes NAME=FOLDER, a folder with kvstore in it, not {place!r}")
+                raise click.UsageError(f"--beside takes NAME=FOLDER, a folder with kvstore in it, not {path!r}")
             columns.append(Measured(label, "kvstore", str(Path(folder).resolve())))
         passages = Corpus.prepare(data, cache, None, embedder).count
-        asked = [row for row in wanted if row != "growth"]
-        for size in sizes.split(",") if asked else ():
+        requested_rows = [row for row in wanted if row != "growth"]
+        for size in sizes.split(",") if requested_rows else ():
             corpus = Corpus.prepare(data, cache, passages * int(size))
             for column in columns:
-                run.measure(column, corpus, asked)
+                run.measure(column, corpus, requested_rows)
         growth = {}
         if "growth" in wanted:
             for count in compared:

@@ -104,24 +104,27 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--python", default=sys.executable, help="the Python that the generators are installed for")
     parser.add_argument("--written", action="store_true", help="only the pages written by hand")
     asked = parser.parse_args(arguments)
-    found, missing = list(iter_written_pages()), {}
+    pages, missing = list(iter_written_pages()), {}
     with tempfile.TemporaryDirectory() as folder:
         for name, made in () if asked.written else iter_pages(Path(folder), asked.python):
             if isinstance(made, Unavailable):
                 missing[name] = str(made)
             else:
-                found += made
-    measured = [measure(page) for page in found]
+                pages += made
+    measured = [measure(page) for page in pages]
     if asked.json:
-        print(json.dumps({"pages": [asdict(one) for one in measured], "missing": missing}, indent=1))
+        print(
+            json.dumps({"pages": [asdict(page_measures) for page_measures in measured], "missing": missing}, indent=1)
+        )
     else:
         print(f"{'generator':24} {'page':12} {'source':>7} {'kept':>8} {'other':>7} {'left out':>9}")
-        for one in measured:
-            counts = f"{one.source_words:7,} {one.kept:8.2%} {one.other_words:7,} {one.left_out:9.2%}"
-            print(f"{one.generator:24} {one.page:12} {counts}")
+        for page_measures in measured:
+            source_counts = f"{page_measures.source_words:7,} {page_measures.kept:8.2%}"
+            counts = f"{source_counts} {page_measures.other_words:7,} {page_measures.left_out:9.2%}"
+            print(f"{page_measures.generator:24} {page_measures.page:12} {counts}")
         for name, reason in missing.items():
             print(f"{name}: not run: {reason}")
-    return int(any(one.kept < 0.995 or one.left_out < 0.95 for one in measured))
+    return int(any(page_measures.kept < 0.995 or page_measures.left_out < 0.95 for page_measures in measured))
 
 
 if __name__ == "__main__":

@@ -56,10 +56,10 @@ def main(
         raise click.UsageError("name --data, or --store with --opened")
     with tempfile.TemporaryDirectory() as scratch:
         path = store or Path(scratch) / "store"
-        with kvstore.open(path) if opened else kvstore.open(path, embedder=embedder) as found:
+        with kvstore.open(path) if opened else kvstore.open(path, embedder=embedder) as opened_store:
             if data is not None:
-                fill_store(found, load(data, None), False, lambda line: click.echo(line, err=True))
-            rows = [measure_index(found, kind, trials) for kind in kinds]
+                fill_store(opened_store, load(data, None), False, lambda line: click.echo(line, err=True))
+            rows = [measure_index(opened_store, kind, trials) for kind in kinds]
     if as_json:
         print(json.dumps({"rows": rows}))
     else:
@@ -100,10 +100,10 @@ def measure_index(store: kvstore.Store, kind: str, trials: int) -> dict[str, Any
 
 def compute_input_digests(store: kvstore.Store, kind: str) -> set[bytes]:
     """Return digests of the inputs of all texts that a model can write."""
-    (known,) = (index for index in list_generation_kinds() if index.name == kind)
+    (generation_index,) = (index for index in list_generation_kinds() if index.name == kind)
     with store.state() as state:
-        bound = bind_generation(state, known)
-        return set() if bound is None else {writing.digest for writing in known.list_writing_tasks(bound)}
+        bound = bind_generation(state, generation_index)
+        return set() if bound is None else {writing.digest for writing in generation_index.list_writing_tasks(bound)}
 
 
 def compute_input_digests_after_change(store: kvstore.Store, kind: str, key: str) -> set[bytes]:
@@ -111,10 +111,10 @@ def compute_input_digests_after_change(store: kvstore.Store, kind: str, key: str
     text = get_text(store, key)
     store.update(key, text=f"{text} It was looked at again last week.")
     store.refresh(kind)
-    found = compute_input_digests(store, kind)
+    digests = compute_input_digests(store, kind)
     store.update(key, text=text)
     store.refresh(kind)
-    return found
+    return digests
 
 
 def get_text(store: kvstore.Store, key: str) -> str:

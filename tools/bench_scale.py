@@ -93,10 +93,10 @@ def main(
     settings = {"embedder": embedder, "language": "rules"}
     grown = (grow(progress, count, until, {"workers": workers, **settings}, kinds) for count in counts)
     stopped = next(filter(None, grown), "")
-    found = compute_figures(progress, counts)
+    figures = compute_figures(progress, counts)
     if out is not None:
-        out.write_text(json.dumps({"sizes": found, "parts": progress.load_parts()}, indent=1))
-    show(found)
+        out.write_text(json.dumps({"sizes": figures, "parts": progress.load_parts()}, indent=1))
+    show(figures)
     if stopped:
         click.echo(f"stopped before {stopped}; the same command goes on there")
 
@@ -126,8 +126,8 @@ class Progress:
         ended = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL)
         if ended.returncode:
             raise click.ClickException(f"{step} at {count:,} chunks ended with status {ended.returncode}")
-        found: dict[str, Any] = json.loads(out.read_text())
-        return found
+        figures: dict[str, Any] = json.loads(out.read_text())
+        return figures
 
     def save_figures(self, count: int, step: str, found: dict[str, Any]) -> None:
         """Save the figures of a step."""
@@ -148,10 +148,10 @@ def grow(progress: Progress, count: int, until: float, settings: dict[str, Any],
         if time.time() > until:
             return f"load at {count:,} chunks"
         order: dict[str, Any] = {"first": first, "last": last, "log": str(progress.log), "until": min(until, 1e12)}
-        found = progress.run(count, "load", store=str(progress.store), **order, **settings)
-        if found["last"] < last - 1:
+        figures = progress.run(count, "load", store=str(progress.store), **order, **settings)
+        if figures["last"] < last - 1:
             return f"the rest of the load at {count:,} chunks"
-        progress.save_figures(count, "load", found)
+        progress.save_figures(count, "load", figures)
     for step in (*(f"index {kind}" for kind in kinds), *MEASURED):
         if progress.has(count, step):
             continue
@@ -175,7 +175,7 @@ def grow(progress: Progress, count: int, until: float, settings: dict[str, Any],
 
 def compute_figures(progress: Progress, counts: list[int]) -> dict[str, dict[str, Any]]:
     """Return all figures by size. Those of a load are per chunk, over the parts since the previous size."""
-    found: dict[str, dict[str, Any]] = {}
+    figures_by_size: dict[str, dict[str, Any]] = {}
     before = 0
     for count in counts:
         steps = progress.steps.get(str(count), {})
@@ -197,9 +197,9 @@ def compute_figures(progress: Progress, counts: list[int]) -> dict[str, dict[str
             }
             if flat["index_mb"]:
                 flat["index_ratio"] = sum(part["index_written"] for part in every) / flat["index_mb"] / 1e6
-        found[str(count)] = flat
+        figures_by_size[str(count)] = flat
         before = count
-    return found
+    return figures_by_size
 
 
 def show(found: dict[str, dict[str, Any]]) -> None:

@@ -78,8 +78,10 @@ def put_entities(view: WriteTransaction, hash_seed: int, first: int, names: list
     entity_filter.insert_many(names, numbers)
     entity_filter.flush()
     writer = EntityWriter(view)
-    known = dict(zip(numbers, names, strict=True))
-    writer.put_many({number: EntityRecord([name.title(), KINDS.index("name"), 1]) for number, name in known.items()})
+    names_by_entity = dict(zip(numbers, names, strict=True))
+    writer.put_many(
+        {number: EntityRecord([name.title(), KINDS.index("name"), 1]) for number, name in names_by_entity.items()}
+    )
     writer.put_names(dict(zip(names, numbers, strict=True)))
     counters = Counters.load(view)
     counters.entities += len(names)
@@ -120,12 +122,12 @@ def measure_completion_ms(store: kvstore.Store, names: list[str]) -> Iterator[fl
 def measure_median_seconds(function: Callable[[], object], times: int) -> float:
     """Return the median time of a number of calls, after one call that does not count."""
     function()
-    taken = []
+    seconds = []
     for _ in range(times):
         start = perf_counter()
         function()
-        taken.append(perf_counter() - start)
-    return statistics.median(taken)
+        seconds.append(perf_counter() - start)
+    return statistics.median(seconds)
 
 
 def select_by_key(store: kvstore.Store, names: list[str]) -> Callable[[], object]:

@@ -92,10 +92,10 @@ def load_or_embed(data: Path, embedder: str, cache: Path | None) -> tuple[Matrix
         raise click.UsageError(f"{data} has no qa/*/corpus.jsonl or no qa/*/questions.jsonl")
     print(f"embedding {len(passages):,} passages and {len(questions):,} questions", file=sys.stderr)
     model = open_embedder(embedder)
-    found = np.unique(model.embed(passages), axis=0), model.embed(questions)
+    embedded = np.unique(model.embed(passages), axis=0), model.embed(questions)
     if cache is not None:
-        np.savez(cache, passages=found[0], questions=found[1])
-    return found
+        np.savez(cache, passages=embedded[0], questions=embedded[1])
+    return embedded
 
 
 def iter_rows(data: Path, name: str) -> Iterator[dict[str, Any]]:
@@ -108,8 +108,10 @@ def generate_copies(vectors: Matrix, count: int, noise: float) -> Iterator[Matri
     """Yield ``count`` vectors in batches: the given ones repeated, each with separate seeded noise."""
     random = np.random.default_rng(0)
     for first in range(0, count, BATCH):
-        taken = vectors[np.arange(first, min(first + BATCH, count)) % len(vectors)]
-        noisy = taken + random.standard_normal(taken.shape, np.float32) * (noise / np.sqrt(taken.shape[1]))
+        batch_vectors = vectors[np.arange(first, min(first + BATCH, count)) % len(vectors)]
+        noisy = batch_vectors + random.standard_normal(batch_vectors.shape, np.float32) * (
+            noise / np.sqrt(batch_vectors.shape[1])
+        )
         yield (noisy / np.linalg.norm(noisy, axis=1, keepdims=True)).astype(np.float32)
 
 
@@ -139,7 +141,10 @@ def measure(
             exactly, exact_times = run_queries(snapshot, questions, exact=True)
             by_index, times = run_queries(snapshot, questions, exact=False)
         size = sum(path.stat().st_size for path in store.path.glob("vectors*.index"))
-    shared = [len(set(one) & set(other)) / len(one) for one, other in zip(exactly, by_index, strict=True)]
+    shared = [
+        len(set(exact_ids) & set(found_ids)) / len(exact_ids)
+        for exact_ids, found_ids in zip(exactly, by_index, strict=True)
+    ]
     return {
         "vectors": number,
         "dimension": questions.shape[1],
@@ -157,15 +162,15 @@ def measure(
 
 def run_queries(snapshot: kvstore.Snapshot, questions: Matrix, *, exact: bool) -> tuple[list[list[int]], list[float]]:
     """Return the nearest chunks of each question, and the seconds of the second run of each."""
-    found, times = [], []
+    results, times = [], []
     for _ in range(2):
-        found, times = [], []
+        results, times = [], []
         for question in questions:
             started = time.perf_counter()
             ranking, _ = find_nearest_chunks(snapshot._state, question, TOP, exact=exact)
             times.append(time.perf_counter() - started)
-            found.append([chunk for chunk, _ in ranking])
-    return found, times
+            results.append([chunk for chunk, _ in ranking])
+    return results, times
 
 
 if __name__ == "__main__":

@@ -138,8 +138,8 @@ def run_measurement(measurement: Measurement, data: Path, work: Path) -> Outcome
     else:
         command = [sys.executable, str(ROOT / "tools" / arguments[0]), *arguments[1:]]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        output, said = run.stdout, run.stderr.strip().splitlines()
-        failure = ": ".join([f"status {run.returncode}", *said[-1:]]) if run.returncode else ""
+        output, error_lines = run.stdout, run.stderr.strip().splitlines()
+        failure = ": ".join([f"status {run.returncode}", *error_lines[-1:]]) if run.returncode else ""
     shutil.rmtree(new, ignore_errors=True)
     return Outcome(
         command=_format_command(measurement.command),
@@ -152,24 +152,24 @@ def run_measurement(measurement: Measurement, data: Path, work: Path) -> Outcome
 
 def build_page(kept: Path) -> str:
     """Return the page, generated from all stored results."""
-    found = {
-        each: Outcome(**json.loads(path.read_text(encoding="utf-8")))
-        for each in MEASUREMENTS
-        if (path := kept / f"{each.name}.json").is_file()
+    outcomes = {
+        measurement: Outcome(**json.loads(path.read_text(encoding="utf-8")))
+        for measurement in MEASUREMENTS
+        if (path := kept / f"{measurement.name}.json").is_file()
     }
-    taken = sum(outcome.processor_seconds for outcome in found.values())
+    seconds = sum(outcome.processor_seconds for outcome in outcomes.values())
     parts = [
         "# Benchmarks\n",
         "This page contains the unedited output of the benchmark tools. `make benchmark` generates it again, and",
         "`python tools/benchmark_page.py --only NAME` generates one part of it. The option `--help` of each tool",
-        f"explains its figures. All parts together take less than {MINUTES} minutes of one processor ({taken:,} s",
+        f"explains its figures. All parts together take less than {MINUTES} minutes of one processor ({seconds:,} s",
         "here). Below each part is the command for a larger measurement.\n",
     ]
-    for measurement, outcome in found.items():
-        beside = " The machine was busy: compare ratios, not times." if outcome.busy >= 1 else ""
+    for measurement, outcome in outcomes.items():
+        busy_note = " The machine was busy: compare ratios, not times." if outcome.busy >= 1 else ""
         parts.append(
             f"## {measurement.title}\n\n`{outcome.command}`, {outcome.day}, commit {outcome.commit}, "
-            f"{outcome.machine}, {outcome.processor_seconds:,} s of processor time.{beside}\n"
+            f"{outcome.machine}, {outcome.processor_seconds:,} s of processor time.{busy_note}\n"
         )
         if outcome.output:
             output = "\n".join(line.rstrip() for line in outcome.output.splitlines())
@@ -179,7 +179,9 @@ def build_page(kept: Path) -> str:
             parts.append(f"{ended} {outcome.failure}\n")
         if measurement.larger:
             parts.append(f"Larger measurement: `{_format_command(measurement.larger)}`\n")
-    left = [f"{each.title} (`{each.name}`)" for each in MEASUREMENTS if each not in found]
+    left = [
+        f"{measurement.title} (`{measurement.name}`)" for measurement in MEASUREMENTS if measurement not in outcomes
+    ]
     if left:
         parts.append(f"Not measured yet: {', '.join(left)}.\n")
     return "\n".join(parts)

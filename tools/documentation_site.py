@@ -28,23 +28,23 @@ _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
 def find_page(path: str) -> str | None:
     """Return the site page of a file of the repository, given by its path from the root."""
-    taken = {source: page for page, source in TAKEN_IN.items()}
-    return taken.get(path, path.removeprefix("docs/") if path.startswith("docs/") else None)
+    pages_by_source = {source: page for page, source in TAKEN_IN.items()}
+    return pages_by_source.get(path, path.removeprefix("docs/") if path.startswith("docs/") else None)
 
 
 def rewrite_links(text: str, source: str, page: str) -> str:
     """Rewrite the links of a repository text for a page of the site; both are given by their paths from the root."""
 
     def link(match: re.Match[str]) -> str:
-        picture, shown, target = match.groups()
+        picture, label, target = match.groups()
         path, mark, heading = target.partition("#")
         if not path or ":" in path:
             return match[0]
         # No link points outside the repository.
-        found = find_page(os.path.normpath(PurePosixPath(source).parent / path))
-        if found is None:
-            return shown
-        return f"{picture}[{shown}]({os.path.relpath(found, PurePosixPath(page).parent)}{mark}{heading})"
+        page = find_page(os.path.normpath(PurePosixPath(source).parent / path))
+        if page is None:
+            return label
+        return f"{picture}[{label}]({os.path.relpath(page, PurePosixPath(page).parent)}{mark}{heading})"
 
     return _apply_outside_code(text, lambda prose: _LINK.sub(link, prose))
 

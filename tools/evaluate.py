@@ -252,8 +252,8 @@ def flatten_gain(gain: dict[str, Any]) -> dict[str, Any]:
 
 def format_table(rows: list[dict[str, Any]]) -> str:
     """Format rows as a text table with a column for each key of any row."""
-    columns = list(dict.fromkeys(name for each in rows for name in each))
-    cells = [columns, *([str(each.get(name, "")) for name in columns] for each in rows)]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [columns, *([str(row.get(name, "")) for name in columns] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
 

@@ -107,21 +107,21 @@ def ask_set(answer_set: AnswerSet, folder: Path) -> list[AskedQuestion]:
         if not opened.keys(limit=1):
             answer_set.fill(opened)
         opened.ask(answer_set.questions[0].text)  # load models and caches
-        asked = []
+        outcomes = []
         for number, question in enumerate(answer_set.questions, 1):
             started = time.process_time()
             answer = opened.ask(question.text)
             elapsed = 1000 * (time.process_time() - started)
             text = _CITATION_PATTERN.sub("", answer.text)
             documents = list(dict.fromkeys(hit.document for hit in answer.evidence.hits))
-            asked.append(
+            outcomes.append(
                 AskedQuestion(
                     question, text, _cut_first(text), not answer.abstained, answer.confidence, documents, elapsed
                 )
             )
             if sys.stderr.isatty():
                 print(f"\r{answer_set.name}: {number} of {len(answer_set.questions)}", end="", file=sys.stderr)
-    return asked
+    return outcomes
 
 
 def _cut_first(text: str) -> str:
@@ -132,40 +132,44 @@ def _cut_first(text: str) -> str:
 
 def summarize(asked: Sequence[AskedQuestion]) -> dict[str, Any]:
     """Return the figures of some questions; a figure that no question shows is left out."""
-    answerable = [each for each in asked if each.question.kind == "answerable"]
-    near = [each for each in asked if each.question.kind == "near"]
-    foreign = [each for each in asked if each.question.kind == "foreign"]
-    with_gold = [each for each in answerable if each.question.gold]
-    answered = [each for each in answerable if each.answered]
+    answerable = [outcome for outcome in asked if outcome.question.kind == "answerable"]
+    near = [outcome for outcome in asked if outcome.question.kind == "near"]
+    foreign = [outcome for outcome in asked if outcome.question.kind == "foreign"]
+    with_gold = [outcome for outcome in answerable if outcome.question.gold]
+    answered = [outcome for outcome in answerable if outcome.answered]
     figures: dict[str, Any] = {"answerable": len(answerable), "near": len(near), "foreign": len(foreign)}
     if with_gold:
-        figures |= {f"hit@{depth}": _mean([each.has_hit(depth) for each in with_gold]) for depth in _HITS}
-    figures["answered"] = _mean([each.answered for each in answerable])
-    figures["first"] = _mean([each.is_first_right for each in answered])
-    figures["right"] = _mean([each.question.is_right(each.text) for each in answered])
-    figures["first_all"] = _mean([each.answered and each.is_first_right for each in answerable])
-    figures["right_all"] = _mean([each.answered and each.question.is_right(each.text) for each in answerable])
-    figures["words"] = _mean([len(each.text.split()) for each in answered])
+        figures |= {f"hit@{depth}": _mean([outcome.has_hit(depth) for outcome in with_gold]) for depth in _HITS}
+    figures["answered"] = _mean([outcome.answered for outcome in answerable])
+    figures["first"] = _mean([outcome.is_first_right for outcome in answered])
+    figures["right"] = _mean([outcome.question.is_right(outcome.text) for outcome in answered])
+    figures["first_all"] = _mean([outcome.answered and outcome.is_first_right for outcome in answerable])
+    figures["right_all"] = _mean(
+        [outcome.answered and outcome.question.is_right(outcome.text) for outcome in answerable]
+    )
+    figures["words"] = _mean([len(outcome.text.split()) for outcome in answered])
     if near:
-        figures["near_refused"] = _mean([not each.answered for each in near])
+        figures["near_refused"] = _mean([not outcome.answered for outcome in near])
         figures["auc"] = compute_auc([*answerable, *near])
-        figures["auc_plain"] = compute_auc([each for each in (*answerable, *near) if not each.question.is_negated])
-        threshold = float(np.quantile([each.confidence for each in answerable], 0.1))
-        figures["near_refused_at_90"] = _mean([each.confidence < threshold for each in near])
+        figures["auc_plain"] = compute_auc(
+            [outcome for outcome in (*answerable, *near) if not outcome.question.is_negated]
+        )
+        threshold = float(np.quantile([outcome.confidence for outcome in answerable], 0.1))
+        figures["near_refused_at_90"] = _mean([outcome.confidence < threshold for outcome in near])
     if foreign:
-        figures["foreign_refused"] = _mean([not each.answered for each in foreign])
-    given = [each for each in asked if each.answered]
-    figures["ece"] = compute_calibration_error([(each.confidence, each.is_first_right) for each in given])
-    figures["cpu_ms"] = round(statistics.mean(each.cpu_ms for each in asked))
+        figures["foreign_refused"] = _mean([not outcome.answered for outcome in foreign])
+    weighed = [(outcome.confidence, outcome.is_first_right) for outcome in asked if outcome.answered]
+    figures["ece"] = compute_calibration_error(weighed)
+    figures["cpu_ms"] = round(statistics.mean(outcome.cpu_ms for outcome in asked))
     return {name: value for name, value in figures.items() if value is not None}
 
 
 def compute_auc(asked: Sequence[AskedQuestion]) -> float | None:
     """Return the area under the ROC curve of the confidence, with questions that have an answer as positives."""
-    truth = [float(each.question.kind == "answerable") for each in asked]
+    truth = [float(outcome.question.kind == "answerable") for outcome in asked]
     if len(set(truth)) < 2:
         return None
-    return round(compute_area_under_curve([each.confidence for each in asked], truth), 3)
+    return round(compute_area_under_curve([outcome.confidence for outcome in asked], truth), 3)
 
 
 def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | None:

@@ -39,8 +39,8 @@ def main(folder: Path) -> None:
                     forms[lemma].add(form)
                     kinds[form][_KINDS.get(word.pos, "other")] += 1
     listed: defaultdict[str, set[str]] = defaultdict(set)
-    for lemma, found in places.items():
-        if len(found) >= _DOCUMENTS and uses[lemma]["other"] >= uses[lemma]["PROPN"]:
+    for lemma, occurrences in places.items():
+        if len(occurrences) >= _DOCUMENTS and uses[lemma]["other"] >= uses[lemma]["PROPN"]:
             for form in forms[lemma]:
                 listed[max(kinds[form], key=lambda kind: (kinds[form][kind], kind))].add(form)
     for kind in sorted(listed):

@@ -153,10 +153,12 @@ def join_passages(questions: QuestionSet, count: int) -> QuestionSet:
     documents, within = [], {}
     for start in range(0, len(questions.passages), count):
         some = questions.passages[start : start + count]
-        documents.append({"id": f"notes-{start}", "text": "\n\n".join(one["text"] for one in some)})
-        within |= {one["id"]: f"notes-{start}" for one in some}
-    asked = [replace(one, gold=frozenset(map(within.__getitem__, one.gold))) for one in questions.questions]
-    return replace(questions, name=f"{questions.name}{_MIXED}", passages=documents, questions=asked)
+        documents.append({"id": f"notes-{start}", "text": "\n\n".join(question["text"] for question in some)})
+        within |= {question["id"]: f"notes-{start}" for question in some}
+    joined_questions = [
+        replace(question, gold=frozenset(map(within.__getitem__, question.gold))) for question in questions.questions
+    ]
+    return replace(questions, name=f"{questions.name}{_MIXED}", passages=documents, questions=joined_questions)
 
 
 def ask_store(stored: Stored, others: Sequence[Stored]) -> list[Asked]:
@@ -200,11 +202,11 @@ def ask_notes(folder: Path, questions: Path, others: Sequence[Stored]) -> list[A
 def make_unanswerable_sets(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
     """Return questions on options and parameters that do not exist: each part of a name is reversed."""
     (options,) = [questions for questions in sets if questions.name == "manual-options"]
-    asked = []
+    questions = []
     for question in options.questions:
         form = _OPTION if _OPTION.search(question.text) else _PARAMETER
-        asked.append(replace(question, text=form.sub(lambda match: match.group()[::-1], question.text)))
-    return [replace(options, name="made-up options", questions=asked)]
+        questions.append(replace(question, text=form.sub(lambda match: match.group()[::-1], question.text)))
+    return [replace(options, name="made-up options", questions=questions)]
 
 
 def ask_small_stores(folder: Path, sets: Sequence[QuestionSet], number: int) -> list[Asked]:
@@ -278,7 +280,7 @@ def fit_and_evaluate(asked: Sequence[Asked], names: Sequence[str], min_confidenc
 
 def _build_table(asked: Sequence[Asked], names: Sequence[str]) -> Numbers:
     """Return the named features of each question and a constant 1, shape (questions, names + 1)."""
-    rows = [[*(each.parts[name] for name in names), 1.0] for each in asked]
+    rows = [[*(question.parts[name] for name in names), 1.0] for question in asked]
     return np.array(rows).reshape(len(asked), len(names) + 1)
 
 
@@ -310,13 +312,13 @@ def _fit_weights(asked: Sequence[Asked], features: Numbers, selected: Mask) -> N
 
 def _compute_answered_shares(asked: Sequence[Asked], answered: Mask, taken: Mask) -> dict[str, float]:
     """Return the share answered of some of the questions, by store and question set."""
-    found: dict[str, list[bool]] = {}
-    for each, mine, told in zip(asked, taken, answered, strict=True):
-        if mine:
-            kind = "its own " if each.own else "others of " if each.store == "small" else ""
-            label = "its own" if each.own and each.store == "small" else f"{kind}{each.questions}"
-            found.setdefault(f"{each.store} asked {label}", []).append(bool(told))
-    return {label: round(sum(told) / len(told), 3) for label, told in sorted(found.items())}
+    outcomes: dict[str, list[bool]] = {}
+    for question, is_counted, is_answered in zip(asked, taken, answered, strict=True):
+        if is_counted:
+            kind = "its own " if question.own else "others of " if question.store == "small" else ""
+            label = "its own" if question.own and question.store == "small" else f"{kind}{question.questions}"
+            outcomes.setdefault(f"{question.store} asked {label}", []).append(bool(is_answered))
+    return {label: round(sum(is_answered) / len(is_answered), 3) for label, is_answered in sorted(outcomes.items())}
 
 
 if __name__ == "__main__":

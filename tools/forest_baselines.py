@@ -227,14 +227,14 @@ class LmdbSearch:
             return msgpack.unpackb(transaction.get(_ID.pack(number), db=self._nodes))
 
         name, tree, parent, children = get_node(number)
-        above: list[str] = []
-        while parent is not None and len(above) < relatives:
-            other, _, parent, _ = get_node(parent)
-            above.append(other)
-        below: list[str] = []
+        names_above: list[str] = []
+        while parent is not None and len(names_above) < relatives:
+            name_above, _, parent, _ = get_node(parent)
+            names_above.append(name_above)
+        names_below: list[str] = []
         waiting = deque(children)
-        while waiting and len(below) < relatives:
-            other, _, _, children = get_node(waiting.popleft())
-            below.append(other)
+        while waiting and len(names_below) < relatives:
+            name_below, _, _, children = get_node(waiting.popleft())
+            names_below.append(name_below)
             waiting.extend(children)
-        return format_sentence(name, tree, above, below)
+        return format_sentence(name, tree, names_above, names_below)

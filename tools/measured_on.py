@@ -43,11 +43,12 @@ def _commit() -> str:
 
 def _read_processor_name() -> str:
     try:
-        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        cpu_information = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.machine()
     return next(
-        (line.partition(": ")[2] for line in told.splitlines() if line.startswith("model name")), platform.machine()
+        (line.partition(": ")[2] for line in cpu_information.splitlines() if line.startswith("model name")),
+        platform.machine(),
     )
 
 

@@ -120,13 +120,13 @@ def build_tables(kept: Mapping[str, Any]) -> dict[str, str]:
     others = ", ".join(f"{system} {version}" for system, version in versions.items() if system != "kvstore")
     load = "; the machine was busy, which hardly affects processor time" if on["busy"] >= 1 else ""
     head = f"Processor times of one run on {on['day']}, commit {on['commit']} ({on['machine']}{load}), with {others}."
-    whole = [f"{head} A cell is empty if the system does not support the operation.\n"]
+    lines = [f"{head} A cell is empty if the system does not support the operation.\n"]
     for count, of_size in sizes.items():
-        whole += [*_format_table(f"{int(count):,} passages", of_size, ROWS), ""]
+        lines += [*_format_table(f"{int(count):,} passages", of_size, ROWS), ""]
     chosen = [row for row in ROWS if row.figures[0] in CHOSEN]
     chosen.sort(key=lambda row: CHOSEN.index(row.figures[0]))
     return {
-        "whole": "\n".join(whole).rstrip(),
+        "whole": "\n".join(lines).rstrip(),
         "chosen": "\n".join(
             _format_table(
                 "processor time", small, [Row(row.name.partition(";")[0], row.figures[:1], row.unit) for row in chosen]
@@ -145,8 +145,8 @@ def _format_table(
         cells = []
         for system in columns:
             values = [of_systems[system].get(figure) for figure in row.figures]
-            shown = "; ".join(_format_figure(value * row.factor) for value in values if value is not None)
-            cells.append(f"{shown} {row.unit}" if shown else "")
+            figures = "; ".join(_format_figure(value * row.factor) for value in values if value is not None)
+            cells.append(f"{figures} {row.unit}" if figures else "")
         lines.append(f"| {row.name} | {' | '.join(cells)} |")
     return lines
 
@@ -165,12 +165,12 @@ def _iter_losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
                     if system != "kvstore" and (value := of_size[system].get(figure)) is not None and value < ours
                 }
                 if better:
-                    told = ", ".join(
+                    losses = ", ".join(
                         f"{system} {_format_figure(value * row.factor)}"
                         for system, value in sorted(better.items(), key=lambda item: item[1])
                     )
                     at = f"at {int(count):,} passages " if len(sizes) > 1 else ""
-                    ahead.append(f"{at}{told} against {_format_figure(ours * row.factor)} {row.unit}")
+                    ahead.append(f"{at}{losses} against {_format_figure(ours * row.factor)} {row.unit}")
             if ahead:
                 name = row.short or row.name
                 yield f"| {name} | {'; '.join(ahead)} | {REASONS[figure]} |"
@@ -199,10 +199,10 @@ def build_files(kept: Path = KEPT) -> dict[Path, str]:
 def main(file: Path | None) -> None:
     if file is not None:
         try:
-            kept = select_figures(json.loads(file.read_text(encoding="utf-8")))
+            figures = select_figures(json.loads(file.read_text(encoding="utf-8")))
         except ValueError as error:
             raise click.UsageError(str(error)) from None
-        KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        KEPT.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     for path, text in build_files().items():
         if path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

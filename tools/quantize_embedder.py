@@ -197,7 +197,7 @@ def round_matrix(matrix: Array, moments: Array) -> tuple[npt.NDArray[np.int8], A
     scales = (highest / _MAX_WEIGHT).astype(np.float32).astype(np.float64)
     damped = moments + np.eye(len(matrix)) * _DAMPING * np.mean(np.diag(moments))
     order = np.argsort(-np.diag(damped), kind="stable")
-    rest = matrix[order]
+    remaining = matrix[order]
     factors = np.linalg.cholesky(np.linalg.inv(damped[np.ix_(order, order)])).T
     numbers = np.zeros(matrix.shape, np.int8)
     for start in range(0, len(order), _ROUNDING_BLOCK):
@@ -207,12 +207,12 @@ def round_matrix(matrix: Array, moments: Array) -> tuple[npt.NDArray[np.int8], A
             # A neighbor that is not rounded yet is still 0, and yields later.
             neighbor = np.abs(numbers[order[index] ^ 1].astype(np.int16))
             limits = np.minimum(_MAX_WEIGHT, _MAX_PAIR - neighbor)
-            row = np.clip(np.rint(rest[index] / scales), -limits, limits)
+            row = np.clip(np.rint(remaining[index] / scales), -limits, limits)
             numbers[order[index]] = row
-            error = (rest[index] - row * scales) / factors[index, index]
+            error = (remaining[index] - row * scales) / factors[index, index]
             errors[index - start] = error
-            rest[index + 1 : block.stop] -= np.outer(factors[index, index + 1 : block.stop], error)
-        rest[block.stop :] -= factors[block, block.stop :].T @ errors
+            remaining[index + 1 : block.stop] -= np.outer(factors[index, index + 1 : block.stop], error)
+        remaining[block.stop :] -= factors[block, block.stop :].T @ errors
     return numbers, scales
 
 

@@ -43,8 +43,8 @@ def main(
 ) -> None:
     """Compare the answers of stores with the same texts."""
     rows: list[dict[str, Any]] = []
-    for place in data:
-        questions = load(place, None)
+    for path in data:
+        questions = load(path, None)
         found: dict[str, list[list[Answers]]] = {name: [] for name in strategy}
         for order in range(orders):
             with tempfile.TemporaryDirectory() as folder:
@@ -76,9 +76,9 @@ def fill_in_order(store: kvstore.Store, questions: QuestionSet, seed: int) -> No
 
 def collect_answers(store: kvstore.Store, question: str, strategy: str) -> Answers:
     """Return the results of a strategy for a question, for each number of hits."""
-    found = [store.retrieve(question, using=strategy, top=top) for top in TOPS]
-    hits = [hit for evidence in found for hit in evidence.hits]
-    context = [line for evidence in found for line in evidence.context]
+    answers = [store.retrieve(question, using=strategy, top=top) for top in TOPS]
+    hits = [hit for evidence in answers for hit in evidence.hits]
+    context = [line for evidence in answers for line in evidence.context]
     return (
         [(hit.document, hit.ordinal) for hit in hits],
         [hit.score for hit in hits],
@@ -90,17 +90,23 @@ def collect_answers(store: kvstore.Store, question: str, strategy: str) -> Answe
 def compare_answers(found: list[list[Answers]]) -> dict[str, Any]:
     """Compare the answers of several stores, question by question."""
     same = paths = bits = 0
-    apart = 0.0
-    for each in zip(*found, strict=True):
-        first, *others = each
+    max_difference = 0.0
+    for answers in zip(*found, strict=True):
+        first, *others = answers
         alike = all(other[0] == first[0] for other in others)
         same += alike
         paths += alike and all(other[2:] == first[2:] for other in others)
         bits += all(other == first for other in others)
         if alike:
             differences = (abs(a - b) for other in others for a, b in zip(first[1], other[1], strict=True))
-            apart = max(apart, max(differences, default=0.0))
-    return {"questions": len(found[0]), "same_hits": same, "same_paths": paths, "bits": bits, "scores_apart": apart}
+            max_difference = max(max_difference, max(differences, default=0.0))
+    return {
+        "questions": len(found[0]),
+        "same_hits": same,
+        "same_paths": paths,
+        "bits": bits,
+        "scores_apart": max_difference,
+    }
 
 
 if __name__ == "__main__":

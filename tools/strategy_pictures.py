@@ -127,8 +127,8 @@ def draw_strategy(name: str) -> str:
     tall = max(sum(group) + BETWEEN * (len(group) - 1) for group in heights) + 2 * MARGIN
     wide = len(groups) * WIDE + (len(groups) - 1) * GAP + 2 * MARGIN
     boxes, arrows, before = [], [], list[tuple[float, float]]()
-    for place, (group, high) in enumerate(zip(groups, heights, strict=True)):
-        left = MARGIN + place * (WIDE + GAP)
+    for column, (group, high) in enumerate(zip(groups, heights, strict=True)):
+        left = MARGIN + column * (WIDE + GAP)
         top = (tall - sum(high) - BETWEEN * (len(high) - 1)) / 2
         ends = []
         for (step, lines), height in zip(group, high, strict=True):

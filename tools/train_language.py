@@ -220,8 +220,8 @@ def teach_lemmas(nlp: Language, texts: Sequence[list[Sentence]]) -> None:
     for (pos, form), counts in sorted(seen.items()):
         wrong = 0
         lemmas: Counter[str] = Counter()
-        for (shown, morph, lemma), count in counts.items():
-            token = Doc(nlp.vocab, words=[shown], pos=[pos.upper()], morphs=[morph])[0]
+        for (written_form, morph, lemma), count in counts.items():
+            token = Doc(nlp.vocab, words=[written_form], pos=[pos.upper()], morphs=[morph])[0]
             if not lemmatizer.is_base_form(token):
                 wrong += count * (lemmatizer.rule_lemmatize(token)[0] != lemma)
                 lemmas[lemma] += count
@@ -255,14 +255,14 @@ def train(args: argparse.Namespace) -> None:
             nlp.update(batch, sgd=optimizer, drop=DROPOUT, losses=losses)
         with nlp.use_params(optimizer.averages):
             save(nlp, args.to)
-            said = {**compute_scores(nlp, tested), **{name: round(loss) for name, loss in losses.items()}}
-        print(f"epoch {epoch + 1}, {process_time() - started:.0f} s:", said, file=sys.stderr, flush=True)
+            report = {**compute_scores(nlp, tested), **{name: round(loss) for name, loss in losses.items()}}
+        print(f"epoch {epoch + 1}, {process_time() - started:.0f} s:", report, file=sys.stderr, flush=True)
 
 
 def compute_scores(nlp: Language, examples: Sequence[Example]) -> dict[str, float]:
     """Return the accuracy of predictions from the raw text of ``examples``."""
     fresh = [Example(nlp.make_doc(example.predicted.text), example.reference) for example in examples]
-    found = nlp.evaluate(fresh)
+    scores = nlp.evaluate(fresh)
     names = {
         "upos": "pos_acc",
         "xpos": "tag_acc",
@@ -272,7 +272,7 @@ def compute_scores(nlp: Language, examples: Sequence[Example]) -> dict[str, floa
         "lemmas": "lemma_acc",
         "words_aligned": "token_acc",
     }
-    return {name: round(float(found[key]), 4) for name, key in names.items()}
+    return {name: round(float(scores[key]), 4) for name, key in names.items()}
 
 
 def save(nlp: Language, folder: Path) -> None:

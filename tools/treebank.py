@@ -69,11 +69,11 @@ def iter_documents(path: Path) -> Iterator[list[Sentence]]:
                 if "-" in columns[0]:
                     joined_until, space_after_joined = int(columns[0].partition("-")[2]), space
                     continue
-                place = int(columns[0])
+                index = int(columns[0])
                 # Words written as one ("don't") have no space between them; the whole says what follows the last.
-                if place < joined_until:
+                if index < joined_until:
                     space = False
-                elif place == joined_until:
+                elif index == joined_until:
                     space = space_after_joined
                 sentence.words.append(_parse_word(columns, space))
         if sentences:
@@ -81,10 +81,10 @@ def iter_documents(path: Path) -> Iterator[list[Sentence]]:
 
 
 def _parse_word(columns: Sequence[str], space_after: bool) -> Word:
-    place, form, lemma, pos, tag, morph, head, relation = columns[:8]
-    kept = "|".join(pair for pair in morph.split("|") if pair.partition("=")[0] in FEATURES)
-    governor = int(head) - 1 if int(head) else int(place) - 1
-    return Word(form, lemma, pos, tag, kept, governor, "ROOT" if relation == "root" else relation, space_after)
+    index, form, lemma, pos, tag, morph, head, relation = columns[:8]
+    features = "|".join(pair for pair in morph.split("|") if pair.partition("=")[0] in FEATURES)
+    governor = int(head) - 1 if int(head) else int(index) - 1
+    return Word(form, lemma, pos, tag, features, governor, "ROOT" if relation == "root" else relation, space_after)
 
 
 def build_document(

@@ -84,7 +84,10 @@ def load_answer_sets(name: str, data: Path, limit: int | None) -> list[AnswerSet
     }
     if head not in loaders:
         raise click.UsageError(f"there is no set {head!r}; there are {', '.join(loaders)}")
-    return [AnswerSet(found.name, found.fill, _sample(found.questions, limit)) for found in loaders[head](data, part)]
+    return [
+        AnswerSet(answer_set.name, answer_set.fill, _sample(answer_set.questions, limit))
+        for answer_set in loaders[head](data, part)
+    ]
 
 
 def _sample(questions: Sequence[AnswerQuestion], limit: int | None) -> list[AnswerQuestion]:

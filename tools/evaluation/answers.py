@@ -101,11 +101,11 @@ def answer_outcomes(
     (not for yes and no); ``cited``, the share of the characters of the spans that the citations cover; ``answered``,
     if the store did not abstain, and ``confidence``. An abstention contains and cites nothing.
     """
-    known = [question for question in questions.questions if question.answer or question.spans]
+    known_questions = [question for question in questions.questions if question.answer or question.spans]
     vectors = make_token_embedder(store)
     texts = Texts(store)
     outcomes = []
-    for number, question in enumerate(known, 1):
+    for number, question in enumerate(known_questions, 1):
         started = time.perf_counter()
         answer = store.ask(question.text, using=strategy, model=model, as_segments=as_segments)
         elapsed = 1000 * (time.perf_counter() - started)
@@ -125,7 +125,7 @@ def answer_outcomes(
             measures["cited"] = 0.0 if answer.abstained else compute_coverage(question.spans, cited)
         measures["answered"], measures["confidence"] = float(not answer.abstained), answer.confidence
         outcomes.append(Outcome(measures, elapsed, elapsed, answer.evidence.pool))
-        tell(f"{questions.name}: {number} of {len(known)} answers")
+        tell(f"{questions.name}: {number} of {len(known_questions)} answers")
     return outcomes
 
 

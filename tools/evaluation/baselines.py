@@ -52,12 +52,12 @@ class _Chunks:
         """Return the chunk with an index."""
         return Passage(self.documents[place], *self.spans[place], self.texts[place])
 
-    def select_best(self, places: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> Retrieved:
+    def select_best(self, indexes: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> Retrieved:
         """Return the best of some chunks, given by index, with their scores."""
-        count = min(CHUNKS, len(places))
+        count = min(CHUNKS, len(indexes))
         top = np.argpartition(-scores, count - 1)[:count] if count else np.empty(0, np.int64)
-        order = places[top[np.argsort(-scores[top], kind="stable")]].tolist()
-        return Retrieved([self.get_passage(place) for place in order], len(places))
+        order = indexes[top[np.argsort(-scores[top], kind="stable")]].tolist()
+        return Retrieved([self.get_passage(index) for index in order], len(indexes))
 
     def find_nearest(self, chunks: Iterable[int], vector: Matrix) -> Retrieved:
         """Return the best of some chunks, given by id, by cosine."""

@@ -86,12 +86,15 @@ def make_manual_sets(
         seconds = report.seconds
         for failure in report.failures:
             print(f"{failure.place}: {failure.reason}", file=sys.stderr)
-    found = [each for path in sorted(folder.rglob("*.html")) for each in iter_definitions(path)]
+    definitions = [definition for path in sorted(folder.rglob("*.html")) for definition in iter_definitions(path)]
     texts = _Words(store)
     sets = []
-    for name, asked in (("options", make_option_questions(found)), ("headings", make_heading_questions(found))):
+    for name, asked in (
+        ("options", make_option_questions(definitions)),
+        ("headings", make_heading_questions(definitions)),
+    ):
         step = max(1.0, len(asked) / _QUESTIONS)
-        chosen = [asked[int(place * step)] for place in range(min(_QUESTIONS, len(asked)))]
+        chosen = [asked[int(index * step)] for index in range(min(_QUESTIONS, len(asked)))]
         questions = [texts.make_question(text, definition) for text, definition in chosen]
         sets.append(QuestionSet(f"manual-{name}", folder, [], questions, details=True))
     return seconds, sets
@@ -99,32 +102,32 @@ def make_manual_sets(
 
 def make_option_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]]:
     """Return a question for each option of a command, and for each parameter that only one place defines."""
-    named = [(name, each) for each in found if not each.heading for name in each.names]
+    named = [(name, definition) for definition in found if not definition.heading for name in definition.names]
     times = Counter(name for name, _ in named)
-    of_command = Counter((each.command, name) for name, each in named)
-    asked = []
-    for name, each in named:
-        if name.startswith("--") and each.command and of_command[each.command, name] == 1:
-            phrase = OF_OPTIONS[len(asked) % len(OF_OPTIONS)]
+    of_command = Counter((definition.command, name) for name, definition in named)
+    questions = []
+    for name, definition in named:
+        if name.startswith("--") and definition.command and of_command[definition.command, name] == 1:
+            phrase = OF_OPTIONS[len(questions) % len(OF_OPTIONS)]
         elif not name.startswith("--") and times[name] == 1:
-            phrase = OF_PARAMETERS[len(asked) % len(OF_PARAMETERS)]
+            phrase = OF_PARAMETERS[len(questions) % len(OF_PARAMETERS)]
         else:
             continue
-        asked.append((phrase.format(name=name, command=each.command), each))
-    return asked
+        questions.append((phrase.format(name=name, command=definition.command), definition))
+    return questions
 
 
 def make_heading_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]]:
     """Return a question for each heading of two words or more that no other section has."""
-    headings = [each for each in found if each.heading and len(_WORD.findall(each.title)) > 1]
-    times = Counter(each.title.lower() for each in headings)
-    asked = []
-    for each in headings:
-        if times[each.title.lower()] == 1:
-            lowered = _TITLE_CASE.sub(lambda match: match.group().lower(), each.title)
-            phrase = OF_HEADINGS[len(asked) % len(OF_HEADINGS)]
-            asked.append((phrase.format(title=each.title, lowered=lowered), each))
-    return asked
+    headings = [heading for heading in found if heading.heading and len(_WORD.findall(heading.title)) > 1]
+    times = Counter(heading.title.lower() for heading in headings)
+    questions = []
+    for heading in headings:
+        if times[heading.title.lower()] == 1:
+            lowered = _TITLE_CASE.sub(lambda match: match.group().lower(), heading.title)
+            phrase = OF_HEADINGS[len(questions) % len(OF_HEADINGS)]
+            questions.append((phrase.format(title=heading.title, lowered=lowered), heading))
+    return questions
 
 
 def iter_definitions(path: Path) -> Iterator[Definition]:
@@ -155,17 +158,17 @@ class _Page(HTMLParser):
         self._codes: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs).get("class") or ""
-        if tag == "code" and given in ("option", "varname"):
+        classes = dict(attrs).get("class") or ""
+        if tag == "code" and classes in ("option", "varname"):
             self._code = []
         elif tag in ("p", "dt", "h2", "h3", "h4") and not (self._open and tag == "p" and self._open[1] != "p"):
             self._close()
-            kind = tag if tag in ("p", "dt") else "heading" if given == "title" else "other"
+            kind = tag if tag in ("p", "dt") else "heading" if classes == "title" else "other"
             self._open = (kind, tag)
         elif tag in ("pre", "table", "ul", "ol", "dl"):
             self._close()
             self.parts.append(("other", "", []))
-        elif tag == "span" and given == "refentrytitle" and not self._titled:
+        elif tag == "span" and classes == "refentrytitle" and not self._titled:
             self._open, self._text, self._titled = ("command", tag), [], True
 
     def handle_endtag(self, tag: str) -> None:
@@ -212,8 +215,8 @@ class _Words:
             matches = list(_WORD.finditer(document.text))
             words = [match.group() for match in matches]
             lead = list(definition.lead)
-            places = [place for place in range(len(words) - len(lead) + 1) if words[place : place + len(lead)] == lead]
+            places = [span for span in range(len(words) - len(lead) + 1) if words[span : span + len(lead)] == lead]
             # Two definitions may begin alike: the one behind its term is meant.
-            headed = [place for place in places if words[max(0, place - len(title)) : place] == title]
-            for place in (headed or places)[:1]:
-                yield TextSpan(key, matches[place].start(), matches[place + len(lead) - 1].end())
+            headed = [span for span in places if words[max(0, span - len(title)) : span] == title]
+            for span in (headed or places)[:1]:
+                yield TextSpan(key, matches[span].start(), matches[span + len(lead) - 1].end())

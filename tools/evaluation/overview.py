@@ -95,7 +95,7 @@ def build_overview_rows(
 def answer_shares(text: str, answers: Sequence[str]) -> dict[str, float]:
     """Return the shares of reference answers that a text contains, as means over the answers."""
     mine = _split_words(text)
-    found: dict[str, list[float]] = {}
+    shares: dict[str, list[float]] = {}
     for answer in answers:
         gold = _split_words(answer)
         for name, (has, wanted) in {
@@ -103,8 +103,8 @@ def answer_shares(text: str, answers: Sequence[str]) -> dict[str, float]:
             "content": (_select_long_words(mine), _select_long_words(gold) - FUNCTION_WORDS),
             "bigrams": (set(pairwise(mine)), set(pairwise(gold))),
         }.items():
-            found.setdefault(name, []).append(len(has & wanted) / max(1, len(wanted)))
-    return {name: statistics.mean(values) for name, values in found.items()}
+            shares.setdefault(name, []).append(len(has & wanted) / max(1, len(wanted)))
+    return {name: statistics.mean(values) for name, values in shares.items()}
 
 
 def _retrieve_words(store: kvstore.Store, system: str, question: OverviewQuestion, words: int, alone: bool) -> str:
@@ -113,8 +113,8 @@ def _retrieve_words(store: kvstore.Store, system: str, question: OverviewQuestio
     if system == "beginning":
         return " ".join(_cut(_get_text(store, key), words // len(keys)) for key in keys)
     clauses: dict[str, Any] = {"where": "key = ?", "parameters": (question.document,)} if alone else {}
-    said = _get_text(store, question.document)
-    within = int(_MORE * words * count_text_tokens(said) / len(said.split()))
+    document_text = _get_text(store, question.document)
+    within = int(_MORE * words * count_text_tokens(document_text) / len(document_text.split()))
     for _ in range(_TRIES):
         evidence = store.retrieve(question.text, using=system, top=_MOST, within=within, **clauses)
         text = "\n".join(hit.text for hit in evidence.hits)

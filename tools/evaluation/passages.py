@@ -61,14 +61,14 @@ class Texts:
 
     def chunks(self, places: Sequence[TextSpan]) -> set[tuple[str, int]]:
         """Return the keys and first bytes of the chunks that overlap some spans."""
-        found = set()
+        keys = set()
         for document, start, end in places:
             text, to_characters = self._texts(document)
             start, end = strip_span(text, start, end)
             for first, last in self._chunks.get(document, ()):
                 if max(int(to_characters[first]), start) < min(int(to_characters[last]), end):
-                    found.add((document, first))
-        return found
+                    keys.add((document, first))
+        return keys
 
     def _read(self, document: str) -> tuple[str, npt.NDArray[np.int64]]:
         stored = self._store.get(document)

@@ -42,7 +42,7 @@ def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, tell: Calla
     entries = read_lines(index)
     answerable = hits = first_hits = 0
     for entry in entries:
-        gold = {place["page"] for place in entry["gold"]}
+        gold = {reference["page"] for reference in entry["gold"]}
         term = to_entity_key(entry["term"]).encode()
         if not any(term in texts.get(page, b"") for page in gold):
             continue

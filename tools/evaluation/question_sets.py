@@ -71,8 +71,8 @@ def load(place: str, limit: int | None) -> QuestionSet:
     if not (folder / "corpus.jsonl").is_file() or not (folder / "questions.jsonl").is_file():
         raise click.UsageError(f"{folder} has no corpus.jsonl and questions.jsonl")
     passages = read_lines(folder / "corpus.jsonl")[:limit]
-    known = {passage["id"] for passage in passages}
-    rows = [row for row in read_lines(folder / "questions.jsonl") if known.issuperset(row["gold"])]
+    passage_ids = {passage["id"] for passage in passages}
+    rows = [row for row in read_lines(folder / "questions.jsonl") if passage_ids.issuperset(row["gold"])]
     details = any(row.get("spans") and row.get("kind") != GENERAL for row in rows)
     questions = [
         Question(

@@ -124,9 +124,9 @@ def compute_outcomes(
         retrieved = retriever(question.text)
         elapsed = 1000 * (time.perf_counter() - started) - retrieved.untimed_ms
         bare = elapsed - retrieved.embedding_ms
-        found = retrieved.found
+        passages = retrieved.found
         within = retrieved.within
-        measures = measure(question, found) if texts is None else measure_places(question, found, texts, within)
+        measures = measure(question, passages) if texts is None else measure_places(question, passages, texts, within)
         outcomes.append(Outcome(measures, elapsed, bare, retrieved.pool))
         tell(f"{questions.name}, {retriever.name}: {number} of {len(questions.questions)} questions")
     return outcomes

@@ -41,6 +41,6 @@ class Bm25s(Peer):
 
     def search_by_words(self, question: str, top: int) -> Found:
         tokens = self.bm25s.tokenize(question, stopwords="en", stemmer=self.stemmer, show_progress=False)
-        places, _ = self.retriever.retrieve(tokens, k=top, show_progress=False)
-        found = [self.documents[place] for place in places[0].tolist()]
-        return [(document.key, document.text) for document in found]
+        indexes, _ = self.retriever.retrieve(tokens, k=top, show_progress=False)
+        documents = [self.documents[index] for index in indexes[0].tolist()]
+        return [(document.key, document.text) for document in documents]

@@ -125,13 +125,13 @@ class Corpus:
         import numpy as np
 
         documents, vectors = self.read_documents(), self.read_vectors()
-        chosen = [place * self.count // number for place in range(number)]
+        chosen = [index * self.count // number for index in range(number)]
         words = _list_words(documents[:6000])
         changed = [
-            _alter_document(documents[place], documents[place].key, REPLACEMENT, *words)._replace(
-                shelf=documents[place].shelf, drawer=documents[place].drawer
+            _alter_document(documents[index], documents[index].key, REPLACEMENT, *words)._replace(
+                shelf=documents[index].shelf, drawer=documents[index].drawer
             )
-            for place in chosen
+            for index in chosen
         ]
         return Batch(changed, _add_noise(np, vectors[chosen], REPLACEMENT))
 
@@ -152,11 +152,11 @@ class Corpus:
         with draft.open("w", encoding="utf-8") as lines, self._vectors.open("wb") as written:
             for copy in range(-(-self.count // len(originals))):
                 part = originals[: self.count - copy * len(originals)]
-                for place, original in enumerate(part):
+                for index, original in enumerate(part):
                     document = original
                     if copy:
                         document = _alter_document(original, f"{original.key}/{copy}", copy, *words)
-                        shelf, drawer = _compute_shelf_and_drawer(place + copy * len(originals))
+                        shelf, drawer = _compute_shelf_and_drawer(index + copy * len(originals))
                         document = document._replace(shelf=shelf, drawer=drawer)
                     lines.write(json.dumps(document, ensure_ascii=False) + "\n")
                 written.write((_add_noise(np, rows[: len(part)], copy) if copy else rows[: len(part)]).tobytes())
@@ -178,12 +178,14 @@ def _alter_document(document: Document, key: str, copy: int, words: list[str], n
     """
     choose = Random(f"{copy}/{document.key}")
     text = document.text.split()
-    changed = {place for place in range(len(text)) if choose.random() < CHANGED_WORDS} | {choose.randrange(len(text))}
-    for place in sorted(changed):
-        text[place] = choose.choice(words)
+    changed = {position for position in range(len(text)) if choose.random() < CHANGED_WORDS} | {
+        choose.randrange(len(text))
+    }
+    for position in sorted(changed):
+        text[position] = choose.choice(words)
     title = document.title.split()
-    place = choose.randrange(len(title)) if len(title) > 1 else len(title)
-    title[place : place + 1] = [choose.choice(names)]
+    position = choose.randrange(len(title)) if len(title) > 1 else len(title)
+    title[position : position + 1] = [choose.choice(names)]
     return document._replace(key=key, title=" ".join(title), text=" ".join(text))
 
 

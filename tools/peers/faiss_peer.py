@@ -53,6 +53,6 @@ class Faiss(Peer):
 
     def _search(self, vector: bytes, top: int, parameters: Any) -> Found:
         row = self.numpy.frombuffer(vector, self.numpy.float32).reshape(1, -1)
-        _, places = self.index.search(row, top, params=parameters)
-        found = [self.documents[place] for place in places[0].tolist() if place >= 0]
-        return [(document.key, document.text) for document in found]
+        _, indexes = self.index.search(row, top, params=parameters)
+        documents = [self.documents[index] for index in indexes[0].tolist() if index >= 0]
+        return [(document.key, document.text) for document in documents]

@@ -22,14 +22,14 @@ def main() -> None:
     peer.open()
     try:
         if ask == "lexical":
-            found = peer.search_by_words(question, 10)
+            answer = peer.search_by_words(question, 10)
         elif ask == "hybrid":
-            found = peer.search_hybrid(question, vector, 10)
+            answer = peer.search_hybrid(question, vector, 10)
         else:
-            found = peer.search_by_vector(vector, 10)
-        said = str(time.process_time()) if found else "found nothing"
+            answer = peer.search_by_vector(vector, 10)
+        output = str(time.process_time()) if answer else "found nothing"
     except NotAnswered:
-        said = ""
+        output = ""
     with open(out, "w") as file:
-        file.write(said)
+        file.write(output)
     peer.close()

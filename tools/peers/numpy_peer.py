@@ -48,4 +48,4 @@ class Numpy(Peer):
         best = self.numpy.argpartition(-cosines, least - 1)[:least]
         best = best[self.numpy.argsort(-cosines[best])]
         chosen = best if places is None else places[best]
-        return [(self.documents[place].key, self.documents[place].text) for place in chosen.tolist()]
+        return [(self.documents[index].key, self.documents[index].text) for index in chosen.tolist()]

@@ -53,12 +53,12 @@ def load(peer: Peer, corpus: Corpus, batch: int) -> Figures:
 
 def measure_vector_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure vector search: time, memory of the process, and recall."""
-    asked = [(question, "", 0) for question in corpus.read_questions()]
-    figures, found = _measure_queries(
-        peer, "vector", asked, lambda question, *_: peer.search_by_vector(question.vector, TOP)
+    queries = [(question, "", 0) for question in corpus.read_questions()]
+    figures, results = _measure_queries(
+        peer, "vector", queries, lambda question, *_: peer.search_by_vector(question.vector, TOP)
     )
     figures["vector_memory_mb"] = get_peak_megabytes()
-    return figures | {"vector_recall": _compute_recall(corpus, asked, found)}
+    return figures | {"vector_recall": _compute_recall(corpus, queries, results)}
 
 
 def measure_filtered_search(peer: Peer, corpus: Corpus) -> Figures:
@@ -66,40 +66,40 @@ def measure_filtered_search(peer: Peer, corpus: Corpus) -> Figures:
     figures: Figures = {}
     for share, field in FILTERS.items():
         values = 100 if field == "drawer" else 10
-        asked = [(question, field, number % values) for number, question in enumerate(corpus.read_questions())]
-        more, found = _measure_queries(
+        queries = [(question, field, number % values) for number, question in enumerate(corpus.read_questions())]
+        more, results = _measure_queries(
             peer,
             f"filter_{share}",
-            asked,
+            queries,
             lambda question, field, value: peer.search_filtered(question.vector, TOP, field, value),
         )
-        figures |= more | {f"filter_{share}_recall": _compute_recall(corpus, asked, found)}
+        figures |= more | {f"filter_{share}_recall": _compute_recall(corpus, queries, results)}
     return figures
 
 
 def measure_lexical_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure BM25."""
-    asked = [(question, "", 0) for question in corpus.read_questions()]
-    return _measure_queries(peer, "bm25", asked, lambda question, *_: peer.search_by_words(question.text, TOP))[0]
+    queries = [(question, "", 0) for question in corpus.read_questions()]
+    return _measure_queries(peer, "bm25", queries, lambda question, *_: peer.search_by_words(question.text, TOP))[0]
 
 
 def measure_hybrid_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure search by words and vectors together."""
-    asked = [(question, "", 0) for question in corpus.read_questions()]
+    queries = [(question, "", 0) for question in corpus.read_questions()]
     return _measure_queries(
-        peer, "hybrid", asked, lambda question, *_: peer.search_hybrid(question.text, question.vector, TOP)
+        peer, "hybrid", queries, lambda question, *_: peer.search_hybrid(question.text, question.vector, TOP)
     )[0]
 
 
 def measure_strategies(peer: Peer, corpus: Corpus) -> Figures:
     """Measure the strategies that only this system has."""
-    asked = [(question, "", 0) for question in corpus.read_questions()]
+    queries = [(question, "", 0) for question in corpus.read_questions()]
     figures: Figures = {}
     peer.open()
     names = list(peer.list_strategies())
     peer.close()
     for name in names:
-        figures |= _measure_queries(peer, name, asked, _get_strategy(peer, name))[0]
+        figures |= _measure_queries(peer, name, queries, _get_strategy(peer, name))[0]
     return figures
 
 
@@ -137,15 +137,15 @@ def delete_where(peer: Peer, corpus: Corpus) -> Figures:
 def _measure_one_by_one(peer: Peer, name: str, changes: list[Callable[[], None]]) -> Figures:
     peer.open()
     before, written = get_processor_seconds(), get_bytes_written()
-    each = []
+    times = []
     for change in changes:
         start = get_processor_seconds()
         change()
-        each.append(get_processor_seconds() - start)
+        times.append(get_processor_seconds() - start)
     peer.close()
     return {
         f"{name}_ms": 1000 * (get_processor_seconds() - before) / len(changes),
-        f"{name}_p50_ms": 1000 * statistics.median(each),
+        f"{name}_p50_ms": 1000 * statistics.median(times),
         **_measure_written_bytes(name, "kb", written, 1e3 * len(changes)),
     }
 
@@ -176,7 +176,7 @@ def _measure_queries(
     for question in questions[-3:]:
         ask(*question)
     rounds: list[float] = []
-    found: list[Found] = []
+    results: list[Found] = []
     began = get_processor_seconds()
     for _ in range(ROUNDS):
         start = get_processor_seconds()
@@ -187,32 +187,32 @@ def _measure_queries(
                 break
         if len(answers) == len(questions) or not rounds:
             rounds.append((get_processor_seconds() - start) / len(answers))
-        found = found or answers
+        results = results or answers
         if get_processor_seconds() - began > SECONDS:
             break
     peer.close()
-    return {f"{name}_ms": 1000 * statistics.median(rounds), f"{name}_first_ms": 1000 * rounds[0]}, found
+    return {f"{name}_ms": 1000 * statistics.median(rounds), f"{name}_first_ms": 1000 * rounds[0]}, results
 
 
 def _get_strategy(peer: Peer, name: str) -> Callable[..., Found]:
     return lambda question, *_: peer.list_strategies()[name](question.text, question.vector, TOP)
 
 
-def _compute_recall(corpus: Corpus, asked: list[Asked], found: list[Found]) -> float:
+def _compute_recall(corpus: Corpus, queries: list[Asked], results: list[Found]) -> float:
     """Return the recall of the true ten; an equally near document counts too."""
     import numpy as np
 
     vectors, documents = corpus.read_vectors(), corpus.read_documents()
-    places = {document.key: place for place, document in enumerate(documents)}
+    indexes = {document.key: index for index, document in enumerate(documents)}
     fields = {field: np.array([getattr(document, field) for document in documents]) for field in FILTERS.values()}
     right = of = 0
-    for (question, field, value), answer in zip(asked, found, strict=False):
+    for (question, field, value), answer in zip(queries, results, strict=False):
         cosines = vectors @ np.frombuffer(question.vector, np.float32)
         if field:
             cosines[fields[field] != value] = -2
         wanted = min(TOP, int(np.count_nonzero(cosines > -2)))
         least = np.partition(cosines, -wanted)[-wanted] - 1e-5
-        right += sum(cosines[places[key]] >= least for key in dict(answer))
+        right += sum(cosines[indexes[key]] >= least for key in dict(answer))
         of += wanted
     return right / of
 

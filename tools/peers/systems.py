@@ -27,8 +27,8 @@ _DISTRIBUTIONS = {"kvstore": "kvstore-db", "sqlite_vec": "sqlite-vec", "faiss": 
 def load_system(name: str) -> type[Peer]:
     """Return the class of a system."""
     module, of_class = _MODULES[name]
-    found: type[Peer] = getattr(import_module(f"peers.{module}"), of_class)
-    return found
+    peer_class: type[Peer] = getattr(import_module(f"peers.{module}"), of_class)
+    return peer_class
 
 
 def find_missing_modules(name: str) -> list[str]:

@@ -34,10 +34,10 @@ class Unavailable(Exception):
 def iter_pages(folder: Path, python: str = sys.executable) -> Iterator[tuple[str, list[Page] | Unavailable]]:
     """Yield the pages of every generator, in turn."""
     for name, make in GENERATORS.items():
-        place = folder / name
-        place.mkdir(parents=True)
+        page_folder = folder / name
+        page_folder.mkdir(parents=True)
         try:
-            yield name, make(place, python)
+            yield name, make(page_folder, python)
         except Unavailable as error:
             yield name, error
 

@@ -201,10 +201,10 @@ def split_tokens(text: str) -> list[str]:
 
 def list_words(chapter: Chapter) -> list[str]:
     """Return all words of a chapter, in order."""
-    found: list[str] = []
+    words: list[str] = []
     for part in chapter.parts:
-        found += split_tokens(" ".join(_list_texts(part)))
-    return found
+        words += split_tokens(" ".join(_list_texts(part)))
+    return words
 
 
 def _list_texts(part: Part) -> list[str]:

@@ -92,12 +92,12 @@ def write_part(file: Path, number: int, vocabulary: list[str]) -> int:
 def generate_questions(paragraphs: int, number: int, vocabulary: list[str]) -> list[str]:
     """Return questions about names and words of a store with this number of paragraphs."""
     chance = np.random.default_rng(paragraphs)
-    asked = []
+    questions = []
     for _ in range(number):
         about = name(int(count_names(paragraphs) ** chance.random()) - 1)
-        said = " ".join(vocabulary[rank] for rank in _draw_zipf_ranks(chance, VOCABULARY, 4))
-        asked.append(f"What did {about} say about {said}?")
-    return asked
+        words = " ".join(vocabulary[rank] for rank in _draw_zipf_ranks(chance, VOCABULARY, 4))
+        questions.append(f"What did {about} say about {words}?")
+    return questions
 
 
 def _draw_document_lengths(chance: np.random.Generator) -> list[int]:
@@ -108,11 +108,11 @@ def _draw_document_lengths(chance: np.random.Generator) -> list[int]:
     return lengths
 
 
-def _generate_paragraph(row: list[str], said: list[str]) -> str:
+def _generate_paragraph(row: list[str], sentence_words: list[str]) -> str:
     """Return sentences of about fourteen words, with the names spread over them."""
     row = list(row)
-    for index, each in enumerate(said):
-        row.insert(4 + (index * 17) % (len(row) - 8), each)
+    for index, word in enumerate(sentence_words):
+        row.insert(4 + (index * 17) % (len(row) - 8), word)
     sentences = [row[first : first + 14] for first in range(0, len(row), 14)]
     return " ".join(
         f"{sentence[0].capitalize()} {' '.join(sentence[1:])}.".replace(" .", ".") for sentence in sentences

@@ -83,7 +83,7 @@ def load(store: Path, first: int, last: int, log: Path, until: float, workers: i
             report = opened.ingest(file, workers=workers)
             if report.failures:
                 raise SystemExit(f"part {number}: {report.failures[:3]}")
-            if number == last - 1 and any(found.kind == "vectors" for found in opened.indexes()):
+            if number == last - 1 and any(status.kind == "vectors" for status in opened.indexes()):
                 opened.refresh("vectors")
             line = {
                 "part": number,
@@ -286,5 +286,5 @@ def _read_table_sizes(store: Path) -> dict[str, int]:
 def _get_anonymous_megabytes() -> float:
     """Return the anonymous memory of this process in MiB."""
     with open("/proc/self/status") as lines:
-        (held,) = (line.split()[1] for line in lines if line.startswith("RssAnon"))
-    return int(held) / 1024
+        (kilobytes,) = (line.split()[1] for line in lines if line.startswith("RssAnon"))
+    return int(kilobytes) / 1024
