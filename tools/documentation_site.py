@@ -35,18 +35,18 @@ def find_page(path: str) -> str | None:
 def rewrite_links(text: str, source: str, page: str) -> str:
     """Rewrite the links of a repository text for a page of the site; both are given by their paths from the root."""
 
-    def link(match: re.Match[str]) -> str:
+    def rewrite_link(match: re.Match[str]) -> str:
         picture, label, target = match.groups()
         path, mark, heading = target.partition("#")
         if not path or ":" in path:
             return match[0]
         # No link points outside the repository.
-        page = find_page(os.path.normpath(PurePosixPath(source).parent / path))
-        if page is None:
+        target_page = find_page(os.path.normpath(PurePosixPath(source).parent / path))
+        if target_page is None:
             return label
-        return f"{picture}[{label}]({os.path.relpath(page, PurePosixPath(page).parent)}{mark}{heading})"
+        return f"{picture}[{label}]({os.path.relpath(target_page, PurePosixPath(page).parent)}{mark}{heading})"
 
-    return _apply_outside_code(text, lambda prose: _LINK.sub(link, prose))
+    return _apply_outside_code(text, lambda prose: _LINK.sub(rewrite_link, prose))
 
 
 def _apply_outside_code(text: str, change: Callable[[str], str]) -> str:
