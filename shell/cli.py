@@ -21,6 +21,7 @@ import kvstore
 
 from . import command_completion as completing
 from .command_options import FAILED, INTERRUPTED, MODE, STORE, open_store_at, report_message
+from .evaluate_command import evaluate
 from .ingest_commands import ingest, watch
 from .masking import mask_output
 from .plugin_commands import CommandGroup
@@ -29,7 +30,7 @@ from .statement_commands import ask, check, compact, info, shell
 
 @click.group(
     cls=CommandGroup,
-    commands=[shell, ingest, watch, ask, info, check, compact],
+    commands=[shell, ingest, watch, ask, evaluate, info, check, compact],
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Installed packages can add commands; kvstore plugins lists them.",
 )

@@ -1,13 +1,15 @@
-"""The progress of an ingest, an index or an EXTRACT: one line on a terminal, or an occasional line elsewhere.
+"""The progress of an ingest, an index, an EXTRACT or an evaluation: one line, or an occasional line in a log.
 
-In: :class:`kvstore.IngestProgress`, :class:`kvstore.IndexProgress` or :class:`kvstore.ExtractionProgress`, at every
-report. Out: text on a stream, drawn at most ten times a second on a terminal and every ten seconds elsewhere.
+In: :class:`kvstore.IngestProgress`, :class:`kvstore.IndexProgress` or :class:`kvstore.ExtractionProgress`, or a number
+of questions, at every report. Out: text on a stream, drawn at most ten times a second on a terminal and every ten
+seconds elsewhere.
 """
 
 from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 from kvstore import ExtractionProgress, IndexProgress, IngestProgress
@@ -36,14 +38,21 @@ class ProgressLine:
     def show(self, progress: IngestProgress | IndexProgress | ExtractionProgress) -> None:
         """Draw the line if it is due."""
         self._last_progress = progress
+        self._show(lambda bar: _format_progress(progress, bar=bar))
+
+    def show_questions(self, label: str, done: int, total: int) -> None:
+        """Draw how many questions of an evaluation are asked, if the line is due."""
+        self._show(lambda bar: f"{_format_bar(done, total) if bar else ''}{label}: {done:,} of {total:,} questions")
+
+    def _show(self, format_line: Callable[[bool], str]) -> None:
         if self._silent or time.monotonic() < self._next_time:
             return
         self._next_time = time.monotonic() + (_REDRAW_SECONDS if self._is_terminal else _REPEAT_SECONDS)
         if self._is_terminal:
             width = shutil.get_terminal_size().columns
-            self._draw(truncate(_format_progress(progress, bar=True), width - 1))
+            self._draw(truncate(format_line(True), width - 1))
         else:
-            self._stream.write(_format_progress(progress, bar=False) + "\n")
+            self._stream.write(format_line(False) + "\n")
         self._stream.flush()
 
     def close(self) -> None:
@@ -93,8 +102,7 @@ def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgre
     done, total = progress.done, progress.total
     if isinstance(progress, IngestProgress) and progress.bytes:
         done, total = progress.bytes_done, progress.bytes
-    filled = _BAR_WIDTH * done // max(total, 1)
-    bar_text = f"[{'█' * filled}{'·' * (_BAR_WIDTH - filled)}] " if bar else ""
+    bar_text = _format_bar(done, total) if bar else ""
     if isinstance(progress, IndexProgress):
         return f"{bar_text}index {progress.kind}: {progress.done:,} of {progress.total:,} {progress.unit}"
     if isinstance(progress, ExtractionProgress):
@@ -109,6 +117,11 @@ def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgre
     if progress.bytes:
         files += f", {_format_size(progress.bytes_done)} of {_format_size(progress.bytes)}"
     return f"{bar_text}{files}, {rate}{time_left}  {to_printable(progress.current)}".rstrip()
+
+
+def _format_bar(done: int, total: int) -> str:
+    filled = _BAR_WIDTH * done // max(total, 1)
+    return f"[{'█' * filled}{'·' * (_BAR_WIDTH - filled)}] "
 
 
 def _format_size(count: int) -> str:

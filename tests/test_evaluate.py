@@ -151,12 +151,11 @@ def test_places_in_documents_are_measured_in_chunks_and_characters(tmp_path: Pat
 
 def test_answers_are_measured_by_citations_and_content(monkeypatch: pytest.MonkeyPatch, make_store: Any) -> None:
     monkeypatch.syspath_prepend(TOOLS)
-    from evaluation.answers import answer_outcomes, compute_area_under_curve, compute_coverage
+    from evaluation.answers import answer_outcomes, compute_coverage
     from evaluation.passages import TextSpan
     from evaluation.question_sets import Question, QuestionSet
 
     assert compute_coverage([TextSpan("a", 0, 10)], [TextSpan("a", 5, 20), TextSpan("b", 0, 5)]) == 0.5
-    assert compute_area_under_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]) == 0.75
     store = make_store()
     text = "Øre is a coin. The lighthouse was lit in 1911 by Nora Quill."
     store.put("b", text)

@@ -24,49 +24,18 @@ from __future__ import annotations
 
 import json
 import re
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-from evaluation.answer_sets import AnswerQuestion, AnswerSet, load_answer_sets
-from evaluation.answers import compute_area_under_curve
+from evaluation.answer_sets import AnswerSet, load_answer_sets
 
 import kvstore
-from kvstore.text.sentences import split_sentences
-
-_CITATION_PATTERN = re.compile(r"\s*\[\d+(?:, \d+)*\]")
-_HITS = (1, 3, 8)
-_NUM_BINS = 10
-
-
-@dataclass(frozen=True)
-class AskedQuestion:
-    """A question with its answer: the text, its first sentence, and what is measured of it."""
-
-    question: AnswerQuestion
-    text: str
-    first: str
-    answered: bool
-    confidence: float
-    documents: list[str]
-    cpu_ms: float
-
-    @property
-    def is_first_right(self) -> bool:
-        """True if the first sentence holds the answer, or the whole text if the answer needs several."""
-        return self.question.is_right(self.text if self.question.is_long else self.first)
-
-    def has_hit(self, depth: int) -> bool:
-        """True if the first ``depth`` hits have the documents that answer."""
-        found, gold = set(self.documents[:depth]), self.question.gold
-        return gold <= found if self.question.needs_all_gold else bool(gold & found)
+from kvstore.evaluation import AskedQuestion, ask_questions
+from kvstore.evaluation.asked_questions import summarize_asked
 
 
 @click.command()
@@ -90,11 +59,11 @@ def main(
             answer_sets = load_answer_sets(name, data, limit)
             for answer_set in answer_sets:
                 asked = ask_set(answer_set, folder)
-                rows.append({"set": answer_set.name, **summarize(asked)})
+                rows.append({"set": answer_set.name, **summarize_asked(asked)})
                 asked_of_set += asked
                 lines += [{"set": answer_set.name, **_describe(each)} for each in asked]
             if len(answer_sets) > 1:
-                rows.append({"set": name, **summarize(asked_of_set)})
+                rows.append({"set": name, **summarize_asked(asked_of_set)})
     if details is not None:
         details.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
     print(json.dumps({"rows": rows}) if as_json else format_table(rows))
@@ -106,89 +75,12 @@ def ask_set(answer_set: AnswerSet, folder: Path) -> list[AskedQuestion]:
     with kvstore.open(folder / name) as opened:
         if not opened.keys(limit=1):
             answer_set.fill(opened)
-        opened.ask(answer_set.questions[0].text)  # load models and caches
-        outcomes = []
-        for number, question in enumerate(answer_set.questions, 1):
-            started = time.process_time()
-            answer = opened.ask(question.text)
-            elapsed = 1000 * (time.process_time() - started)
-            text = _CITATION_PATTERN.sub("", answer.text)
-            documents = list(dict.fromkeys(hit.document for hit in answer.evidence.hits))
-            outcomes.append(
-                AskedQuestion(
-                    question, text, _cut_first(text), not answer.abstained, answer.confidence, documents, elapsed
-                )
-            )
+
+        def show_progress(number: int) -> None:
             if sys.stderr.isatty():
                 print(f"\r{answer_set.name}: {number} of {len(answer_set.questions)}", end="", file=sys.stderr)
-    return outcomes
 
-
-def _cut_first(text: str) -> str:
-    """Return the first sentence, item or row of an answer."""
-    line = text.strip().partition("\n")[0]
-    return next((line[start:end] for start, end in split_sentences(line)), line)
-
-
-def summarize(asked: Sequence[AskedQuestion]) -> dict[str, Any]:
-    """Return the figures of some questions; a figure that no question shows is left out."""
-    answerable = [outcome for outcome in asked if outcome.question.kind == "answerable"]
-    near = [outcome for outcome in asked if outcome.question.kind == "near"]
-    foreign = [outcome for outcome in asked if outcome.question.kind == "foreign"]
-    with_gold = [outcome for outcome in answerable if outcome.question.gold]
-    answered = [outcome for outcome in answerable if outcome.answered]
-    figures: dict[str, Any] = {"answerable": len(answerable), "near": len(near), "foreign": len(foreign)}
-    if with_gold:
-        figures |= {f"hit@{depth}": _mean([outcome.has_hit(depth) for outcome in with_gold]) for depth in _HITS}
-    figures["answered"] = _mean([outcome.answered for outcome in answerable])
-    figures["first"] = _mean([outcome.is_first_right for outcome in answered])
-    figures["right"] = _mean([outcome.question.is_right(outcome.text) for outcome in answered])
-    figures["first_all"] = _mean([outcome.answered and outcome.is_first_right for outcome in answerable])
-    figures["right_all"] = _mean(
-        [outcome.answered and outcome.question.is_right(outcome.text) for outcome in answerable]
-    )
-    figures["words"] = _mean([len(outcome.text.split()) for outcome in answered])
-    if near:
-        figures["near_refused"] = _mean([not outcome.answered for outcome in near])
-        figures["auc"] = compute_auc([*answerable, *near])
-        figures["auc_plain"] = compute_auc(
-            [outcome for outcome in (*answerable, *near) if not outcome.question.is_negated]
-        )
-        threshold = float(np.quantile([outcome.confidence for outcome in answerable], 0.1))
-        figures["near_refused_at_90"] = _mean([outcome.confidence < threshold for outcome in near])
-    if foreign:
-        figures["foreign_refused"] = _mean([not outcome.answered for outcome in foreign])
-    weighed = [(outcome.confidence, outcome.is_first_right) for outcome in asked if outcome.answered]
-    figures["ece"] = compute_calibration_error(weighed)
-    figures["cpu_ms"] = round(statistics.mean(outcome.cpu_ms for outcome in asked))
-    return {name: value for name, value in figures.items() if value is not None}
-
-
-def compute_auc(asked: Sequence[AskedQuestion]) -> float | None:
-    """Return the area under the ROC curve of the confidence, with questions that have an answer as positives."""
-    truth = [float(outcome.question.kind == "answerable") for outcome in asked]
-    if len(set(truth)) < 2:
-        return None
-    return round(compute_area_under_curve([outcome.confidence for outcome in asked], truth), 3)
-
-
-def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | None:
-    """Return the mean distance of confidence and share of right answers over ten bins, weighted by their sizes.
-
-    >>> compute_calibration_error([(0.9, True), (0.9, False)])
-    0.4
-    """
-    bins: dict[int, list[tuple[float, bool]]] = {}
-    for confidence, is_right in pairs:
-        bins.setdefault(min(_NUM_BINS - 1, int(confidence * _NUM_BINS)), []).append((confidence, is_right))
-    distances = [
-        len(own) * abs(statistics.mean(c for c, _ in own) - statistics.mean(r for _, r in own)) for own in bins.values()
-    ]
-    return round(sum(distances) / len(pairs), 3) if pairs else None
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return round(statistics.mean(map(float, values)), 3) if values else None
+        return ask_questions(opened, answer_set.questions, show_progress)
 
 
 def _describe(asked: AskedQuestion) -> dict[str, Any]:
@@ -197,7 +89,7 @@ def _describe(asked: AskedQuestion) -> dict[str, Any]:
     return {
         "question": question.text, "kind": question.kind, "part": question.part, "answered": asked.answered,
         "confidence": round(asked.confidence, 4), "first_right": asked.is_first_right,
-        "right": question.is_right(asked.text), "text": asked.text,
+        "right": asked.is_right, "text": asked.text,
         "hit@8": asked.has_hit(8) if question.gold else None,
     }  # fmt: skip
 

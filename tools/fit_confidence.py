@@ -34,12 +34,12 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-from evaluation.answers import compute_area_under_curve
 from evaluation.manual import make_manual_sets
 from evaluation.question_sets import QuestionSet, fill_store, load, read_lines
 
 import kvstore
 from kvstore.answering.confidence import SIMILARITY_WEIGHTS, WORD_WEIGHTS
+from kvstore.evaluation.asked_questions import compute_area_under_curve
 from kvstore.sql.literals import format_literal
 
 #: Questions of another set that a store is asked, at most, and those that a small store is asked.

@@ -18,15 +18,14 @@ import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 import kvstore
+from kvstore.evaluation import Question, holds_text
 
 from .question_sets import fill_store, load, read_lines
-
-Kind = Literal["answerable", "near", "foreign"]
 
 NOTES = Path(__file__).resolve().parents[1] / "note_folders"
 #: Articles of SQuAD 2.0 that no reader was trained on: thresholds are chosen on the first, the others are reported.
@@ -36,32 +35,6 @@ REPORT_ARTICLES = (
 )
 #: Kinds of answers whose facts are in several sentences or items.
 _LONG_ANSWERS = frozenset(("steps", "list"))
-_NEGATION_PATTERN = re.compile(r"\b(?:not|never|no|without|cannot|none|nor)\b|n['’]t\b", re.IGNORECASE)
-_WORD_PATTERN = re.compile(r"\w+")
-#: A gold text of at least so many words is a sentence; another division into sentences may cut a few words of it.
-_MIN_SENTENCE_WORDS, _MIN_SENTENCE_SHARE = 8, 0.8
-
-
-@dataclass(frozen=True)
-class AnswerQuestion:
-    """A question to a store.
-
-    ``is_right`` says if a text holds the answer; ``gold`` are the keys of documents with the answer, of which
-    ``needs_all_gold`` or any one is enough. ``is_long`` is True if the answer does not fit into one sentence.
-    """
-
-    text: str
-    kind: Kind
-    is_right: Callable[[str], bool] = lambda text: False
-    gold: frozenset[str] = frozenset()
-    needs_all_gold: bool = False
-    is_long: bool = False
-    part: str = ""
-
-    @property
-    def is_negated(self) -> bool:
-        """True if the question has a negation."""
-        return bool(_NEGATION_PATTERN.search(self.text))
 
 
 @dataclass(frozen=True)
@@ -70,7 +43,7 @@ class AnswerSet:
 
     name: str
     fill: Callable[[kvstore.Store], object]
-    questions: Sequence[AnswerQuestion]
+    questions: Sequence[Question]
 
 
 def load_answer_sets(name: str, data: Path, limit: int | None) -> list[AnswerSet]:
@@ -90,7 +63,7 @@ def load_answer_sets(name: str, data: Path, limit: int | None) -> list[AnswerSet
     ]
 
 
-def _sample(questions: Sequence[AnswerQuestion], limit: int | None) -> list[AnswerQuestion]:
+def _sample(questions: Sequence[Question], limit: int | None) -> list[Question]:
     """Return at most ``limit`` questions of each kind, chosen with a fixed seed."""
     chosen = []
     for kind in ("answerable", "near", "foreign"):
@@ -100,27 +73,13 @@ def _sample(questions: Sequence[AnswerQuestion], limit: int | None) -> list[Answ
     return chosen
 
 
-def holds_text(gold: str, text: str) -> bool:
-    """True if a text has the words of ``gold`` in a row, or nearly all of them if they are a sentence.
-
-    >>> holds_text("the 4th of May", "It was on the 4th of May."), holds_text("4", "It was in 1914.")
-    (True, False)
-    """
-    wanted, words = _WORD_PATTERN.findall(gold.lower()), _WORD_PATTERN.findall(text.lower())
-    if f" {' '.join(wanted)} " in f" {' '.join(words)} ":
-        return True
-    return len(wanted) >= _MIN_SENTENCE_WORDS and (
-        len(set(wanted) & set(words)) >= _MIN_SENTENCE_SHARE * len(set(wanted))
-    )
-
-
 def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
     """Yield one store of all held-out articles, with the questions of those for choosing or of those to report."""
     asked_articles = CHOICE_ARTICLES if part == "choose" else REPORT_ARTICLES
     with lzma.open(data / "reader" / "train.jsonl.xz", "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     passages: dict[str, dict[str, Any]] = {}
-    questions: dict[str, AnswerQuestion] = {}
+    questions: dict[str, Question] = {}
     for row in rows:
         article = (row.get("title") or "").replace("_", " ").lower()
         if article not in (*CHOICE_ARTICLES, *REPORT_ARTICLES) or not row["source"].startswith("squad2"):
@@ -130,7 +89,7 @@ def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
         if article not in asked_articles or row["question"] in questions:
             continue
         golds = sorted({text for _, text in row["answers"]})
-        questions[row["question"]] = AnswerQuestion(
+        questions[row["question"]] = Question(
             row["question"].strip(),
             "answerable" if golds else "near",
             lambda text, golds=golds: any(holds_text(gold, text) for gold in golds),  # type: ignore[misc]
@@ -150,7 +109,7 @@ def _load_notes(data: Path, part: str) -> Iterator[AnswerSet]:
     """Yield a store for each folder of notes."""
     for path in sorted(NOTES.glob(f"{part or '*'}.jsonl")):
         questions = [
-            AnswerQuestion(
+            Question(
                 row["question"],
                 "near" if row["answer"] is None else "answerable",
                 lambda text, gold=row["answer"]: gold is not None and gold.lower() in text.lower(),  # type: ignore[misc]
@@ -168,7 +127,7 @@ def _load_folders(data: Path, part: str) -> Iterator[AnswerSet]:
         for row in read_lines(path):
             patterns = [re.compile(pattern, re.IGNORECASE) for pattern in row.get("patterns", ())]
             questions.append(
-                AnswerQuestion(
+                Question(
                     row["question"],
                     row["kind"] if row["kind"] in ("near", "foreign") else "answerable",
                     lambda text, found=patterns: bool(found) and all(pattern.search(text) for pattern in found),  # type: ignore[misc]
@@ -185,7 +144,7 @@ def _load_hotpotqa(data: Path, part: str) -> Iterator[AnswerSet]:
     """Yield the store of HotpotQA, with the questions whose answers are texts."""
     loaded = load(str(data / "qa" / "hotpotqa"), None)
     questions = [
-        AnswerQuestion(
+        Question(
             question.text,
             "answerable",
             lambda text, gold=question.answer: holds_text(gold, text),  # type: ignore[misc]

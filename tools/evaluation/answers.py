@@ -15,8 +15,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 import kvstore
 from kvstore.models.embedder import DEFAULT_EMBEDDER, open_embedder
 from kvstore.models.sentence_transformer import SentenceTransformerEmbedder
@@ -168,12 +166,3 @@ def _measure_common_subsequence(first: Sequence[str], second: Sequence[str]) -> 
                 diagonal + 1 if word == other_word else max(row[column], row[column - 1]),
             )
     return row[-1]
-
-
-def compute_area_under_curve(confidence: Sequence[float] | Matrix, answerable: Sequence[float] | Matrix) -> float:
-    """Return the area under the ROC curve: how often an answerable question has more confidence (ties: half)."""
-    values, truth = np.asarray(confidence, np.float64), np.asarray(answerable, bool)
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
-    positive, negative = int(truth.sum()), int((~truth).sum())
-    return float((ranks[truth].sum() - positive * (positive + 1) / 2) / (positive * negative))

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from kvstore.evaluation.asked_questions import compute_interval
 
 from .passages import Passage, Texts, TextSpan, strip_span
 from .question_sets import Question
@@ -32,7 +33,6 @@ HITS = (1, 3, 8)
 WORDS = (400, 1500)
 RECALLS = (2, 5)
 ANSWERS = (5, 8)
-_RESAMPLES = 10_000
 _WORD = re.compile(r"\w+")
 
 #: The retrieved chunks, best first.
@@ -160,13 +160,6 @@ def compute_differences(outcomes: Sequence[Outcome], reference: Sequence[Outcome
         if not pairs:
             continue  # only one side has this measure
         gains = np.array([outcome - reference_outcome for outcome, reference_outcome in pairs])
-        low, high = _compute_interval(gains)
+        low, high = compute_interval(gains)
         differences[name] = {"difference": round(float(gains.mean()), 4), "low": round(low, 4), "high": round(high, 4)}
     return differences
-
-
-def _compute_interval(gains: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Return the 95 % percentile interval of the mean, from seeded resamples."""
-    samples = np.random.default_rng(0).integers(0, len(gains), (_RESAMPLES, len(gains)))
-    low, high = np.percentile(gains[samples].mean(axis=1), [2.5, 97.5])
-    return float(low), float(high)

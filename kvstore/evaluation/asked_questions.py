@@ -1,0 +1,204 @@
+"""Ask questions and measure the hits and the answers.
+
+In: a store and questions. Out: an :class:`AskedQuestion` for each, and the figures of all together.
+
+The measure of an answer's text is a necessary sign of a right answer, not a proof. If a question has no text but a
+span, an answer is right if it cites bytes of the span.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..text.sentences import split_sentences
+from .question_files import Question
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..answering.answer import Answer
+    from ..store.store import Store
+
+_CITATION_PATTERN = re.compile(r"\s*\[\d+(?:, \d+)*\]")
+#: The numbers of hits for hit rates.
+HIT_DEPTHS = (1, 3, 8)
+_NUM_BINS = 10
+_NUM_RESAMPLES = 10_000
+
+#: A document key, and the first and last byte of a part of its text.
+DocumentSpan = tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class AskedQuestion:
+    """A question with its answer: the text, its first sentence, and what is measured of it."""
+
+    question: Question
+    text: str
+    first: str
+    answered: bool
+    confidence: float
+    hits: list[list[DocumentSpan]]
+    cited: list[DocumentSpan]
+    cpu_ms: float
+    ms: float
+
+    @property
+    def is_first_right(self) -> bool:
+        """True if the first sentence holds the answer, or the whole text if the answer needs several."""
+        return self.question.is_right(self.text if self.question.is_long else self.first)
+
+    @property
+    def is_right(self) -> bool:
+        """True if the text holds the answer; without such a text, if a citation has bytes of the question's span."""
+        if self.question.span is None or self.question.answers:
+            return self.question.is_right(self.text)
+        return any(self._overlaps_span(span) for span in self.cited)
+
+    def has_hit(self, depth: int) -> bool:
+        """True if the first ``depth`` hits have the span or the documents that answer.
+
+        If the question has no span, only the first hit of each document counts.
+        """
+        gold = self.question.gold
+        if self.question.span is not None:
+            return any(self._overlaps_span(span) for hit in self.hits[:depth] for span in hit)
+        documents = set(list(dict.fromkeys(hit[0][0] for hit in self.hits))[:depth])
+        return gold <= documents if self.question.needs_all_gold else bool(gold & documents)
+
+    def _overlaps_span(self, span: DocumentSpan) -> bool:
+        assert self.question.span is not None
+        document, start, end = span
+        return document in self.question.gold and max(start, self.question.span[0]) < min(end, self.question.span[1])
+
+
+def ask_questions(
+    store: Store,
+    questions: Sequence[Question],
+    progress: Callable[[int], None] = lambda number: None,
+    **clauses: Any,
+) -> list[AskedQuestion]:
+    """Ask a store all its questions; ``clauses`` are those of :meth:`kvstore.Store.ask`."""
+    if questions:
+        store.ask(questions[0].text, **clauses)  # load models and caches
+    outcomes = []
+    for number, question in enumerate(questions, 1):
+        started, cpu_started = time.perf_counter(), time.process_time()
+        answer = store.ask(question.text, **clauses)
+        cpu_ms, ms = 1000 * (time.process_time() - cpu_started), 1000 * (time.perf_counter() - started)
+        outcomes.append(_measure_answer(question, answer, cpu_ms, ms))
+        progress(number)
+    return outcomes
+
+
+def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float) -> AskedQuestion:
+    text = _CITATION_PATTERN.sub("", answer.text)
+    hits = [[(span.document, span.start, span.end) for span in hit.spans] for hit in answer.evidence.hits]
+    cited = [(span.document, span.start, span.end) for citation in answer.citations for span in citation.spans]
+    return AskedQuestion(
+        question,
+        text,
+        _cut_first(text),
+        not answer.abstained,
+        answer.confidence,
+        hits,
+        [] if answer.abstained else cited,
+        cpu_ms,
+        ms,
+    )
+
+
+def _cut_first(text: str) -> str:
+    """Return the first sentence, item or row of an answer."""
+    line = text.strip().partition("\n")[0]
+    return next((line[start:end] for start, end in split_sentences(line)), line)
+
+
+def summarize_asked(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
+    """Return the figures of some questions; a figure that no question shows is left out."""
+    answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
+    near = [outcome for outcome in outcomes if outcome.question.kind == "near"]
+    foreign = [outcome for outcome in outcomes if outcome.question.kind == "foreign"]
+    with_gold = [outcome for outcome in answerable if outcome.question.gold]
+    answered = [outcome for outcome in answerable if outcome.answered]
+    figures: dict[str, Any] = {"answerable": len(answerable), "near": len(near), "foreign": len(foreign)}
+    if with_gold:
+        figures |= {
+            f"hit@{depth}": compute_mean([outcome.has_hit(depth) for outcome in with_gold]) for depth in HIT_DEPTHS
+        }
+    figures["answered"] = compute_mean([outcome.answered for outcome in answerable])
+    figures["first"] = compute_mean([outcome.is_first_right for outcome in answered])
+    figures["right"] = compute_mean([outcome.is_right for outcome in answered])
+    figures["first_all"] = compute_mean([outcome.answered and outcome.is_first_right for outcome in answerable])
+    figures["right_all"] = compute_mean([outcome.answered and outcome.is_right for outcome in answerable])
+    figures["words"] = compute_mean([len(outcome.text.split()) for outcome in answered])
+    if near:
+        figures["near_refused"] = compute_mean([not outcome.answered for outcome in near])
+    if near and answerable:
+        figures["auc"] = compute_auc([*answerable, *near])
+        figures["auc_plain"] = compute_auc(
+            [outcome for outcome in (*answerable, *near) if not outcome.question.is_negated]
+        )
+        threshold = float(np.quantile([outcome.confidence for outcome in answerable], 0.1))
+        figures["near_refused_at_90"] = compute_mean([outcome.confidence < threshold for outcome in near])
+    if foreign:
+        figures["foreign_refused"] = compute_mean([not outcome.answered for outcome in foreign])
+    answered_any = [outcome for outcome in outcomes if outcome.answered]
+    figures["ece"] = compute_calibration_error(
+        [(outcome.confidence, outcome.is_first_right) for outcome in answered_any]
+    )
+    figures["cpu_ms"] = round(statistics.mean(outcome.cpu_ms for outcome in outcomes))
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def compute_auc(outcomes: Sequence[AskedQuestion]) -> float | None:
+    """Return the area under the ROC curve of the confidence, with questions that have an answer as positives."""
+    truth = [float(outcome.question.kind == "answerable") for outcome in outcomes]
+    if len(set(truth)) < 2:
+        return None
+    return round(compute_area_under_curve([outcome.confidence for outcome in outcomes], truth), 3)
+
+
+def compute_area_under_curve(
+    confidence: Sequence[float] | npt.NDArray[Any], answerable: Sequence[float] | npt.NDArray[Any]
+) -> float:
+    """Return the area under the ROC curve: how often an answerable question has more confidence (ties: half)."""
+    values, truth = np.asarray(confidence, np.float64), np.asarray(answerable, bool)
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    positive, negative = int(truth.sum()), int((~truth).sum())
+    return float((ranks[truth].sum() - positive * (positive + 1) / 2) / (positive * negative))
+
+
+def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | None:
+    """Return the mean distance of confidence and share of right answers over ten bins, weighted by their sizes.
+
+    >>> compute_calibration_error([(0.9, True), (0.9, False)])
+    0.4
+    """
+    bins: dict[int, list[tuple[float, bool]]] = {}
+    for confidence, is_right in pairs:
+        bins.setdefault(min(_NUM_BINS - 1, int(confidence * _NUM_BINS)), []).append((confidence, is_right))
+    distances = [
+        len(own) * abs(statistics.mean(c for c, _ in own) - statistics.mean(r for _, r in own)) for own in bins.values()
+    ]
+    return round(sum(distances) / len(pairs), 3) if pairs else None
+
+
+def compute_mean(values: Sequence[float]) -> float | None:
+    """Return the mean of some values, or None without values."""
+    return round(statistics.mean(map(float, values)), 3) if values else None
+
+
+def compute_interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Return the 95 % percentile interval of the mean, from seeded resamples (Efron and Tibshirani 1993, 13)."""
+    chosen = np.random.default_rng(0).integers(0, len(values), (_NUM_RESAMPLES, len(values)))
+    low, high = np.percentile(values[chosen].mean(axis=1), [2.5, 97.5])
+    return float(low), float(high)

@@ -1,0 +1,246 @@
+"""Compare strategies and settings of a store on questions, and say which setting is better.
+
+In: a store and questions. Out: an :class:`EvaluationReport`: the figures of each strategy, of the reranker, of values
+of ``least_confidence`` and of chunk sizes (in temporary stores of a sample of the documents). A better setting is
+chosen on one half of the questions, and its gain is reported on the other half, with a 95 % interval.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .asked_questions import AskedQuestion, ask_questions, compute_interval, summarize_asked
+from .question_files import Question
+from .question_making import make_questions
+
+if TYPE_CHECKING:
+    from ..store.store import Store
+
+#: Strategies that are compared by default: those that need no index, except the ones for overviews and trees.
+DEFAULT_STRATEGIES = ("adaptive", "hybrid", "vector", "lexical", "bridge", "graph", "hipporag", "sprag")
+#: The columns of a report, with their keys in the figures.
+COLUMNS = {
+    "hit@1": "hit@1",
+    "hit@3": "hit@3",
+    "hit@8": "hit@8",
+    "answered": "answered",
+    "right": "right_all",
+    "refused": "near_refused",
+}
+_THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+_RERANKERS = ("none", "combination")
+_MAX_SAMPLE_DOCUMENTS = 100
+
+#: A function that is called with the compared setting, the number of asked questions, and of all.
+EvaluationProgress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class ReportRow:
+    """The figures of one setting: shares from 0 to 1, and the median time of an answer in milliseconds.
+
+    ``compared`` is what differs between the rows of a group: ``strategy``, ``reranker``, ``least_confidence`` or
+    ``chunk_tokens``. A figure without questions is None.
+    """
+
+    compared: str
+    name: str
+    figures: Mapping[str, float | None]
+    ms: float | None
+    is_current: bool = False
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A setting that may be better than the current one.
+
+    ``gain`` is its gain in the score on the questions that it was not chosen on, and ``low`` to ``high`` the 95 %
+    interval of the gain. ``is_certain`` is True if the interval does not contain 0.
+    """
+
+    compared: str
+    name: str
+    current: str
+    gain: float
+    low: float
+    high: float
+
+    @property
+    def is_certain(self) -> bool:
+        """True if the gain is more than chance."""
+        return self.low > 0
+
+    def __str__(self) -> str:
+        """Return the advice as a sentence."""
+        gain = f"{self.gain:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
+        if self.is_certain:
+            return f"{self.compared}: {self.name} is better than {self.current}: {gain}"
+        return f"{self.compared}: keep {self.current}; {self.name} is not certainly better: {gain}"
+
+
+@dataclass(frozen=True)
+class EvaluationReport:
+    """The questions, the rows of all compared settings, and an advice for each kind of setting."""
+
+    store: str
+    questions: Sequence[Question]
+    rows: Sequence[ReportRow]
+    advice: Sequence[Advice]
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def current(self) -> ReportRow:
+        """The row of the strategy that the store uses by default."""
+        return next(row for row in self.rows if row.compared == "strategy" and row.is_current)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report without its questions, for JSON."""
+        rows = [asdict(row) for row in self.rows]
+        advice = [{**asdict(item), "is_certain": item.is_certain, "text": str(item)} for item in self.advice]
+        return {"store": self.store, "questions": dict(self.counts), "rows": rows, "advice": advice}
+
+
+def evaluate_store(
+    store: Store,
+    questions: Sequence[Question] | None = None,
+    *,
+    strategies: Sequence[str] = (),
+    limit: int = 100,
+    model: str = "none",
+    compare_chunk_sizes: bool = True,
+    progress: EvaluationProgress = lambda label, done, total: None,
+) -> EvaluationReport:
+    """Measure a store on questions, by default on those that :func:`make_questions` makes from its documents.
+
+    ``strategies`` are compared with the current one (default: :data:`DEFAULT_STRATEGIES`), and ``limit`` is the maximum
+    number of questions that are made. Raises InputError if a strategy is unknown or lacks its index.
+    """
+    if questions is None:
+        questions = make_questions(store, limit)
+    session = {name: value for name, value, _ in store.settings_table()}
+    strategy, reranker = str(session["strategy"]), str(session["reranker"])
+    threshold = float(session["least_confidence"])
+    by_strategy = {
+        name: _ask(store, questions, f"strategy {name}", progress, using=name, model=model)
+        for name in dict.fromkeys([strategy, *(strategies or DEFAULT_STRATEGIES)])
+    }
+    outcomes = by_strategy[strategy]
+    by_reranker = {reranker: outcomes} | {
+        name: _ask(store, questions, f"reranker {name}", progress, model=model, reranker=name)
+        for name in _RERANKERS
+        if name != reranker
+    }
+    by_threshold = {f"{value}": _apply_threshold(outcomes, value) for value in sorted({*_THRESHOLDS, threshold})}
+    by_size = _ask_other_chunk_sizes(store, questions, model, progress) if compare_chunk_sizes else {}
+    rows: list[ReportRow] = []
+    advice: list[Advice] = []
+    for compared, current, by_name in (
+        ("strategy", strategy, by_strategy),
+        ("reranker", reranker, by_reranker),
+        ("least_confidence", f"{threshold}", by_threshold),
+        ("chunk_tokens", f"{store.settings.chunk_tokens}", by_size),
+    ):
+        rows += [_to_row(compared, name, own, name == current) for name, own in by_name.items()]
+        score = _score_balanced if compared == "least_confidence" else _score_right
+        item = _advise(compared, current, {name: score(own) for name, own in by_name.items()})
+        advice += [] if item is None else [item]
+    kinds = [question.kind for question in questions]
+    counts: dict[str, int] = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    return EvaluationReport(str(store.path), questions, rows, advice, counts)
+
+
+def _ask(
+    store: Store, questions: Sequence[Question], label: str, progress: EvaluationProgress, **clauses: Any
+) -> list[AskedQuestion]:
+    return ask_questions(store, questions, lambda number: progress(label, number, len(questions)), **clauses)
+
+
+def _to_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_current: bool = False) -> ReportRow:
+    figures = summarize_asked(outcomes) if outcomes else {}
+    if not any(each.question.gold or each.question.answers for each in outcomes):
+        del figures["right_all"]
+    ms = round(statistics.median(each.ms for each in outcomes), 1) if outcomes else None
+    return ReportRow(compared, name, {column: figures.get(key) for column, key in COLUMNS.items()}, ms, is_current)
+
+
+def _apply_threshold(outcomes: Sequence[AskedQuestion], threshold: float) -> list[AskedQuestion]:
+    """Return the questions as answered with another ``least_confidence``.
+
+    An answer that was refused has no text, so a lower threshold counts it as answered but not as right.
+    """
+    return [replace(each, answered=each.confidence >= threshold) for each in outcomes]
+
+
+def _score_right(outcomes: Sequence[AskedQuestion]) -> list[float]:
+    """Return 1 for each question that is answered right, of those with an answer; without gold, if it is answered."""
+    return [
+        float(each.answered and (each.is_right or not (each.question.gold or each.question.answers)))
+        for each in outcomes
+        if each.question.kind == "answerable"
+    ]
+
+
+def _score_balanced(outcomes: Sequence[AskedQuestion]) -> list[float]:
+    """Return a score for each question: refused if it has no answer, else answered; both kinds weigh the same."""
+    kinds = [each.question.kind == "answerable" for each in outcomes]
+    weights = {kind: len(kinds) / (2 * max(1, kinds.count(kind))) for kind in (True, False)}
+    return [weights[kind] * float(each.answered == kind) for each, kind in zip(outcomes, kinds, strict=True)]
+
+
+def _advise(compared: str, current: str, scores: Mapping[str, Sequence[float]]) -> Advice | None:
+    """Return the setting that is best on the questions at even positions, with its gain on the others, or None."""
+    chosen = max(scores, key=lambda name: (sum(scores[name][::2]), name == current), default=current)
+    if chosen == current:
+        return None
+    gains = np.array(scores[chosen][1::2]) - np.array(scores[current][1::2])
+    if not len(gains):
+        return None
+    low, high = compute_interval(gains)
+    return Advice(compared, chosen, current, round(float(gains.mean()), 3), round(low, 3), round(high, 3))
+
+
+def _ask_other_chunk_sizes(
+    store: Store, questions: Sequence[Question], model: str, progress: EvaluationProgress
+) -> dict[str, list[AskedQuestion]]:
+    """Ask temporary stores of a sample of the documents, with the current chunk size, half of it and its double.
+
+    Only questions that documents of the sample answer are asked. Returns nothing if the embedder is a server or
+    missing.
+    """
+    from ..store.opening import open_store
+
+    settings = {
+        name: value
+        for name, value in asdict(store.settings).items()
+        if name not in ("embedder", "dimension", "weights", "chunk_tokens", "tokenizer", "hash_seed")
+    }
+    gold = dict.fromkeys(key for question in questions for key in sorted(question.gold))
+    sample = list(dict.fromkeys([*gold, *store.keys(limit=_MAX_SAMPLE_DOCUMENTS)]))[:_MAX_SAMPLE_DOCUMENTS]
+    answered_here = [question for question in questions if question.gold and question.gold <= set(sample)]
+    if not answered_here or store.settings.embedder.startswith(("openai:", "none:")):
+        return {}
+    size = store.settings.chunk_tokens
+    sizes = sorted({max(16, size // 2), size, min(2000, 2 * size)})
+    outcomes = {}
+    with tempfile.TemporaryDirectory(prefix="kvstore-evaluate-") as scratch:
+        for tokens in sizes:
+            options = {**settings, "chunk_tokens": tokens}
+            with open_store(Path(scratch) / str(tokens), embedder=store.embedder, settings=options) as other:
+                _copy_documents(store, other, sample)
+                outcomes[str(tokens)] = _ask(other, answered_here, f"chunk_tokens {tokens}", progress, model=model)
+    return outcomes
+
+
+def _copy_documents(store: Store, other: Store, keys: Sequence[str]) -> None:
+    with other.transaction() as transaction:
+        for key in keys:
+            document = store.get(key)
+            if document is not None:
+                transaction.put(key, document.text, title=document.title, meta=document.meta, format=document.format)

@@ -1,0 +1,142 @@
+"""Questions to a store, with what a right answer holds or cites, and files of them.
+
+In: a file of JSON lines (``question``; optionally ``answer``, ``answers``, ``document``, ``start``, ``end``, ``kind``),
+or a text file with a question per line. Out: :class:`Question` objects.
+
+A near miss is on the topic of the store, which does not answer it; a foreign question is on another topic.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from ..errors import InputError
+
+Kind = Literal["answerable", "near", "foreign"]
+
+_NEGATION_PATTERN = re.compile(r"\b(?:not|never|no|without|cannot|none|nor)\b|n['’]t\b", re.IGNORECASE)
+_WORD_PATTERN = re.compile(r"\w+")
+#: A gold text of at least so many words is a sentence; another division into sentences may cut a few words of it.
+_MIN_SENTENCE_WORDS, _MIN_SENTENCE_SHARE = 8, 0.8
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to a store.
+
+    ``is_right`` says if a text holds the answer; ``gold`` are the keys of documents with the answer, of which
+    ``needs_all_gold`` or any one is enough. ``span`` is the part of the only gold document that holds the answer, in
+    bytes of its text. ``is_long`` is True if the answer does not fit into one sentence. ``part`` names the source of
+    the question, and ``answers`` are the texts that ``is_right`` looks for, if it looks for texts.
+    """
+
+    text: str
+    kind: Kind = "answerable"
+    is_right: Callable[[str], bool] = lambda text: False
+    gold: frozenset[str] = frozenset()
+    needs_all_gold: bool = False
+    is_long: bool = False
+    part: str = ""
+    span: tuple[int, int] | None = None
+    answers: tuple[str, ...] = ()
+
+    @property
+    def is_negated(self) -> bool:
+        """True if the question has a negation."""
+        return bool(_NEGATION_PATTERN.search(self.text))
+
+
+def make_question(
+    text: str,
+    kind: Kind = "answerable",
+    *,
+    answers: Iterable[str] = (),
+    gold: Iterable[str] = (),
+    span: tuple[int, int] | None = None,
+    part: str = "",
+) -> Question:
+    """Return a question whose right answers hold one of some texts."""
+    texts = tuple(answers)
+    return Question(
+        text,
+        kind,
+        lambda answer: any(holds_text(wanted, answer) for wanted in texts),
+        frozenset(gold),
+        part=part,
+        span=span,
+        answers=texts,
+    )
+
+
+def holds_text(gold: str, text: str) -> bool:
+    """True if a text has the words of ``gold`` in a row, or nearly all of them if they are a sentence.
+
+    >>> holds_text("the 4th of May", "It was on the 4th of May."), holds_text("4", "It was in 1914.")
+    (True, False)
+    """
+    wanted, words = _WORD_PATTERN.findall(gold.lower()), _WORD_PATTERN.findall(text.lower())
+    if f" {' '.join(wanted)} " in f" {' '.join(words)} ":
+        return True
+    return len(wanted) >= _MIN_SENTENCE_WORDS and (
+        len(set(wanted) & set(words)) >= _MIN_SENTENCE_SHARE * len(set(wanted))
+    )
+
+
+def read_questions(path: Path) -> list[Question]:
+    """Return the questions of a file. Raises InputError that names the line if one cannot be read."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as UTF-8 text ({error}); name a file of questions") from error
+    are_objects = path.suffix in (".jsonl", ".ndjson") or next(iter(lines), "").startswith("{")
+    questions = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            questions.append(_parse_line(line, f"{path}:{number}") if are_objects else make_question(line.strip()))
+    if not questions:
+        raise InputError(f"{path}: has no questions; write one per line, as text or as JSON")
+    return questions
+
+
+def _parse_line(line: str, location: str) -> Question:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{location}: is not JSON ({error}); write one object per line") from error
+    if not isinstance(row, dict) or not isinstance(row.get("question"), str):
+        raise InputError(f'{location}: has no question; write {{"question": "...", "answer": "..."}}')
+    answers = [row["answer"]] if row.get("answer") else row.get("answers") or ()
+    gold = [row["document"]] if row.get("document") else row.get("gold") or ()
+    has_no_answer = "answer" in row and row["answer"] is None
+    kind = row.get("kind") or ("near" if has_no_answer else "answerable")
+    span = (row["start"], row["end"]) if "start" in row and "end" in row else None
+    if kind not in get_args(Kind):
+        raise InputError(f"{location}: the kind {kind!r} is not one of {', '.join(get_args(Kind))}")
+    is_valid = all(isinstance(text, str) for text in (*answers, *gold)) and (
+        span is None or (len(gold) == 1 and all(isinstance(offset, int) for offset in span))
+    )
+    if not is_valid or isinstance(answers, str) or isinstance(gold, str):
+        raise InputError(f"{location}: answers and gold are lists of texts; start and end are bytes of one document")
+    return make_question(
+        row["question"], cast("Kind", kind), answers=answers, gold=gold, span=span, part=str(row.get("part") or "")
+    )
+
+
+def write_questions(path: Path, questions: Iterable[Question]) -> None:
+    """Write questions as JSON lines that :func:`read_questions` reads."""
+    path.write_text(
+        "".join(json.dumps(_to_row(question), ensure_ascii=False) + "\n" for question in questions), encoding="utf-8"
+    )
+
+
+def _to_row(question: Question) -> Mapping[str, Any]:
+    row: dict[str, Any] = {"question": question.text, "kind": question.kind, "part": question.part}
+    row |= {"answers": list(question.answers)} if question.answers else {}
+    row |= {"gold": sorted(question.gold)} if question.gold else {}
+    row |= {"start": question.span[0], "end": question.span[1]} if question.span else {}
+    return row

@@ -1,0 +1,274 @@
+"""Make questions by rule from the documents of a store, with near misses.
+
+In: a store. Out: questions about headings, definitions, rows of tables and lists, and dates, each with the span of its
+answer; and near misses, which combine the subject of one question with the attribute of another if no document has the
+words of both. The order of documents depends only on their keys, so two stores of the same documents get the same
+questions. Questions are English sentences if the document is English, else the words alone.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ..text.blocks import Block, parse_blocks, to_plain_text, unwrap_links
+from ..text.languages import detect_language
+from ..text.sentences import split_sentences
+from ..text.words import FUNCTION_WORDS, list_content_words
+from .question_files import Question, make_question
+
+if TYPE_CHECKING:
+    from ..database.stored_document import Document
+    from ..store.store import Store
+
+#: The kinds of questions, in the order in which they are mixed.
+SOURCES = ("heading", "definition", "table", "date")
+#: English phrases; the words alone are one of them, because users also type keywords.
+_PHRASES = {
+    "heading": (
+        "What does {subject} say about {attribute}?",
+        "{subject}: {attribute}",
+        "Can you explain {attribute} in {subject}?",
+    ),
+    "title": ("What do the documents say about {subject}?", "Can you explain {subject}?"),
+    "definition": ("What is {subject}?", "Explain {subject}."),
+    "table": (
+        "What is the {attribute} of {subject}?",
+        "{subject} {attribute}",
+        "Which {attribute} does {subject} have?",
+    ),
+    "date": ("When {verb} {subject} {attribute}?", "In which year {verb} {subject} {attribute}?"),
+}
+_MAX_DOCUMENTS, _MAX_SPAN_CHARACTERS, _MAX_PARTNERS = 400, 700, 12
+_MIN_BODY_WORDS, _MAX_TITLE_WORDS, _MAX_CELL_WORDS = 8, 9, 12
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_DATE = rf"(?:(?:\d{{1,2}} )?(?:{_MONTHS})(?: \d{{1,2}})?,? )?\d{{4}}(?:-\d\d-\d\d)?"
+_DATE_PATTERN = re.compile(
+    rf"^((?:The |A |An )?[A-Z][^,;:()]{{2,50}}?) (was|were) ([a-z]+(?:ed|en|n|t|d|rn|lt|un)\b[^,;:()]{{0,40}}?) "
+    rf"(?:in|on) ({_DATE})\b"
+)
+_DEFINITION_PATTERN = re.compile(
+    r"^(?:The |A |An )?((?:[\w'’./-]+ ){0,4}[\w'’./-]+) (?:is|are|was|were|means|refers to) (?:a|an|the|one of)\b"
+)
+_FIELD_PATTERN = re.compile(r"^(?:[-*] )?(?:\*\*)?([A-Z][\w /-]{1,40}?)(?:\*\*)?:(?:\*\*)? +(\S.*)$")
+_PRONOUNS = frozenset("it its he his she her they their them we our you your i my this that these those".split())
+_LETTERS_PATTERN = re.compile(r"[^\W\d_]{2}")
+_TITLE_CASE_PATTERN = re.compile(r"\b[A-Z](?=[a-z]+\b)")
+
+
+@dataclass(frozen=True)
+class _AskableFact:
+    """A statement of a document: an attribute of a subject, in a span of characters, and its value if it is short."""
+
+    source: str
+    document: str
+    subject: str
+    attribute: str
+    start: int
+    end: int
+    value: str = ""
+    verb: str = ""
+    is_english: bool = True
+
+    def ask(self, number: int, subject: str | None = None) -> str:
+        """Return the fact as a question, phrased by its number, perhaps about another subject."""
+        subject = subject or self.subject
+        if not self.is_english:
+            return f"{subject} {self.attribute}".strip()
+        phrases = _PHRASES["title" if self.source == "heading" and not self.attribute else self.source]
+        return phrases[number % len(phrases)].format(subject=subject, attribute=self.attribute, verb=self.verb)
+
+
+def make_questions(store: Store, limit: int = 100) -> list[Question]:
+    """Return at most ``limit`` questions with an answer, and at most half as many near misses.
+
+    >>> store.put("tea", "Tea is a drink made from the leaves of a shrub in Assam.")
+    True
+    >>> [question.text for question in make_questions(store)]
+    ['What is Tea?']
+    """
+    facts = _choose_facts(store, limit)
+    questions = []
+    for number, fact in enumerate(facts):
+        document = store.get(fact.document)
+        if document is not None:
+            questions.append(_to_question(fact, number, document.text))
+    return [*questions, *_make_near_misses(store, facts, max(1, limit // 2))]
+
+
+def _to_question(fact: _AskableFact, number: int, text: str) -> Question:
+    span = (len(text[: fact.start].encode()), len(text[: fact.end].encode()))
+    answers = (fact.value,) if fact.value else ()
+    return make_question(fact.ask(number), answers=answers, gold=(fact.document,), span=span, part=fact.source)
+
+
+def _choose_facts(store: Store, limit: int) -> list[_AskableFact]:
+    """Return facts of all sources in turn, from documents in the order of a hash of their keys."""
+    facts_by_source: dict[str, list[tuple[int, _AskableFact]]] = {source: [] for source in SOURCES}
+    for key in sorted(store.keys(), key=lambda key: (zlib.crc32(key.encode()), key))[:_MAX_DOCUMENTS]:
+        document = store.get(key)
+        if document is None:
+            continue
+        counts: dict[str, int] = defaultdict(int)
+        for fact in _iter_facts(document):
+            facts_by_source[fact.source].append((counts[fact.source], fact))
+            counts[fact.source] += 1
+    by_source = {}
+    for source, numbered in facts_by_source.items():
+        # A question that two documents answer has no single right answer.
+        times: dict[str, int] = defaultdict(int)
+        for _, fact in numbered:
+            times[fact.ask(0).lower()] += 1
+        # The first facts of all documents come before the second ones.
+        numbered.sort(key=lambda pair: pair[0])
+        by_source[source] = [fact for _, fact in numbered if times[fact.ask(0).lower()] == 1]
+    chosen: list[_AskableFact] = []
+    turns = max(map(len, by_source.values()))
+    for turn in range(turns):
+        chosen += [facts[turn] for facts in by_source.values() if turn < len(facts)]
+        if len(chosen) >= limit:
+            break
+    return chosen[:limit]
+
+
+def _iter_facts(document: Document) -> Iterator[_AskableFact]:
+    """Yield the facts of a document, source by source."""
+    text = document.text
+    is_english = detect_language(text) in (None, "english")
+    blocks = parse_blocks(text, document.format)
+    title = document.title or next((block.title for block in blocks if block.kind == "heading"), "")
+    subject = to_plain_text(title).strip()
+    heading_facts = list(_iter_heading_facts(document, blocks, subject, is_english))
+    # A question about the title alone is the easiest one.
+    yield from [fact for fact in heading_facts if fact.attribute] or heading_facts
+    for block in blocks:
+        if block.kind == "table":
+            yield from _iter_table_facts(document.key, text, block, is_english)
+        elif block.kind == "item":
+            yield from _iter_field_facts(document.key, text, block, subject, is_english)
+        elif block.kind == "prose" and is_english:
+            yield from _iter_sentence_facts(document.key, text, block)
+
+
+def _iter_heading_facts(
+    document: Document, blocks: Sequence[Block], subject: str, is_english: bool
+) -> Iterator[_AskableFact]:
+    """Yield a fact for each heading with text below it: its beginning says what the heading is about."""
+    seen: set[str] = set()
+    for heading, body in pairwise(blocks):
+        name = " ".join(heading.title.split()) if heading.kind == "heading" else ""
+        is_title = name.lower() == subject.lower()
+        words = list_content_words(name)
+        if (
+            not words
+            or name.lower() in seen
+            or body.kind not in ("prose", "item")
+            or len(name.split()) > _MAX_TITLE_WORDS
+            or len(document.text[body.start : body.end].split()) < _MIN_BODY_WORDS
+            or not (subject or is_title)
+        ):
+            continue
+        seen.add(name.lower())
+        attribute = "" if is_title else name.rstrip("?")
+        if is_english:
+            attribute = _TITLE_CASE_PATTERN.sub(lambda match: match[0].lower(), attribute)
+        end = min(body.end, body.start + _MAX_SPAN_CHARACTERS)
+        yield _AskableFact("heading", document.key, subject, attribute, body.start, end, is_english=is_english)
+
+
+def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> Iterator[_AskableFact]:
+    """Yield a fact for one cell of each row; the first cell names the row."""
+    rows = []
+    for match in re.finditer(r"[^\n]+", text[block.start : block.end]):
+        cells = [to_plain_text(unwrap_links(cell)).strip() for cell in match[0].strip().strip("|").split("|")]
+        rows.append((cells, block.start + match.start(), block.start + match.end()))
+    if len(rows) < 3:
+        return
+    columns = rows[0][0]
+    for number, (cells, start, end) in enumerate(rows[2:]):
+        column = 1 + number % max(1, len(columns) - 1)
+        if len(cells) != len(columns) or column >= len(columns):
+            continue
+        is_asked = all(
+            list_content_words(cell) and _LETTERS_PATTERN.search(cell) for cell in (cells[0], columns[column])
+        )
+        if is_asked and 0 < len(cells[column].split()) <= _MAX_CELL_WORDS and len(cells[0].split()) <= _MAX_TITLE_WORDS:
+            yield _AskableFact(
+                "table", key, cells[0], columns[column].lower(), start, end, cells[column], is_english=is_english
+            )
+
+
+def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_english: bool) -> Iterator[_AskableFact]:
+    """Yield the fact that a list item ``Name: value`` states about the subject of the document."""
+    match = _FIELD_PATTERN.match(text[block.start : block.end].strip())
+    if match and subject and len(match[2].split()) <= _MAX_CELL_WORDS and list_content_words(match[1]):
+        value = to_plain_text(unwrap_links(match[2])).strip(" .")
+        yield _AskableFact(
+            "table", key, subject, match[1].lower(), block.start, block.end, value, is_english=is_english
+        )
+
+
+def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_AskableFact]:
+    """Yield the definitions and dates that English sentences of a paragraph state."""
+    for start, end in split_sentences(text[block.start : block.end]):
+        start, end = block.start + start, block.start + end
+        sentence = to_plain_text(unwrap_links(" ".join(text[start:end].split())))
+        if match := _DATE_PATTERN.match(sentence):
+            subject, verb, attribute, date = match.groups()
+            if _is_name(re.sub(r"^(The|A|An) ", "", subject)):
+                subject = re.sub(r"^(The|A|An) ", lambda article: article[0].lower(), subject)
+                yield _AskableFact("date", key, subject, attribute, start, end, date, verb)
+        elif (match := _DEFINITION_PATTERN.match(sentence)) and _is_name(match[1]):
+            yield _AskableFact("definition", key, match[1], "", start, end)
+
+
+def _is_name(subject: str) -> bool:
+    """True if a subject names something by itself: no pronoun, and no preposition or conjunction at its beginning."""
+    words = subject.lower().split()
+    return bool(list_content_words(subject)) and words[0] not in FUNCTION_WORDS and _PRONOUNS.isdisjoint(words)
+
+
+def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -> list[Question]:
+    """Return questions that join the subject of one fact with the attribute of another; no document has both."""
+    questions: list[Question] = []
+    texts: set[str] = set()
+    for number, fact in enumerate(facts):
+        partners = [other for other in facts if other.source == fact.source and other.document != fact.document]
+        for step in range(min(_MAX_PARTNERS, len(partners))):
+            question = _join(store, fact, partners[(number + step) % len(partners)], number)
+            if question is not None and question.text not in texts:
+                texts.add(question.text)
+                questions.append(question)
+                break
+        if len(questions) == limit:
+            break
+    return questions
+
+
+def _join(store: Store, fact: _AskableFact, other: _AskableFact, number: int) -> Question | None:
+    """Return a near miss about the subject of ``other`` in the words of ``fact``, or None if a document has them."""
+    subject, attribute = other.subject, fact.attribute
+    if fact.source == "definition":
+        # The beginning of one name with the end of another.
+        first, last = fact.subject.split(), other.subject.split()
+        if len(first) < 2 or len(last) < 2 or first[-1].lower() == last[-1].lower():
+            return None
+        subject, attribute = " ".join([*first[:-1], last[-1]]), ""
+    elif not attribute or subject.lower() == fact.subject.lower():
+        return None
+    subject_words, attribute_words = list_content_words(subject), list_content_words(attribute)
+    words = list(dict.fromkeys([*subject_words, *attribute_words]))
+    condition = " AND ".join(f'"{word}"' for word in words)
+    if len(words) < 2 or store.count("content MATCH ?", (condition,)):
+        return None
+    if attribute_words:
+        # A document can have its subject only in its title.
+        in_document = " AND ".join(f'"{word}"' for word in attribute_words)
+        if store.count("key = ? AND content MATCH ?", (other.document, in_document)):
+            return None
+    return make_question(fact.ask(number, subject), "near", part=fact.source)

@@ -1,0 +1,157 @@
+"""The command ``evaluate``.
+
+In: a store, and perhaps a file of questions. Out: the figures of strategies and settings on standard output; the exit
+status is 1 if a figure is below the bound of ``--fail-below``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from . import command_completion as completing
+from .command_options import FAILED, MODE, STORE, open_store_at, report_message
+
+if TYPE_CHECKING:
+    from kvstore.evaluation import EvaluationReport
+
+
+def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]) -> list[tuple[str, float]]:
+    """Return the names and the bounds of NAME=SHARE; a bare SHARE is that of right answers."""
+    parsed = []
+    for text in bounds:
+        name, equals, value = text.rpartition("=")
+        try:
+            share = float(value)
+        except ValueError:
+            share = -1.0
+        if not 0 <= share <= 1:
+            raise click.BadParameter(f"{text!r} is not a share from 0 to 1, or NAME=SHARE such as hit@3=0.8")
+        parsed.append((name if equals else "right", share))
+    return parsed
+
+
+@click.command()
+@STORE
+@click.option(
+    "--questions",
+    "questions_file",
+    type=click.Path(path_type=Path),
+    shell_complete=completing.complete_files,
+    help="Ask the questions of this file, one per line, as text or JSON (default: made from the documents).",
+)
+@click.option(
+    "--save-questions",
+    "saved_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the questions to this file, so that you can correct them and ask them again.",
+)
+@click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Compare this strategy (repeatable).")
+@click.option("--limit", type=click.IntRange(2), default=100, show_default=True, help="Most questions to make.")
+@click.option("--model", default="none", show_default=True, metavar="NAME", help="Language model that answers.")
+@click.option("--no-chunk-sizes", is_flag=True, help="Do not compare chunk sizes, which embeds a sample again.")
+@click.option(
+    "--html",
+    "page_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    shell_complete=completing.complete_files,
+    help="Also write the report as a page with bars.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
+@click.option(
+    "--fail-below",
+    "bounds",
+    multiple=True,
+    callback=_parse_bounds,
+    metavar="[NAME=]SHARE",
+    help="Exit with 1 if a figure of the current strategy is below this: right (default), answered, refused or hit@3 "
+    "(repeatable).",
+)
+@MODE
+def evaluate(
+    store: Path,
+    questions_file: Path | None,
+    saved_file: Path | None,
+    strategies: tuple[str, ...],
+    limit: int,
+    model: str,
+    no_chunk_sizes: bool,
+    page_file: Path | None,
+    as_json: bool,
+    bounds: list[tuple[str, float]],
+    mode: str | None,
+) -> int:
+    """Measure how well STORE answers, and which settings are better.
+
+    The questions are made by rule from headings, definitions, tables and dates of the documents, or come from a file.
+    Near misses are questions that no document answers; they should be refused.
+    """
+    from kvstore import evaluation
+    from kvstore.evaluation.report_page import format_report_page
+
+    from .progress import ProgressLine
+
+    if as_json and mode not in (None, "json"):
+        raise click.UsageError("--json and --mode contradict each other; omit one")
+    progress = ProgressLine(sys.stderr)
+    with open_store_at(store, readonly=True) as opened_store:
+        report = evaluation.evaluate_store(
+            opened_store,
+            None if questions_file is None else evaluation.read_questions(questions_file),
+            strategies=strategies,
+            limit=limit,
+            model=model,
+            compare_chunk_sizes=not no_chunk_sizes,
+            progress=progress.show_questions,
+        )
+    progress.close()
+    if saved_file is not None:
+        evaluation.write_questions(saved_file, report.questions)
+    if page_file is not None:
+        page_file.write_text(format_report_page(report), encoding="utf-8")
+    if as_json:
+        print(json.dumps(report.to_dict(), ensure_ascii=False))
+    else:
+        _write_report(report, mode)
+    return _check_bounds(report, bounds)
+
+
+def _write_report(report: EvaluationReport, mode: str | None) -> None:
+    """Print the rows as a table; the counts and the advice go to standard error."""
+    from shutil import get_terminal_size
+
+    from kvstore.evaluation.comparison import COLUMNS
+
+    from .render import write_result
+
+    columns = ("setting", *COLUMNS, "ms", "current")
+    rows = [
+        (f"{row.compared} {row.name}", *map(row.figures.get, COLUMNS), row.ms, "*" if row.is_current else "")
+        for row in report.rows
+    ]
+    is_terminal = sys.stdout.isatty()
+    width = get_terminal_size().columns if is_terminal else None
+    write_result("EVALUATE", columns, rows, sys.stdout, mode=mode or ("table" if is_terminal else "tsv"), width=width)
+    sys.stdout.flush()
+    report_message(", ".join(f"{number} {kind}" for kind, number in report.counts.items()) + " questions")
+    for advice in report.advice:
+        report_message(str(advice))
+
+
+def _check_bounds(report: EvaluationReport, bounds: list[tuple[str, float]]) -> int:
+    """Report the figures below their bounds; return the exit status."""
+    status = 0
+    for name, bound in bounds:
+        if name not in report.current.figures:
+            raise click.BadParameter(
+                f"{name!r} is not a figure; figures are {', '.join(report.current.figures)}", param_hint="--fail-below"
+            )
+        share = report.current.figures[name]
+        if share is None or share < bound:
+            report_message(f"{name} is {'not measured' if share is None else share}, below {bound}")
+            status = FAILED
+    return status
