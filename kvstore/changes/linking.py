@@ -95,13 +95,16 @@ class Linker:
         self._mentions = mentions
         self._traces = traces
         self._name_words = state.settings.name_words
+        #: The addresses to add and to remove, and the normal forms, by entity.
         self._added_addresses: dict[int, RankedTargets] = {}
         self._removed_addresses: dict[int, RankedTargets] = {}
         self._keys: dict[int, str] = {}
+        #: The new documents, and the chunks of older ones that changed or mention a new name, by document.
         self._new_documents: dict[int, AddedDocument] = {}
         self._changed_chunks: dict[int, set[int]] = {}
-        self._chunks_without_names: dict[int, set[int]] = {}
         self._mentioned_chunks: dict[int, list[AddedChunk]] = {}
+        #: The removed names that each chunk mentioned.
+        self._chunks_without_names: dict[int, set[int]] = {}
         self._names_added: dict[int, str] = {}
         self._names_removed: dict[int, str] = {}
         self._links: dict[tuple[int, int, int], int] = {}

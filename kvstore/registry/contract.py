@@ -190,11 +190,11 @@ class Derivation(ABC):
 
     @abstractmethod
     def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float | str]) -> Any:
-        """Return the part of a document. ``options`` are all options of the index."""
+        """Return the data that this derivation stores for a document. ``options`` are all options of the index."""
 
     @abstractmethod
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
-        """Return the texts of a part that get vectors, embedded in the same batch as the document's chunks."""
+        """Return the texts of a stored part that get vectors, embedded in the same batch as the document's chunks."""
 
     def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
         """Yield what is wrong with a stored part, one sentence each, for CHECK."""
@@ -237,7 +237,7 @@ class MaintainedIndex(Index):
 
 
 def iter_unbuilt_documents(record: IndexRecord, view: View) -> Iterator[int]:
-    """Yield the stored documents that have no part of a maintained index yet, in order of id."""
+    """Yield the stored documents for which a maintained index has no data yet, in order of id."""
     if "until" in record.state:
         for key, _ in view.scan(tables.DOCUMENTS, records.encode_u64(record.state["built"])):
             document = int(records.U64.unpack(key)[0])

@@ -179,7 +179,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
     def fit_to_document(
         self, value: WrittenPassages, document: Callable[[], ChunkedText], same_text: bool
     ) -> WrittenPassages | None:
-        """Return the texts of passages that the document still has, and assign texts without a passage."""
+        """Return the texts whose passages the document still has; texts without a passage get the nearest one."""
         passages = {passage.digest: passage for passage in self.list_passages(document())}
         fitting = {digest: texts for digest, texts in value.passages.items() if digest in passages}
         fitting |= _assign_texts(value.unassigned, list(passages.values()))

@@ -119,20 +119,21 @@ def strip_markdown(text: str) -> str:
 
 def _find_signs(text: bytes) -> list[ByteSpan]:
     """Return the spans of Markdown syntax in order; code contains none."""
-    spans = list(_CODE_SPAN_PATTERN.finditer(text))
-    code_spans = [span.span(2) for span in spans]
+    code_matches = list(_CODE_SPAN_PATTERN.finditer(text))
+    code_spans = [match.span(2) for match in code_matches]
     for block in _BLOCK_PATTERN.finditer(text):
         if block[0].startswith(b"`"):
             code_spans.append((block.start() + block[0].index(b"\n") + 1, block.start() + block[0].rindex(b"\n") + 1))
     code_spans = merge_spans(code_spans)
-    sign_spans = [span.span(group) for span in spans for group in (1, 3)]
+    sign_spans = [match.span(group) for match in code_matches for group in (1, 3)]
     for pattern in _SIGN_PATTERNS:
         for match in pattern.finditer(text):
             sign_spans += [match.span(group) for group in range(1, pattern.groups + 1)] or [match.span()]
     ends = [end for _, end in code_spans]
-    indexed_signs = ((match, bisect_right(ends, match[0])) for match in sign_spans)
+    # Each sign with the index of the first code that ends after the sign begins.
+    indexed_signs = ((sign, bisect_right(ends, sign[0])) for sign in sign_spans)
     return merge_spans(
-        match for match, index in indexed_signs if index == len(code_spans) or match[1] <= code_spans[index][0]
+        sign for sign, index in indexed_signs if index == len(code_spans) or sign[1] <= code_spans[index][0]
     )
 
 

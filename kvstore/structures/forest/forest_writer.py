@@ -88,7 +88,7 @@ class ForestWriter(Forest):
             self._reduction.update_strength(child_node, parent_node)
         else:
             self._counters.edges += 1
-            self._reduction.add(child_node, parent_node)
+            self._reduction.judge_new_edge(child_node, parent_node)
         return child_node, parent_node
 
     def _remove_assertions(self, child: int, parent: int, document: int, removed_nodes: NodePairs) -> None:
@@ -103,7 +103,7 @@ class ForestWriter(Forest):
             self._reduction.update_strength(child, parent)
             return
         self._counters.edges -= 1
-        self._reduction.remove(child, parent)
+        self._reduction.remove_edge(child, parent)
         for node in (child, parent):
             if next(chain(self.iter_stated_parents(node), self.iter_stated_children(node)), None) is None:
                 removed_nodes.append((node, self._remove_node(node)))

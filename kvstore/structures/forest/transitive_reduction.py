@@ -89,8 +89,8 @@ class TransitiveReduction:
         #: The change in the number of accepted edges from one entity to another since the last :meth:`judge_deferred`.
         self._pair_counts: Counter[tuple[int, int]] = Counter()
 
-    def add(self, child: int, parent: int) -> None:
-        """Judge an edge that has just been stated for the first time."""
+    def judge_new_edge(self, child: int, parent: int) -> None:
+        """Judge an edge that has just been stated for the first time, and the edges that it affects."""
         forest = self._forest
         if self._select_tree(child):
             self._put_verdict(child, parent, ACCEPTED)
@@ -112,8 +112,8 @@ class TransitiveReduction:
             self._put_cycle_edge(child, parent)
             self._break_cycles(self._find_component_edges(child))
 
-    def remove(self, child: int, parent: int) -> None:
-        """Judge the affected edges after an edge has lost its last assertion."""
+    def remove_edge(self, child: int, parent: int) -> None:
+        """Delete the verdict on an edge that has lost its last assertion, and judge the affected edges again."""
         verdict = self._forest.get_verdict(child, parent)
         is_on_cycle = self._forest.is_on_cycle(child, parent)
         is_deferred = self._select_tree(child)

@@ -148,7 +148,10 @@ def _select_most_frequent(counts: dict[str, int]) -> str:
 
 
 def _decode(row: EntityRow, entity: int) -> EntityRecord:
-    """Return the record of an entity; raise CorruptionError if the row is incomplete or introduces nothing."""
+    """Return the record of an entity from its stored row: form, kind and count of each slot.
+
+    Raises CorruptionError if the row is incomplete, or all counts are 0.
+    """
     if len(row) % 3 or not any(row[2::3]):
         raise CorruptionError(f"entity {entity} is stored, but nothing introduces it; run CHECK")
     return EntityRecord(row.copy())
