@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .structures.indexes.index import IndexStatus
     from .structures.indexes.index_building import IndexProgress
     from .structures.names.aliases import Alias
+    from .structures.spending import Spending
 
 __version__ = "0.2.0"
 
@@ -90,6 +91,7 @@ __all__ = [
     "Relative",
     "Relatives",
     "Snapshot",
+    "Spending",
     "Step",
     "Store",
     "Table",
@@ -144,6 +146,7 @@ _LAZY_ATTRIBUTES = {
     "Relative": ".retrieval.evidence:Relative",
     "Relatives": ".retrieval.evidence:Relatives",
     "Snapshot": ".database.snapshot:Snapshot",
+    "Spending": ".structures.spending:Spending",
     "Step": ".retrieval.evidence:Step",
     "Store": ".store.store:Store",
     "Table": ".sql.descriptions:Table",

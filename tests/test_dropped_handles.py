@@ -110,6 +110,7 @@ STORE: dict[str, Call] = {
     "forecast_extract": lambda store, folder: store.forecast_extract("relations"),
     "forecast_ingest": lambda store, folder: store.forecast_ingest(_page(folder)),
     "forecast_refresh": lambda store, folder: store.forecast_refresh(),
+    "spent": lambda store, folder: store.spent(),
     "import_": lambda store, folder: (store.export(folder / "all.jsonl"), store.import_(folder / "all.jsonl")),
     "in_transaction": lambda store, folder: (store.execute("BEGIN"), store.in_transaction),
     "ingest": lambda store, folder: store.ingest(_page(folder), workers=0),

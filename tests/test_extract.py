@@ -104,6 +104,28 @@ def test_a_model_writes_units_of_every_chunk_once(filled: kvstore.Store, server:
     ]
 
 
+def test_show_spent_counts_every_request_since_the_store_was_made(filled: kvstore.Store, server: Server) -> None:
+    server.answering = lambda request: stream("no") if "pier is red" in str(request) else units_of(request)
+    filled.extract("units")
+    server.answering = None
+    server.planned = [stream("Tea is made from leaves [1]."), stream("Ships sail the stormy ocean.")]
+    filled.ask("What is tea made from?")
+    assert filled.ask("What is tea made from?").cached, "an answer from the cache costs nothing"
+    assert filled.ask("What is tea made from?", model="other").extractive
+    rows = filled.execute("SHOW SPENT").fetchall()
+    assert [(*row[:3], *row[5:]) for row in rows] == [
+        ("ASK", "other", 1, 0, 1),
+        ("ASK", "tiny", 1, 1, 0),
+        ("EXTRACT", "tiny", 5, 3, 2),
+    ]
+    assert all(sent > 100 and received > 0 for _, _, _, sent, received, _, _ in rows)
+    path = filled.path
+    filled.close()
+    with kvstore.open(path) as again:
+        assert again.execute("SHOW SPENT").fetchall() == rows
+        assert again.check() == []
+
+
 def test_explain_foretells_it_and_sends_nothing(filled: kvstore.Store, server: Server) -> None:
     server.answering = units_of
     steps = filled.explain("EXTRACT UNITS WHERE key < 'n'")

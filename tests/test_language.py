@@ -93,6 +93,7 @@ FORMS: list[tuple[str, s.Statement]] = [
     ("SHOW STRATEGIES", s.Show("strategies")),
     ("SHOW SETTINGS", s.Show("settings")),
     ("SHOW STATS", s.Show("stats")),
+    ("SHOW SPENT", s.Show("spent")),
     ("DESCRIBE chunks", s.DescribeTable("chunks")),
     ("DESCRIBE DOCUMENT 'k'", s.DescribeDocument("k")),
     ("DESCRIBE ENTITY 'e'", s.DescribeEntity("e")),
@@ -143,7 +144,7 @@ OPTIONS = st.dictionaries(NAMES, VALUES, max_size=3)
 BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
     "entities": st.lists(TEXTS, min_size=1, max_size=3).map(tuple),
     "direction": st.sampled_from(["up", "down", "both"]),
-    "subject": st.sampled_from(["tables", "indexes", "strategies", "settings", "stats"]),
+    "subject": st.sampled_from(["tables", "indexes", "strategies", "settings", "stats", "spent"]),
     "format": st.none()
     | st.sampled_from(["text", "markdown", "html", "pdf", "docx", "csv", "jsonl", "pairs", "triples"]),
     "options": OPTIONS,

@@ -164,6 +164,7 @@ PAIRS: list[tuple[type, str, Call]] = [
     ),
     (s.Show, "SHOW STRATEGIES", lambda x: [(known.name, known.description) for known in x.strategies()]),
     (s.Show, "SHOW SETTINGS", lambda x: x.settings_table()),
+    (s.Show, "SHOW SPENT", lambda x: list(map(astuple, x.spent()))),
     (s.Show, "SHOW STATS", lambda x: list(x.statistics().items())),
     (s.DescribeTable, "DESCRIBE chunks", lambda x: tuples(x.describe_table("chunks").columns)),
     (s.DescribeDocument, "DESCRIBE DOCUMENT 'pay'", lambda x: properties(x.describe_document("pay"))),

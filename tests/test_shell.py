@@ -416,7 +416,7 @@ def list_completions(before: str) -> list[str]:
         ("DESCRIBE ", ["DOCUMENT", "ENTITY", "STRATEGY", "documents", "chunks", *list_described_kinds()]),
         ("DESCRIBE STRATEGY v", ["vector"]),
         ("DESCRIBE comm", ["community"]),
-        ("SHOW S", ["SETTINGS", "STATS", "STRATEGIES"]),
+        ("SHOW S", ["SETTINGS", "SPENT", "STATS", "STRATEGIES"]),
         ("CREATE INDEX s", [kind for kind in list_index_kinds() if kind[0] == "s"]),
         ("CREATE INDEX Synonyms WITH (s", ["similarity"]),
         ("CREATE INDEX nothing WITH (", []),

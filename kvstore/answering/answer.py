@@ -198,6 +198,7 @@ def _match_passages(text: str, passages: Sequence[Hit], model: LanguageModel) ->
 
     numbers = [index + 1 for index in find_sources(text, [f"{hit.title or ''} {hit.text}" for hit in passages])]
     if not numbers:
+        model.num_refused += 1
         shown_text = f"{text[:_MAX_SHOWN_CHARACTERS]}{'...' if len(text) > _MAX_SHOWN_CHARACTERS else ''}"
         raise ModelUnavailableError(
             f"language model {model.name!r}: its answer cites no passage, and no sentence of it matches one "

@@ -58,7 +58,7 @@ class Asker:
 
     ``open_query`` yields the strategy and the query of a question on the newest state; close it before a model writes,
     because it holds a snapshot. ``retrieve_evidence`` runs a query, and ``retrieve`` does both. ``embed`` returns the
-    vectors of sentences.
+    vectors of sentences. ``record_spending`` records the requests that were sent to a model.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class Asker:
         open_query: Callable[[str | Sequence[str], Clauses], AbstractContextManager[tuple[Strategy, Query]]],
         retrieve_evidence: Callable[[Strategy, Query], Evidence],
         retrieve: RetrieveFunction,
+        record_spending: Callable[[LanguageModel], None],
     ) -> None:
         self._get_session = get_session
         self._get_language_model = get_language_model
@@ -77,6 +78,7 @@ class Asker:
         self._open_query = open_query
         self._retrieve_evidence = retrieve_evidence
         self._retrieve = retrieve
+        self._record_spending = record_spending
 
     @property
     def _session(self) -> SessionSettings:
@@ -135,6 +137,8 @@ class Asker:
                 problem = f"language model {model.name!r} found nothing about this question in the evidence."
             except (ModelUnavailableError, PromptTooLongError) as error:
                 problem = f"{error}."
+            finally:
+                self._record_spending(model)
             problem += " This answer is extractive."
         return _extract_answer(prepared, problem)
 

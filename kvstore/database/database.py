@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy.typing as npt
 
 from ..arguments import check_clauses, check_integer, check_options
-from ..errors import InputError
+from ..errors import InputError, LockTimeoutError
 from ..settings import TIME_LIMIT
 from ..storage.environment import CompactReport
 from .handle import Handle
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     from ..changes.repair import RepairReport
     from ..ingest.forecast import Forecast
     from ..ingest.ingest_interface import Ingestion, IngestOptions, IngestProgress, IngestReport
+    from ..models.llm import LanguageModel
     from ..structures.indexes.generation_building import WritingForecast
     from ..structures.indexes.index_building import IndexProgress
+    from ..structures.spending import Spending
     from .index_worker import RefreshedKinds
     from .model_extraction import ExtractionForecast, ExtractionProgress, ExtractionReport
     from .transaction import Transaction
@@ -249,7 +252,10 @@ class Database(Handle):
         extraction = ModelExtraction(
             self._session, kind, where=where, parameters=parameters, share=share, within=within, by=by
         )
-        return extraction.run(language_model, self._begin, progress)
+        try:
+            return extraction.run(language_model, self._begin, progress)
+        finally:
+            self._record_spending("EXTRACT", language_model)
 
     def forecast_extract(
         self,
@@ -467,7 +473,17 @@ class Database(Handle):
             if language_model is None:
                 raise InputError("no language model is named; give MODEL 'name', or SET model = 'name'")
             writer = StructuredModel(language_model, within)
-        return self._session.store.indexing.refresh(kind, progress, writer)
+        try:
+            return self._session.store.indexing.refresh(kind, progress, writer)
+        finally:
+            if writer is not None:
+                self._record_spending("REFRESH", writer.model)
+
+    def _record_spending(self, statement: str, model: LanguageModel) -> None:
+        """Record the requests to a model at once, or with a later commit if another process holds the lock."""
+        self._session.record_spending(statement, model)
+        with suppress(LockTimeoutError):
+            self._session.store.flush()
 
     def forecast_refresh(self, kind: str | None = None) -> dict[str, WritingForecast]:
         """Return what :meth:`refresh` would let a model write, by kind of index; changes nothing and calls no model.
@@ -481,6 +497,17 @@ class Database(Handle):
         return self._session.store.indexing.forecast(kind)
 
     # Counts
+
+    def spent(self) -> list[Spending]:
+        """Return the requests sent to language models since the store was made, by statement and model.
+
+        >>> store.spent()
+        []
+        """
+        from ..structures.spending import read_spending, sum_spending
+
+        with self._session.environment.snapshot() as snapshot:
+            return sum_spending([*read_spending(snapshot), *self._session.store.spending])
 
     def statistics(self) -> dict[str, int | float | str]:
         """Return counts and sizes of everything in the store, like SHOW STATS.

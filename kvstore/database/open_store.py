@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ..models.embedder import Embedder
     from ..models.embedding_cache import EmbeddingCache
     from ..settings import FixedSettings
+    from ..structures.spending import Spending
     from ..structures.vectors.vectors import Matrix
     from .index_worker import IndexManager
 
@@ -107,6 +109,8 @@ class OpenStore:
         #: Settings of a newly created store that will be chosen by the language of its first documents.
         self._undecided = undecided
         self.hits = HitCounts()
+        #: The use of language models that is not recorded in the store yet.
+        self.spending: deque[Spending] = deque()
         self.open_indexes = OpenIndexes(environment)
         self.node_cache = NodeCache()
         self.filter_cache = FilterCache()
@@ -182,7 +186,9 @@ class OpenStore:
             self.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Write the temperatures counted since the last commit to the entity filter."""
+        """Write the temperatures counted since the last commit to the entity filter, and the use of language models."""
+        if self.spending:
+            self._flush_spending(timeout)
         if not len(self.hits):
             return
         from ..changes.changes import Changes
@@ -194,6 +200,15 @@ class OpenStore:
 
         with self.hits.take_batch() as hits:
             self.environment.write_with_growth(write_hits, timeout)
+
+    def _flush_spending(self, timeout: float | None) -> None:
+        """Record the use of language models in the store."""
+        from ..structures.spending import add_spending
+
+        entries = list(self.spending)
+        self.environment.write_with_growth(lambda view: add_spending(view, entries), timeout)
+        for _ in entries:
+            self.spending.popleft()
 
     def fix_settings(self, names: Iterable[str] | None = None) -> None:
         """Fix the settings with these names (None: all), so that documents no longer choose them."""

@@ -474,6 +474,7 @@ class Queryable(ABC):
             open_query=partial(open_query, self._session, self.state),
             retrieve_evidence=retrieve_evidence,
             retrieve=self.retrieve,
+            record_spending=partial(self._session.record_spending, "ASK"),
         )
 
 

@@ -57,6 +57,16 @@ class Session:
 
         return open_language_model(name, self.settings)
 
+    def record_spending(self, statement: str, model: LanguageModel) -> None:
+        """Record the requests that a statement sent to a model, with the next commit."""
+        from ..structures.spending import Spending
+
+        if model.num_calls and not self.readonly:
+            num_kept = model.num_calls - model.num_refused
+            tokens = model.sent_tokens, model.written_tokens
+            spending = Spending(statement, model.name, model.num_calls, *tokens, num_kept, model.num_refused)
+            self.store.spending.append(spending)
+
     def load_reranker(self, name: str | None = None) -> RerankFunction | None:
         """Return the reranker with this name, else the session's; None if the name is ``none``."""
         reranker_name = name or self.settings.reranker

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple
+from dataclasses import astuple, fields
 from typing import Any
 
 from ..arguments import Choice
 from ..errors import InputError
 from ..registry import SYSTEMS, get_strategy, list_strategies
 from ..sql import descriptions
+from ..structures.spending import Spending
 from . import statements as s
 from .cursor import Cursor, Row
 from .query_handlers import select
@@ -42,6 +43,9 @@ def show(context: StatementContext, statement: s.Show) -> Cursor:
             )
         case "settings":
             return _make_list_cursor(("name", "value", "fixed"), context.database.settings_table())
+        case "spent":
+            columns = tuple(field.name for field in fields(Spending))
+            return _make_list_cursor(columns, map(astuple, context.database.spent()))
         case "stats":
             return _make_list_cursor(("name", "value"), context.database.statistics().items())
 

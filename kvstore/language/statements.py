@@ -18,7 +18,7 @@ from ..sql.literals import Value, format_identifier, format_literal, quote_name
 QUERY_WORDS = frozenset({"SELECT", "WITH", "VALUES"})
 
 Direction = Literal["up", "down", "both"]
-Subject = Literal["tables", "indexes", "strategies", "settings", "stats"]
+Subject = Literal["tables", "indexes", "strategies", "settings", "stats", "spent"]
 
 
 def _format_clauses(*pairs: tuple[str, SqlValue]) -> str:

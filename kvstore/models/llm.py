@@ -25,6 +25,7 @@ from .endpoint import Endpoint
 from .loops import LoopDetector
 from .text_pieces import collect_result
 from .timeouts import Timeouts
+from .token_estimate import estimate_message_tokens, token_estimate
 
 if TYPE_CHECKING:
     from .http_client import Reply
@@ -86,6 +87,11 @@ class LanguageModel:
             )
         except ModelError as problem:
             raise self._add_model_name(problem) from None
+        #: The answered requests, their tokens as estimated or as the server counts them, and the unusable answers.
+        self.num_calls = 0
+        self.sent_tokens = 0
+        self.written_tokens = 0
+        self.num_refused = 0
         #: The optional fields of a request that the model rejects.
         self._rejected_fields: set[str] = set()
         #: The size of the model's context in tokens, once its server named it.
@@ -176,7 +182,15 @@ class LanguageModel:
             raise self._add_model_name(
                 ModelUnavailableError(f"{self.url}: the answer has no text ({reason}); use another model")
             )
-        return ModelAnswer("".join(text), "".join(reasoning), stream.is_truncated, *stream.tokens, is_loop)
+        answer = ModelAnswer("".join(text), "".join(reasoning), stream.is_truncated, *stream.tokens, is_loop)
+        self._count(messages, answer)
+        return answer
+
+    def _count(self, messages: Sequence[Message], answer: ModelAnswer) -> None:
+        """Count an answered request and its tokens: the estimate, or the server's number if it is higher."""
+        self.num_calls += 1
+        self.sent_tokens += max(estimate_message_tokens(messages), answer.prompt_tokens)
+        self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
 
     def _read_next_piece(self, pieces: Iterator[Piece], received: Sequence[str]) -> Piece | None:
         """Return the next piece, or None after the last; ``received`` is the text so far, for the error message."""

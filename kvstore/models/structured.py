@@ -29,8 +29,6 @@ _REFUSALS = ("status 400", "status 415", "status 422", "status 501")
 MAX_FAILURES = 10
 #: The temperature of each attempt at one request: at 0, a model would repeat its answer.
 _TEMPERATURES = (0.0, 0.7)
-#: The number of characters of an invalid answer that are shown to the model again.
-_MAX_SHOWN_CHARACTERS = 2000
 
 
 def _return_unchanged(value: Any) -> Any:
@@ -102,10 +100,10 @@ class StructuredModel:
                 f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.limit:,} tokens are used, and the "
                 f"next request needs about {prompt.tokens:,}; allow more TOKENS, or continue another time"
             )
-        extra_messages: list[Message] = []
+        correction = ""
         for temperature in _TEMPERATURES:
             try:
-                answer = self._request_answer(prompt, extra_messages, temperature)
+                answer = self._request_answer(prompt, correction, temperature)
             except PromptTooLongError:
                 self.num_failures += 1
                 raise
@@ -117,14 +115,10 @@ class StructuredModel:
                 self.num_failures = 0
                 return result
             self.num_refused += 1
-            extra_messages = [
-                {"role": "assistant", "content": answer.text[:_MAX_SHOWN_CHARACTERS] or "(nothing)"},
-                {
-                    "role": "user",
-                    "content": f"This answer is invalid: {reason}. Answer again, with JSON of the schema.",
-                },
-            ]
-            if not self._is_within_limit(prompt.tokens + estimate_message_tokens(extra_messages)):
+            self.model.num_refused += 1
+            # The invalid answer is not shown to the model, because weak models copy it.
+            correction = f"\n\nAn earlier answer was invalid: {reason}. Answer with JSON of the schema."
+            if not self._is_within_limit(prompt.tokens + token_estimate(correction)):
                 break
         self.num_failures += 1
         raise InvalidAnswerError(
@@ -135,22 +129,17 @@ class StructuredModel:
         """True if ``tokens`` more tokens can be sent."""
         return self.limit is None or self.sent_tokens + tokens <= self.limit
 
-    def _request_answer(
-        self, prompt: StructuredPrompt[Any], extra_messages: Sequence[Message], temperature: float
-    ) -> ModelAnswer:
-        """Return the model's answer.
+    def _request_answer(self, prompt: StructuredPrompt[Any], correction: str, temperature: float) -> ModelAnswer:
+        """Return the model's answer to a prompt with a correction at its end.
 
         The answer is requested in the first form that the server accepts; rejected forms are not tried again.
         """
         first_refusal: ModelError | None = None
         for form in list(self._forms):
-            messages = [*prompt.messages, *extra_messages]
-            if form != "json_schema":
-                first_message, *other_messages = messages
-                messages = [
-                    {**first_message, "content": f"{first_message['content']}\n\n{prompt.schema_instruction}"},
-                    *other_messages,
-                ]
+            # The end of the last message, so that servers can reuse the beginning of a prompt.
+            end = correction if form == "json_schema" else f"\n\n{prompt.schema_instruction}{correction}"
+            *first_messages, last_message = prompt.messages
+            messages = [*first_messages, {**last_message, "content": last_message["content"] + end}]
             try:
                 answer = self.model.write(
                     messages,
@@ -168,7 +157,7 @@ class StructuredModel:
                 continue
             self._forms = self._forms[self._forms.index(form) :]
             self.num_calls += 1
-            self.sent_tokens += max(prompt.tokens + estimate_message_tokens(extra_messages), answer.prompt_tokens)
+            self.sent_tokens += max(prompt.tokens + token_estimate(correction), answer.prompt_tokens)
             self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
             return answer
         assert first_refusal is not None  # at least one form was tried and refused

@@ -1,0 +1,57 @@
+"""The requests that were sent to language models since a store was made, by statement and model.
+
+In: the use of a model by a statement. On disk: ``meta`` under ``spent``: a list of rows. Out: the rows, for SHOW SPENT.
+They describe what was paid, not the content of the store: they are in no export and no logical dump.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+
+from ..storage import records
+from ..storage.view import View, WriteView
+from . import tables
+
+_KEY = b"spent"
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """The use of one language model by one kind of statement.
+
+    ``calls`` are the answered requests, with ``sent`` and ``received`` tokens. Of the answers, ``kept`` were stored or
+    displayed, and ``refused`` were not usable.
+    """
+
+    statement: str
+    model: str
+    calls: int
+    sent: int
+    received: int
+    kept: int
+    refused: int
+
+
+def read_spending(view: View) -> list[Spending]:
+    """Return the recorded spending, in order of statement and model."""
+    value = view.get(tables.META, _KEY)
+    return [] if value is None else [Spending(*row) for row in records.unpack(value, tables.META, _KEY)]
+
+
+def sum_spending(spending: Iterable[Spending]) -> list[Spending]:
+    """Return the sums by statement and model, in order."""
+    totals: dict[tuple[str, str], list[int]] = {}
+    for entry in spending:
+        statement, model, *numbers = astuple(entry)
+        totals[statement, model] = [
+            total + number
+            for total, number in zip(totals.get((statement, model), [0] * len(numbers)), numbers, strict=True)
+        ]
+    return [Spending(*key, *numbers) for key, numbers in sorted(totals.items())]
+
+
+def add_spending(view: WriteView, spending: Iterable[Spending]) -> None:
+    """Add to the recorded spending."""
+    rows = [list(astuple(entry)) for entry in sum_spending([*read_spending(view), *spending])]
+    view.put(tables.META, _KEY, records.pack(rows))
