@@ -239,6 +239,7 @@ class _Importer:
             raise self._make_error(number, str(error)) from None
 
     def _make_error(self, number: int, reason: str) -> InputError:
+        """Return the error for a line, which also says which lines are imported already."""
         last_line = self._imported_line
         progress = f"lines 2 to {last_line} are imported" if last_line > 1 else "nothing is imported"
         return InputError(f"{self._path}, line {number}: {reason} ({progress})")

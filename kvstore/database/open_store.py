@@ -194,6 +194,7 @@ class OpenStore:
         from ..changes.changes import Changes
 
         def write_hits(view: WriteTransaction) -> None:
+            """Add the counted hits to the entity filter within a write transaction."""
             seed = self.settings.hash_seed
             entity_filter = self.filter_cache.take_filter(view, hash_seed=seed)
             Changes(view, self.settings, entity_filter).finish(hits)

@@ -79,12 +79,14 @@ def make_server(tools: StoreTools) -> Any:
         )
 
     async def list_resource_templates(_: Any, __: Any) -> Any:
+        """Return the template of the URI of a document."""
         template = types.ResourceTemplate(
             uri_template=SCHEME + "{key}", name="document", description="The text of a document", mime_type="text/plain"
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def read_resource(_: Any, request: Any) -> Any:
+        """Return the text of the document with a URI."""
         text = await _run_request(tools, lambda: _read_resource(tools, request.uri))
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=request.uri, text=text, mime_type="text/plain")]

@@ -21,6 +21,7 @@ def _make_change_cursor(kind: str, is_changed: bool, message: str) -> Cursor:
 
 
 def insert_edge(context: StatementContext, statement: s.InsertEdge) -> Cursor:
+    """Execute INSERT EDGE."""
     with context.open_transaction() as transaction:
         is_changed = transaction.put_edge(statement.child, statement.parent, **collect_clauses(tree=statement.tree))
     return _make_change_cursor("INSERT", is_changed, "1 edge inserted")
@@ -49,6 +50,7 @@ def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
 
 
 def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
+    """Execute DROP ALIAS. Raises InputError if the name is no alias."""
     with context.open_transaction() as transaction:
         if not transaction.drop_alias(statement.name):
             raise _make_alias_error(statement.name, "an alias")

@@ -134,6 +134,7 @@ def delete_document(context: StatementContext, statement: s.DeleteDocument) -> C
 
 
 def delete_documents(context: StatementContext, statement: s.DeleteDocuments) -> Cursor:
+    """Execute DELETE FROM documents: delete the documents that satisfy a condition."""
     with context.open_transaction() as transaction:
         num_deleted = transaction.delete_where(statement.where)
     return Cursor("DELETE", rowcount=num_deleted, message=f"{format_count(num_deleted, 'document')} deleted")

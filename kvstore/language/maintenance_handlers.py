@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 def set_setting(context: StatementContext, statement: s.SetSetting) -> Cursor:
+    """Execute SET: change a setting of the session."""
     if statement.name == "base_url":
         context.require_writable("SET cannot change the address of models")
     context.database.set(statement.name, statement.value)
@@ -62,6 +63,7 @@ def _repair(context: StatementContext) -> Cursor:
 
 
 def backup(context: StatementContext, statement: s.Backup) -> Cursor:
+    """Execute BACKUP: copy the store to a new directory."""
     context.require_writable("BACKUP cannot write a file")
     context.database.backup(statement.path)
     return Cursor("BACKUP", message=f"copied to {statement.path}")
@@ -89,6 +91,7 @@ def compact(context: StatementContext, statement: s.Compact) -> Cursor:
 
 
 def import_file(context: StatementContext, statement: s.Import) -> Cursor:
+    """Execute IMPORT of a file that EXPORT wrote."""
     context.require_no_transaction("IMPORT commits batch by batch")
     report = context.database.import_(statement.path)
     message = f"{_format_counts(report)} imported, {report.unchanged:,} unchanged"

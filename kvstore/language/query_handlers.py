@@ -86,6 +86,7 @@ def lookup(context: StatementContext, statement: s.Lookup) -> Cursor:
 
 
 def expand(context: StatementContext, statement: s.Expand) -> Cursor:
+    """Execute EXPAND of an entity, and return a row for each relative."""
     clauses = collect_clauses(depth=statement.depth, tree=statement.tree, limit=statement.limit)
     relatives = context.target.expand(statement.entity, direction=statement.direction, **clauses)
     return _make_typed_cursor("EXPAND", EXPAND_COLUMNS, map(astuple, relatives), len(relatives))
@@ -105,6 +106,7 @@ def _to_hit_row(hit: Hit) -> Row:
 
 
 def retrieve(context: StatementContext, statement: s.Retrieve) -> Cursor:
+    """Execute RETRIEVE, and return a row for each hit."""
     evidence = retrieve_evidence(context, statement)
     rows = ((*_to_hit_row(hit), hit.path, hit.kind, _to_span_mappings(hit.spans), hit.ordinal) for hit in evidence.hits)
     return _make_typed_cursor("RETRIEVE", EVIDENCE_COLUMNS, rows, len(evidence.hits), evidence.hint)

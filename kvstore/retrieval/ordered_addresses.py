@@ -48,6 +48,7 @@ def get_tree_names(state: State, nodes: Collection[int]) -> dict[int, str]:
 
 
 def _build_sort_key(address: AbstractAddress, keys: Mapping[int, str]) -> tuple[int, int, str, int]:
+    """Return the key by which addresses are sorted: rank, size of the text, document key, position."""
     rank, abstract, record = address
     text_size = record.last_chunk - record.first_chunk
     # Within a document, abstracts of a level are numbered in text order.

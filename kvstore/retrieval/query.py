@@ -124,6 +124,7 @@ class Query:
         return self._vectors[part]
 
     def _embed_text(self, text: str) -> Matrix:
+        """Return the vector of a text, and record the step."""
         with self.trace.step("embed question") as step:
             vector = self.embed(text)
             step.detail, step.count = self.state.settings.embedder, len(vector)

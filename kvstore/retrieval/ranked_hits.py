@@ -58,6 +58,7 @@ def build_chunk_hits(
 
 
 def _build_chunk_hit(rank: int, score: float, loaded: LoadedChunk, path: str) -> Hit:
+    """Return a chunk as a hit."""
     record, document = loaded.record, loaded.document
     heading = " > ".join(loaded.headings)
     fields = (document.key, record.ordinal, loaded.text, path, record.start, record.end, heading)

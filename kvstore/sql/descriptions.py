@@ -53,6 +53,7 @@ def get_table(name: str) -> Table:
 
 
 def _describe_table(table: SqlTable) -> Table:
+    """Return the description of a table that SELECT reads."""
     columns = (
         Column(name, type or None, _format_index_kinds(table, name)) for name, (type, _) in table.columns.items()
     )

@@ -263,6 +263,7 @@ def _read_triples(state: State, document: int) -> tuple[Triple, ...]:
 
 
 def _iter_triples(reader: TableReader, documents: Iterator[int]) -> TableRows:
+    """Yield the rows of the triples of some documents: the document, and the index of the triple in it."""
     for document in documents:
         for index in range(len(reader.call_cached(_read_triples, document))):
             yield document, index

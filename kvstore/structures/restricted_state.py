@@ -143,6 +143,7 @@ class RestrictedPostings(Postings):
         self._allowed = state.allowed
 
     def count_chunks_by_term(self, terms: Sequence[str]) -> dict[str, int]:
+        """Return the number of chunks of the whole store with each term; 0 if no allowed chunk has it."""
         return {
             term: count if count and self._is_present(term) else 0
             for term, count in super().count_chunks_by_term(terms).items()
@@ -277,6 +278,7 @@ class RestrictedFilter(EntityFilter):
     def find_mentions(
         self, folded: FoldedText, max_words: int, keys: dict[int, str], mention_type: type[Mention]
     ) -> list[Mention]:
+        """Return the mentions of those names that allowed documents introduce."""
         mentions = super().find_mentions(folded, max_words, keys, mention_type)
         return [mention for mention in mentions if self.find(keys[mention[0]]) is not None]
 

@@ -158,6 +158,7 @@ class Evaluation:
         return self._index.find_key(UNINDEXED_KEY)
 
     def _make_mask(self, documents: npt.NDArray[np.int64]) -> DocumentMask:
+        """Return a mask over all ids that is true for these documents."""
         mask = self._index.make_empty_mask()
         mask[documents] = True
         return mask

@@ -111,6 +111,7 @@ class MetadataIndex:
     def _read_block(
         self, key: bytes, value: memoryview, names: Sequence[str] = columns.COLUMN_NAMES
     ) -> list[ColumnValues]:
+        """Decode the columns with these names of a stored block."""
         return columns.unpack_columns(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key, names)
 
 

@@ -146,6 +146,7 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
         )
 
     def _read_chunks(self, state: State) -> ChunkSurroundings:
+        """Read the rows of the chunks, and the degrees of the entities in them."""
         graph = state.get_part(GRAPH)
         rows = graph.read_chunk_rows(self.chunks)
         return ChunkSurroundings(rows, graph.read_degrees(rows.entities))

@@ -39,11 +39,13 @@ class RestrictedPassageGraph(PassageGraph):
         self._triple_neighbors: dict[int, frozenset[int]] = {}
 
     def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
+        """Return the rows of chunks; those of chunks that may not answer are empty."""
         bounds, entities, features = super().read_chunk_rows(chunks)
         visible = np.repeat(self._allowed.get_chunk_mask(chunks), np.diff(bounds))
         return ChunkRows(_shrink_bounds(bounds, visible), entities[visible], features[visible])
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
+        """Return the rows of entities, without the chunks that may not answer."""
         bounds, chunks, features = super().read_entity_rows(entities, degrees, max_chunks)
         visible = self._allowed.get_chunk_mask(chunks)
         return EntityRows(_shrink_bounds(bounds, visible), chunks[visible], features[visible])

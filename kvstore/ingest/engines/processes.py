@@ -104,6 +104,7 @@ class WorkerProcess:
         return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
     def _send_message(self, message: object) -> None:
+        """Write a message to the worker's standard input, unless the worker has ended."""
         with suppress(BrokenPipeError):
             self._input.write(frame_message(message))
             self._input.flush()

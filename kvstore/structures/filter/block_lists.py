@@ -135,6 +135,7 @@ class BlockLists:
             yield records.U32.unpack_from(key)[0], _get_first_number(key), _decode(self._table, key, value)
 
     def _require_writable(self) -> WriteView:
+        """Return the view for writing; raise ReadOnlyError if it is that of a snapshot."""
         if not self._view.writable:
             raise ReadOnlyError("addresses can be changed in a write transaction only")
         return self._view  # type: ignore[return-value]

@@ -183,6 +183,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return 0 if covered_stop >= state.counters.next_chunk else super().compute_lag(content, state)
 
     def explain_no_file(self, record: IndexRecord | None, state: State) -> str | None:
+        """Return why a state needs no index file, or None if it needs one."""
         if record is None:
             return "dropped; every chunk is compared"
         min_chunks = record.get_int_option("exact_below")

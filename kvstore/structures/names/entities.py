@@ -169,6 +169,7 @@ def _unpack_rows(key: bytes, value: memoryview | None, entities: Sequence[int]) 
 
 
 def _make_corruption_error(key: bytes, error: ValueError) -> CorruptionError:
+    """Return the error for a damaged block of entities."""
     return CorruptionError(
         f"table {tables.ENTITIES}, key {key.hex()}: {error}; run CHECK REPAIR, or restore from a backup"
     )

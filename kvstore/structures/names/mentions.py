@@ -119,6 +119,7 @@ class MentionWriter(Mentions):
         self._pending_headings: dict[int, list[HeadingOccurrence]] = {}
 
     def get_in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
+        """Return the occurrences in each chunk, pending ones included."""
         chunks = list(chunks)
         stored_chunks = [chunk for chunk in chunks if chunk not in self._pending_rows]
         rows = dict(zip(stored_chunks, super().get_in_chunks(stored_chunks), strict=True)) if stored_chunks else {}
