@@ -90,6 +90,20 @@ def test_depth_reaches_the_neighbouring_abstracts(store: kvstore.Store) -> None:
     assert pools[0] < pools[1] <= pools[2] <= store.statistics()["chunks"]
 
 
+def test_relatives_displace_no_chunk_of_a_name(store: kvstore.Store) -> None:
+    for name in ("Ada Lovelace", "Charles Babbage"):
+        text = "\n\n".join(f"{name} came on day {day}. " + f"Filler {day} says little here. " * 20 for day in range(4))
+        rest = "\n\n".join(f"Nobody came on day {day}. " + f"Filler {day} says little here. " * 20 for day in range(60))
+        store.put(name, f"{text}\n\n{rest}")
+    pools = []
+    for depth in range(4):
+        evidence = store.retrieve("Ada Lovelace and Charles Babbage", using="bridge", depth=depth, top=1000)
+        pools.append({(hit.document, hit.ordinal) for hit in evidence.hits})
+        assert len(pools[-1]) <= 50
+    assert all(pools[0] <= pool for pool in pools) and len(pools[0]) < len(pools[3])
+    assert {key for key, _ in pools[0]} == {"Ada Lovelace", "Charles Babbage"}
+
+
 def test_within_limits_the_tokens_of_all_hits(filled: kvstore.Store) -> None:
     every = filled.retrieve("London engine", top=5).hits
     some = filled.retrieve("London engine", top=5, within=30).hits

@@ -110,15 +110,18 @@ class _PoolBuilder:
         self.pool: dict[int, AbstractRoute] = {}
         self.visited_abstracts: set[int] = set()
 
-    def fill(self, seed_addresses: Iterable[tuple[Seed, list[int]]]) -> None:
-        """Fill the pool from entities and their addresses."""
-        for seed, numbers in seed_addresses:
+    def fill(self, seed_addresses: Sequence[tuple[Seed, list[int]]]) -> None:
+        """Fill the pool from entities and their addresses: first from the abstracts that mention one of them, then from
+        the relatives of these, level by level, as far as there is room."""
+        turns = [(level, *seed) for level in range(self._request.depth + 1) for seed in seed_addresses]
+        for level, seed, numbers in turns:
             capacity, visited = self._request.max_chunks - len(self.pool), set[int]()
-            routes = dict(islice(self._iter_new_chunks(seed, numbers, visited), capacity + 1))
+            routes = dict(islice(self._iter_new_chunks(seed, numbers, level, visited), capacity + 1))
             if len(routes) > capacity:
                 # The order of chunks matters only if they do not all fit.
                 visited.clear()
-                routes = dict(islice(self._iter_new_chunks(seed, self._sort_addresses(numbers), visited), capacity))
+                ordered_numbers = self._sort_addresses(numbers)
+                routes = dict(islice(self._iter_new_chunks(seed, ordered_numbers, level, visited), capacity))
             self.pool |= routes
             self.visited_abstracts |= visited
             if len(self.pool) == self._request.max_chunks:
@@ -138,9 +141,9 @@ class _PoolBuilder:
         return sorted(numbers, key=get_sort_key)
 
     def _iter_new_chunks(
-        self, seed: Seed, numbers: Sequence[int], visited: set[int]
+        self, seed: Seed, numbers: Sequence[int], level: int, visited: set[int]
     ) -> Iterator[tuple[int, AbstractRoute]]:
-        """Yield the chunks below the abstracts of an entity and their relatives that are not in the pool.
+        """Yield the chunks below the relatives of an entity's abstracts ``level`` levels away that are not in the pool.
 
         Visited abstracts are added to ``visited``, and abstracts seen before are skipped.
         """
@@ -148,7 +151,7 @@ class _PoolBuilder:
         yielded: set[int] = set()
         for first in range(0, len(numbers), _ADDRESSES_PER_READ):
             starts = [addresses.split_address(number)[1] for number in numbers[first : first + _ADDRESSES_PER_READ]]
-            related = self._list_relatives(starts)
+            related = self._list_relatives(starts, level)
             leaves = [abstract for relatives in related for _, abstract in relatives if abstract < FIRST_UPPER_ABSTRACT]
             self._check_chunks_exist(chunk for leaf in leaves for chunk in self._get_chunk_ids(leaf))
             for start, relatives in zip(starts, related, strict=True):
@@ -163,37 +166,34 @@ class _PoolBuilder:
                         yielded.add(chunk)
                         yield chunk, route
 
-    def _list_relatives(self, abstracts: Sequence[int]) -> list[list[tuple[int, int]]]:
-        """Return for each abstract itself, its descendants and its ancestors, up to ``depth`` levels away (equation 1),
-        each as the number of levels above it and its id."""
-        depth, records = self._request.depth, self._abstracts
-        relatives = [[(0, abstract)] for abstract in abstracts]
+    def _list_relatives(self, abstracts: Sequence[int], level: int) -> list[list[tuple[int, int]]]:
+        """Return for each abstract its descendants and its ancestors ``level`` levels away (equation 1; 0: itself).
+
+        Each is the number of levels above the abstract, and the id.
+        """
         # A leaf without relatives needs no record.
-        self._read_abstracts(abstract for abstract in abstracts if depth or abstract >= FIRST_UPPER_ABSTRACT)
-        if not depth:
-            return relatives
-        children = [records[abstract].children for abstract in abstracts]
-        for level in range(1, depth + 1):
-            self._read_abstracts(child for group in children for child in group if child >= FIRST_UPPER_ABSTRACT)
-            for group, new_children in zip(relatives, children, strict=True):
-                group += ((-level, child) for child in new_children)
-            children = [
+        self._read_abstracts(abstract for abstract in abstracts if level or abstract >= FIRST_UPPER_ABSTRACT)
+        descendants = [[abstract] for abstract in abstracts]
+        ancestors: list[int | None] = list(abstracts)
+        for _ in range(level):
+            descendants = [
                 [
-                    grandchild
-                    for child in group
-                    if child >= FIRST_UPPER_ABSTRACT
-                    for grandchild in records[child].children
+                    child
+                    for abstract in group
+                    if abstract >= FIRST_UPPER_ABSTRACT
+                    for child in self._abstracts[abstract].children
                 ]
-                for group in children
+                for group in descendants
             ]
-        parents = [records[abstract].parent for abstract in abstracts]
-        for level in range(1, depth + 1):
-            self._read_abstracts(parent for parent in parents if parent is not None)
-            for group, parent in zip(relatives, parents, strict=True):
-                if parent is not None:
-                    group.append((level, parent))
-            parents = [None if parent is None else records[parent].parent for parent in parents]
-        return relatives
+            ancestors = [None if abstract is None else self._abstracts[abstract].parent for abstract in ancestors]
+            self._read_abstracts(child for group in descendants for child in group if child >= FIRST_UPPER_ABSTRACT)
+            self._read_abstracts(abstract for abstract in ancestors if abstract is not None)
+        if not level:
+            return [[(0, abstract)] for abstract in abstracts]
+        return [
+            [*((-level, child) for child in group), *([] if parent is None else [(level, parent)])]
+            for group, parent in zip(descendants, ancestors, strict=True)
+        ]
 
     def _get_chunk_ids(self, abstract: int) -> range:
         """Return the id range of the chunks of an abstract already read. Some ids can be unused."""

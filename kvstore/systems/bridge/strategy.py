@@ -1,9 +1,9 @@
 """Strategy ``bridge``: entity → abstract → chunk (Bridge-RAG, Algorithm 1 and §4.3).
 
 Entities of the question → filter → abstracts → expand ``depth`` levels up and down → candidate chunks → cosine → the
-top chunks, with their abstracts. The rarest entities come first and the pool of candidates is limited, so a common name
-does not cause an exact scan. If no entity is known, or every known one is too common, the search is dense, and EXPLAIN
-says so.
+top chunks, with their abstracts. The abstracts of the rarest entities come first, relatives come level by level, and
+the pool of candidates is limited, so a common name does not cause an exact scan. If no entity is known, or every known
+one is too common, the search is dense, and EXPLAIN says so.
 """
 
 from __future__ import annotations
