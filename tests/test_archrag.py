@@ -74,7 +74,7 @@ def test_entities_and_communities_of_every_layer_lead_to_passages_and_reports(th
     evidence = ask(themed)
     chunks = [hit for hit in evidence.hits if hit.kind == "chunk"]
     assert len(evidence.hits) == 8 and {hit.document.partition("-")[0] for hit in chunks[:4]} == {"orchard"}
-    assert [hit.rank for hit in evidence.hits if hit.kind == "report"] == [4, 8]
+    assert [hit.rank for hit in evidence.hits if hit.kind == "report"] == [8]
     assert [hit.rank for hit in evidence.hits] == list(range(1, 9))
     names = "|".join(THEMES["orchard"])
     assert all('community "' in hit.path and "(level " in hit.path for hit in chunks[:4])
@@ -82,7 +82,9 @@ def test_entities_and_communities_of_every_layer_lead_to_passages_and_reports(th
     entities, *above = [group.title for group in evidence.groups]
     assert entities == "entities" and all(title.startswith("communities of level ") for title in above)
     assert sorted(place for group in evidence.groups for place in group.hits) == list(range(8))
-    assert "nearest of each of" in step_of(evidence, "descend layers")
+    assert step_of(evidence, "descend layers").endswith("layers, all compared, because they are few")
+    more = ask(themed, options={"reports": 0.25})
+    assert [hit.rank for hit in more.hits if hit.kind == "report"] == [4, 8]
 
 
 def test_the_index_is_asked_for(make_store: MakeStore) -> None:
@@ -105,6 +107,13 @@ def test_reports_and_layers_can_be_left_out(themed: Store) -> None:
     hybrid = [hit.document for hit in themed.retrieve(QUESTION, using="hybrid").hits]
     assert [hit.document for hit in ask(themed, options={"share": 0, "reports": 0}).hits] == hybrid
     assert len(ask(themed, top=1).hits) == 1
+
+
+def test_a_node_is_a_reason_only_if_it_adds_to_the_score(themed: Store) -> None:
+    without = ask(themed, options={"share": 0, "reports": 0}).hits
+    assert not any("community" in hit.path for hit in without if "#" in hit.path)
+    with_share = [hit for hit in ask(themed, options={"reports": 0}).hits if "community" in hit.path]
+    assert any(hit.path.startswith("vector #") and "; community " in hit.path for hit in with_share)
 
 
 def test_within_and_where_hold_for_passages_and_reports(themed: Store) -> None:

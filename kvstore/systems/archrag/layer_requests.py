@@ -41,12 +41,13 @@ LayerNode = tuple[int, int]
 class LayerSearch(NamedTuple):
     """The nearest nodes of the searched layers, entities first, then communities from the finest level.
 
-    ``levels`` is the number of levels of communities. ``problem`` is the reason why the graph was built in memory, or
-    None.
+    ``levels`` is the number of levels of communities. ``is_linked`` is false if all nodes were compared, because they
+    are few. ``problem`` is the reason why the graph was built in memory, or None.
     """
 
     levels: int
     layers: list[RankedNodes]
+    is_linked: bool
     problem: str | None
 
 
@@ -81,7 +82,7 @@ class NearestNodes(ReadRequest[LayerSearch]):
                 message = f"index {COMMUNITY_GRAPH.name}: {unusable}, and {error}; {remedy}"
                 raise IndexUnavailableError(message) from error
             layers = self._search(state, communities, graph)
-        return LayerSearch(communities.levels, layers, problem)
+        return LayerSearch(communities.levels, layers, graph.vectors.is_linked, problem)
 
     def _search(self, state: State, communities: Communities, graph: CommunityGraph) -> list[RankedNodes]:
         """Return the nearest nodes of each layer that still exist, requesting more in place of deleted ones."""

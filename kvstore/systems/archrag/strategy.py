@@ -75,7 +75,7 @@ class ArchragStrategy:
         "k": Option(5, 1, 100, "number of nearest entities, and of nearest communities of each layer"),
         "levels": Option(4, 0, 100, "number of layers of communities that are searched, from the finest"),
         "share": Option(0.1, 0, 10, "weight of the nearest node that leads to a chunk; hybrid search has weight 1"),
-        "reports": Option(0.25, 0, 0.9, "share of the results for reports of communities"),
+        "reports": Option(0.125, 0, 0.9, "share of the results for reports of communities"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -115,7 +115,8 @@ class ArchragStrategy:
         vector = np.ascontiguousarray(query.vector, np.float32)
         with query.trace.step("descend layers") as step:
             search = query.reading.fetch(NearestNodes(vector, num_nearest, levels, _EF_SEARCH))
-            step.detail = f"the {num_nearest} nearest of each of {len(search.layers)} layers, C-HNSW"
+            step.detail = f"the {num_nearest} nearest of each of {len(search.layers)} layers, "
+            step.detail += "C-HNSW" if search.is_linked else "all compared, because they are few"
             if search.problem is not None:
                 step.detail += f", built in memory ({search.problem})"
             step.count = sum(map(len, search.layers))
@@ -146,11 +147,13 @@ class ArchragStrategy:
         sources = {chunk: layers.chunk_sources[chunk].node for chunk, _ in ranking if chunk in layers.chunk_sources}
         nodes = list(dict.fromkeys(sources.values()))
         labels = dict(zip(nodes, query.reading.fetch(NodeLabels(nodes)), strict=True)) if nodes else {}
-        paths = {
-            chunk: _format_path(labels[sources[chunk]]) if chunk in sources else direct_paths[chunk]
-            for chunk, _ in ranking
-            if chunk in sources or chunk in direct_paths
-        }
+        paths = {}
+        for chunk, _ in ranking:
+            # A node is a reason only if it added to the score, or if no search found the chunk.
+            is_led = chunk in sources and (weight > 0 or chunk not in direct_paths)
+            reasons = [direct_paths.get(chunk), _format_path(labels[sources[chunk]]) if is_led else None]
+            if any(reasons):
+                paths[chunk] = "; ".join(filter(None, reasons))
         return evidence_of(query, self.name, ranking, paths, len(direct.chunks))
 
     def _build_all_reports(self, query: Query) -> list[list[Hit]]:
