@@ -56,7 +56,7 @@ def refusal(status: int, said: str, **headers: str) -> Planned:
 
 def list_quoted_texts(request: dict[str, Any]) -> list[str]:
     """The texts of documents that a request quotes, in order."""
-    user = request["messages"][1]["content"]
+    user = request["messages"][-1]["content"]
     return [found[1] for found in re.findall(r"<<(\w+)\n(.*?)\n\1>>", user, re.S)]
 
 

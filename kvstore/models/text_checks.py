@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from ..text.sentences import split_sentences
 from ..text.words import is_unspaced, list_content_words, segment_words, select_function_words
+from .quoting import to_printable
 
 #: The minimum share of a text's content words that occur in its sources. Of people's answers about meetings, 82 % reach
 #: it with the turns that they are about, and 2 % with those of another meeting.
@@ -25,6 +26,8 @@ _FRAME_PATTERN = re.compile(r"<<|>>|^\W*(?:passage|source|answer)s?\s*\d*\s*:", 
 #: The minimum number of words of a sentence, and its end: a mark, perhaps within quotation marks or brackets.
 _MIN_WORDS = 3
 _SENTENCE_END_PATTERN = re.compile(r"""[.!?…:;।۔؟]\W*\Z""")
+#: The end of a sentence before another one.
+_INNER_END_PATTERN = re.compile(r"""([.!?…]["'”’)]*) (?=\W*[A-ZÀ-Þ\d]|\W*[^\W\da-zA-Z])""")
 #: The number of consecutive words of a prompt that no text repeats by chance.
 _PROMPT_WORDS = 8
 #: The length of the word sequences that are counted, and the minimum share of them that differ.
@@ -35,7 +38,7 @@ def compute_support(text: str, sources: Iterable[str]) -> float:
     """Return the share of the content words of a text that occur in its sources; 0 for a text without words.
 
     >>> compute_support("Tea leaves were picked in spring.", ["They are picking the leaves of tea by hand."])
-    0.75
+    0.5
     """
     words = segment_words(text)
     content_words = list_content_words(text, select_function_words(words)) or list_content_words(text, frozenset())
@@ -68,6 +71,19 @@ def check_text(text: str, sources: Sequence[str], *, name: str, prompt: str = ""
     support = compute_support(text, sources)
     if support < MIN_SUPPORT:
         raise ValueError(f"only {support:.0%} of the words of {name} are in its sources; say what they say")
+
+
+def trim_to_sentences(text: str) -> str:
+    """Return a text on one line, without control characters and without an incomplete sentence at its end.
+
+    >>> trim_to_sentences("Tea is made from leaves. It is\\n")
+    'Tea is made from leaves.'
+    """
+    line = to_printable(" ".join(text.split()))
+    if is_unspaced(line) or _SENTENCE_END_PATTERN.search(line):
+        return line
+    *_, last_end = 0, *(match.end(1) for match in _INNER_END_PATTERN.finditer(line))
+    return line[:last_end] or line
 
 
 def find_sources(text: str, sources: Sequence[str]) -> list[int]:

@@ -22,6 +22,7 @@ from ..text.words import list_content_terms
 from .fact import BoundStatement, DocumentFact
 
 if TYPE_CHECKING:
+    from ..models.quoting import Quotation
     from ..models.structured import StructuredPrompt
     from ..structures.state import State
     from .chunked_text import ChunkedText
@@ -73,15 +74,17 @@ class WrittenFact(DocumentFact[WrittenPassages]):
     """A kind of texts that a model writes about documents. EXTRACT takes its ``name``; so does INGEST ... AS, if texts
     of this kind can be ingested from files (``in_files``).
 
-    ``about`` describes the texts in half a sentence, and ``task`` instructs the model. ``fields`` are two: the
-    document, and a list of passages. ``passage_tokens`` limits the estimated tokens of the passages in one request. The
-    passages of a request always belong to one document, so no document can influence the texts of another.
+    ``about`` describes the texts in half a sentence. ``task`` instructs the model, and ``example`` is a passage and
+    what the model should write about it. ``fields`` are two: the document, and a list of passages. ``passage_tokens``
+    limits the estimated tokens of the passages in one request. The passages of a request always belong to one document,
+    so no document can influence the texts of another.
     """
 
     is_cumulative = True
     affects_structures = False
     about: str
     task: str
+    example: tuple[str, Any] | None = None
     in_files: bool = False
     passage_tokens: int = 1200
 
@@ -145,10 +148,21 @@ class WrittenFact(DocumentFact[WrittenPassages]):
                 "role": "system",
                 "content": f"{self.task} The answer has a field for each passage. {quotation.rule}",
             },
+            *self._build_example_messages(quotation),
             {"role": "user", "content": "\n\n".join(quoted_passages)},
         ]
         answer_tokens = 200 + 2 * sum(token_estimate(passage.text) for passage in passages)
         return StructuredPrompt(self.name, messages, build_object_schema(**entry_schemas), check, answer_tokens)
+
+    def _build_example_messages(self, quotation: Quotation) -> list[dict[str, str]]:
+        """Return a request and its answer, from which weak models learn the form of an answer."""
+        if self.example is None:
+            return []
+        text, entry = self.example
+        return [
+            {"role": "user", "content": f"Passage 1: \n{quotation.quote(text)}"},
+            {"role": "assistant", "content": json.dumps({"passage_1": entry}, ensure_ascii=False)},
+        ]
 
     def parse_fields(self, *parts: Any) -> WrittenPassages:
         """Parse the rows of an export: digest of a passage (or None), model, texts. Raises InputError."""

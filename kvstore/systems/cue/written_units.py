@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from ...models.quoting import to_printable
+from ...models.text_checks import trim_to_sentences
 from ...registry.chunked_text import ChunkedText
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenFact, compute_passage_digest
@@ -22,9 +22,7 @@ _TASK = (
     "Split each passage into short statements, each of which can be understood without the others. A statement says "
     "one thing, in a simple sentence and in the language of its passage. Write names in full, and in place of a "
     "pronoun what it stands for; the line above a passage says what its document and its sections are called. Leave "
-    'out nothing that a passage says, and add nothing to it. For example, the statements of the passage "Ann Lee, born '
-    'in Oslo, sings. She lives in Rome." are "Ann Lee was born in Oslo.", "Ann Lee sings." and "Ann Lee lives in '
-    'Rome."'
+    "out nothing that a passage says, and add nothing to it."
 )
 
 
@@ -42,6 +40,10 @@ class _WrittenUnits(WrittenFact):
     tables = ("unit_texts",)
     in_files = True
     task = _TASK
+    example = (
+        "Ann Lee, born in Oslo, sings in the choir of Rome. She has two sons.",
+        ["Ann Lee was born in Oslo.", "Ann Lee sings in the choir of Rome.", "Ann Lee has two sons."],
+    )
     about = "statements that can be understood alone, which replace the sentences of a chunk"
 
     def list_passages(self, document: ChunkedText) -> list[SourcePassage]:
@@ -68,7 +70,7 @@ class _WrittenUnits(WrittenFact):
         """Return the different statements that are usable."""
         statements: list[str] = []
         problem: ValueError | None = None
-        for text in dict.fromkeys(to_printable(" ".join(statement.split())) for statement in entry):
+        for text in dict.fromkeys(map(trim_to_sentences, entry)):
             try:
                 check(text, name="a statement")
                 statements.append(text)

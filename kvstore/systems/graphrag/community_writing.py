@@ -15,7 +15,7 @@ from typing import Any
 from ...models.json_schema import build_object_schema
 from ...models.quoting import Quotation, to_printable
 from ...models.structured import StructuredPrompt
-from ...models.text_checks import check_text
+from ...models.text_checks import check_text, trim_to_sentences
 from ...models.token_estimate import token_estimate
 from .communities import Communities
 
@@ -61,7 +61,7 @@ def build_report_prompt(
         return {"type": "string", "minLength": 1, "maxLength": max_length}
 
     def check(answer: Any) -> Mapping[str, Any]:
-        fields = {part: " ".join(answer[part].split()) for part in ("title", "summary")}
+        fields = {"title": " ".join(answer["title"].split()), "summary": trim_to_sentences(answer["summary"])}
         texts = [*names, *(text for _, text in numbered_texts)]
         check_text(fields["title"], texts, name="the title", prompt=_TASK, is_title=True)
         check_text(fields["summary"], texts, name="the summary", prompt=_TASK)
@@ -109,7 +109,7 @@ def _check_findings(
     num_findings = 0
     for finding in findings:
         cited = [numbered_texts[source - 1] for source in dict.fromkeys(finding["sources"])]
-        fields = {part: " ".join(finding[part].split()) for part in ("summary", "explanation")}
+        fields = {part: trim_to_sentences(finding[part]) for part in ("summary", "explanation")}
         try:
             sources = [*names, *(text for _, text in cited)]
             for text in fields.values():

@@ -154,7 +154,7 @@ class TopicIndex(GenerationIndex[Topics]):
         from ...models.json_schema import build_object_schema
         from ...models.quoting import Quotation
         from ...models.structured import StructuredPrompt
-        from ...models.text_checks import check_text
+        from ...models.text_checks import check_text, trim_to_sentences
         from ...models.token_estimate import token_estimate
 
         if not topics.has_prompt_texts(task.group):
@@ -168,7 +168,7 @@ class TopicIndex(GenerationIndex[Topics]):
         quotation = Quotation(texts)
 
         def check(answer: Any) -> Mapping[str, Any]:
-            fields = {part: " ".join(answer[part].split()) for part in ("title", "summary")}
+            fields = {"title": " ".join(answer["title"].split()), "summary": trim_to_sentences(answer["summary"])}
             sources = sorted({source - 1 for source in answer["sources"]})
             check_text(fields["title"], texts, name="the title", prompt=_TASK, is_title=True)
             named_texts = [texts[source] for source in sources]

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from ...models.json_schema import build_object_schema
 from ...models.quoting import to_printable
+from ...models.text_checks import trim_to_sentences
 from ...registry.chunked_text import ChunkedText
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenFact, WrittenPassages, compute_passage_digest
@@ -55,7 +56,7 @@ class _WrittenContext(WrittenFact):
 
     def convert_entry(self, entry: Any, check: Callable[..., None]) -> tuple[str, ...]:
         """Return title and sentence."""
-        title, about = (to_printable(" ".join(entry[name].split())) for name in ("title", "about"))
+        title, about = to_printable(" ".join(entry["title"].split())), trim_to_sentences(entry["about"])
         check(title, name="a title", is_title=True)
         check(about, name="a sentence")
         return title, about
