@@ -331,8 +331,8 @@ class ModelExtraction:
     def _measure_overhead(self) -> tuple[int, int]:
         """Return the tokens of a request without passages, and those that it adds around each passage."""
         empty_passage = SourcePassage(b"", None, (), "", range(0))
-        one, two = (self._fact.build_prompt([empty_passage] * count).tokens for count in (1, 2))
-        return 2 * one - two, two - one + _ROUNDING_TOKENS
+        tokens_of_one, tokens_of_two = (self._fact.build_prompt([empty_passage] * count).tokens for count in (1, 2))
+        return 2 * tokens_of_one - tokens_of_two, tokens_of_two - tokens_of_one + _ROUNDING_TOKENS
 
     def _collect_items(
         self,

@@ -99,6 +99,7 @@ def ask_questions(
 
 
 def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float) -> AskedQuestion:
+    """Return the outcome of one question: the answer without its citations, the hits, what it cites, and the times."""
     text = _CITATION_PATTERN.sub("", answer.text)
     hits = [[(span.document, span.start, span.end) for span in hit.spans] for hit in answer.evidence.hits]
     cited = [(span.document, span.start, span.end) for citation in answer.citations for span in citation.spans]

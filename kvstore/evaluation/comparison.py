@@ -159,14 +159,16 @@ def evaluate_store(
 def _ask(
     store: Store, questions: Sequence[Question], label: str, progress: EvaluationProgress, **clauses: Any
 ) -> list[AskedQuestion]:
+    """Ask a store the questions, and report the progress under a label."""
     return ask_questions(store, questions, lambda number: progress(label, number, len(questions)), **clauses)
 
 
 def _to_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_current: bool = False) -> ReportRow:
+    """Return the figures of one variant, ``name``, of the setting that is ``compared``."""
     figures = summarize_asked(outcomes) if outcomes else {}
-    if not any(each.question.gold or each.question.answers for each in outcomes):
+    if not any(outcome.question.gold or outcome.question.answers for outcome in outcomes):
         del figures["right_all"]
-    ms = round(statistics.median(each.ms for each in outcomes), 1) if outcomes else None
+    ms = round(statistics.median(outcome.ms for outcome in outcomes), 1) if outcomes else None
     return ReportRow(compared, name, {column: figures.get(key) for column, key in COLUMNS.items()}, ms, is_current)
 
 
@@ -175,35 +177,40 @@ def _apply_threshold(outcomes: Sequence[AskedQuestion], threshold: float) -> lis
 
     An answer that was refused has no text, so a lower threshold counts it as answered but not as right.
     """
-    return [replace(each, answered=each.confidence >= threshold) for each in outcomes]
+    return [replace(outcome, answered=outcome.confidence >= threshold) for outcome in outcomes]
 
 
 def _score_right(outcomes: Sequence[AskedQuestion]) -> list[float]:
     """Return 1 for each question that is answered right, of those with an answer; without gold, if it is answered."""
     return [
-        float(each.answered and (each.is_right or not (each.question.gold or each.question.answers)))
-        for each in outcomes
-        if each.question.kind == "answerable"
+        float(outcome.answered and (outcome.is_right or not (outcome.question.gold or outcome.question.answers)))
+        for outcome in outcomes
+        if outcome.question.kind == "answerable"
     ]
 
 
 def _score_balanced(outcomes: Sequence[AskedQuestion]) -> list[float]:
     """Return a score for each question: refused if it has no answer, else answered; both kinds weigh the same."""
-    kinds = [each.question.kind == "answerable" for each in outcomes]
-    weights = {kind: len(kinds) / (2 * max(1, kinds.count(kind))) for kind in (True, False)}
-    return [weights[kind] * float(each.answered == kind) for each, kind in zip(outcomes, kinds, strict=True)]
+    is_answerable = [outcome.question.kind == "answerable" for outcome in outcomes]
+    weights = {
+        answerable: len(is_answerable) / (2 * max(1, is_answerable.count(answerable))) for answerable in (True, False)
+    }
+    return [
+        weights[answerable] * float(outcome.answered == answerable)
+        for outcome, answerable in zip(outcomes, is_answerable, strict=True)
+    ]
 
 
 def _advise(compared: str, current: str, scores: Mapping[str, Sequence[float]]) -> Advice | None:
     """Return the setting that is best on the questions at even positions, with its gain on the others, or None."""
-    chosen = max(scores, key=lambda name: (sum(scores[name][::2]), name == current), default=current)
-    if chosen == current:
+    best_name = max(scores, key=lambda name: (sum(scores[name][::2]), name == current), default=current)
+    if best_name == current:
         return None
-    gains = np.array(scores[chosen][1::2]) - np.array(scores[current][1::2])
+    gains = np.array(scores[best_name][1::2]) - np.array(scores[current][1::2])
     if not len(gains):
         return None
     low, high = compute_interval(gains)
-    return Advice(compared, chosen, current, round(float(gains.mean()), 3), round(low, 3), round(high, 3))
+    return Advice(compared, best_name, current, round(float(gains.mean()), 3), round(low, 3), round(high, 3))
 
 
 def _ask_other_chunk_sizes(
@@ -239,6 +246,7 @@ def _ask_other_chunk_sizes(
 
 
 def _copy_documents(store: Store, other: Store, keys: Sequence[str]) -> None:
+    """Put the documents with these keys into another store."""
     with other.transaction() as transaction:
         for key in keys:
             document = store.get(key)

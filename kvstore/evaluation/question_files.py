@@ -104,6 +104,7 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def _parse_line(line: str, location: str) -> Question:
+    """Return the question of a line, a JSON object. Raises InputError, which names the line by its location."""
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
@@ -135,6 +136,7 @@ def write_questions(path: Path, questions: Iterable[Question]) -> None:
 
 
 def _to_row(question: Question) -> Mapping[str, Any]:
+    """Return a question as the JSON object that :func:`_parse_line` reads."""
     row: dict[str, Any] = {"question": question.text, "kind": question.kind, "part": question.part}
     row |= {"answers": list(question.answers)} if question.answers else {}
     row |= {"gold": sorted(question.gold)} if question.gold else {}
