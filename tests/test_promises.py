@@ -122,7 +122,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Unless you configure a model, answers are sentences of the documents.": EXTRACTIVE,
     "Its rules for names and relations in prose cover English.": NAMES_BY_RULE,
     "In other languages, only titles, headings and code give names.": NAMES_BY_RULE,
-    "Linux with Python 3.11 or newer is supported; see where it runs.": (
+    "Linux with Python 3.11 or newer is supported; see Platforms.": (
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
     ),
     # docs/design.md
