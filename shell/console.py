@@ -199,11 +199,13 @@ class Console:
         except KeyboardInterrupt:
             progress_line.close()
             if progress_line.is_resumable:
-                self.notify(f"interrupted; {progress_line.describe_kept()}; run the same statement again to continue")
+                self.notify(
+                    f"interrupted; {progress_line.describe_saved_progress()}; run the same statement again to continue"
+                )
             elif progress_line.resumable_index:
                 self.notify(
-                    f"interrupted; {progress_line.describe_kept()}; REFRESH INDEX {progress_line.resumable_index} "
-                    "continues"
+                    f"interrupted; {progress_line.describe_saved_progress()}; "
+                    f"REFRESH INDEX {progress_line.resumable_index} continues"
                 )
             raise
         finally:

@@ -121,7 +121,9 @@ def ingest(
             )
         except KeyboardInterrupt:
             progress_line.close()
-            report_message(f"interrupted; {progress_line.describe_kept()}; run the same command again to continue")
+            report_message(
+                f"interrupted; {progress_line.describe_saved_progress()}; run the same command again to continue"
+            )
             return INTERRUPTED
         progress_line.close()
         for problem in report.problems:

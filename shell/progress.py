@@ -75,7 +75,7 @@ class ProgressLine:
             else None
         )
 
-    def describe_kept(self) -> str:
+    def describe_saved_progress(self) -> str:
         """Describe what an interrupted ingest has committed, or how far an index or an EXTRACT got."""
         if isinstance(self._last_progress, IndexProgress):
             done, total = f"{self._last_progress.done:,}", f"{self._last_progress.total:,} {self._last_progress.unit}"

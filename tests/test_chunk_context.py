@@ -16,7 +16,7 @@ from kvstore import errors
 from kvstore.changes.dump import dump
 from kvstore.changes.facts import iter_document_facts
 from kvstore.extraction.extraction import get_first_sentence
-from kvstore.registry.chunk_texts import build_chunk_texts
+from kvstore.registry.chunk_texts import build_embedding_texts
 from kvstore.registry.chunked_text import load_chunked_text
 from kvstore.structures import tables
 
@@ -35,7 +35,7 @@ def list_embedded_texts(store: kvstore.Store, key: str) -> list[str]:
         record = state.documents.find_by_key(key)
         assert record is not None
         facts = {fact.name: value for fact, value in iter_document_facts(state, record)}
-        return build_chunk_texts(load_chunked_text(state, record, facts), state.settings)
+        return build_embedding_texts(load_chunked_text(state, record, facts), state.settings)
 
 
 def check_vectors(store: kvstore.Store) -> None:

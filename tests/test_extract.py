@@ -574,7 +574,7 @@ def test_the_shell_reports_progress_and_committed_work(
         assert len(list_written_units(again)) == 2
     line = ProgressLine(sys.stderr)
     line.show(kvstore.ExtractionProgress("units", 1, 4, 1234))
-    assert line.describe_kept() == "what the model wrote in 1 of 4 requests is kept"
+    assert line.describe_saved_progress() == "what the model wrote in 1 of 4 requests is kept"
 
 
 def bleu(text: list[str], others: list[list[str]]) -> float:

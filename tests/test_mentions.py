@@ -44,14 +44,14 @@ def test_mentions_are_those_put_last(
             writer.put_headings(number, map(HeadingOccurrence._make, places))
             in_chunks[number] = sorted(chunk, key=lambda row: (row[1], row[2], row[0]))
             in_headings[number] = sorted(places, key=lambda row: (row[1], row[2], row[0]))
-            assert writer.get_in_chunk(number) == in_chunks[number]
-            assert writer.get_in_headings(number) == in_headings[number]
+            assert writer.get_occurrences(number) == in_chunks[number]
+            assert writer.get_heading_occurrences(number) == in_headings[number]
         writer.flush()
     with environment.snapshot() as snapshot:
         mentions = Mentions(snapshot)
         for number in range(1, 5):
-            assert mentions.get_in_chunk(number) == in_chunks.get(number, [])
-            assert mentions.get_in_headings(number) == in_headings.get(number, [])
+            assert mentions.get_occurrences(number) == in_chunks.get(number, [])
+            assert mentions.get_heading_occurrences(number) == in_headings.get(number, [])
         scanned = dict(mentions.scan())
         assert scanned == {number: rows for number, rows in sorted(in_chunks.items()) if rows}
 

@@ -41,7 +41,7 @@ from made_names import generate_names
 import kvstore
 from kvstore.extraction.extraction import extract
 from kvstore.models.language import LanguagePipeline
-from kvstore.registry.chunk_texts import build_chunk_texts
+from kvstore.registry.chunk_texts import build_embedding_texts
 from kvstore.registry.chunked_text import build_chunked_text
 
 KEYS = """passages embed_s ingest_s ratio ratio_parser peak_mb_above_embedder file_ratio file_ratio_names
@@ -118,7 +118,7 @@ def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) 
         settings = store.settings
     passages = [json.loads(line) for line in lines]
     extracted = (extract(p["id"], p["text"], settings, title=p.get("title")) for p in passages)
-    every = (build_chunk_texts(build_chunked_text(document, {}), settings) for document in extracted)
+    every = (build_embedding_texts(build_chunked_text(document, {}), settings) for document in extracted)
     texts.write_text(json.dumps([text for of_document in every for text in of_document]))
     alone = run("embedding alone", EMBED, texts, embedder)
     rules = run("ingest, names by rule", INGEST, corpus, path, embedder, "rules")

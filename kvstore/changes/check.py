@@ -182,7 +182,7 @@ class _Checker:
             yield f"document {record.key!r}: {len(text)} bytes of text, {record.size} recorded"
         outline = state.documents.get_outline(record.id)
         chunks = list(record.chunk_ids())
-        occurrences_by_chunk = dict(zip(chunks, state.mentions.get_in_chunks(chunks), strict=True))
+        occurrences_by_chunk = dict(zip(chunks, state.mentions.get_occurrences_many(chunks), strict=True))
         end = 0
         for ordinal, (chunk, chunk_record) in enumerate(zip(chunks, state.chunks.get_many(chunks), strict=True)):
             if (chunk_record.document, chunk_record.ordinal) != (
@@ -202,7 +202,7 @@ class _Checker:
             )
         if end > record.size:
             yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
-        heading_occurrences = state.mentions.get_in_headings(record.id)
+        heading_occurrences = state.mentions.get_heading_occurrences(record.id)
         expected_mentions = {
             headed.make_occurrence(mention.entity, mention.key)
             for headed in iter_headed_abstracts(record, outline)
@@ -384,11 +384,11 @@ class _Checker:
             written_texts.get(digest)
 
     def _check_counters(self) -> Iterator[str]:
-        """Compare the stored totals with those that the other checks counted."""
+        """Compare the stored counters with the totals that the other checks counted."""
         counters = Counters.load(self._state.lmdb)
         for name in ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges"):
             if getattr(counters, name) != self._totals[name]:
-                yield f"{self._totals[name]} {name} are stored, {getattr(counters, name)} are counted"
+                yield f"the store has {self._totals[name]} {name}, but its counter has {getattr(counters, name)}"
         if counters.next_group < self._last_group or counters.next_document <= max(self._sizes, default=0):
             yield f"the next ids are in use already: chunks have ids up to {GROUP_SIZE * self._last_group}"
 

@@ -80,7 +80,7 @@ def dump(state: State) -> dict[str, DumpRows]:
         "place_mentions": [
             (logical.name_entity(entity), rank, logical.name_abstract(abstract))
             for r in documents.values()
-            for entity, rank, abstract in state.mentions.get_in_headings(r.id)
+            for entity, rank, abstract in state.mentions.get_heading_occurrences(r.id)
         ],
         "addresses": [
             (key, logical.name_address(number))

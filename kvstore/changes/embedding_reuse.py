@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Set
 
 from ..extraction.extraction import ANY_SPACE
-from ..registry.chunk_texts import build_chunk_texts, list_context_facts
+from ..registry.chunk_texts import build_embedding_texts, list_context_facts
 from ..registry.chunked_text import ChunkedText, load_chunked_text
 from ..registry.stored_derivations import list_maintained_derivations
 from ..structures.derived_parts import to_vector_id
@@ -65,7 +65,7 @@ def _read_chunk_vectors(state: State, record: DocumentRecord, texts: Set[str]) -
     """Return the vectors of those texts that are embedding texts of the chunks of a stored document."""
     chunked_text = read_chunked_text(state, record, [fact.name for fact in list_context_facts(state.settings)])
     chunks = state.chunks.get_many(record.chunk_ids())
-    texts_with_chunks = zip(build_chunk_texts(chunked_text, state.settings), chunks, strict=True)
+    texts_with_chunks = zip(build_embedding_texts(chunked_text, state.settings), chunks, strict=True)
     vector_locations = {text: (chunk.block, chunk.row) for text, chunk in texts_with_chunks}
     return _gather_vectors(state.vectors, vector_locations, texts)
 

@@ -126,7 +126,10 @@ class MaintainedIndexBuilder:
         vectors: Sequence[Matrix],
         view: WriteTransaction,
     ) -> None:
-        """Store a batch. Documents that changed meanwhile are left for the next one."""
+        """Store a batch unless the index was changed or dropped meanwhile.
+
+        Stops at the first document that changed; the next batch derives it again.
+        """
         require_maintained(view)
         if Indexes(view).get(kind) != record:
             return

@@ -200,9 +200,9 @@ class Linker:
         """Remove all mentions of documents that are about to be deleted, and their addresses."""
         ids = [record.id for record in documents]
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
-        occurrences_by_chunk = dict(zip(chunks, self._mentions.get_in_chunks(chunks), strict=True))
+        occurrences_by_chunk = dict(zip(chunks, self._mentions.get_occurrences_many(chunks), strict=True))
         addresses_by_entity = collect_mention_addresses(
-            occurrences_by_chunk, chain.from_iterable(self._mentions.get_in_headings_many(ids))
+            occurrences_by_chunk, chain.from_iterable(self._mentions.get_heading_occurrences_many(ids))
         )
         self._load_missing_keys(addresses_by_entity)
         for entity, targets in addresses_by_entity.items():
@@ -224,7 +224,7 @@ class Linker:
         owners = {abstract_id: abstract.document for abstract_id, abstract in abstracts_by_id.items()}
         documents = list(dict.fromkeys(owners.values()))
         for document, heading_occurrences in zip(
-            documents, self._mentions.get_in_headings_many(documents), strict=True
+            documents, self._mentions.get_heading_occurrences_many(documents), strict=True
         ):
             remaining_headings = [occurrence for occurrence in heading_occurrences if occurrence.entity not in removed]
             if len(remaining_headings) < len(heading_occurrences):
@@ -236,7 +236,7 @@ class Linker:
             for abstract_id in leaves
             for chunk in range(GROUP_SIZE * abstract_id, GROUP_SIZE * abstract_id + GROUP_SIZE)
         ]
-        for chunk, occurrences in zip(chunks, self._mentions.get_in_chunks(chunks), strict=True):
+        for chunk, occurrences in zip(chunks, self._mentions.get_occurrences_many(chunks), strict=True):
             removed_occurrences = [occurrence for occurrence in occurrences if occurrence.entity in removed]
             if removed_occurrences:
                 remaining_occurrences = self._mentions.put_chunk(
@@ -312,7 +312,7 @@ class Linker:
         new_mentions = {
             added_chunk.id: added_chunk.mentions for added_chunks in mentioned.values() for added_chunk in added_chunks
         }
-        stored_mentions = self._mentions.get_in_chunks(new_mentions)
+        stored_mentions = self._mentions.get_occurrences_many(new_mentions)
         merged_mentions = {
             chunk: self._mentions.put_chunk(chunk, [*stored, *new_mentions[chunk]])
             for chunk, stored in zip(new_mentions, stored_mentions, strict=True)
@@ -322,7 +322,7 @@ class Linker:
             name_numbers = sorted({name_number for older_chunk in older_chunks for name_number in older_chunk.names})
             headings = new_names.find_in_headings(records[document], outlines[document], name_numbers)
             if headings:
-                self._mentions.put_headings(document, [*self._mentions.get_in_headings(document), *headings])
+                self._mentions.put_headings(document, [*self._mentions.get_heading_occurrences(document), *headings])
             # Markup in a title would hide names from recognition.
             title = records[document].title
             if headings or (document_chunks and title and to_plain_text(title) != title):

@@ -153,10 +153,10 @@ class BatchedChanges:
         return None if is_replaced else fact.find(self.state, key)
 
     def put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False) -> bool:
-        """Store a fact, replacing the one under its key or, with ``keep_existing``, merged with it.
+        """Store a fact. Replace the existing value or, with ``keep_existing``, merge into it.
 
-        Returns True if that changes anything. A fact about a document needs that document. Raises InputError if the
-        fact contradicts existing facts.
+        Returns True if that changes anything. The document of a fact about a document must exist. Raises InputError if
+        the fact contradicts existing facts.
         """
         existing = self.find_fact(fact, key)
         is_merged = keep_existing or fact.is_cumulative

@@ -148,7 +148,10 @@ def extract(
 
 
 def derive(document: ValidDocument, settings: FixedSettings) -> ExtractedDocument:
-    """Derive everything from one validated document; raises InputError for invalid pairs, and LanguageError."""
+    """Return what is extracted from a validated document.
+
+    Raises InputError for invalid entity pairs, and LanguageError if the pipeline is missing or different.
+    """
     (extracted,) = derive_all([document], settings)
     if isinstance(extracted, InputError):
         raise extracted

@@ -304,7 +304,8 @@ class NounPhrases:
         return index
 
     def _is_premodifier(self, index: int, next_index: int, head_index: int) -> bool:
-        """True if a word belongs to the name of the noun at ``head_index``, which continues at ``next_index``."""
+        """True if the word at ``index`` is part of the phrase that begins at ``next_index``, with its noun at
+        ``head_index``."""
         word, head = self._words[index], self._words[head_index]
         if word.tag == "HYPH" or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
             return index > 0 and word.end == self._words[next_index].start and self._words[index - 1].end == word.start

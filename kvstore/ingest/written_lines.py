@@ -37,8 +37,8 @@ def _read_fact(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: Rea
             raise BadLineError(f"the field {fact.name} must be a list of texts that are not blank")
         if not isinstance(model, str) or not model.strip():
             raise BadLineError("the field model must be the name of a model")
-        rows: list[JSON] = [[None, model, texts]]
-        key_name, passages_name = fact.fields
-        yield RawFact(str(key), {key_name: str(key), passages_name: rows}, position)
+        rows: list[JSON] = [[None, model, texts]]  # without an ordinal: about the whole document
+        key_name, rows_name = fact.fields
+        yield RawFact(str(key), {key_name: str(key), rows_name: rows}, position)
 
     return read_lines(stream, origin, make_items, options)

@@ -49,7 +49,7 @@ def drop_index(context: StatementContext, statement: s.DropIndex) -> Cursor:
 
 
 def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
-    """Execute REFRESH, and return the kinds of indexes that changed."""
+    """Execute REFRESH, and return the kinds of indexes that changed; with a model, also what it wrote for each kind."""
     context.require_no_transaction("REFRESH commits by itself")
     model_clauses = collect_clauses(model=statement.model, within=statement.within)
     kinds = context.database.refresh(statement.index, progress=context.progress, **model_clauses)

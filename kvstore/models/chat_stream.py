@@ -63,10 +63,10 @@ class ChatStream:
         with self._reply:
             for text, reasoning in self._iter_parts():
                 if safe_reasoning := self._reasoning.feed(reasoning):
-                    yield Piece(safe_reasoning, True)
+                    yield Piece(safe_reasoning, is_reasoning=True)
                 yield from self._splitter.feed(self._text.feed(text))
             if safe_reasoning := self._reasoning.flush():
-                yield Piece(safe_reasoning, True)
+                yield Piece(safe_reasoning, is_reasoning=True)
             yield from self._splitter.feed(self._text.flush())
             yield from self._splitter.flush()
 

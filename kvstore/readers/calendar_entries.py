@@ -136,14 +136,14 @@ class _Moment:
         return f"{_WEEKDAYS[day.weekday()]}, {day.day} {MONTHS[day.month - 1]} {day.year} ({day:%Y-%m-%d})"
 
     @property
-    def formatted_hour(self) -> str:
-        """The hour and minute, or an empty string for a day."""
+    def formatted_time(self) -> str:
+        """The time as HH:MM, or an empty string for an all-day entry."""
         return f"{self.day:%H:%M}" if isinstance(self.day, datetime) else ""
 
     @property
     def formatted(self) -> str:
         """The day, hour and time zone."""
-        return " ".join(filter(None, (self.formatted_day, self.formatted_hour, self.zone)))
+        return " ".join(filter(None, (self.formatted_day, self.formatted_time, self.zone)))
 
 
 def _parse_time(line: Property | None) -> _Moment | None:
@@ -180,7 +180,7 @@ def _format_span(start: _Moment | None, end: _Moment | None) -> dict[str, str]:
         return {"When": start.formatted if start else ""}
     if end.formatted_day != start.formatted_day:
         return {"When": start.formatted, "Until": end.formatted}
-    return {"When": f"{start.formatted_day} {start.formatted_hour} to {end.formatted_hour} {end.zone}".rstrip()}
+    return {"When": f"{start.formatted_day} {start.formatted_time} to {end.formatted_time} {end.zone}".rstrip()}
 
 
 def _describe_rule(rule: str) -> str:

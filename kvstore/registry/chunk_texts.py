@@ -26,8 +26,8 @@ def list_context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
     return [fact for fact in all_facts if isinstance(fact, DocumentFact) and fact.gives_context]
 
 
-def build_chunk_texts(document: ChunkedText, settings: FixedSettings) -> list[str]:
-    """Return the text that each chunk's vector is made from."""
+def build_embedding_texts(document: ChunkedText, settings: FixedSettings) -> list[str]:
+    """Return the text to embed for each chunk."""
     contexts = _build_contexts(document, settings)
     return [
         build_embedding_text(

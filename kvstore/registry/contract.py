@@ -62,7 +62,7 @@ class AddedChunk(NamedTuple):
 def load_added_chunks(state: State, document: int, chunks: Sequence[int]) -> list[AddedChunk]:
     """Load some chunks of a stored document."""
     text = state.documents.read_text(document)
-    rows = zip(chunks, state.chunks.get_many(chunks), state.mentions.get_in_chunks(chunks), strict=True)
+    rows = zip(chunks, state.chunks.get_many(chunks), state.mentions.get_occurrences_many(chunks), strict=True)
     return [
         AddedChunk(chunk, text[record.start : record.end], record.section, mentions) for chunk, record, mentions in rows
     ]

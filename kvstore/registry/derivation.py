@@ -14,7 +14,7 @@ from typing import Any
 from ..extraction.extraction import ExtractedDocument
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import CHUNK_VECTORS
-from .chunk_texts import build_chunk_texts
+from .chunk_texts import build_embedding_texts
 from .chunked_text import build_chunked_text
 from .stored_derivations import StoredDerivation
 
@@ -57,7 +57,7 @@ def list_missing_texts(
     document = build_chunked_text(extracted, facts or {})
     texts: dict[str, Sequence[str]] = {}
     if chunk_space not in embedded_spaces:
-        texts[chunk_space] = build_chunk_texts(document, settings)
+        texts[chunk_space] = build_embedding_texts(document, settings)
     for derivation in missing:
         texts[derivation.label] = derivation.list_texts(extracted.parts[derivation.label], document, settings)
     return texts

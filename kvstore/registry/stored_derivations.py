@@ -37,7 +37,7 @@ class StoredDerivation:
 
     @property
     def label(self) -> str:
-        """The label of its parts in transit to a store, which includes the options that they are derived with."""
+        """The name and options that identify its parts until they are stored."""
         return " ".join([self.name, *(f"{name}={value}" for name, value in sorted(self.options.items()))])
 
     def has_part(self, document: int) -> bool:

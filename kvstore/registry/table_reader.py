@@ -63,7 +63,7 @@ class TableReader:
         self.get_outline = lru_cache(16)(state.documents.get_outline)
         self.get_entity_name = lru_cache(4096)(lambda entity: state.entities.get(entity).name)
         self.get_tree_name = lru_cache(256)(state.forest.get_tree_name)
-        self.list_mentions = lru_cache(64)(state.mentions.get_in_chunk)
+        self.list_mentions = lru_cache(64)(state.mentions.get_occurrences)
         #: Caches the result of a function of the state and a number.
         self.call_cached = lru_cache(256)(lambda function, number: function(state, number))
         self._num_counts = 0

@@ -186,6 +186,7 @@ class Trace:
 
     def __init__(self, view: View | None = None) -> None:
         self.steps: list[Step] = []
+        # Only EXPLAIN reads through a view that counts pages.
         self._measured_view = view if isinstance(view, MeasuredView) else None
 
     @contextmanager

@@ -51,7 +51,7 @@ class FusedStrategy:
 
     @property
     def options(self) -> Mapping[str, Option | Choice]:
-        """The options of all strategies; of two with one name, that of the first strategy."""
+        """The options of all strategies. If two have the same name, the first strategy's is used."""
         return {name: option for strategy in reversed(self.strategies) for name, option in strategy.options.items()}
 
     @property

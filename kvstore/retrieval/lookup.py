@@ -100,7 +100,7 @@ def _find_mention_sentence(state: State, leaf: int, entities: list[int]) -> str 
     does, or None."""
     heading = None
     chunks = range(GROUP_SIZE * leaf, GROUP_SIZE * leaf + GROUP_SIZE)
-    for chunk, mentions in zip(chunks, state.mentions.get_in_chunks(chunks), strict=True):
+    for chunk, mentions in zip(chunks, state.mentions.get_occurrences_many(chunks), strict=True):
         mention_starts = [start for entity, start, _ in mentions if entity in entities]
         if not mention_starts:
             continue

@@ -34,13 +34,14 @@ def _scan_document_range(reader: TableReader, low_key: str | None, high_key: str
         yield U64.unpack(document)[0]
 
 
-def _make_text_lookup(name: str) -> Callable[[TableReader, str], TableRows]:
+def _make_text_lookup(column_name: str) -> Callable[[TableReader, str], TableRows]:
     """Return the function that finds documents by the text of a column, whose values are indexed."""
 
     def find_rows(reader: TableReader, text: str) -> TableRows:
         from ..derived.metadata_index.metadata_structure import METADATA
 
-        document_ids = reader.state.get_part(METADATA).find_text(name, text)
+        document_ids = reader.state.get_part(METADATA).find_text(column_name, text)
+        # A text that is too long for a key is not indexed, so every document is a candidate.
         return reader.iter_ids(tables.DOCUMENTS) if document_ids is None else iter(document_ids)
 
     return find_rows

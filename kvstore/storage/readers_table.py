@@ -28,8 +28,8 @@ TABLE_BYTES = 64 * (MAX_READERS - 1) + 192
 _UNSUPPORTED_ERRNOS = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
-def is_reader_table_missing(directory: Path) -> bool:
-    """True if the table is missing, and this user could create it."""
+def can_create_reader_table(directory: Path) -> bool:
+    """True if the table does not exist and this user has the permission to create it."""
     return not (directory / READERS_FILE).exists() and os.access(directory, os.W_OK)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from ..errors import LockTimeoutError, ReadOnlyError, StoreNotFoundError, TransactionError
 from .file_lock import MAX_PAUSE, FileIdentity, get_file_identity, is_file_at, lock_until, release_lock
 from .location import READERS_FILE, WRITER_FILE
-from .readers_table import is_reader_table_missing, reserve_reader_table
+from .readers_table import can_create_reader_table, reserve_reader_table
 from .writer_lock import describe_holder
 
 
@@ -137,14 +137,14 @@ class SharedOpenLock:
     def _ensure_reader_table(self, descriptor: int, deadline: float) -> bool:
         """Create the reader table if it is missing; return False if the lock on the data file was lost meanwhile."""
         directory = self.path.parent
-        if not is_reader_table_missing(directory):
+        if not can_create_reader_table(directory):
             return True
         while not lock_until(descriptor, fcntl.LOCK_EX, time.monotonic() + MAX_PAUSE):
-            if not is_reader_table_missing(directory):
+            if not can_create_reader_table(directory):
                 return False  # another process was about to create it
             if time.monotonic() >= deadline:
                 raise self._make_table_error()
-        if is_reader_table_missing(directory) and is_file_at(descriptor, self.path):
+        if can_create_reader_table(directory) and is_file_at(descriptor, self.path):
             reserve_reader_table(directory)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         return is_file_at(descriptor, self.path)

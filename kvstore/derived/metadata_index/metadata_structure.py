@@ -22,7 +22,7 @@ from ...structures.state import State
 from . import columns, document_sets
 from .columns import ColumnValues, DocumentColumns
 from .document_sets import DocumentMask
-from .value_keys import NUMBER, TEXT, decode_value, encode_column_prefix, encode_text, list_document_keys
+from .value_keys import NUMBER, TEXT, build_index_keys, decode_value, encode_column_prefix, encode_text
 
 METADATA_SETS = "metadata_sets"
 METADATA_COLUMNS = "metadata_columns"
@@ -142,7 +142,7 @@ class MetadataMaintainer:
         """Collect the changes of the sets of all values of a document that is added or removed."""
         container, number = divmod(record.id, document_sets.DOCUMENTS_PER_CONTAINER)
         end = records.encode_u32(container)
-        for key in list_document_keys(record):
+        for key in build_index_keys(record):
             added_numbers, removed_numbers = self._set_changes.setdefault(key + end, (set(), set()))
             (removed_numbers if is_removed else added_numbers).add(number)
 

@@ -112,8 +112,8 @@ def is_exact_decimal(number: float) -> bool:
     )
 
 
-def list_document_keys(record: DocumentRecord) -> set[bytes]:
-    """Return the keys of all values of a document, without its number."""
+def build_index_keys(record: DocumentRecord) -> set[bytes]:
+    """Return the index keys of a document's values, without the id of the document."""
     keys = set[bytes]()
     for name in TEXT_COLUMNS:
         value = getattr(record, name)

@@ -414,9 +414,9 @@ def _make_chunk_error(entity: int) -> CorruptionError:
     return CorruptionError(f"entity {entity}: a chunk that names it is missing from its list of chunks; run CHECK")
 
 
-def encode_degree(total: int, informative: int) -> int:
-    """Return the degree, as it is stored, of an entity with several chunks."""
-    return _MANY_FLAG | informative << _INFORMATIVE_SHIFT | total
+def encode_degree(num_chunks: int, num_informative: int) -> int:
+    """Encode the degree of an entity that several chunks mention: their number, and that of the informative ones."""
+    return _MANY_FLAG | num_informative << _INFORMATIVE_SHIFT | num_chunks
 
 
 def _compute_bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -78,9 +78,11 @@ class GraphMaintainer:
         chunks: Sequence[AddedChunk],
         pairs: Sequence[EntityPair],
     ) -> dict[int, EdgeRow]:
-        """Return the rows of some chunks of a document."""
+        """Return the edge row of each of some chunks of a document, by chunk id."""
         unmentioned_pairs = (
-            find_unmentioned_pairs(pairs, self._state.mentions.get_in_chunks(record.chunk_ids())) if pairs else set()
+            find_unmentioned_pairs(pairs, self._state.mentions.get_occurrences_many(record.chunk_ids()))
+            if pairs
+            else set()
         )
         rows = DocumentRows(record, outline, pairs, self._state.filter, self._state.settings.name_words)
         return {chunk.id: rows.build_row(chunk, unmentioned_pairs) for chunk in chunks}

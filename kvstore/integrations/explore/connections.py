@@ -42,7 +42,7 @@ class _BoundedProtocol(H11Protocol):
         super().connection_made(transport)
         self._update_timer()
         if len(self._waiting) > MAX_WAITING:
-            next(iter(self._waiting))._abort()
+            next(iter(self._waiting))._abort()  # the one that has waited longest
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)

@@ -79,7 +79,10 @@ class DocumentRecord:
         yield from self.uppers
 
     def get_abstract_ordinal(self, abstract: int) -> int:
-        """Return the ordinal of one of the document's abstracts: leaves in order of the text, then the upper ones."""
+        """Return the ordinal of one of the document's abstracts: leaves in order of the text, then the upper ones.
+
+        The id of a leaf is the number of its group of chunks.
+        """
         leaf = abstract - self.first_group
         return leaf if 0 <= leaf < len(self.groups) else len(self.groups) + self.uppers.index(abstract)
 

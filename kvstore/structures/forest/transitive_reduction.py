@@ -267,19 +267,19 @@ class TransitiveReduction:
         return seen
 
     def _find_nodes_between(self, goal: int, starts: set[int], excluded_nodes: set[int]) -> set[int]:
-        """Return the nodes on accepted paths up from ``starts`` to ``goal``, which do not pass ``excluded_nodes``."""
-        lower_nodes: dict[int, list[int]] = {}
+        """Return the nodes on upward paths from ``starts`` to ``goal`` that avoid ``excluded_nodes``."""
+        children_by_parent: dict[int, list[int]] = {}
         seen = set(starts)
         queue = deque(sorted(starts))
         while queue:
             node = self._pop_node(queue)
             for parent in self._forest.iter_parents(node) if node != goal else ():
                 if parent not in excluded_nodes:
-                    lower_nodes.setdefault(parent, []).append(node)
+                    children_by_parent.setdefault(parent, []).append(node)
                     if parent not in seen:
                         seen.add(parent)
                         queue.append(parent)
-        return self._compute_closure(goal, lambda node: lower_nodes.get(node, ())) if goal in seen else set()
+        return self._compute_closure(goal, lambda node: children_by_parent.get(node, ())) if goal in seen else set()
 
     def _find_component_nodes(self, child: int, parent: int) -> set[int]:
         """Return the nodes on stated paths from ``parent`` up to ``child``, which a new edge makes one component."""

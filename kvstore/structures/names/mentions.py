@@ -53,12 +53,12 @@ class Mentions:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def get_in_chunk(self, chunk: int) -> list[Occurrence]:
+    def get_occurrences(self, chunk: int) -> list[Occurrence]:
         """Return the occurrences in a chunk's text, ordered by start, length and entity."""
-        return self.get_in_chunks([chunk])[0]
+        return self.get_occurrences_many([chunk])[0]
 
-    def get_in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
-        """Return the occurrences in each chunk; see :meth:`get_in_chunk`."""
+    def get_occurrences_many(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
+        """Return the occurrences in each chunk; see :meth:`get_occurrences`."""
         keys = list(map(records.encode_u64, chunks))
         values = self._view.get_many(tables.MENTIONS, keys)
         return [
@@ -87,12 +87,12 @@ class Mentions:
             raise CorruptionError(f"table {tables.MENTIONS}: {error}; run CHECK REPAIR") from error
         return [np.frombuffer(row, np.int64).reshape(-1, 3) for row in packed_rows]
 
-    def get_in_headings(self, document: int) -> list[HeadingOccurrence]:
+    def get_heading_occurrences(self, document: int) -> list[HeadingOccurrence]:
         """Return the occurrences in a document's title and headings, ordered by rank, abstract and entity."""
-        return self.get_in_headings_many([document])[0]
+        return self.get_heading_occurrences_many([document])[0]
 
-    def get_in_headings_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
-        """Return the occurrences in the title and headings of each document; see :meth:`get_in_headings`."""
+    def get_heading_occurrences_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
+        """Return the occurrences in the title and headings of each document; see :meth:`get_heading_occurrences`."""
         keys = list(map(records.encode_u64, documents))
         occurrences = []
         for key, value in zip(keys, self._view.get_many(tables.PLACE_MENTIONS, keys), strict=True):
@@ -118,19 +118,21 @@ class MentionWriter(Mentions):
         self._pending_rows: dict[int, list[Occurrence]] = {}
         self._pending_headings: dict[int, list[HeadingOccurrence]] = {}
 
-    def get_in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
+    def get_occurrences_many(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
         """Return the occurrences in each chunk, pending ones included."""
         chunks = list(chunks)
         stored_chunks = [chunk for chunk in chunks if chunk not in self._pending_rows]
-        rows = dict(zip(stored_chunks, super().get_in_chunks(stored_chunks), strict=True)) if stored_chunks else {}
+        rows = (
+            dict(zip(stored_chunks, super().get_occurrences_many(stored_chunks), strict=True)) if stored_chunks else {}
+        )
         return [self._pending_rows[chunk] if chunk in self._pending_rows else rows[chunk] for chunk in chunks]
 
-    def get_in_headings_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
+    def get_heading_occurrences_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
         """Return the occurrences in headings of each document, pending ones included."""
         documents = list(documents)
         stored_documents = [document for document in documents if document not in self._pending_headings]
         rows = (
-            dict(zip(stored_documents, super().get_in_headings_many(stored_documents), strict=True))
+            dict(zip(stored_documents, super().get_heading_occurrences_many(stored_documents), strict=True))
             if stored_documents
             else {}
         )

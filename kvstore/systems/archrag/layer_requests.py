@@ -117,7 +117,7 @@ def _select_existing(
 
 
 @dataclass(frozen=True, slots=True)
-class LedChunks(ReadRequest[list[list[list[int]]]]):
+class LinkedChunks(ReadRequest[list[list[list[int]]]]):
     """A request for the chunks that the nodes of each layer lead to.
 
     An entity leads to the chunks that mention it, and a community to its home chunks; a node with too many chunks leads

@@ -30,7 +30,7 @@ from ...retrieval.query import Query, evidence_of, option
 from ..graphrag.community_index import COMMUNITIES
 from ..graphrag.report_hits import CommunityReports, ReportCandidate, build_report_hit, fit_reports, insert_reports
 from ..hybrid.direct_search import search_directly
-from .layer_requests import LayerNode, LedChunks, NearestNodes, NodeLabel, NodeLabels, RankedNodes
+from .layer_requests import LayerNode, LinkedChunks, NearestNodes, NodeLabel, NodeLabels, RankedNodes
 
 
 @dataclass
@@ -123,10 +123,15 @@ class ArchragStrategy:
         return _NearestLayers(search.levels, search.layers)
 
     def _rank_chunks(self, query: Query, layers: _NearestLayers) -> Evidence:
-        """Return the best chunks, by their own score and the nodes that lead to them."""
+        """Return the chunks as evidence, ranked by their own score and that of the best node that links to them.
+
+        Records these nodes in ``layers.chunk_sources``.
+        """
         with query.trace.step("chunks of entities and communities") as step:
-            led_chunks = query.reading.fetch(LedChunks([[node for node, _ in nearest] for nearest in layers.nearest]))
-            for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, led_chunks, strict=True)):
+            linked_chunks = query.reading.fetch(
+                LinkedChunks([[node for node, _ in nearest] for nearest in layers.nearest])
+            )
+            for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, linked_chunks, strict=True)):
                 for (node, cosine), chunks in zip(nearest, chunk_groups, strict=True):
                     share = max(0.0, cosine) / (nearest[0][1] or 1.0)
                     for chunk in chunks:
@@ -138,11 +143,11 @@ class ArchragStrategy:
             step.detail, step.count = f"of {sum(map(len, layers.nearest))} entities and communities", len(candidates)
         direct = search_directly(query, extra_chunks=candidates)
         weight = option(query, self, "share")
-        led_shares = [
+        link_shares = [
             layers.chunk_sources[chunk].share if chunk in layers.chunk_sources else 0.0
             for chunk in direct.chunks.tolist()
         ]
-        ranking = replace(direct, scores=direct.scores + weight * np.array(led_shares)).rank(query)
+        ranking = replace(direct, scores=direct.scores + weight * np.array(link_shares)).rank(query)
         direct_paths = direct.format_paths()
         sources = {chunk: layers.chunk_sources[chunk].node for chunk, _ in ranking if chunk in layers.chunk_sources}
         nodes = list(dict.fromkeys(sources.values()))

@@ -54,9 +54,9 @@ class CftStrategy:
         with query.trace.step("ancestors and descendants") as step:
             step.detail = f"the first {relatives} of each node"
             step.count = len(rendered.sentences)
-        stating_ranking, relations_by_chunk = _rank_stating_chunks(query, rendered.relations)
+        relation_ranking, relations_by_chunk = _rank_chunks_by_relation(query, rendered.relations)
         ranking, paths = fuse_rankings(
-            reading, [("vector", near[:_NUM_FUSED]), ("relations", stating_ranking)], _FUSION_CONSTANT
+            reading, [("vector", near[:_NUM_FUSED]), ("relations", relation_ranking)], _FUSION_CONSTANT
         )
         paths |= {
             chunk: f"{path}, states {relations_by_chunk[chunk]}"
@@ -68,7 +68,7 @@ class CftStrategy:
         return replace(evidence, context=rendered.sentences)
 
 
-def _rank_stating_chunks(query: Query, relations: Sequence[RelationMention]) -> tuple[Ranking, dict[int, str]]:
+def _rank_chunks_by_relation(query: Query, relations: Sequence[RelationMention]) -> tuple[Ranking, dict[int, str]]:
     """Return the chunks that state the relations, best first by cosine, and the first relation of each in words."""
     ranking: Ranking = []
     chunk_relations: dict[int, tuple[str, float]] = {}

@@ -159,13 +159,14 @@ class UnitDerivation(Derivation):
             yield f"it has units for {len(part)} chunks, but {len(document.chunks)} chunks"
             return
         unit_part = decode_part(part, [chunk.start for chunk in document.chunks])
-        for ordinal, (spans, num_written) in enumerate(zip(unit_part.spans, unit_part.written_counts, strict=True)):
+        for ordinal, (spans, num_model_units) in enumerate(zip(unit_part.spans, unit_part.written_counts, strict=True)):
             chunk = document.chunks[ordinal]
             for start, end, subject in spans:
                 if not all(chunk.start <= a < b <= chunk.end for a, b in ((start, end), subject or (start, end))):
                     yield f"a unit lies outside chunk {ordinal}"
-            if num_written != len(find_written_units(document, ordinal)):
-                yield f"chunk {ordinal} has {num_written} units by a model, but the model wrote another number"
+            num_written = len(find_written_units(document, ordinal))
+            if num_model_units != num_written:
+                yield f"chunk {ordinal} has {num_model_units} units by a model, but the model wrote {num_written}"
 
 
 def find_written_units(document: ChunkedText, chunk: int) -> Sequence[str]:

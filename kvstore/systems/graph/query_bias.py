@@ -52,8 +52,8 @@ class QueryBias:
         return factors
 
 
-def can_distinguish_chunks(query: Query, parts: Decomposition) -> bool:
-    """True if a question has names and asks enough in addition to them for some chunks to match better than others."""
+def has_informative_remainder(query: Query, parts: Decomposition) -> bool:
+    """True if a question without its names has enough informative terms to rank chunks."""
     if parts.remainder == query.question:
         return False
     terms = get_informative_terms(parts.remainder, get_stemmer(query.reading.settings.stemmer))
@@ -63,7 +63,7 @@ def can_distinguish_chunks(query: Query, parts: Decomposition) -> bool:
 
 def make_nearest_request(query: Query, parts: Decomposition, strength: float) -> NearestChunksRequest | None:
     """Return a request for the chunk nearest to the question without its names, or None if the walk has no bias."""
-    if strength <= 0 or query.given_vector is not None or not can_distinguish_chunks(query, parts):
+    if strength <= 0 or query.given_vector is not None or not has_informative_remainder(query, parts):
         return None
     return NearestChunksRequest(query.embed_part(parts.remainder), 1)
 

@@ -58,7 +58,7 @@ from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.read_requests import Ids, ReadRequest
 from ...text.words import get_stemmer
 from .index_request import HasIndex
-from .query_bias import QueryBias, build_query_bias, can_distinguish_chunks, make_nearest_request
+from .query_bias import QueryBias, build_query_bias, has_informative_remainder, make_nearest_request
 from .relation_seeds import MAX_RELATIONS, compute_relation_masses, list_joined_names, match_relations
 from .stated_relations import RelationInWords, StatedRelations
 
@@ -253,7 +253,7 @@ class GraphStrategy:
         if walk_result is None:
             return evidence_of(query, self.name, tails[0], "near the question", len(tails[0]))
         scores = walk_result.scores
-        if has_units and option(query, self, "units") and can_distinguish_chunks(query, parts):
+        if has_units and option(query, self, "units") and has_informative_remainder(query, parts):
             shares = _compute_path_shares(query, term_weights, walk_result.chunks, near_ranking)
             scores = scores * np.exp(option(query, self, "units") * shares)
         ranking = best(query.reading, walk_result.chunks, scores, query.reach)

@@ -46,6 +46,7 @@ class _StateCache:
 
     def __init__(self, count: int) -> None:
         self.titles: dict[int, str] = {}
+        #: 1 for communities that are alive, 0 for others, _UNKNOWN if not looked up yet.
         self.alive: npt.NDArray[np.int8] = np.full(count, _UNKNOWN, np.int8)
 
 

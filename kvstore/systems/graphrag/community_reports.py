@@ -331,7 +331,7 @@ class _ChunkReader:
         entities = self._tree.graph.entities
         nodes_by_entity = {int(entities[node]): node for node in self._list_nodes(position)}
         mentions = []
-        for entity, start, length in self._state.mentions.get_in_chunk(chunk):
+        for entity, start, length in self._state.mentions.get_occurrences(chunk):
             node = nodes_by_entity.get(self._display.resolve_entity(entity))
             if node is not None:
                 mentions.append((node, start, start + length))

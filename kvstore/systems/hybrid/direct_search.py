@@ -147,7 +147,7 @@ def search_directly(query: Query, weights: Weights = Weights(), extra_chunks: Id
         dense = scale_to_best(cosines - noise.mean)
         other_chunks = _list_other_chunks(dense_tail, extra_chunks)
         lexical = scale_to_best(_collect_lexical_scores(word_search, other_chunks, chunks))
-        separation = measure_separation(cosines, lexical, noise)
+        separation = compute_dense_share(cosines, lexical, noise)
         dense_factor = separation * _DENSE_ADVANTAGES.get(query.reading.settings.embedder, 1.0)
         word_share = _compute_word_share(weights.words, dense, lexical, dense_factor)
         scores = (1 - word_share) * dense + word_share * lexical
@@ -278,13 +278,13 @@ def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
     return Noise(cosines[lower_rank - 1] - low * deviation, deviation, upper_rank)
 
 
-def measure_separation(cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], noise: Noise) -> float:
-    """Return the share of its weight that dense search keeps, from 0 to 1.
+def compute_dense_share(cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], noise: Noise) -> float:
+    """Return the factor for the weight of dense search, from 0 to 1.
 
-    Both searches judge the same chunks independently. If both know the language, the best chunks of one are better than
-    noise in the other. The cosines of all chunks are averaged as deviations from the noise, each weighted by the square
-    of its lexical score. The standard error of the noise's mean is added, so that dense search does not lose weight by
-    chance in a small store.
+    Both searches judge the same chunks independently. If the embedder supports the language, the best chunks of one are
+    better than noise in the other. The cosines of all chunks are averaged as deviations from the noise, each weighted
+    by the square of its lexical score. The standard error of the noise's mean is added, so that dense search does not
+    lose weight by chance in a small store.
     """
     weights = lexical**2
     if not noise.deviation > 0 or not weights.any():

@@ -45,7 +45,7 @@ class EntityMentions:
         for position, chunk in enumerate(chunks.ids.tolist()):
             chunk_nodes = graph.mention_nodes[node_starts[position] : node_starts[position + 1]].tolist()
             nodes_by_entity = {entities[node]: node for node in chunk_nodes}
-            for entity, start, _ in state.mentions.get_in_chunk(chunk) if nodes_by_entity else ():
+            for entity, start, _ in state.mentions.get_occurrences(chunk) if nodes_by_entity else ():
                 node = nodes_by_entity.get(display.resolve_entity(entity))
                 if node is not None:
                     rows.extend((node, start))

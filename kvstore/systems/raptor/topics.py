@@ -356,7 +356,7 @@ class Topics:
         display = load_display_entities(self._state)
         leaves_by_chunk: dict[int, list[int]] = {}
         for chunk in self._newer_chunks:
-            names = (display.resolve_entity(entity) for entity, _, _ in self._state.mentions.get_in_chunk(chunk))
+            names = (display.resolve_entity(entity) for entity, _, _ in self._state.mentions.get_occurrences(chunk))
             leaves = sorted({self._leaf_by_entity[entity] for entity in names if entity in self._leaf_by_entity})
             living_leaves = [leaf for leaf in leaves if any(map(self._has_chunk, self.tree.list_chunks(leaf)))]
             if living_leaves:
