@@ -406,7 +406,7 @@ def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:
 
 
 def _is_only_numbers(node: LexborNode, shape: Shape) -> bool:
-    """True if an element contains only digits, as the line numbers of code do."""
+    """True if an element contains only digits, as the line numbers of code do; each number can be a link."""
     return shape.num_links <= shape.num_elements and _NUMBERS_PATTERN.fullmatch(node.text(deep=True)) is not None
 
 

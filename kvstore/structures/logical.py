@@ -41,6 +41,7 @@ class LogicalNames:
         return record.key, "upper", record.uppers.index(abstract)
 
     def name_node(self, node: int, /) -> LogicalName:
+        """Return the tree and the entity of a node, by name."""
         tree_node = self._state.forest.get_node(node)
         return self._state.forest.get_tree_name(tree_node.tree), self.name_entity(tree_node.entity)
 

@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -180,7 +180,7 @@ def compute_personalized_pagerank(
         rounds += 1
         for kernel_rows in _take_rows(rows_ahead, pending_nodes):
             push.add_rows(*kernel_rows)
-            pending_nodes = pending_nodes[~np.isin(pending_nodes, kernel_rows[0])]
+            pending_nodes = pending_nodes[~np.isin(pending_nodes, kernel_rows.nodes)]
         if len(pending_nodes):
             for kernel_rows in rows.read_rows(pending_nodes):
                 push.add_rows(*kernel_rows)
@@ -202,8 +202,18 @@ def compute_personalized_pagerank(
 #: A request for rows, and its answer.
 RowsRead = tuple[NeighborhoodRequest, Surroundings]
 
-#: Rows in the form of the kernel: nodes, bounds, neighbors, weights, costs of the neighbors' rows.
-_KernelRows = tuple[Nodes, npt.NDArray[np.int64], Nodes, Masses, Masses]
+
+class _KernelRows(NamedTuple):
+    """Rows of nodes in the form of the kernel: the edges of node i are those from ``bounds[i]`` to ``bounds[i + 1]``.
+
+    ``costs`` are those of the rows of the neighbors.
+    """
+
+    nodes: Nodes
+    bounds: npt.NDArray[np.int64]
+    neighbors: Nodes
+    weights: Masses
+    costs: Masses
 
 
 def make_seed_request(
@@ -242,7 +252,7 @@ def _take_rows(rows_ahead: list[_KernelRows], nodes: Nodes) -> list[_KernelRows]
     """
     taken_rows, remaining_rows = [], []
     for kernel_rows in rows_ahead:
-        is_needed = np.isin(kernel_rows[0], nodes)
+        is_needed = np.isin(kernel_rows.nodes, nodes)
         if is_needed.all():
             taken_rows.append(kernel_rows)
         elif is_needed.any():
@@ -260,7 +270,7 @@ def _select_rows(rows: _KernelRows, mask: npt.NDArray[np.bool_]) -> _KernelRows:
     lengths = np.diff(bounds)
     selected = np.repeat(mask, lengths)
     selected_bounds = np.concatenate(([0], np.cumsum(lengths[mask])))
-    return nodes[mask], selected_bounds, neighbors[selected], weights[selected], costs[selected]
+    return _KernelRows(nodes[mask], selected_bounds, neighbors[selected], weights[selected], costs[selected])
 
 
 class _WeightedRows:
@@ -305,7 +315,7 @@ class _WeightedRows:
         """Return the rows of chunks with the weights of the steps to their entities."""
         (bounds, entities, features), degrees = surroundings
         weights = self._outward[_flag_lower_only(degrees), features] * self._compute_rarity(degrees)
-        return nodes, bounds, make_entity_nodes(entities), weights, self._compute_entity_costs(degrees)
+        return _KernelRows(nodes, bounds, make_entity_nodes(entities), weights, self._compute_entity_costs(degrees))
 
     def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings) -> _KernelRows:
         """Return the rows of entities with the weights of the steps to their chunks and linked entities."""
@@ -318,13 +328,13 @@ class _WeightedRows:
         costs = np.full(len(chunks), _CHUNK_ROW_COST)
         links, other_degrees = surroundings.links, surroundings.other_degrees
         if links is None or other_degrees is None:
-            return nodes, bounds, chunks, weights, costs
+            return _KernelRows(nodes, bounds, chunks, weights, costs)
         entity_order = np.argsort(entities, kind="stable")
         link_rows = entity_order[np.searchsorted(entities, links.entities, sorter=entity_order)]
         link_weights = self._compute_link_weights(links) * self._compute_rarity(other_degrees)
         rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), link_rows))
         order = np.argsort(rows, kind="stable")  # within a row, chunks precede links
-        return (
+        return _KernelRows(
             nodes,
             np.searchsorted(rows[order], np.arange(len(entities) + 1)),
             np.concatenate((chunks, make_entity_nodes(links.others)))[order],

@@ -83,6 +83,14 @@ class _Head:
     directory: tuple[int, ...] = (0, 0, 0, 0, 0, 0, 0)
 
 
+class _PageHead(NamedTuple):
+    """The start of a page."""
+
+    encoding: bytes
+    checksum: int
+    number: int
+
+
 class _PageKind(NamedTuple):
     """The pages of one kind, their table, the prefix of their keys, and that of the list of their free numbers."""
 
@@ -120,11 +128,11 @@ class PageReader:
             fault = "is missing"
         elif len(page) != PAGE_BYTES:
             fault = f"has {len(page)} bytes, not {PAGE_BYTES}"
-        elif (head := _PAGE_HEADER.unpack_from(page))[0] != encoding:
+        elif (page_head := _PageHead._make(_PAGE_HEADER.unpack_from(page))).encoding != encoding:
             fault = f"is not of the encoding {encoding.decode()}"
-        elif zlib.crc32(page[_COVERED_START:]) != head[1]:
+        elif zlib.crc32(page[_COVERED_START:]) != page_head.checksum:
             fault = "fails its checksum"
-        elif head[2] != page_number:
+        elif page_head.number != page_number:
             fault = "carries another page's number"
         else:
             if encoding == BLOCK_ENCODING and self.view.writable:

@@ -384,5 +384,6 @@ class Forest:
         return node
 
     def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
+        """Yield the nodes at the other ends of a node's edges in a table."""
         for key, _ in self._view.scan(table, records.encode_u64(node), records.encode_u64(node + 1)):
             yield records.U64_PAIR.unpack(key)[1]
