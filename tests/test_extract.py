@@ -224,6 +224,22 @@ def test_statements_that_share_no_word_with_their_passage_are_left_out(filled: k
     assert list_written_units(filled)["tea"] == {"Tea is made ": ["Tea is made from leaves."]}
 
 
+def test_a_request_that_exceeds_the_context_is_halved(store: kvstore.Store, server: Server) -> None:
+    message = "request (3000 tokens) exceeds the available context size (2000 tokens)"
+    server.answering = lambda request: (
+        units_of(request) if len(list_quoted_texts(request)) <= 2 else refusal(400, message)
+    )
+    store.put("long", long_text(12), title="Long")
+    report = store.extract("units")
+    assert (report.left, report.failures) == (0, [])
+    assert report.passages == store.execute("SELECT chunks FROM documents").fetchall()[0][0]
+    store.put("tea", TEXTS["tea"])
+    server.answering = lambda request: refusal(400, message)
+    report = store.extract("units")
+    assert report.left == 1 and "document 'tea': language model 'tiny'" in report.failures[0]
+    assert "context size (2000 tokens); use a model with a larger context" in report.failures[0]
+
+
 def test_a_model_that_keeps_failing_is_abandoned(store: kvstore.Store, server: Server) -> None:
     for number in range(30):
         store.put(f"d{number:02}", f"Text number {number}.")

@@ -513,7 +513,7 @@ def test_refresh_names_every_failure_and_stops_if_the_model_is_useless(toyed: kv
     ((_, _, texts, calls, _, _, refused, left),) = cursor.fetchall()
     assert (texts, calls, refused, left) == (1, 3, 2, 1)
     (failure,) = cursor.problems
-    assert failure.startswith("toy_groups, m: language model 'scribe': no JSON of the schema") and cursor.failed
+    assert failure.startswith("toy_groups, m: language model 'scribe': no usable answer for") and cursor.failed
     for letter in "abcdefghijkl":
         toyed.put(f"{letter}-document", f"About {letter}.")
     server.answering = lambda request: stream("no")

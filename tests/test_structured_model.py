@@ -126,7 +126,7 @@ def test_an_invalid_reply_is_corrected_once_and_never_accepted(
     server.planned = [stream(answer), stream(answer)]
     with pytest.raises(errors.InvalidAnswerError, match=said) as caught:
         structured.ask(prompt(check))
-    assert str(caught.value).startswith("language model 'tiny': no JSON of the schema 'units'")
+    assert str(caught.value).startswith("language model 'tiny': no usable answer for 'units'")
     assert structured.num_calls == 4
 
 

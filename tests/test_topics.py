@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis_profile import num_examples
-from model_server import Planned, Server, list_quoted_texts, stream
+from model_server import Planned, Server, list_quoted_texts, refusal, stream
 
 import kvstore
 from kvstore import errors
@@ -226,6 +226,19 @@ def test_a_useless_summary_is_refused_and_the_extractive_one_stays(
     cursor = grouped.execute("REFRESH INDEX topics MODEL 'scribe'")
     assert cursor.failed and all(said in problem for problem in cursor.problems[:1])
     assert rows(grouped, "SELECT title, text FROM topics") == before
+
+
+def test_a_prompt_that_exceeds_the_context_has_fewer_sources(grouped: kvstore.Store, server: Server) -> None:
+    def answering(request: dict[str, Any]) -> Planned:
+        if len(list_quoted_texts(request)) <= 2:
+            return answer_first_source(request)
+        return refusal(400, "request (800 tokens) exceeds the available context size (720 tokens)")
+
+    server.answering = answering
+    (report,) = grouped.refresh("topics", model="scribe").written
+    assert report.texts > 0 and report.refused == 0
+    assert all("exceeds the available context size" in failure for failure in report.failures)
+    assert report.left == len(report.failures)
 
 
 def test_a_written_summary_has_the_sources_that_the_model_named(grouped: kvstore.Store, server: Server) -> None:

@@ -266,7 +266,9 @@ def _parse_prompt_limit(message: str) -> PromptTooLongError:
     limit_match = _LIMIT_PATTERN.search(reason)
     limit = None if limit_match is None else _parse_number(limit_match[1])
     sizes = [number for number in map(_parse_number, _NUMBER_PATTERN.findall(reason)) if limit and number > limit]
-    return PromptTooLongError(f"{message}; SET prompt_tokens to less", limit, min(sizes, default=None))
+    return PromptTooLongError(
+        f"{message}; use a model with a larger context, or SET prompt_tokens to less", limit, min(sizes, default=None)
+    )
 
 
 def _parse_number(digits: str) -> int:

@@ -122,7 +122,7 @@ class StructuredModel:
                 break
         self.num_failures += 1
         raise InvalidAnswerError(
-            f"language model {self.model.name!r}: no JSON of the schema {prompt.name!r} ({reason}); use another model"
+            f"language model {self.model.name!r}: no usable answer for {prompt.name!r} ({reason}); use another model"
         )
 
     def _is_within_limit(self, tokens: int) -> bool:
