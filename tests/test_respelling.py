@@ -30,6 +30,32 @@ def test_a_word_is_sought_as_the_documents_spell_it(make_store: Any) -> None:
             assert respell_question(question, state)[0] == sought
 
 
+#: The same in a store of German words.
+COMPOUNDS = [
+    ("Die Abrechnung ist im März fällig.", "Wo ist die Reisekostenabrechnung?", "Wo ist die Reisekosten-Abrechnung?"),
+    ("Der Ausweis der Bücherei ist neu.", "Was kostet ein Büchereiausweis?", "Was kostet ein Bücherei-Ausweis?"),
+    ("Die Kündigungsfrist ist lang.", "Was ist die Frist der Kündigung?", "Was ist die Kündigungsfrist der Kündigung?"),
+    ("Die Satzung braucht eine Änderung.", "Wer will eine Satzungsänderung?", "Wer will eine Satzungs-Änderung?"),
+    # Known words stay, and so do words without a known last part, names and parts of words.
+    ("Der Büchereiausweis ist ein Ausweis.", "Was kostet ein Büchereiausweis?", "Was kostet ein Büchereiausweis?"),
+    ("Die Bücherei ist neu.", "Was kostet ein Büchereiausweis?", "Was kostet ein Büchereiausweis?"),
+    ("Die Ordnung und die Rung.", "Wo ist die Versicherung der Hausordnung-Nord?", None),
+]
+
+
+def test_german_compounds_are_divided_and_composed(make_store: Any) -> None:
+    store: kvstore.Store = make_store(embedder="hashing:16", settings={"language": "rules", "stemmer": "german"})
+    for stored, question, sought in COMPOUNDS:
+        store.put("a", stored)
+        with store.state() as state:
+            assert respell_question(question, state)[0] == (sought or question)
+    store.put("a", "Die Kündigungsfrist beträgt drei Monate.")
+    store.put("b", "Die Miete beträgt dreihundert Euro.")
+    assert store.search("Welche Frist hat die Kündigung?", using="lexical")[0].document == "a"
+    steps = {row[0]: row[1] for row in store.execute("EXPLAIN SEARCH 'Welche Frist hat die Kündigung?'")}
+    assert steps["respell question"] == "no document has Frist → Kündigungsfrist"
+
+
 def test_every_strategy_finds_the_other_spelling_and_explain_reports_it(make_store: Any) -> None:
     store: kvstore.Store = make_store(embedder="hashing:16", settings={"language": "rules"})
     store.put("a", "The team is colored red.")

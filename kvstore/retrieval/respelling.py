@@ -1,7 +1,8 @@
 """British and American spelling: replace a question's unknown word by its other spelling if documents use that.
 
-In: a question and a state. Out: the question to search for, and the replacements. Only English words are respelled. A
-word is replaced only if no chunk has it in any form and some chunk has the other spelling.
+In: a question and a state. Out: the question to search for, and the replacements. A word is replaced only if no chunk
+has it in any form and some chunk has the other spelling. In a store of German words, compounds are replaced instead
+(:mod:`.compounds`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,13 @@ _VARIANT_PATTERN = re.compile(
 
 def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
     """Return the question with unknown words respelled as some chunk spells them, and the (word, replacement) pairs."""
-    if state.settings.stemmer.lower() != "english":
+    stemmer = state.settings.stemmer.lower()
+    if stemmer == "german":
+        from .compounds import find_compound_replacements
+
+        parts = find_compound_replacements(question, state)
+        return re.sub(r"\w+", lambda match: parts.get(match.group(), match.group()), question), list(parts.items())
+    if stemmer != "english":
         return question, []
     stem = get_stemmer(state.settings.stemmer)
     terms = {word: stem(word) for word in _WORD_PATTERN.findall(question) if _VARIANT_PATTERN.search(word)}

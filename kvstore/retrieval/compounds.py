@@ -1,0 +1,73 @@
+"""German compounds: replace a question's unknown noun by its parts, or by a compound that the documents have.
+
+In: a question and a state. Out: the nouns that no chunk has, with their replacements. *Büchereiausweis* becomes
+*Bücherei-Ausweis* if chunks have both words or the last one, which says what kind of thing it is. *Frist* becomes
+*Kündigungsfrist* in a question about the "Frist der Kündigung" if chunks have only the compound. The dictionary
+consists of the terms of the store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from ..structures.state import State
+from ..text.normalize import fold_case
+from ..text.words import get_stemmer
+
+_NOUN_PATTERN = re.compile(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])")
+#: The letters that can join the parts of a compound.
+_LINKS = ("", "s", "es", "n", "en", "er", "e")
+#: The minimum length of a part, and of the last part if the first is unknown.
+_MIN_PART, _MIN_LONE_PART = 4, 5
+
+
+def find_compound_replacements(question: str, state: State) -> dict[str, str]:
+    """Return the nouns of a German question that no chunk has, and what to search for instead."""
+    stem = get_stemmer(state.settings.stemmer)
+    nouns = list(dict.fromkeys(_NOUN_PATTERN.findall(question)))
+    terms = {noun: stem(fold_case(noun)) for noun in nouns}
+    counts = state.postings.count_chunks_by_term(list(terms.values()))
+    unknown_nouns = [noun for noun in nouns if not counts[terms[noun]]]
+    replacements: dict[str, str] = {}
+    for noun in unknown_nouns:
+        others = [other for other in nouns if other != noun]
+        replacement = _find_compound(noun, others, state, stem) or _split_compound(noun, state, stem)
+        if replacement is not None:
+            replacements[noun] = replacement
+    return replacements
+
+
+def _find_compound(noun: str, others: list[str], state: State, stem: Callable[[str], str]) -> str | None:
+    """Return the compound of another noun and ``noun`` that most chunks have, or None."""
+    compounds = [f"{other}{link}{noun.lower()}" for other in others for link in _LINKS]
+    terms = [stem(fold_case(compound)) for compound in compounds]
+    counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
+    best = max(range(len(terms)), key=lambda index: counts[terms[index]], default=None)
+    return None if best is None or not counts[terms[best]] else compounds[best]
+
+
+def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str | None:
+    """Return a noun with a hyphen between its parts, or None if chunks have none.
+
+    A division into two words of the documents is preferred, and then the longest last part.
+    """
+    divisions = [(noun[:end], noun[end:]) for end in range(_MIN_PART, len(noun) - _MIN_PART + 1)]
+    head_terms = {head: [stem(fold_case(form)) for form in _iter_heads(head)] for head, _ in divisions}
+    tail_terms = {tail: stem(fold_case(tail)) for _, tail in divisions}
+    terms = [*tail_terms.values(), *(term for forms in head_terms.values() for term in forms)]
+    counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
+    known_divisions = [
+        (is_head_known, len(tail), f"{head}-{tail.capitalize()}")
+        for head, tail in divisions
+        for is_head_known in [any(counts[term] for term in head_terms[head])]
+        if counts[tail_terms[tail]] and (is_head_known or len(tail) >= _MIN_LONE_PART)
+    ]
+    return max(known_divisions)[2] if known_divisions else None
+
+
+def _iter_heads(head: str) -> Iterator[str]:
+    """Yield the first part of a compound without each link that it ends with."""
+    for link in _LINKS:
+        if head.endswith(link) and len(head) - len(link) >= _MIN_PART:
+            yield head.removesuffix(link) if link else head
