@@ -97,7 +97,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         """Return the JSON Schema of what the model writes about one passage."""
 
     @abstractmethod
-    def convert_entry(self, entry: Any, check: Callable[..., None]) -> tuple[str, ...]:
+    def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
         """Return the usable texts of what the model wrote about a passage, each on one line.
 
         ``check`` is :func:`~kvstore.models.text_checks.check_text` for this passage and prompt. Raises ValueError if no
@@ -128,7 +128,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
             for number, (passage, parts) in enumerate(zip(passages, sources, strict=True), 1):
                 try:
                     check_entry = partial(check_text, sources=parts, prompt=self.task)
-                    texts[passage.digest] = self.convert_entry(value[f"passage_{number}"], check_entry)
+                    texts[passage.digest] = self.convert_entry(value[f"passage_{number}"], passage, check_entry)
                 except ValueError as problem:
                     problems.append(str(problem))
             if not texts:

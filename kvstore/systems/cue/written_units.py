@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from ...models.text_checks import trim_to_sentences
+from ...models.text_checks import check_statement, trim_to_sentences
 from ...registry.chunked_text import ChunkedText
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenFact, compute_passage_digest
@@ -22,7 +22,7 @@ _TASK = (
     "Split each passage into short statements, each of which can be understood without the others. A statement says "
     "one thing, in a simple sentence and in the language of its passage. Write names in full, and in place of a "
     "pronoun what it stands for; the line above a passage says what its document and its sections are called. Leave "
-    "out nothing that a passage says, and add nothing to it."
+    "out nothing that a passage says, use its words, and add nothing to it."
 )
 
 
@@ -66,13 +66,14 @@ class _WrittenUnits(WrittenFact):
             "items": {"type": "string", "minLength": _MIN_STATEMENT_CHARS, "maxLength": _MAX_STATEMENT_CHARS},
         }
 
-    def convert_entry(self, entry: Any, check: Callable[..., None]) -> tuple[str, ...]:
+    def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
         """Return the different statements that are usable."""
         statements: list[str] = []
         problem: ValueError | None = None
         for text in dict.fromkeys(map(trim_to_sentences, entry)):
             try:
                 check(text, name="a statement")
+                check_statement(text, [passage.title or "", *passage.headings], passage.text)
                 statements.append(text)
             except ValueError as error:
                 problem = problem or error

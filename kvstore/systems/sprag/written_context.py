@@ -54,7 +54,7 @@ class _WrittenContext(WrittenFact):
     def build_entry_schema(self, passage: SourcePassage) -> Mapping[str, Any]:
         return _ENTRY_SCHEMA
 
-    def convert_entry(self, entry: Any, check: Callable[..., None]) -> tuple[str, ...]:
+    def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
         """Return title and sentence."""
         title, about = to_printable(" ".join(entry["title"].split())), trim_to_sentences(entry["about"])
         check(title, name="a title", is_title=True)
