@@ -100,7 +100,7 @@ class EdgeWeights:
     heading_part: float = 0.5
     triple_name: float = 0.5
     title_link: float = 0.0
-    triple_link: float = 0.3
+    triple_link: float = 0.05
     relation_link: float = 0.05
     rarity_exponent: float = 1.0
     max_chunks: int = 2000
