@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _PROGRESS_INTERVAL = 500
 
 #: The maximum characters of a title that a model writes, and the minimum and maximum of a summary.
-_MAX_TITLE_CHARS, _MIN_SUMMARY_CHARS, _MAX_SUMMARY_CHARS = 120, 20, 1200
+_MAX_TITLE_CHARS, _MIN_SUMMARY_CHARS, _MAX_SUMMARY_CHARS = 120, 20, 800
 _TASK = (
     "You are shown numbered passages that a collection of documents has on one topic. Write what they say together, in "
     "a few sentences and in the language of the passages; a title of a few words; and the numbers of the passages that "
