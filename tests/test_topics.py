@@ -189,28 +189,28 @@ def answer_writing(request: dict[str, Any]) -> Planned:
     subject = next(subject for subject in SUBJECTS if f"Xyzzy{subject}" in shown)
     sources = [number for number, text in enumerate(list_quoted_texts(request), 1) if f"Xyzzy{subject}" in text]
     summary = f"It was said by {subject}: {list_quoted_texts(request)[sources[0] - 1]}"
-    return stream(json.dumps({"title": SUBJECTS[subject][0], "summary": summary, "sources": sources[:2]}))
+    sentence = {"sources": sources[:2], "text": summary}
+    return stream(json.dumps({"sentences": [sentence], "title": SUBJECTS[subject][0]}))
 
 
 def answer_first_source(request: dict[str, Any]) -> Planned:
     text = list_quoted_texts(request)[0]
-    summary = f"It is said that: {text}"
-    return stream(json.dumps({"title": " ".join(text.split()[:3]), "summary": summary, "sources": [1]}))
+    sentence = {"sources": [1], "text": f"It is said that: {text}"}
+    return stream(json.dumps({"sentences": [sentence], "title": " ".join(text.split()[:3])}))
 
 
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"summary": ": 100 words"}, "it must have at least 20"),
-        ({"summary": ": 100 words and more."}, "the number 100, which is not in its sources"),
-        ({"summary": "A text of 100 words about nothing at all."}, "the number 100, which is not in its sources"),
+        ({"text": ": 100 words"}, "it must have at least 12"),
+        ({"text": ": 100 words and more."}, "the number 100, which is not in its sources"),
+        ({"text": "A text of 100 words about nothing at all."}, "the number 100, which is not in its sources"),
         (
-            {"summary": "Ships sail across the wide and stormy ocean every summer."},
-            "of the words of the summary are in",
+            {"text": "Ships sail across the wide and stormy ocean every summer."},
+            "of the words of a sentence are in",
         ),
         ({"sources": []}, "has 0 entries"),
         ({"sources": [999]}, "must be between 1 and"),
-        ({"title": "Marvellous ships"}, "0% of the words of the title"),
     ],
 )
 def test_a_useless_summary_is_refused_and_the_extractive_one_stays(
@@ -220,12 +220,29 @@ def test_a_useless_summary_is_refused_and_the_extractive_one_stays(
 
     def answering(request: dict[str, Any]) -> Planned:
         text = list_quoted_texts(request)[0]
-        return stream(json.dumps({"title": " ".join(text.split()[:3]), "summary": text, "sources": [1], **fields}))
+        sentence = {"sources": [1], "text": text, **fields}
+        return stream(json.dumps({"sentences": [sentence], "title": " ".join(text.split()[:3])}))
 
     server.answering = answering
     cursor = grouped.execute("REFRESH INDEX topics MODEL 'scribe'")
     assert cursor.failed and all(said in problem for problem in cursor.problems[:1])
     assert rows(grouped, "SELECT title, text FROM topics") == before
+
+
+def test_a_sentence_is_from_the_source_that_has_its_words_and_a_wrong_title_is_omitted(
+    grouped: kvstore.Store, server: Server
+) -> None:
+    def answering(request: dict[str, Any]) -> Planned:
+        texts = list_quoted_texts(request)
+        sentences = [{"sources": [1], "text": text} for text in (texts[-1], "Ships sail across the stormy ocean.")]
+        return stream(json.dumps({"sentences": sentences, "title": "Marvellous ships"}))
+
+    titles = rows(grouped, "SELECT title FROM topics")
+    server.answering = answering
+    assert grouped.refresh("topics", model="scribe").written[0].failures == []
+    assert rows(grouped, "SELECT title FROM topics") == titles
+    written = rows(grouped, "SELECT text FROM topics WHERE written_by IS NOT NULL")
+    assert written and not any("Ships" in text for (text,) in written)
 
 
 def test_a_prompt_that_exceeds_the_context_has_fewer_sources(grouped: kvstore.Store, server: Server) -> None:
@@ -262,7 +279,7 @@ def test_a_model_sums_topics_up(grouped: kvstore.Store, server: Server) -> None:
     assert all(model == "scribe" for model, _ in groups)
     assert " texts by scribe" in detail(grouped)[2]
     prompt = server.requests[0]["messages"]
-    assert [message["role"] for message in prompt] == ["system", "user"]
+    assert [message["role"] for message in prompt] == ["system", "user", "assistant", "user"]
     grouped.delete("tea-1")
     assert rows(grouped, "SELECT count(*) FROM topics WHERE stale AND written_by IS NOT NULL AND level = 0") == [(0,)]
     grouped.refresh("topics", model="scribe")

@@ -6,7 +6,9 @@ In: the chunks of a store with their vectors. On disk, in generations: ``topics`
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
@@ -32,19 +34,32 @@ from .topic_trees import TREES_TABLE, TreeColumns
 from .topics import TOPICS_TABLE, Topics, iter_topic_rows
 
 if TYPE_CHECKING:
+    from ...models.quoting import Quotation
     from ...models.structured import StructuredPrompt
 
 #: The number of topics between two progress reports.
 _PROGRESS_INTERVAL = 500
 
-#: The maximum characters of a title that a model writes, and the minimum and maximum of a summary.
-_MAX_TITLE_CHARS, _MIN_SUMMARY_CHARS, _MAX_SUMMARY_CHARS = 120, 20, 800
+#: The maximum characters of a title that a model writes, the minimum and maximum characters of a sentence, and the
+#: maximum number of sentences of a summary.
+_MAX_TITLE_CHARS, _MIN_SENTENCE_CHARS, _MAX_SENTENCE_CHARS, _MAX_SENTENCES = 120, 12, 400, 6
 _TASK = (
     "You are shown numbered passages that a collection of documents has on one topic. Write what they say together, in "
-    "a few sentences and in the language of the passages; a title of a few words; and the numbers of the passages that "
-    "the summary is from. Say nothing that is not in the passages."
+    "a few sentences and in the language of the passages, each with the numbers of the passages that it is from; and a "
+    "title of a few words. Say nothing that is not in the passages."
 )
-
+#: A request and its answer, from which weak models learn the form of an answer.
+_EXAMPLE_TEXTS = (
+    "Ann Lee, born in Oslo, sings in the choir of Rome. She has two sons.",
+    "The choir of Rome has forty singers. It was founded by Carl Berg.",
+)
+_EXAMPLE_ANSWER: Mapping[str, Any] = {
+    "sentences": [
+        {"sources": [1], "text": "Ann Lee, born in Oslo, sings in the choir of Rome."},
+        {"sources": [2], "text": "The choir of Rome has forty singers and was founded by Carl Berg."},
+    ],
+    "title": "The choir of Rome",
+}
 #: The number of tokens around a source: its number and the delimiters.
 _FRAME_TOKENS = 16
 
@@ -154,7 +169,6 @@ class TopicIndex(GenerationIndex[Topics]):
         from ...models.json_schema import build_object_schema
         from ...models.quoting import Quotation
         from ...models.structured import StructuredPrompt
-        from ...models.text_checks import check_text, trim_to_sentences
         from ...models.token_estimate import token_estimate
 
         if not topics.has_prompt_texts(task.group):
@@ -168,33 +182,67 @@ class TopicIndex(GenerationIndex[Topics]):
         quotation = Quotation(texts)
 
         def check(answer: Any) -> Mapping[str, Any]:
-            fields = {"title": " ".join(answer["title"].split()), "summary": trim_to_sentences(answer["summary"])}
-            sources = sorted({source - 1 for source in answer["sources"]})
-            check_text(fields["title"], texts, name="the title", prompt=_TASK, is_title=True)
-            named_texts = [texts[source] for source in sources]
-            check_text(fields["summary"], named_texts, name="the summary", prompt=_TASK)
-            return {**fields, "sources": sources}
+            return _check_answer(answer, texts)
 
-        quoted_texts = "\n\n".join(f"[{number}]\n{quotation.quote(text)}" for number, text in enumerate(texts, 1))
         messages = [
             {"role": "system", "content": f"{_TASK} {quotation.rule}"},
-            {"role": "user", "content": quoted_texts},
+            {"role": "user", "content": _number_texts(_EXAMPLE_TEXTS, quotation)},
+            {"role": "assistant", "content": json.dumps(_EXAMPLE_ANSWER)},
+            {"role": "user", "content": _number_texts(texts, quotation)},
         ]
-        schema = build_object_schema(
-            title={"type": "string", "minLength": 1, "maxLength": _MAX_TITLE_CHARS},
-            summary={"type": "string", "minLength": _MIN_SUMMARY_CHARS, "maxLength": _MAX_SUMMARY_CHARS},
+        sentence_schema = build_object_schema(
             sources={
                 "type": "array",
                 "minItems": 1,
                 "maxItems": len(texts),
                 "items": {"type": "integer", "minimum": 1, "maximum": len(texts)},
             },
+            text={"type": "string", "minLength": _MIN_SENTENCE_CHARS, "maxLength": _MAX_SENTENCE_CHARS},
+        )
+        schema = build_object_schema(
+            sentences={"type": "array", "minItems": 1, "maxItems": _MAX_SENTENCES, "items": sentence_schema},
+            title={"type": "string", "minLength": 1, "maxLength": _MAX_TITLE_CHARS},
         )
         return StructuredPrompt("topic", messages, schema, check, answer_tokens=800)
 
     def build_outline(self, topics: Topics) -> Iterable[OutlineNode]:
         for related in (False, True):
             yield from _iter_outline_nodes(topics, topics.list_roots(related=related))
+
+
+def _number_texts(texts: Sequence[str], quotation: Quotation) -> str:
+    """Return the passages of a prompt, quoted and numbered."""
+    return "\n\n".join(f"[{number}]\n{quotation.quote(text)}" for number, text in enumerate(texts, 1))
+
+
+def _check_answer(answer: Any, texts: Sequence[str]) -> Mapping[str, Any]:
+    """Return the summary that a model wrote, and the indices of its sources, of those sentences that are usable.
+
+    A sentence whose named sources do not support it is from the one that does. An unusable title is omitted. Raises
+    ValueError if no sentence is usable.
+    """
+    from ...models.text_checks import check_text, find_sources, trim_to_sentences
+
+    sentences: dict[str, list[int]] = {}
+    problem: ValueError | None = None
+    for entry in answer["sentences"]:
+        sentence = trim_to_sentences(entry["text"])
+        for sources in ([source - 1 for source in entry["sources"]], find_sources(sentence, texts)):
+            try:
+                check_text(sentence, [texts[source] for source in sources], name="a sentence", prompt=_TASK)
+            except ValueError as error:
+                problem = problem or error
+            else:
+                sentences.setdefault(sentence, sources)
+                break
+    if not sentences and problem is not None:
+        raise problem
+    value: dict[str, Any] = {"summary": " ".join(sentences), "sources": sorted({*chain(*sentences.values())})}
+    title = " ".join(answer["title"].split())
+    with suppress(ValueError):
+        check_text(title, texts, name="the title", prompt=_TASK, is_title=True)
+        value["title"] = title
+    return value
 
 
 def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterator[Topic]:

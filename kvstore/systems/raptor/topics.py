@@ -189,7 +189,7 @@ class Topics:
         Empty if none of these still exist.
         """
         model_text = self.get_written_text(topic)
-        if model_text is not None:
+        if model_text is not None and "title" in model_text.value:
             return str(model_text.value["title"])
         if self.is_related(topic):
             return ", ".join(self._list_names(topic))
