@@ -8,6 +8,7 @@ KVSTORE_TRACEBACK=1 to get the traceback. Heavy modules are imported only when a
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -219,7 +220,9 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
 def main() -> NoReturn:
     """Run the console command and exit."""
     warnings.showwarning = lambda message, *_: report_message(f"warning: {message}")
-    sys.exit(run(sys.argv[1:]))
+    status = run(sys.argv[1:])
+    gc.freeze()  # the interpreter need not search all objects for cycles before it exits
+    sys.exit(status)
 
 
 def run(arguments: list[str]) -> int:

@@ -85,13 +85,22 @@ def _validate_format(_: click.Context, __: click.Parameter, format_name: str | N
     return format_name
 
 
+class _FormatOption(click.Option):
+    """The option ``--as``. Its help lists the formats; the readers, which are large, are imported to show it."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the names of the option and its help."""
+        self.help = f"Format of the files: {', '.join(kvstore.FORMATS)}, or units (default: detected for each file)."
+        return super().get_help_record(ctx)
+
+
 FORMAT = click.option(
     "--as",
     "format_name",
+    cls=_FormatOption,
     callback=_validate_format,
     metavar="FORMAT",
     shell_complete=completing.complete_words(_list_formats),
-    help=f"Format of the files: {', '.join(kvstore.FORMATS)}, or units (default: detected for each file).",
 )
 INCLUDE = click.option(
     "--include",

@@ -23,6 +23,7 @@ from kvstore.errors import KvstoreError, StatementError, StoreNotFoundError
 
 from . import render
 from .background_opening import BackgroundOpening
+from .copying import copy_result, parse_copy
 from .layout import wrap_message
 from .pager import PagedStream
 from .script import ScriptError, ScriptItem, read_items
@@ -61,6 +62,8 @@ class Console:
         self._run_command = run_command
         self.out: TextIO = out or sys.stdout
         self.mode = mode or ("table" if self.is_terminal else "tsv")
+        #: The mode to return to from ``.expanded``.
+        self.collapsed_mode = "table" if self.mode == "line" else self.mode
         self.bail = bail
         #: Asks before a statement that is hard to undo; None never asks.
         self.confirm = confirm
@@ -169,6 +172,11 @@ class Console:
 
             if can_fill_store(text, self.parameters):
                 self._store.start()
+        copy = parse_copy(item.text)
+        if copy is not None:
+            num_copied = copy_result(*copy, self._execute)
+            self.notify(f"{num_copied:,} row{'' if num_copied == 1 else 's'} written to {copy[1]}")
+            return
         with self._execute(text) as cursor:
             rows = self.write(cursor.kind, cursor.columns, cursor) if cursor.columns else 0
             if cursor.message:

@@ -24,7 +24,7 @@ from .configuration import KEYS, get_config_path, parse_switch
 from .console import Console, Leave, get_state_folder, parse_parameter_value
 from .layout import format_definitions, wrap_message
 from .pager import get_default_pager
-from .psql_commands import suggest_replacement
+from .psql_commands import find_equivalent, suggest_replacement
 from .render import MODES
 from .script import ScriptItem
 
@@ -52,7 +52,10 @@ class Command:
 def run_command(console: Console, line: str) -> None:
     """Run a dot command. Raises ValueError if it does not exist or is used wrongly, and Leave for ``.quit``."""
     if line.startswith("\\"):
-        raise ValueError(suggest_replacement(line))
+        equivalent = find_equivalent(line)
+        if equivalent is None:
+            raise ValueError(suggest_replacement(line))
+        line = equivalent
     try:
         words = shlex.split(line[1:])
     except ValueError as error:
@@ -108,6 +111,25 @@ def _print_schema(console: Console, arguments: list[str]) -> None:
     for table in map(store.describe_table, arguments) if arguments else store.tables():
         columns = ", ".join(f'"{column.name}" {column.type or ""}'.rstrip() for column in table.columns)
         print(f'CREATE TABLE "{table.name}" ({columns});', file=console.out)
+
+
+def _describe(console: Console, arguments: list[str]) -> None:
+    """Print the tables, or the columns of one, as results."""
+    if arguments:
+        table = console.store.describe_table(arguments[0])
+        console.write("DESCRIBE", ("column", "type"), [(column.name, column.type) for column in table.columns])
+    else:
+        console.write("DESCRIBE", ("table", "description"), [(t.name, t.description) for t in console.store.tables()])
+
+
+def _set_expanded(console: Console, arguments: list[str]) -> None:
+    """Set whether each column is printed on a line of its own; without an argument, switch."""
+    is_expanded = parse_switch(arguments[0]) if arguments else console.mode != "line"
+    if is_expanded and console.mode != "line":
+        console.collapsed_mode, console.mode = console.mode, "line"
+    elif not is_expanded and console.mode == "line":
+        console.mode = console.collapsed_mode
+    console.notify(f"expanded display {'on' if is_expanded else 'off'}")
 
 
 def _set_mode(console: Console, arguments: list[str]) -> None:
@@ -295,6 +317,15 @@ _COMMAND_LIST = (
         max_arguments=1,
         argument_kind="table",
     ),
+    Command(
+        "describe",
+        "[TABLE]",
+        "list the tables, or the columns of one; also \\d",
+        _describe,
+        max_arguments=1,
+        argument_kind="table",
+    ),
+    Command("expanded", "[on|off]", "print one column per line; also \\x", _set_expanded, max_arguments=1),
     Command(
         "mode",
         "[MODE]",

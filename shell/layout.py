@@ -13,8 +13,6 @@ from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any
 
-from wcwidth import wcwidth
-
 from .masking import mask_line
 
 #: The maximum number of lines of a cell before it is cut.
@@ -27,11 +25,19 @@ _MAX_MEASURED_ROWS = 1000
 PrintedRow = Sequence[Any]
 
 
+def _measure_character(character: str) -> int:
+    if " " <= character <= "~":
+        return 1
+    from wcwidth import wcwidth  # large, and most texts do not need it
+
+    return max(0, wcwidth(character))
+
+
 def measure_width(text: str) -> int:
     """Return the number of terminal cells of ``text``, which has no control characters."""
     if text.isascii():
         return len(text)
-    return sum(max(0, wcwidth(character)) for character in text)
+    return sum(map(_measure_character, text))
 
 
 def to_printable(text: str) -> str:
@@ -63,7 +69,7 @@ def truncate(text: str, width: int) -> str:
         return text
     characters, used = [], 0
     for character in text:
-        used += max(0, wcwidth(character))
+        used += _measure_character(character)
         if used > width - 1:
             break
         characters.append(character)
@@ -117,7 +123,7 @@ def _take_fitting(text: str, width: int) -> str:
     """Return as many characters of ``text`` as fit, at least one."""
     used = 0
     for index, character in enumerate(text):
-        used += max(0, wcwidth(character))
+        used += _measure_character(character)
         if used > width and index:
             return text[:index]
     return text
@@ -360,13 +366,19 @@ def _limit_width(text: str, width: int | None) -> str:
 
 
 def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
-    """Format the rows of SEARCH or RETRIEVE as a table, without the columns for programs.
-
-    These are the spans and the deprecated name of ``ordinal``.
-    """
-    shown_columns = [index for index, name in enumerate(columns) if name not in ("spans", "chunk")]
-    names = [columns[index] for index in shown_columns]
-    return render_table(names, ([row[index] for index in shown_columns] for row in rows), width, TABLE)
+    """Format the rows of SEARCH or RETRIEVE as prose: for each hit its rank, document, score, path, and text."""
+    for number, row in enumerate(rows):
+        hit = dict(zip(columns, row, strict=True))
+        details = [format_value(hit["document"]), f"chunk {format_value(hit['ordinal'])}", format_value(hit["score"])]
+        if (kind := hit.get("kind", "chunk")) != "chunk":
+            details[1] = str(kind)
+        details += [format_value(hit["path"])] if hit.get("path") else []
+        label = f"{hit['rank']}. "
+        yield from [""] if number else []
+        yield from _wrap_after(label, ", ".join(details), width)
+        indent = " " * measure_width(label)
+        text_width = max(width - len(indent), _MIN_COLUMN_WIDTH)
+        yield from (f"{indent}{line}" for line in wrap(to_printable(str(hit["text"] or "")), text_width))
 
 
 def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:

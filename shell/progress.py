@@ -10,13 +10,15 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
-from typing import TextIO
-
-from kvstore import ExtractionProgress, IndexProgress, IngestProgress
-from kvstore.language import format_count
+from typing import TYPE_CHECKING, TextIO
 
 from .layout import measure_width, to_printable, truncate
 from .masking import MaskedStream
+
+if TYPE_CHECKING:
+    from kvstore import ExtractionProgress, IndexProgress, IngestProgress
+
+# The modules of these classes are large, and most statements report no progress: they are imported on first use.
 
 _REDRAW_SECONDS = 0.1
 _REPEAT_SECONDS = 10.0
@@ -64,11 +66,19 @@ class ProgressLine:
     @property
     def is_resumable(self) -> bool:
         """True if the same statement can resume from the last reported progress."""
+        if self._last_progress is None:
+            return False
+        from kvstore import ExtractionProgress, IngestProgress
+
         return isinstance(self._last_progress, IngestProgress | ExtractionProgress)
 
     @property
     def resumable_index(self) -> str | None:
         """The reported index, if its finished work is kept; else None."""
+        if self._last_progress is None:
+            return None
+        from kvstore import IndexProgress
+
         return (
             self._last_progress.kind
             if isinstance(self._last_progress, IndexProgress) and self._last_progress.kept
@@ -77,6 +87,9 @@ class ProgressLine:
 
     def describe_saved_progress(self) -> str:
         """Describe what an interrupted ingest has committed, or how far an index or an EXTRACT got."""
+        from kvstore import ExtractionProgress, IndexProgress
+        from kvstore.language import format_count
+
         if isinstance(self._last_progress, IndexProgress):
             done, total = f"{self._last_progress.done:,}", f"{self._last_progress.total:,} {self._last_progress.unit}"
             return f"{done} of {total} are done and will not be repeated"
@@ -99,6 +112,9 @@ class ProgressLine:
 
 def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgress, *, bar: bool) -> str:
     """Format the progress as a line, with a bar if it goes to a terminal."""
+    from kvstore import ExtractionProgress, IndexProgress, IngestProgress
+    from kvstore.language import format_count
+
     done, total = progress.done, progress.total
     if isinstance(progress, IngestProgress) and progress.bytes:
         done, total = progress.bytes_done, progress.bytes

@@ -1,6 +1,7 @@
 """Equivalents of psql commands, for users who are used to psql.
 
-In: a line that begins with a backslash. Out: a sentence that names the command to type instead.
+In: a line that begins with a backslash. Out: the command of the shell that does the same, or a sentence that names the
+command to type instead.
 """
 
 from __future__ import annotations
@@ -9,17 +10,24 @@ _COPY = ".import FILE ingests a file, and .output FILE writes results to one"
 _MODE = ".mode sets the format of results"
 _TABLES = ".tables lists the tables, .schema NAME or DESCRIBE NAME; shows the columns of one"
 
-#: The equivalent of each psql command, by its name without modifiers.
+#: The commands that do what they do in psql, with the command of the shell for each, with and without an argument.
+_EQUIVALENTS = {
+    "d": (".describe", ".describe {}"),
+    "dt": (".describe", ".describe {}"),
+    "q": (".quit", None),
+    "timing": (".timer", ".timer {}"),
+    "x": (".expanded", ".expanded {}"),
+}
+
+#: The equivalent of each other psql command, by its name without modifiers.
 _REPLACEMENTS = {
     "?": ".help lists the commands",
     "a": _MODE,
     "c": ".open STORE opens another store",
     "conninfo": ".show shows the store",
     "copy": _COPY,
-    "d": _TABLES,
     "df": "SHOW STRATEGIES; lists the strategies",
     "di": "SHOW INDEXES; lists the indexes",
-    "dt": _TABLES,
     "dv": _TABLES,
     "e": ".edit edits the last statement",
     "echo": ".print TEXT prints text",
@@ -33,14 +41,23 @@ _REPLACEMENTS = {
     "p": ".edit shows the last statement",
     "prompt": ".parameter NAME VALUE sets the value of :NAME",
     "pset": _MODE,
-    "q": ".quit leaves the shell",
     "s": ".history shows the last statements",
     "set": ".parameter NAME VALUE sets the value of :NAME",
     "t": _MODE,
-    "timing": ".timer on prints how long each statement took",
     "watch": ".watch SECONDS repeats the last statement",
-    "x": ".mode line prints one column per line",
 }
+
+
+def find_equivalent(line: str) -> str | None:
+    """Return the command of the shell that does the same as a command of psql, or None.
+
+    >>> find_equivalent(r"\\d+ chunks;"), find_equivalent(r"\\x"), find_equivalent(r"\\copy")
+    ('.describe chunks', '.expanded', None)
+    """
+    word, _, argument = line.removeprefix("\\").rstrip("; ").partition(" ")
+    bare, with_argument = _EQUIVALENTS.get(word.rstrip("+S"), (None, None))
+    argument = argument.strip()
+    return with_argument.format(argument) if argument and with_argument is not None else None if argument else bare
 
 
 def suggest_replacement(line: str) -> str:

@@ -39,7 +39,7 @@ def write_result(
 
     ``kind`` is the statement's first word. ``width``, in cells, is given if ``out`` is a terminal; tables and answers
     fit it. In mode ``table``, EXPAND is drawn as a tree, and an answer is prose with numbered citations. On a terminal,
-    LOOKUP is also prose, with the name marked, and SEARCH and RETRIEVE leave out columns for programs. CHECK of a sound
+    LOOKUP, with the name marked, and SEARCH and RETRIEVE are prose too. CHECK of a sound
     store has no rows; only JSON modes then write anything. ``is_answer_shown`` is True if the text of a model's answer
     was shown while the model wrote it.
     """

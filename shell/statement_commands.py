@@ -6,6 +6,7 @@ statement failed.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ from .command_options import (
     open_store_at,
     parse_parameters,
     parse_settings,
+    report_message,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def _list_strategies() -> list[str]:
 
 
 @click.command()
-@STORE
+@click.argument("store", type=click.Path(path_type=Path), required=False, shell_complete=completing.complete_folders)
 @click.option(
     "-c", "--command", "commands", multiple=True, metavar="SQL", help="Run a statement and exit (repeatable)."
 )
@@ -62,7 +64,7 @@ def _list_strategies() -> list[str]:
 @LOCK_TIMEOUT
 @click.option("--no-warn", is_flag=True, help="Do not ask for confirmation before DELETE FROM.")
 def shell(
-    store: Path,
+    store: Path | None,
     commands: tuple[str, ...],
     files: tuple[str, ...],
     parameters: tuple[str, ...],
@@ -76,12 +78,23 @@ def shell(
     lock_timeout: float,
     no_warn: bool,
 ) -> int:
-    """Run statements on STORE.
+    """Run statements on STORE, or without STORE on an empty one that is deleted at the end.
 
     The shell is interactive unless statements come from -c, -f or standard input. If STORE does not exist, it is
     created; a script creates it only when a statement stores something.
     """
 
+    if store is None:
+        from tempfile import TemporaryDirectory
+
+        # A file system in memory, if the machine has one; a store always has files.
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        with (
+            TemporaryDirectory(prefix="kvstore-", dir=memory) as folder,
+            click.get_current_context().scope() as context,
+        ):
+            report_message("this store is in memory and ends with the shell; kvstore shell PATH keeps one")
+            return int(context.invoke(shell, **{**context.params, "store": Path(folder) / "memory"}))
     new_settings = parse_settings(settings, language, stemmer)
     parameter_values = parse_parameters(parameters)
 
@@ -98,14 +111,17 @@ def shell(
 
     if not commands and not files and sys.stdin.isatty():
         return _run_conversation(store, open_store, parameter_values, mode=mode, bail=bail, warn=not no_warn)
-    from .background_opening import BackgroundOpening
-    from .console import Bail, Console, Leave
-    from .dot_commands import run_command
+    from .background_opening import BackgroundOpening, pause_garbage_collection
+
+    with pause_garbage_collection():
+        from .console import Bail, Console, Leave
+        from .dot_commands import run_command
 
     # Options of a new store mean that the user wants one; otherwise a missing store is created once there is data to
     # store.
     opens_lazily = not (readonly or embedder or new_settings or (store / "data.mdb").exists())
-    store_or_opening = BackgroundOpening(store, open_store) if opens_lazily else open_store()
+    with pause_garbage_collection():
+        store_or_opening = BackgroundOpening(store, open_store) if opens_lazily else open_store()
     console = Console(store_or_opening, mode=mode, bail=bail, parameters=parameter_values, run_command=run_command)
     try:
         _run_scripts(console, commands, files)

@@ -254,7 +254,6 @@ def test_units_are_ingested(kv: Run, tmp_path: Path) -> None:
     [
         [],
         ["nonsense"],
-        ["shell"],
         ["shell", "s", "--mode", "nonsense"],
         ["ingest", "s"],
         ["ingest", "s", "x", "-o", "nonsense"],

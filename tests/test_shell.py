@@ -216,10 +216,13 @@ def test_help_and_messages_break_between_words() -> None:
     assert layout.wrap_message(message, None) == message
 
 
-def test_a_table_of_hits_leaves_their_places_to_programs() -> None:
+def test_hits_are_prose_on_a_terminal_and_leave_their_places_to_programs() -> None:
     columns = ("rank", "score", "document", "ordinal", "text", "path", "kind", "spans", "chunk")
     row = (1, 0.5, "hr/leave", 5, "Leave lasts.", "vector", "chunk", [{"document": "hr/leave"}], 5)
-    for mode, kept in (("table", False), ("line", True), ("json", True)):
+    out = io.StringIO()
+    render.write_result("RETRIEVE", columns, [row], out, mode="table", width=80)
+    assert out.getvalue() == "1. hr/leave, chunk 5, 0.5, vector\n   Leave lasts.\n"
+    for mode, kept in (("line", True), ("json", True)):
         out = io.StringIO()
         render.write_result("RETRIEVE", columns, [row], out, mode=mode, width=200)
         assert ("spans" in out.getvalue()) == kept
@@ -879,21 +882,89 @@ def test_a_watched_statement_ends_after_so_many_times_or_a_failure(
     assert error.count("did you mean SELECT") == 2
 
 
+def test_commands_of_psql_do_what_they_do_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        r"\d+ chunks",
+        r"\d",
+        r"\x",
+        "SELECT 1 AS one;",
+        r"\x off",
+        r"\timing on",
+        "SELECT 2 AS two;",
+        r"\q",
+        "SELEC;",
+    ]
+    Path("script.sql").write_text("\n".join(lines))
+    assert cli.run(["shell", "s", "--embedder", "hashing", "-f", "script.sql"]) == 0
+    out, error = capsys.readouterr()
+    assert out.startswith("column\ttype\nid\tINTEGER\n") and "\ndocuments\tstored documents" in out
+    assert out.endswith("one = 1\ntwo\n2\n")
+    assert error.splitlines()[:3] == ["expanded display on", "expanded display off", "timer on"]
+    assert error.count(" ms") == 1
+
+
+def test_a_result_is_copied_to_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = [
+        "INSERT DOCUMENT 'a,b' TEXT 'One.';",
+        "COPY (SELECT key, chunks FROM documents WHERE key IN ('a,b')) TO 'it''s.csv';",
+        "copy (SEARCH 'one') to 'hits.jsonl'",
+    ]
+    assert cli.run(["shell", "s", "--embedder", "hashing", *(word for line in script for word in ("-c", line))]) == 0
+    assert Path("it's.csv").read_bytes() == b'key,chunks\n"a,b",1\n'
+    assert json.loads(Path("hits.jsonl").read_text())["document"] == "a,b"
+    assert "1 row written to it's.csv" in capsys.readouterr().err
+    for statement, message in (
+        ("COPY (SELECT 1) TO 'x.doc'", "COPY writes files that end in .csv"),
+        ("COPY (DELETE DOCUMENT 'a,b') TO 'x.csv'", "COPY needs a statement that reads"),
+        ("COPY (SELECT * FROM nowhere) TO 'x.csv'", "nowhere"),
+    ):
+        assert cli.run(["shell", "s", "-c", statement]) == 1
+        assert message in capsys.readouterr().err
+    assert cli.run(["shell", "s", "-c", "SELECT count(*) FROM documents"]) == 0
+    assert capsys.readouterr().out == "count(*)\n1\n"
+    assert sorted(path.name for path in Path().iterdir()) == ["hits.jsonl", "it's.csv", "s"]
+
+
+def test_a_result_is_copied_to_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["shell", "--embedder", "hashing", "-c", "COPY (SELECT 1 AS one) TO 'one.parquet'"]) == 0
+    assert parquet.read_table("one.parquet").to_pylist() == [{"one": 1}]
+
+
+def test_a_shell_without_a_store_has_an_empty_one_that_it_deletes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    statements = ["-c", "INSERT DOCUMENT 'a' TEXT 'One.'", "-c", "SELECT key FROM documents"]
+    before = set(Path("/dev/shm").glob("kvstore-*")) if Path("/dev/shm").exists() else set()
+    assert cli.run(["shell", "--embedder", "hashing", *statements]) == 0
+    out, error = capsys.readouterr()
+    assert out == "key\na\n" and "in memory and ends with the shell" in error
+    assert not list(Path().iterdir())
+    assert before == (set(Path("/dev/shm").glob("kvstore-*")) if Path("/dev/shm").exists() else set())
+
+
 def test_a_command_of_psql_is_answered_with_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = [r"\d+ chunks", r"\dt", r"\q", r"\zz", "\\", "SELECT 'a", r"\d' AS t;"]
+    lines = [r"\df", r"\pset", r"\zz", "\\", "SELECT 'a", r"\d' AS t;"]
     Path("script.sql").write_text("\n".join(lines))
     assert cli.run(["shell", "s", "--embedder", "hashing", "-f", "script.sql"]) == 1
     out, error = capsys.readouterr()
     assert out == "t\na\\n\\\\d\n", "inside a statement it is text"
     said = error.splitlines()
-    assert r"line 1: \d+ is a psql command; in kvstore, .tables lists the tables" in said[0]
-    assert r"\dt is a psql command" in said[1]
-    assert ".quit leaves" in said[2]
-    assert r"there is no command \zz; commands begin with a dot" in said[3]
-    assert "there is no command \\;" in said[4]
+    assert r"line 1: \df is a psql command; in kvstore, SHOW STRATEGIES; lists the strategies" in said[0]
+    assert r"\pset is a psql command" in said[1]
+    assert r"there is no command \zz; commands begin with a dot" in said[2]
+    assert "there is no command \\;" in said[3]
     assert _is_runnable(r"\d"), "at the prompt it needs no semicolon"
     assert _is_runnable("who rings the bell?"), "a question needs no ASK"
     assert _normalize_command("what's lit? ;") == "ASK 'what''s lit?';"
@@ -901,5 +972,7 @@ def test_a_command_of_psql_is_answered_with_ours(
     assert _is_runnable("ASK who rings the bell"), "without quotes no further line makes it valid"
     assert not _is_runnable("ASK"), "the question may stand on the next line"
     assert not _is_runnable("SELECT key")
+    equivalents = {form.split()[0][1:] for pair in psql_commands._EQUIVALENTS.values() for form in filter(None, pair)}
+    assert equivalents <= set(COMMANDS)
     named = {word for text in psql_commands._REPLACEMENTS.values() for word in re.findall(r"(?<!\S)\.(\w+)", text)}
     assert named <= set(COMMANDS)
