@@ -80,6 +80,16 @@ def detect_question_language(question: str, likely: str | None = None) -> str | 
     return detect_script_language(question) or detect_word_language(segment_words(question), likely=likely)
 
 
+def is_latin(text: str) -> bool:
+    """True if most letters of a text are Latin.
+
+    >>> is_latin("Où est Győr?"), is_latin("Где Győr находится?"), is_latin("東京 Tower")
+    (True, False, True)
+    """
+    letters = "" if text.isascii() else [character for character in text if character.isalpha()]
+    return 2 * sum(character > "\u024f" for character in letters) <= len(letters)
+
+
 def capitalizes_nouns(language: str | None) -> bool:
     """True if a language writes every noun with a capital, so that a capital does not mark a name."""
     return language in _LANGUAGES_WITH_CAPITAL_NOUNS
