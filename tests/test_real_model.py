@@ -109,7 +109,7 @@ def test_a_prompt_longer_than_the_context_is_answered(filled: kvstore.Store) -> 
         filled.put(f"more-{number}", f"Tea plants of kind {number}: {'they grow on wet hills in the shade; ' * 20}")
     filled.set("least_confidence", 0)
     question = "On which hills do tea plants grow?"
-    assert filled.prompt(question).tokens > 2 * CONTEXT_TOKENS
+    assert filled.prompt(question).tokens > 1.5 * CONTEXT_TOKENS
     answer = filled.ask(question)
     assert answer.citations and "exceeds" not in (answer.problem or "")
 
