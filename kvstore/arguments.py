@@ -126,6 +126,7 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        """Check the arguments that have a check, then call the function."""
         for name, value in zip(positional, args, strict=False):
             check = checks.get(name)
             if check is not None and (expected := check(value)):
@@ -247,6 +248,7 @@ def _find_check(annotation: str) -> ArgumentCheck | None:
         return (lambda value: None if value is None else single_check(value)) if "None" in kinds else single_check
 
     def check_any(value: Any) -> str | None:
+        """Return None if any check accepts a value, or else what was expected."""
         if value is None and "None" in kinds:
             return None
         if isinstance(value, str) and _expect_path in checks:

@@ -69,10 +69,12 @@ class _StatedDocuments(Fact[str, SourceDocument]):
     tables = (tables.DOCUMENTS, tables.TEXTS, tables.VECTORS)
 
     def scan(self, state: State) -> Iterator[tuple[str, SourceDocument]]:
+        """Yield the key and content of each document, in order of the keys."""
         for key in sorted(state.documents.iter_keys()):
             yield self.read(state, records.encode_u64(state.documents.find_id(key) or 0))
 
     def read(self, state: State, row_key: bytes) -> tuple[str, SourceDocument]:
+        """Return the key and content of the document with this row; own vectors are included, derived ones not."""
         record = state.documents.get(records.U64.unpack(row_key)[0])
         text = state.documents.read_text(record.id).decode()
         vectors = None
@@ -85,6 +87,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         return record.key, source
 
     def to_line(self, key: str, value: SourceDocument) -> ExportLine:
+        """Return the export line of a document; fields that only some documents have are left out if empty."""
         line = {"document": key, **{name: getattr(value, name) for name in self.fields if name != "document"}}
         line["vectors"] = None if value.vectors is None else np.asarray(value.vectors).tolist()
         return {
@@ -94,12 +97,15 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         }
 
     def parse(self, line: ExportLine) -> tuple[str, SourceDocument]:
+        """Return the key and content of the document of an export line."""
         return line["document"], SourceDocument(**{name: line[name] for name in line if name != "document"})
 
     def describe_row(self, row_key: bytes) -> str:
+        """Name a document by its id, for a message that it is lost."""
         return f"document {records.U64.unpack(row_key)[0]}"
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:
+        """Yield an INSERT DOCUMENT statement for each document."""
         for key, source in self.scan(state):
             format_clause = f" AS {source.format}" if source.format != "text" else ""
             meta = json.dumps(source.meta, ensure_ascii=False) if source.meta else None
@@ -112,6 +118,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             )
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
+        """Yield sentences about own vectors, own chunks and pages partly left out, which no statement can express."""
         num_own_vectors = num_partial = num_own_chunks = 0
         for record in state.documents.scan():
             num_own_vectors += record.own_vectors
@@ -138,31 +145,39 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
     kinds = (TRIPLE_KIND,)
 
     def parse_fields(self, *parts: Any) -> DocumentTriples:
+        """Return the triples of a document, from the names and the triples of its line."""
         names, triples = parts
         return parse_triples(triples, names)
 
     def to_fields(self, value: DocumentTriples) -> Sequence[Any]:
+        """Return the names and the triples, as fields of a line."""
         return value.names, value.triples
 
     def format_count(self, number: int) -> str:
+        """Return the number of documents with triples in words, or "" for 0."""
         return f"the triples of {format_count(number, 'document')}" if number else ""
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
+        """Yield a sentence if triples are stored, because no statement can express them."""
         num_documents = state.lmdb.count(tables.TRIPLES)
         if num_documents:
             documents = format_count(num_documents, "document")
             yield f"the triples imported for {documents} are in no statement; EXPORT TO keeps them", ()
 
     def estimate_size(self, value: DocumentTriples) -> int:
+        """Return the number of names and triples: each takes about as much memory as a chunk."""
         return len(value.names) + len(value.triples)
 
     def count_items(self, value: DocumentTriples) -> int:
+        """Return the number of triples, which DESCRIBE shows."""
         return len(value.triples)
 
     def merge(self, value: DocumentTriples, more: DocumentTriples) -> DocumentTriples:
+        """Return the union of two sets of triples of a document."""
         return value.merge(more)
 
     def list_introductions(self, value: DocumentTriples) -> Iterable[tuple[str, str]]:
+        """Return the names in the triples, which can exist without occurring in a text."""
         return ((form, TRIPLE_KIND) for form in value.get_forms_by_key().values())
 
     def list_links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
@@ -191,30 +206,37 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return edge
 
     def scan(self, state: State) -> Iterator[tuple[EdgeKey, StatedEdge]]:
+        """Yield the edges that the user stated, in order of their keys."""
         edges = {edge.key: edge for _, _, edge in state.forest.iter_stated_edges()}
         yield from sorted(edges.items())
 
     def to_line(self, key: EdgeKey, value: StatedEdge) -> ExportLine:
+        """Return the export line of an edge."""
         return {"edge": value.child, "parent": value.parent, "tree": value.tree}
 
     def parse(self, line: ExportLine) -> tuple[EdgeKey, StatedEdge]:
+        """Return the edge of an export line."""
         edge = self.make_edge(line["edge"], line["parent"], line["tree"])
         return edge.key, edge
 
     def describe_row(self, row_key: bytes) -> str:
+        """Name an edge by the ids of its nodes, for a message that it is lost."""
         child, parent = records.U64_PAIR.unpack(row_key)
         return f"the user's edge between tree nodes {child} and {parent}"
 
     def read(self, state: State, row_key: bytes) -> tuple[EdgeKey, StatedEdge]:
+        """Return the edge between the two nodes of a row key."""
         edge = state.forest.find_stated_edge(*records.U64_PAIR.unpack(row_key))
         assert edge is not None  # the state has just named it
         return edge.key, edge
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:
+        """Yield an INSERT EDGE statement for each edge."""
         for _, edge in self.scan(state):
             yield "INSERT EDGE ? UNDER ? IN TREE ?", (edge.child, edge.parent, edge.tree)
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
+        """Yield nothing: statements can express every edge."""
         return iter(())
 
     def find_nodes(self, state: State, key: EdgeKey) -> tuple[int, int] | None:
@@ -224,18 +246,22 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return state.forest.find_edge(tree, child_entity, parent_entity) if child_entity and parent_entity else None
 
     def find(self, state: State, key: EdgeKey) -> StatedEdge | None:
+        """Return the stated edge between two names in a tree, or None."""
         nodes = self.find_nodes(state, key)
         return None if nodes is None else state.forest.find_stated_edge(*nodes)
 
     def list_introductions(self, value: StatedEdge) -> Iterable[tuple[str, str]]:
+        """Return the two names of an edge."""
         return (value.child, "tree"), (value.parent, "tree")
 
     def remove(self, context: ChangeContext, key: EdgeKey, value: StatedEdge) -> None:
+        """Withdraw an edge; it is kept if documents also state it."""
         nodes = self.find_nodes(context.state, key)
         assert nodes is not None  # it is stored
         context.linker.unlink_nodes(context.forest.remove_user_edge(*nodes))
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: EdgeKey, value: StatedEdge) -> None:
+        """Store an edge as stated by the user."""
         tree, child, parent = key
         context.linker.link_nodes(
             context.forest.add_user_edge(tree, ids[child], ids[parent], (value.child, value.parent))
@@ -259,24 +285,30 @@ class _StatedAliases(StatedFact[str, Alias]):
         return alias
 
     def scan(self, state: State) -> Iterator[tuple[str, Alias]]:
+        """Yield the aliases and merges, in order of their keys."""
         return state.aliases.iter_all()
 
     def to_line(self, key: str, value: Alias) -> ExportLine:
+        """Return the export line of an alias or merge."""
         return {"alias": value.name, "entity": value.entity, "kind": value.kind}
 
     def parse(self, line: ExportLine) -> tuple[str, Alias]:
+        """Return the alias or merge of an export line."""
         alias = self.make_alias(line["alias"], line["entity"], line["kind"])
         return alias.key, alias
 
     def describe_row(self, row_key: bytes) -> str:
+        """Name an alias by its key, for a message that it is lost."""
         return f"the alias {row_key.decode()!r}"
 
     def read(self, state: State, row_key: bytes) -> tuple[str, Alias]:
+        """Return the alias or merge with this row key."""
         alias = state.aliases.get(row_key.decode())
         assert alias is not None  # the state has just named it
         return alias.key, alias
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:
+        """Yield a statement for each alias and merge whose names are known now."""
         # An alias comes after the aliases that make its entity known.
         remaining = {key: alias for key, alias in self.scan(state) if self._is_expressible(state, alias)}
         while remaining:
@@ -287,6 +319,7 @@ class _StatedAliases(StatedFact[str, Alias]):
                     yield statement, (alias.name, alias.entity)
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
+        """Yield a sentence for each alias or merge with a name that is not known now."""
         for _, alias in self.scan(state):
             if not self._is_expressible(state, alias):
                 relation = "is an alias of" if alias.kind == ALIAS else "is merged into"
@@ -312,15 +345,19 @@ class _StatedAliases(StatedFact[str, Alias]):
         raise InputError(f"{value.entity!r} is already an alias of {value.name!r}; a name cannot be an alias of itself")
 
     def find(self, state: State, key: str) -> Alias | None:
+        """Return the alias or merge stated under this key, or None."""
         return state.aliases.get(key)
 
     def list_introductions(self, value: Alias) -> Iterable[tuple[str, str]]:
+        """Return the name of an alias; a merge introduces none."""
         return ((value.name, ALIAS),) if value.kind == ALIAS else ()
 
     def remove(self, context: ChangeContext, key: str, value: Alias) -> None:
+        """Delete an alias or merge."""
         AliasWriter(context.write).remove(value)
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: str, value: Alias) -> None:
+        """Store an alias or merge."""
         AliasWriter(context.write).put(value)
 
 

@@ -215,8 +215,9 @@ class _Rebuilder:
             )
             if document is None:
                 continue
+            _, extracted, _ = document
             batch.append(document)
-            num_chunks += max(1, len(document[1].chunks))
+            num_chunks += max(1, len(extracted.chunks))
             if num_chunks >= _MAX_PORTION:
                 yield self._prepare_documents(batch)
                 batch, num_chunks = [], 0

@@ -34,6 +34,7 @@ def in_owner_thread(
 
     @wraps(method)
     def call(self: Owner, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        """Call the method if this is the owner thread and the transaction is open."""
         self._require_thread()
         with self._method_lock:
             self._require_open()

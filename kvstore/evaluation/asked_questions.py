@@ -74,6 +74,7 @@ class AskedQuestion:
         return gold <= documents if self.question.needs_all_gold else bool(gold & documents)
 
     def _overlaps_span(self, span: DocumentSpan) -> bool:
+        """True if a span of a document overlaps the span with the answer."""
         assert self.question.span is not None
         document, start, end = span
         return document in self.question.gold and max(start, self.question.span[0]) < min(end, self.question.span[1])

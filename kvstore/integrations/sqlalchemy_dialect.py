@@ -60,6 +60,7 @@ class KvstoreDialect(SQLiteDialect):
         return dbapi
 
     def retrieve_dbapi_version(self, dbapi: ModuleType) -> tuple[int, ...]:
+        """Return the version of kvstore, as numbers."""
         return tuple(int(part) for part in kvstore.__version__.split(".") if part.isdecimal())
 
     def create_connect_args(self, url: Any) -> tuple[list[str], dict[str, Any]]:
@@ -69,9 +70,11 @@ class KvstoreDialect(SQLiteDialect):
         return [url.database], {name: _parse_option(name, value) for name, value in url.query.items()}
 
     def on_connect(self) -> None:
+        """Return None: a new connection needs no preparation."""
         return None
 
     def _get_server_version_info(self, connection: Any) -> tuple[int, ...]:
+        """Return the version of SQLite, as numbers."""
         return tuple(map(int, connection.exec_driver_sql("SELECT sqlite_version()").scalar().split(".")))
 
     # Transactions: a connection commits explicitly, or after each statement
@@ -80,6 +83,7 @@ class KvstoreDialect(SQLiteDialect):
         return ["SERIALIZABLE", "AUTOCOMMIT"]
 
     def set_isolation_level(self, dbapi_connection: Any, level: str) -> None:
+        """Turn autocommit on or off for a connection."""
         dbapi_connection.autocommit = level == "AUTOCOMMIT"
 
     def get_isolation_level(self, dbapi_connection: Any) -> str:
@@ -91,9 +95,11 @@ class KvstoreDialect(SQLiteDialect):
     # Reflection
 
     def get_schema_names(self, connection: Any, **_: Any) -> list[str]:
+        """Return the name of the only schema."""
         return ["main"]
 
     def get_table_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
+        """Return the names of all tables that SELECT can read."""
         return [table.name for table in _get_session(connection).tables()]
 
     def has_table(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> bool:
@@ -121,11 +127,13 @@ class KvstoreDialect(SQLiteDialect):
     def get_table_options(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
     ) -> dict[str, Any]:
+        """Return no options: tables have none."""
         return {}
 
     def get_pk_constraint(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
     ) -> dict[str, Any]:
+        """Return an empty constraint: no table declares a primary key."""
         return {"constrained_columns": [], "name": None}
 
     def _list_nothing(self, connection: Any, *_: Any, **__: Any) -> list[Any]:

@@ -158,6 +158,7 @@ def commit(context: StatementContext, statement: s.Commit) -> Cursor:
 
 
 def rollback(context: StatementContext, statement: s.Rollback) -> Cursor:
+    """Execute ROLLBACK: discard the transaction that BEGIN opened in this thread."""
     _pop_transaction(context).rollback()
     return Cursor("ROLLBACK", message="transaction rolled back")
 

@@ -65,7 +65,7 @@ class ExpandIndex:
     depth: int | None = None
 
     def __str__(self) -> str:
-        # These words continue the EXPAND of an entity.
+        # An index with the name of a clause of EXPAND is quoted.
         is_bare = self.kind.upper() not in ("UP", "DOWN", "BOTH", "DEPTH", "IN", "LIMIT")
         kind = format_identifier(self.kind) if is_bare else quote_name(self.kind)
         return f"EXPAND {kind}" + _format_clauses(("DEPTH", self.depth))

@@ -61,8 +61,10 @@ _MAX_KEEP_BY_REASON = {
 _MIN_CONTENT_PROSE = 160
 _MIN_HIDDEN_PROSE = 160
 _MIN_LANDMARK_PROSE = 800
-#: The maximum number of characters of a teaser with its link, and of the separators between links that act on a page.
+#: The maximum number of characters of a teaser with its link, of fine print, and of the separators between links that
+#: act on a page.
 _MAX_TEASER_CHARACTERS = 220
+_MAX_FINE_PRINT_CHARACTERS = 500
 _MAX_ACTION_SEPARATORS = 6
 #: Tags that can be controls (:meth:`NavigationFilter.is_control`).
 CONTROL_TAGS = TEXTLESS_TAGS | {"button", "label"}
@@ -413,7 +415,7 @@ def _is_only_numbers(node: LexborNode, shape: Shape) -> bool:
 def _is_fine_print(node: LexborNode, shape: Shape) -> bool:
     """True if a short element has words of a copyright notice or the like."""
     return (
-        shape.text_length < 500
+        shape.text_length < _MAX_FINE_PRINT_CHARACTERS
         and shape.num_elements <= MAX_INSPECTED_ELEMENTS
         and _FINE_PRINT_PATTERN.search(node.text(deep=True)) is not None
     )

@@ -27,6 +27,8 @@ _MAX_STRING_DEPTH = 8
 _MAX_PENDING_CONDITIONS = 64
 #: The width of a character in nroff, in basic units.
 _CHARACTER_WIDTH = 24
+#: Letters that may end a number as its unit: inches, ems and so on.
+_SCALING_UNITS = "uincpvmPsfz"
 
 _CONTROL_PATTERN = re.compile(r"[.'][ \t]*([^\s\\]*)[ \t]*")
 _COMMENT_PATTERN = re.compile(r"\\[\"#].*")
@@ -263,13 +265,16 @@ class RoffInterpreter:
         """Set a number register, or change it by a signed amount."""
         words = args.split()
         if len(words) > 1 and re.fullmatch(r"[-+]?\d{1,9}[a-z]?", words[1]):
-            amount = int(words[1].rstrip("uincpvmPsfz"))
-            self._registers[words[0]] = amount + (self._registers.get(words[0], 0) if words[1][0] in "+-" else 0)
+            register, amount = words[:2]
+            previous = self._registers.get(register, 0) if amount[0] in "+-" else 0
+            self._registers[register] = previous + int(amount.rstrip(_SCALING_UNITS))
 
     def _rename_macro(self, names: list[str]) -> None:
         """Define the first name as the macro that the second one names."""
-        if len(names) == 2 and names[1] in self._macros:
-            self._macros[names[0]] = self._macros[names[1]]
+        if len(names) == 2:
+            new_name, old_name = names
+            if old_name in self._macros:
+                self._macros[new_name] = self._macros[old_name]
 
     def _expand_macro(self, name: str, args: str) -> None:
         """Put the body of a macro, with its arguments, before the lines that are not read yet."""

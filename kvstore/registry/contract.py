@@ -215,11 +215,13 @@ class MaintainedIndex(Index):
         self.derivation = derivation
 
     def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
+        """Return the record of a new index, which is built up to the documents that exist now."""
         if record.state.get("dropping"):
             raise InputError(f"index {self.name} is being dropped; run DROP INDEX {self.name} to finish")
         return replace(record, state={"built": 0, "until": Counters.load(view).next_document})
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
+        """Return a record for the repaired store if the index was created, or None."""
         # All documents are put again, with their parts.
         return replace(record, state={}) if record.created else None
 

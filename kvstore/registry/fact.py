@@ -195,35 +195,44 @@ class DocumentFact(StatedFact[str, Value]):
 
     @property
     def statistic_name(self) -> str:
+        """The name of the count in SHOW STATS, which counts documents."""
         return f"documents_with_{self.plural}"
 
     def to_line(self, key: str, value: Value) -> ExportLine:
+        """Return the export line of a fact: the document key, then the fields of the value."""
         return dict(zip(self.fields, (key, *self.to_fields(value)), strict=True))
 
     def parse(self, line: ExportLine) -> tuple[str, Value]:
+        """Return the document key and the value of an export line."""
         key, *parts = (line[name] for name in self.fields)
         return key, self.parse_fields(*parts)
 
     def describe_row(self, row_key: bytes) -> str:
+        """Name the document by its id, for a message that its fact is lost."""
         return f"the {self.plural} of document {records.U64.unpack(row_key)[0]}"
 
     def scan(self, state: State) -> Iterator[tuple[str, Value]]:
+        """Yield the facts of all documents, in order of the document keys."""
         row_keys = [row_key for row_key, _ in state.lmdb.scan(self.tables[0])]
         keys = {state.documents.get(records.U64.unpack(row_key)[0]).key: row_key for row_key in row_keys}
         return (self.read(state, keys[key]) for key in sorted(keys))
 
     def read(self, state: State, row_key: bytes) -> tuple[str, Value]:
+        """Return the document key and the value of a row, whose key is the document id."""
         key = state.documents.get(records.U64.unpack(row_key)[0]).key
         row = state.lmdb.get(self.tables[0], row_key) or b""
         return key, self.parse_fields(*records.unpack(row, self.tables[0], row_key))
 
     def find(self, state: State, key: str) -> Value | None:
+        """Return the value stated about the document with this key, or None."""
         row_key = records.encode_u64(state.documents.find_id(key) or 0)
         return None if state.lmdb.get(self.tables[0], row_key) is None else self.read(state, row_key)[1]
 
     def remove(self, context: ChangeContext, key: str, value: Value) -> None:
+        """Delete the row of the document."""
         context.write.delete(self.tables[0], records.encode_u64(context.state.documents.find_id(key) or 0))
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: str, value: Value) -> None:
+        """Store the value in the row of the document."""
         row_key = records.encode_u64(context.state.documents.find_id(key) or 0)
         context.write.put(self.tables[0], row_key, records.pack(self.to_fields(value)))

@@ -243,6 +243,7 @@ class _SegmentBuilder:
         return Segment(record, chunks, start, end, text, *self._ranking[run.ranking_index])
 
     def _count_tokens(self, document: int, start: int, end: int) -> int:
+        """Return the number of tokens of a document between two byte offsets."""
         return count_text_tokens(self._state.documents.read_text_slice(document, start, end))
 
     def _select_fitting(self, chunks: list[ChunkRecord], best_index: int, tokens_left: int) -> list[ChunkRecord]:
@@ -256,6 +257,7 @@ class _SegmentBuilder:
             return chunks
 
         def count_chunk_tokens(index: int) -> int:
+            """Return the number of tokens of the chunk with this index."""
             return self._count_tokens(document, chunks[index].start, chunks[index].end)
 
         def get_ranking_index(index: int) -> int:
@@ -337,19 +339,23 @@ class _SegmentBuilder:
         return covering
 
     def _iter_chunks(self, ids: Sequence[int], ordinals: Iterable[int]) -> Iterator[ChunkRecord]:
+        """Yield the chunks with these ordinals of a document with these chunk ids."""
         return (self._state.chunks.get(ids[ordinal]) for ordinal in ordinals)
 
     def _get_record(self, document: int) -> DocumentRecord:
+        """Return the record of a document, cached."""
         if document not in self._records:
             self._records[document] = self._state.documents.get(document)
         return self._records[document]
 
     def _get_chunk_ids(self, record: DocumentRecord) -> list[int]:
+        """Return the chunk ids of a document, cached."""
         if record.id not in self._chunk_ids_by_document:
             self._chunk_ids_by_document[record.id] = list(record.chunk_ids())
         return self._chunk_ids_by_document[record.id]
 
     def _get_outline(self, document: int) -> list[Section]:
+        """Return the sections of a document, cached."""
         if document not in self._outlines:
             self._outlines[document] = self._state.documents.get_outline(document)
         return self._outlines[document]

@@ -245,11 +245,13 @@ def _to_list(operator: str, operand: Any, noun: str) -> Sequence[Any]:
 
 
 def _join_all(parts: Iterable[Condition]) -> Condition:
+    """Return a condition that all parts must satisfy; always true without parts."""
     conditions = list(parts)
     return _ALWAYS if not conditions else conditions[0] if len(conditions) == 1 else All(conditions)
 
 
 def _join_any(parts: Sequence[Condition]) -> Condition:
+    """Return a condition that any part may satisfy; never true without parts."""
     return _NEVER if not parts else parts[0] if len(parts) == 1 else AnyOf(parts)
 
 

@@ -38,6 +38,7 @@ def _make_text_lookup(column_name: str) -> Callable[[TableReader, str], TableRow
     """Return the function that finds documents by the text of a column, whose values are indexed."""
 
     def find_rows(reader: TableReader, text: str) -> TableRows:
+        """Yield the documents whose column may equal a text."""
         from ..derived.metadata_index.metadata_structure import METADATA
 
         document_ids = reader.state.get_part(METADATA).find_text(column_name, text)
@@ -48,12 +49,14 @@ def _make_text_lookup(column_name: str) -> Callable[[TableReader, str], TableRow
 
 
 def _find_matching_documents(reader: TableReader, query: str) -> TableRows:
+    """Yield the documents that match a full-text query."""
     from .text_matching import find_matching_documents
 
     return find_matching_documents(reader, query)
 
 
 def _find_matching_chunks(reader: TableReader, query: str) -> TableRows:
+    """Yield the chunks that match a full-text query."""
     from .text_matching import find_matching_chunks
 
     return find_matching_chunks(reader, query)
@@ -108,10 +111,12 @@ CANDIDATE_DOCUMENTS = replace(
 
 
 def _format_heading(reader: TableReader, row: TableRow, record: Any) -> str | None:
+    """Return the headings above a chunk, from the outermost to the innermost."""
     return " > ".join(build_heading_path(reader.get_outline(record.document), record.section)) or None
 
 
 def _read_vector(reader: TableReader, row: TableRow, record: Any) -> bytes:
+    """Return the vector of a chunk as little-endian 32-bit floats."""
     vector: bytes = reader.state.vectors.gather([(record.block, record.row)]).astype("<f4").tobytes()
     return vector
 
@@ -148,6 +153,7 @@ CHUNKS = SqlTable(
 
 
 def _iter_document_abstracts(reader: TableReader, key: str) -> TableRows:
+    """Yield the ids of the abstracts of the document with this key."""
     document = reader.find_document(key)
     return iter(()) if document is None else reader.get_document(document).iter_abstract_ids()
 

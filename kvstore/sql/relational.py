@@ -78,6 +78,7 @@ class _TableScan:
         self._record: Any = _END_OF_ROWS
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
+        """Start a scan of the rows that the plan selects, or of all rows without one."""
         self.Close()
         self._rows = self._find_rows(plan, arguments) if plan else self._table.scan(self._reader)
         self.Next()
@@ -100,9 +101,11 @@ class _TableScan:
         return self._table.between[column](self._reader, bounds.get(">"), bounds.get("<"))
 
     def Eof(self) -> bool:
+        """True after the last row."""
         return self._row is _END_OF_ROWS
 
     def Next(self) -> None:
+        """Move to the next row and count it."""
         self._record = _END_OF_ROWS
         self._row = next(self._rows, _END_OF_ROWS)
         if self._row is not _END_OF_ROWS:
@@ -117,9 +120,11 @@ class _TableScan:
         return self._read_functions[number](self._reader, self._row, self._record)
 
     def Rowid(self) -> int:
+        """Return the number that SQLite knows the current row by."""
         return self._table.number(self._reader, self._row)
 
     def Close(self) -> None:
+        """End the scan."""
         close = getattr(self._rows, "close", None)
         if close is not None:
             close()  # also ends the LMDB scan
@@ -132,14 +137,17 @@ class _MeasuredScan(_TableScan):
     _is_measuring = False
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
+        """Start a scan and measure its cost."""
         with self._measure_cost():
             super().Filter(number, plan, arguments)
 
     def Next(self) -> None:
+        """Move to the next row and measure the cost."""
         with self._measure_cost():
             super().Next()
 
     def Column(self, number: int) -> SqlValue:
+        """Return a column of the current row and measure the cost."""
         with self._measure_cost():
             return super().Column(number)
 
@@ -211,11 +219,12 @@ class _VirtualTable:
         return [], size
 
     def Open(self) -> _TableScan:
+        """Return a new scan, measured if the query measures costs."""
         is_measured = self._connection.open_reader.measured_view is not None
         return (_MeasuredScan if is_measured else _TableScan)(self._connection, self._table)
 
     def Disconnect(self) -> None:
-        pass
+        """Do nothing: there is nothing to release."""
 
     Destroy = Disconnect
 
@@ -380,7 +389,7 @@ class Selection:
         """
         description = cursor.get_description()
         self.columns = tuple(name for name, _ in description)
-        self.types = tuple(kind or None for _, kind in description)
+        self.types = tuple(declared_type or None for _, declared_type in description)
         return True
 
     def __iter__(self) -> Iterator[tuple[SqlValue, ...]]:
@@ -496,6 +505,7 @@ def select_documents(
     prefix = f"SELECT rowid FROM {table} WHERE (\n"
 
     def make_error(position: int | None, reason: str) -> StatementError:
+        """Return an error that shows the position in the condition instead of the query around it."""
         offset = None if position is None else max(0, position - len(prefix))
         if offset is not None and offset > len(condition):  # at the parenthesis that is added here
             offset, reason = len(condition), "the condition ends too early"

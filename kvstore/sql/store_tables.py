@@ -52,6 +52,7 @@ def _scan_entity_range(reader: TableReader, low_key: str | None, high_key: str |
 
 
 def _get_temperature(reader: TableReader, row: TableRow, record: Any) -> int:
+    """Return how often the entity of a row was hit; 0 if it is not in the filter."""
     entry = reader.state.filter.find(record.key)
     return 0 if entry is None else entry.temperature
 
@@ -153,10 +154,12 @@ TREES = SqlTable(
 
 
 def _iter_entity_nodes(reader: TableReader, name: str) -> TableRows:
+    """Yield the tree nodes of the entity with this name."""
     return (node for rank, node in reader.list_addresses(name) if rank == addresses.NODE_RANK)
 
 
 def _iter_tree_nodes(reader: TableReader, name: str) -> TableRows:
+    """Yield the nodes of the tree with this name."""
     tree = reader.find_tree(name)
     return iter(()) if tree is None else (node for node, _ in reader.state.forest.iter_nodes(tree))
 
@@ -178,6 +181,7 @@ NODES = SqlTable(
 
 
 def _iter_asserted_edges(reader: TableReader, child: int, parent: int) -> Iterator[AssertedEdge]:
+    """Yield an edge once for each of its assertions."""
     return ((child, parent, assertion) for assertion in reader.state.forest.iter_assertions(child, parent))
 
 
@@ -231,11 +235,13 @@ EDGES = SqlTable(
 
 
 def _find_alias(reader: TableReader, name: str) -> TableRows:
+    """Yield the key of the alias with this name, if there is one."""
     key = to_entity_key(name)
     return iter_optional(key if 0 < len(key.encode()) <= MAX_KEY_BYTES and reader.state.aliases.get(key) else None)
 
 
 def _iter_aliases(reader: TableReader, name: str) -> TableRows:
+    """Yield the keys of the direct aliases of the entity with this name."""
     key = to_entity_key(name)
     return iter(reader.state.aliases.list_direct_aliases(key) if 0 < len(key.encode()) <= MAX_KEY_BYTES else ())
 
@@ -270,6 +276,7 @@ def _iter_triples(reader: TableReader, documents: Iterator[int]) -> TableRows:
 
 
 def _iter_document_triples(reader: TableReader, key: str) -> TableRows:
+    """Yield the triples of the document with this key."""
     return _iter_triples(reader, iter_optional(reader.find_document(key)))
 
 
@@ -304,6 +311,7 @@ TRIPLES = SqlTable(
 
 
 def _to_sql_value(value: Any) -> SqlValue:
+    """Return a value that SQLite can store; other types become text."""
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 

@@ -278,15 +278,15 @@ class ChangeBuffer:
     ) -> Iterator[tuple[bytes, memoryview]]:
         """Merge stored records with changed ones, whose keys are ``first_key`` and the following ``keys``."""
         get_chain, changed_key = self.get_table(table).get_chain, cast(bytes | None, first_key)
-        for record in stored:
-            while changed_key is not None and (changed_key > record[0] if reverse else changed_key < record[0]):
+        for key, value in stored:
+            while changed_key is not None and (changed_key > key if reverse else changed_key < key):
                 yield from _yield_present(table, changed_key, get_chain(changed_key), None)
                 changed_key = next(keys, None)
-            if changed_key == record[0]:
-                yield from _yield_present(table, record[0], get_chain(record[0]), record[1])
+            if changed_key == key:
+                yield from _yield_present(table, key, get_chain(key), value)
                 changed_key = next(keys, None)
             else:
-                yield record
+                yield key, value
         while changed_key is not None:
             yield from _yield_present(table, changed_key, get_chain(changed_key), None)
             changed_key = next(keys, None)

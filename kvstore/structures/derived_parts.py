@@ -99,6 +99,7 @@ class DerivedParts:
             yield records.U64.unpack(key)[0], self._decode(key, value)
 
     def _decode(self, key: bytes, value: memoryview) -> DerivedPart:
+        """Return a stored part with the locations of its vectors."""
         part, locations = records.unpack(value, self._table, key)
         return DerivedPart(part, [(block, row) for block, row in locations])
 

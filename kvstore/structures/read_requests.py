@@ -168,6 +168,7 @@ class BatchedReader(ABC):
         return companion
 
     def _join(self, companion: Companion[Any]) -> None:
+        """Let the requests of a companion join the rounds of this reader, unless it is finished."""
         if companion.pending is not None:
             self._companions.append(companion)
 

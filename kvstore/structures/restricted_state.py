@@ -51,30 +51,37 @@ class RestrictedState(State):
 
     @property
     def unrestricted(self) -> State:
+        """The state without the restriction."""
         return self._unrestricted
 
     @cached_property
     def documents(self) -> Documents:
+        """The documents that may answer."""
         return RestrictedDocuments(self)
 
     @cached_property
     def chunks(self) -> Chunks:
+        """The chunks of these documents."""
         return RestrictedChunks(self)
 
     @cached_property
     def entities(self) -> Entities:
+        """The entities that these documents or the user name."""
         return RestrictedEntities(self)
 
     @cached_property
     def forest(self) -> RestrictedForest:
+        """The edges that these documents or the user assert."""
         return RestrictedForest(self)
 
     @cached_property
     def filter(self) -> EntityFilter:
+        """The filter, with only the names and addresses that are visible."""
         return RestrictedFilter(self)
 
     @cached_property
     def postings(self) -> Postings:
+        """The postings, for the chunks of these documents."""
         return RestrictedPostings(self)
 
 
@@ -86,19 +93,24 @@ class RestrictedDocuments(Documents):
         self._allowed = state.allowed
 
     def find_by_key(self, key: str) -> DocumentRecord | None:
+        """Return the record of the document with this key, or None if it is missing or not allowed."""
         record = super().find_by_key(key)
         return record if record is not None and record.id in self._allowed else None
 
     def has_id(self, document: int) -> bool:
+        """True if there is an allowed document with this id."""
         return document in self._allowed and super().has_id(document)
 
     def scan(self) -> Iterator[DocumentRecord]:
+        """Yield the records of the allowed documents."""
         return iter(self.get_many(self._allowed.documents.tolist()).values())
 
     def scan_origin(self, origin: str) -> Iterator[DocumentRecord]:
+        """Yield the records of the allowed documents of an origin."""
         return (record for record in super().scan_origin(origin) if record.id in self._allowed)
 
     def iter_keys(self, prefix: str = "") -> Iterator[str]:
+        """Yield the keys of the allowed documents that begin with ``prefix``."""
         return (key for key in super().iter_keys(prefix) if self.find_by_key(key) is not None)
 
 
@@ -110,6 +122,7 @@ class RestrictedChunks(Chunks):
         self._allowed = state.allowed
 
     def find_many(self, chunks: Iterable[int]) -> list[ChunkRecord | None]:
+        """Return the record of each chunk, or None for a chunk of no allowed document."""
         ids = list(chunks)
         records = zip(ids, super().find_many(ids), strict=True)
         return [record if self._allowed.has_chunk(chunk) else None for chunk, record in records]
@@ -162,19 +175,24 @@ class RestrictedEntities(Entities):
         self._filter = state.filter
 
     def __contains__(self, entity: int) -> bool:
+        """True if an allowed document or the user names the entity."""
         return 0 <= entity < 1 << 32 and self.has_many([entity])[0]
 
     def has_many(self, entities: Sequence[int]) -> list[bool]:
+        """Return for each entity whether an allowed document or the user names it."""
         records = self.find_many(entities)
         return [record is not None and self._filter.find(record.key) is not None for record in records]
 
     def find_id(self, key: str) -> int | None:
+        """Return the entity with this key if its name is visible, or None."""
         return super().find_id(key) if self._filter.find(key) is not None else None
 
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
+        """Yield the entities whose names are visible, with their records."""
         return ((entity, record) for entity, record in super().scan() if self._filter.find(record.key))
 
     def iter_names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
+        """Yield the visible keys that begin with ``prefix``, with their entities."""
         return ((key, entity) for key, entity in super().iter_names(prefix) if self._filter.find(key))
 
 
@@ -201,26 +219,33 @@ class RestrictedForest(Forest):
         }
 
     def list_document_edges(self, document: int) -> list[Edge]:
+        """Return the edges that a document states; none for a document that is not allowed."""
         return super().list_document_edges(document) if document in self._allowed else []
 
     def find_node(self, tree: int, entity: int) -> int | None:
+        """Return the node of an entity in a tree if it has a visible edge, or None."""
         node = super().find_node(tree, entity)
         return node if node is not None and self.has_node(node) else None
 
     def iter_nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
+        """Yield the nodes that have a visible edge."""
         return ((node, tree_node) for node, tree_node in super().iter_nodes(tree) if self.has_node(node))
 
     def find_tree(self, name: str) -> int | None:
+        """Return the tree with this name if it has a visible node, or None."""
         tree = super().find_tree(name)
         return tree if tree is not None and next(self.iter_nodes(tree), None) is not None else None
 
     def iter_trees(self) -> Iterator[tuple[int, str]]:
+        """Yield the ids and names of the trees that have a visible node."""
         return ((tree, name) for tree, name in super().iter_trees() if next(self.iter_nodes(tree), None) is not None)
 
     def iter_edges(self) -> Iterator[Edge]:
+        """Yield the edges that an allowed document or the user asserts."""
         return (edge for edge in super().iter_edges() if self.get_assertions([edge])[edge])
 
     def get_verdict(self, child: int, parent: int) -> int | None:
+        """Return the verdict on an edge if an allowed document or the user asserts it, or None."""
         edge = child, parent
         return super().get_verdict(child, parent) if self.get_assertions([edge])[edge] else None
 
@@ -246,10 +271,12 @@ class RestrictedFilter(EntityFilter):
         self._visible_entries: dict[str, tuple[FilterEntry, Ids] | None] = {}
 
     def find(self, key: str) -> FilterEntry | None:
+        """Return the entry of a name with its visible addresses, or None if the name is hidden."""
         visible_entry = self._look_up(key, None, 0)
         return visible_entry[0] if visible_entry else None
 
     def find_many(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
+        """Return the entity of each name; 0 for a hidden or unknown name."""
         return self.lookup_many(keys)[0]
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
@@ -264,6 +291,7 @@ class RestrictedFilter(EntityFilter):
         return entities, first_addresses
 
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
+        """Return the visible addresses of each name that are below ``stop``."""
         address_arrays = (np.array(row, np.uint64) for row in super().get_addresses_below(keys, stop))
         return [tuple(array[self._compute_visible_mask(array)].tolist()) for array in address_arrays]
 

@@ -211,6 +211,7 @@ class Evaluation:
         return find_candidates(query, self._find_with_all_words, np.logical_and, np.logical_or)
 
     def _find_with_all_words(self, leaf: Phrase | Proximity) -> DocumentMask:
+        """Return the documents that contain all words of a phrase, in any order."""
         return reduce(np.logical_and, map(self._find_with_word, set(iter_patterns(leaf))))
 
     def _find_with_word(self, pattern: WordPattern) -> DocumentMask:
@@ -329,10 +330,12 @@ class Evaluation:
         is_exact = is_exact_decimal(number)
 
         def is_certain(key: bytes) -> bool:
+            """True if the number in a key certainly satisfies the comparison."""
             stored = decode_value(key[len(start) :])
             return is_exact and is_exact_decimal(stored) and _compare(stored, operator, number)  # type: ignore[arg-type]
 
         def is_possible(key: bytes) -> bool:
+            """True if the number in a key is rounded, so that the comparison may hold."""
             return not (is_exact and is_exact_decimal(decode_value(key[len(start) :])))  # type: ignore[arg-type]
 
         certain |= self._index.find_matching(low_key, high_key + b"\xff", is_certain)

@@ -445,6 +445,7 @@ def _decode_link_count(key: bytes, value: memoryview) -> int:
 
 
 def _encode_page(page: Numbers) -> bytes:
+    """Return a page as stored: a header with a checksum, then the numbers."""
     packed = page.astype("<u8", copy=False).tobytes()
     return _PAGE_HEADER.pack(_PAGE_ENCODING, zlib.crc32(packed)) + packed
 

@@ -165,6 +165,7 @@ class BlockLists:
 
 
 def _make_key(entity: int, first: int) -> bytes:
+    """Return the key of the block of an entity whose smallest number is ``first``."""
     return _KEY_STRUCT.pack(entity, first)
 
 
@@ -174,6 +175,7 @@ def _make_end_key(entity: int) -> bytes:
 
 
 def _get_first_number(key: bytes) -> int:
+    """Return the smallest number of a block, from its key."""
     return int(records.U64.unpack_from(key, 4)[0])
 
 

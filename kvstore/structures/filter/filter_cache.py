@@ -28,10 +28,13 @@ class FilterCache:
         from .entity_filter import EntityFilter
 
         cached, self._cached = self._cached, None
-        if cached is None or view.change != cached[1] + 1:
+        if cached is None:
             return EntityFilter(view, hash_seed=hash_seed)
-        cached[0].switch_view(view)
-        return cached[0]
+        entity_filter, last_change = cached
+        if view.change != last_change + 1:
+            return EntityFilter(view, hash_seed=hash_seed)
+        entity_filter.switch_view(view)
+        return entity_filter
 
     def put(self, entity_filter: EntityFilter, change: int) -> None:
         """Cache a filter whose changes have been committed as change number ``change``."""

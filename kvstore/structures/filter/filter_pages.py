@@ -173,7 +173,8 @@ class FilterPages:
         self._reader.is_stored = head is not None
         head = head or _Head(ENCODING, self._sample)
         self.counts = head.entities, head.addresses
-        directory_pages = -(-(1 << head.directory[0]) // DIRECTORY_ENTRIES)
+        num_address_bits = head.directory[0]
+        directory_pages = -(-(1 << num_address_bits) // DIRECTORY_ENTRIES)  # rounded up
         bucket_kind = self._make_page_kind(
             BUCKET_ENCODING, tables.BUCKET_PAGES, head.bucket_pages, free_list=FREE_BUCKETS
         )

@@ -60,10 +60,12 @@ class _CachedForest(Forest):
         self._neighbor_cache: dict[tuple[str, int], tuple[int, ...]] = {}
 
     def put_edge(self, table: str, node: int, neighbor: int, value: bytes) -> None:
+        """Store a node's edge in a table, and forget the cached neighbors of the node there."""
         self._neighbor_cache.pop((table, node), None)
         self._write_view.put(table, records.U64_PAIR.pack(node, neighbor), value)
 
     def delete_edge(self, table: str, node: int, neighbor: int) -> None:
+        """Delete a node's edge from a table, and forget the cached neighbors of the node there."""
         self._neighbor_cache.pop((table, node), None)
         self._write_view.delete(table, records.U64_PAIR.pack(node, neighbor))
 

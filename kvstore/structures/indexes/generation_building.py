@@ -282,6 +282,7 @@ class _MemoryRows:
         return [values.get(key) for key in keys]
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
+        """Yield the rows of a table with ``start`` <= key < ``stop``."""
         keys = self._keys.get(table, [])
         stop_index = len(keys) if stop is None else bisect_left(keys, stop)
         for key in keys[bisect_left(keys, start) : stop_index]:
@@ -368,15 +369,18 @@ def _remove_keys(table: str, keys: Sequence[bytes], view: WriteView) -> None:
 
 
 def _put_text(digest: bytes, kind: str, model: str, value: Mapping[str, Any], view: WriteView) -> None:
+    """Store what a model wrote for the task with this digest."""
     WrittenTextWriter(view).put(digest, kind, model, value)
 
 
 def _list_writing_tasks(kind: GenerationIndex[Any], state: State) -> Iterable[WritingTask]:
+    """Return the texts that a model may write for the generation in use; none without a generation."""
     bound = bind_generation(state, kind)
     return () if bound is None else kind.list_writing_tasks(bound)
 
 
 def _is_written(state: State, task: WritingTask) -> bool:
+    """True if the text of a task has been written."""
     return WrittenTexts(state.lmdb).get(task.digest) is not None
 
 

@@ -209,7 +209,10 @@ class GenerationIndex(Index, Generic[Bound]):
 
     @abstractmethod
     def dump(self, bound: Bound, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:
-        """Return the rows of each table with names in place of ids, if nothing has changed since the build."""
+        """Return the rows of each table for the logical dump, with names in place of ids.
+
+        It is called only if nothing has changed since the build.
+        """
 
     def check(self, bound: Bound) -> Iterator[str]:
         """Yield a sentence for each inconsistency."""
@@ -233,6 +236,7 @@ class GenerationIndex(Index, Generic[Bound]):
         return ()
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
+        """Return a record without a generation and with the next epoch."""
         return replace(record, state={}, epoch=record.epoch + 1)
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:

@@ -112,6 +112,7 @@ class FileIndex(Index, Generic[Content, Bound]):
     companion_of: str = ""
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
+        """Return a record without files and with the next epoch."""
         # Files written before the rebuild must not be used again.
         return replace(record, tokens=(), epoch=record.epoch + 1)
 

@@ -109,6 +109,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     }
 
     def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
+        """Return the record unchanged. Raises an error if its engine is not installed."""
         if record.get_str_option("engine") == _HNSWLIB:
             from ..vectors.hnswlib_builder import import_hnswlib
 
@@ -190,6 +191,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return f"every chunk is compared below {min_chunks:,}" if state.counters.chunks < max(1, min_chunks) else None
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
+        """Return the ``next_chunk`` at which ``_EXTEND_AFTER`` chunks are missing from the file."""
         num_missing = sum(1 for _ in state.chunks.scan(0 if head is None else head["coverage"][-1][1]))
         return state.counters.next_chunk + _EXTEND_AFTER - num_missing
 

@@ -112,6 +112,7 @@ class _QuantizedBlock(_VectorBlock):
         self._codes: npt.NDArray[np.int8] = codes.reshape(rows, dimension)
 
     def get_vectors(self, rows: Any) -> Matrix:
+        """Return the vectors of some rows, approximately: codes times scales."""
         vectors: Matrix = self._codes[rows] * self._scales[rows, None]
         return vectors
 
@@ -124,6 +125,7 @@ class _QuantizedBlock(_VectorBlock):
         self._scales[row] = 0 if length == 0 else 1 / np.sqrt(np.float64(length))
 
     def clear(self, row: int) -> None:
+        """Free a row."""
         self.ids[row] = FREE_ID
         self._scales[row] = 0
         self._codes[row] = 0
@@ -140,6 +142,7 @@ class VerifiedBlocks:
         self._checksums = np.zeros(0, np.uint64)
 
     def __contains__(self, block: tuple[int, int]) -> bool:
+        """True if the block with this number was verified and has had this checksum since."""
         number, checksum = block
         checksums = self._checksums
         return number < len(checksums) and int(checksums[number]) == checksum | _VERIFIED_FLAG
@@ -249,6 +252,7 @@ class Vectors:
         return 0 if value is None else int(_FREE_COUNT_STRUCT.unpack(value)[0])
 
     def _get_block(self, block_number: int) -> _VectorBlock:
+        """Return a stored block. Raises CorruptionError if it is missing or damaged."""
         value = self._view.get(self.space.blocks, records.encode_u32(block_number))
         if value is None:
             raise self._make_missing_error(block_number)
@@ -384,6 +388,7 @@ class VectorWriter(Vectors):
         return vectors
 
     def _get_block(self, number: int) -> _VectorBlock:
+        """Return a block, with the changes that are not written yet."""
         return self._dirty.get(number) or super()._get_block(number)
 
     def _get_private_block(self, number: int) -> _VectorBlock:
@@ -396,6 +401,7 @@ class VectorWriter(Vectors):
         return block
 
     def scan(self) -> Iterator[tuple[Ids, Matrix]]:
+        """Yield all ids and vectors, after writing the changes that are not written yet."""
         self.flush()
         yield from super().scan()
 
