@@ -71,7 +71,7 @@ class WritingForecast:
 
 @dataclass(frozen=True, slots=True)
 class WritingReport:
-    """What a model wrote for an index of one ``kind`` on REFRESH.
+    """The texts that a model wrote for an index of one ``kind`` on REFRESH.
 
     ``texts`` were stored. ``calls`` requests were answered, with about ``sent`` and ``received`` tokens; ``refused`` of
     the answers were not usable. ``left`` texts were not written, because the token limit was reached or answers were
