@@ -96,6 +96,7 @@ class SessionSettings:
     - ``model`` names the language model of ASK and ``base_url`` its server. If empty, they are taken from the
       environment; ``none`` is no model.
     - An answer whose confidence is below ``least_confidence`` (0 to 1) says that the store does not answer.
+    - ``answer_reader`` lets the answer reader choose the sentence of an extractive answer; without it, rules do.
     - ``prompt_tokens`` is the estimated maximum of tokens sent to the model; ``answer_cache`` caches its answers.
     - Timeouts are in seconds. ``answer_timeout`` covers the whole answer; ``attempts`` is the number of tries until the
       first token arrives.
@@ -107,7 +108,8 @@ class SessionSettings:
     reranker: str = "none"
     model: str = ""
     base_url: str = ""
-    least_confidence: float = 0.5
+    least_confidence: float = 0.25
+    answer_reader: bool = True
     prompt_tokens: int = 3000
     answer_cache: bool = True
     connect_timeout: float = 5.0

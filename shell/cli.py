@@ -233,7 +233,8 @@ def run(arguments: list[str]) -> int:
     instruction = completing.get_instruction()
     if instruction is not None:
         return completing.write_completions(cli, instruction)
-    with mask_output():
+    with mask_output(), warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
         return _run(arguments)
 
 

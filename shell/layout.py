@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any
 
-from .masking import mask_line
+from .masking import BOLD, PLAIN, mask_line
 
 #: The maximum number of lines of a cell before it is cut.
 _MAX_CELL_LINES = 4
@@ -383,11 +383,13 @@ def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) 
 
 def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:
     """Format ASK's answer, wrapped, with its citations; ``is_shown`` if the text was shown while the model wrote it."""
-    text, citations, extractive, model, _, _, abstained = row
+    text, citations, extractive, model, _, _, abstained, _, answer_span = row
     if extractive or not is_shown:
+        lines: list[str] = []
         for paragraph in text.split("\n"):
             line = to_printable(paragraph)
-            yield from [line] if width is None else wrap(line, width)
+            lines += [line] if width is None else wrap(line, width)
+        yield from lines if width is None or answer_span is None else _embolden(lines, text, answer_span)
     if citations:
         yield ""
     for citation in citations:
@@ -400,6 +402,28 @@ def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False)
     elif model is not None:
         yield ""
         yield _limit_width(f"  Written by {to_printable(model)}.", width)
+
+
+def _embolden(lines: Sequence[str], text: str, span: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the wrapped lines of a text with a span of it in bold.
+
+    Wrapping changes only white space, so positions are counted in other characters.
+    """
+    first, last = (
+        len("".join(to_printable(text[: span[name]].replace("\n", " ")).split())) for name in ("start", "end")
+    )
+    offset = 0
+    for line in lines:
+        bold_line = ""
+        is_bold = False
+        for character in line:
+            if not character.isspace():
+                if (first <= offset < last) != is_bold:
+                    bold_line += PLAIN if is_bold else BOLD
+                    is_bold = not is_bold
+                offset += 1
+            bold_line += character
+        yield bold_line + PLAIN * is_bold
 
 
 def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[str]:

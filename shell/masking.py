@@ -3,7 +3,8 @@
 In: text with names of files and trees, document keys, chunks, messages of a server. Out: the same text, with ``�`` in
 place of each control character (C0, DEL and C1 of ISO 6429), half of a surrogate pair, and mark that changes the
 writing direction. No text can therefore move the cursor, change colors or the window title, or display in another order
-than it is stored. :func:`mask_output` masks everything that the command prints.
+than it is stored. Only bold text passes, because answers use it. :func:`mask_output` masks everything that the command
+prints.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import Any, TextIO, cast
 
 _CONTROL = r"\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _LINE_CONTROL_PATTERN = re.compile(rf"[\x00-\x1f{_CONTROL}]")
+#: The control sequences of a terminal that begin and end bold text; they are the only ones that lines may contain.
+BOLD, PLAIN = "\x1b[1m", "\x1b[22m"
 #: A carriage return ends a line only before a line feed.
-_TEXT_CONTROL_PATTERN = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f{_CONTROL}]|\r(?!\n)")
+_TEXT_CONTROL_PATTERN = re.compile(rf"(?!\x1b\[(?:1|22)m)[\x00-\x08\x0b\x0c\x0e-\x1f{_CONTROL}]|\r(?!\n)")
 _MASK = "�"
 
 
@@ -27,12 +30,12 @@ def mask_line(text: str) -> str:
 
 
 def mask_lines(text: str) -> str:
-    """Return ``text`` with all control characters except line ends and tabs as ``�``."""
+    """Return ``text`` with all control characters except line ends, tabs, ``BOLD`` and ``PLAIN`` as ``�``."""
     return text if text.isprintable() else _TEXT_CONTROL_PATTERN.sub(_MASK, text)
 
 
 class MaskedStream:
-    """A text stream that writes control characters except line ends and tabs as ``�``.
+    """A text stream that writes control characters as :func:`mask_lines` does.
 
     Other attributes are those of the wrapped stream.
     """

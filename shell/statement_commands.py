@@ -33,6 +33,9 @@ from .command_options import (
 if TYPE_CHECKING:
     from .console import Console
 
+#: The maximum number of words of an answer with --long.
+_LONG_ANSWER_WORDS = 200
+
 
 def _list_strategies() -> list[str]:
     """Return the names of the strategies, for completion."""
@@ -189,6 +192,8 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 )
 @click.option("--where", metavar="CONDITION", help="Only use documents that satisfy this, such as \"key LIKE 'hr/%'\".")
 @click.option("--within", type=click.IntRange(1, 10**18 - 1), metavar="TOKENS", help="Maximum size of the evidence.")
+@click.option("--words", type=click.IntRange(1, 10_000), help="Maximum number of words of an extractive answer.")
+@click.option("--long", "is_long", is_flag=True, help=f"Same as --words {_LONG_ANSWER_WORDS}.")
 @PARAMETERS
 @click.option("--json", "as_json", is_flag=True, help="Same as --mode json.")
 @MODE
@@ -201,6 +206,8 @@ def ask(
     model: str | None,
     where: str | None,
     within: int | None,
+    words: int | None,
+    is_long: bool,
     parameters: tuple[str, ...],
     as_json: bool,
     mode: str | None,
@@ -215,7 +222,16 @@ def ask(
     parameter_values = parse_parameters(parameters)
     if as_json and mode not in (None, "json"):
         raise click.UsageError("--json and --mode contradict each other; omit one")
-    clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top, "MODEL": model, "WITHIN": within}
+    if is_long and words is not None:
+        raise click.UsageError("--long and --words contradict each other; omit one")
+    clauses: dict[str, Any] = {
+        "USING": using,
+        "DEPTH": depth,
+        "TOP": top,
+        "MODEL": model,
+        "WITHIN": within,
+        "WORDS": _LONG_ANSWER_WORDS if is_long else words,
+    }
     with open_store_at(store, readonly=True) as opened_store:
         if where is not None:
             opened_store.count(where, parameter_values)  # its errors show the condition as the user typed it

@@ -74,7 +74,7 @@ def test_an_answer_quotes_the_forest(fleet: kvstore.Store) -> None:
     assert len(answer.citations) == 1
     fleet.delete("diary")
     assert fleet.ask("A thing?", using="cft").text == "thing (in fleet) is above craft, vessel, ship."
-    assert fleet.ask("Who bakes?", using="cft").text == "Nothing in the store answers this."
+    assert fleet.ask("Who bakes?", using="cft").text == "The documents do not say this."
 
 
 def test_chunks_that_state_relations_are_found_and_marked(store: kvstore.Store) -> None:

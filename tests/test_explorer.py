@@ -413,7 +413,7 @@ def test_an_empty_store_explains_how_to_fill_it(tmp_path: Path) -> None:
         for address in ("/ask?q=tea", "/ask", "/compare?q=tea", "/documents"):
             page = client.get(address).text
             assert "The store is empty" in page and "kvstore ingest notes FOLDER" in page, address
-            assert "Nothing in the store answers this." not in page
+            assert "The documents do not say this." not in page
         assert client.get("/ask.json?q=tea").json()["is_empty"] is True
         store.put("tea", "Tea is made from leaves.")
         assert "The store is empty" not in client.get("/ask?q=tea").text

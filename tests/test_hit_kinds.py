@@ -96,7 +96,7 @@ def test_a_prompt_and_a_refusal_cite_a_summary_whole(filled: kvstore.Store) -> N
     prompt = filled.prompt("Who designed the engine?", using="overview")
     assert prompt.passages[0].text in prompt.user
     filled.set("least_confidence", 1)
-    (citation,) = filled.ask("Who designed the engine?", using="overview").citations
+    citation = filled.ask("Who designed the engine?", using="overview").citations[0]
     hit = filled.retrieve("Who designed the engine?", using="overview").hits[0]
     assert (citation.kind, citation.spans) == ("summary", hit.spans)
     assert [asdict(span) | {"chunk": span.ordinal} for span in citation.spans] == filled.execute(

@@ -101,7 +101,7 @@ def test_pieces_report_extracted_answers_and_interruptions(filled: kvstore.Store
     (piece,) = pieces = list(filled.ask_pieces(QUESTION, model="none"))
     assert piece == filled.ask(QUESTION, model="none").text
     (piece,) = filled.ask_pieces("Who is the king of Norway?", model="none")
-    assert piece.startswith("Nothing in the store answers this")
+    assert piece.startswith("The documents do not say this")
     server.planned = [Planned([delta(content="Twenty ")])]
     asked = filled.ask_pieces(QUESTION)
     assert list(asked) == ["Twenty"]
@@ -227,7 +227,7 @@ def test_an_invalid_citation_is_dropped_and_reported(filled: kvstore.Store, serv
         "the model cited no passage; the citations are those that its sentences match",
         "removed [9]: the model was given no passage with this number",
     ]
-    ((text, citations, *row, confidence, abstained),) = cursor.fetchall()
+    ((text, citations, *row, confidence, abstained, _, _),) = cursor.fetchall()
     assert (text, [citation["number"] for citation in citations], row) == ("Twenty weeks.", [1], [False, "other", [9]])
     assert confidence > 0.5 and not abstained
 

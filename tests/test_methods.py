@@ -47,7 +47,20 @@ def list_answer_rows(answer: kvstore.Answer, store: kvstore.Store) -> list[tuple
         for c in answer.citations
     ]
     confidence = round(answer.confidence, 3)
-    return [(answer.text, cited, answer.extractive, answer.model, answer.dropped, confidence, answer.abstained)]
+    span = None if answer.answer_span is None else asdict(answer.answer_span)
+    return [
+        (
+            answer.text,
+            cited,
+            answer.extractive,
+            answer.model,
+            answer.dropped,
+            confidence,
+            answer.abstained,
+            answer.outcome,
+            span,
+        )
+    ]
 
 
 def properties(found: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -250,7 +250,7 @@ def test_an_answer_is_wrapped_with_numbered_citations() -> None:
     assert text.startswith("Leave lasts twenty weeks, and\nnot one week more. [1]\n\n  [1] hr/leave, chunk 5")
     assert "Extractive" in text
     abstained = (
-        "Nothing in the store answers this. The nearest passages: Leave [1].",
+        "The documents do not say this. Nearest:\n\nLeave ends. [1]",
         [citation],
         True,
         None,

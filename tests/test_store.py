@@ -41,7 +41,7 @@ def test_an_empty_store_answers_that_it_knows_nothing(store: kvstore.Store) -> N
     assert store.search("tea") == []
     answer = store.ask("What is tea?")
     assert (answer.citations, answer.extractive) == ([], True)
-    assert "Nothing in the store" in answer.text
+    assert answer.text == "The documents do not say this." and answer.outcome == "nothing"
 
 
 def test_replacing_a_document_replaces_everything_derived(store: kvstore.Store) -> None:

@@ -62,7 +62,7 @@ def test_every_tool_reports_its_results(voyages: kvstore.Store) -> None:
     *_, answer = split_quotations(
         tools.call("ask", {"question": "What is tea made from?", "where": "key = 'tea' -- only"})
     )
-    assert answer.startswith("<<M\nTea is made from leaves. [1]\nM>>\n(confidence ")
+    assert answer.startswith("<<M\nTea is made from leaves. [1]\nM>>\n(outcome: answered, extractive")
     assert answer.endswith("Sources:\n[1] tea, bytes 0-24")
     _, (places,), _ = split_quotations(tools.call("lookup", {"name": "darjeeling"}))
     assert places.startswith("Darjeeling in tree places, level 1, under India: ")

@@ -141,6 +141,6 @@ def test_an_answer_that_nothing_answers_has_abstained_in_every_interface(
     assert run(["ask", str(store.path), question, "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["abstained"], row["confidence"]) == (True, 0.0)
-    assert "(confidence 0, abstained)" in StoreTools(store).call("ask", {"question": question})
+    assert "(outcome: nothing)" in StoreTools(store).call("ask", {"question": question})
     page = build_answer_data(store, answer)
-    assert (page["abstained"], page["confidence"]) == (True, 0.0)
+    assert (page["abstained"], page["outcome"]) == (True, "nothing")

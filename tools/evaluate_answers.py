@@ -1,11 +1,13 @@
 """Measure whole answers: are they right, in the first sentence, short, and refused where the store has none?
 
-    python tools/evaluate_answers.py SET ... [--limit N] [--store FOLDER] [--data FOLDER] [--details FILE] [--json]
+    python tools/evaluate_answers.py SET ... [--limit N] [--store FOLDER] [--data FOLDER] [--details FILE]
+                                      [--rules] [--json]
 
 A SET is ``squad2`` (held-out articles, all passages in one store, with the near misses that people wrote),
 ``squad2:choose`` (the articles that thresholds are chosen on), ``notes`` (tools/note_folders), ``folders`` (three real
-folders), or ``hotpotqa``; ``notes:NAME`` and ``folders:NAME`` are one store of these. ``--limit`` takes so many
-questions of each kind, with a fixed seed. Every question is asked with the defaults.
+folders), ``hotpotqa`` or ``musique`` (questions that need several passages); ``notes:NAME`` and ``folders:NAME`` are
+one store of these. ``--limit`` takes so many questions of each kind, with a fixed seed. Every question is asked with
+the defaults; ``--rules`` switches the answer reader off.
 
 Figures, for each store and for each SET of several stores:
 - ``hit@k``: the documents of the first k hits have the answer (all documents that are needed).
@@ -44,9 +46,16 @@ from kvstore.evaluation.asked_questions import summarize_asked
 @click.option("--limit", type=int, help="The most questions of each kind and store.")
 @click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
 @click.option("--details", type=click.Path(path_type=Path), help="Write every question with its answer, as JSON lines.")
+@click.option("--rules", is_flag=True, help="Ask without the answer reader.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
 def main(
-    sets: tuple[str, ...], data: Path, limit: int | None, store: Path | None, details: Path | None, as_json: bool
+    sets: tuple[str, ...],
+    data: Path,
+    limit: int | None,
+    store: Path | None,
+    details: Path | None,
+    rules: bool,
+    as_json: bool,
 ) -> None:
     """Ask every question of the sets, and print the figures of each."""
     rows: list[dict[str, Any]] = []
@@ -58,7 +67,7 @@ def main(
             asked_of_set: list[AskedQuestion] = []
             answer_sets = load_answer_sets(name, data, limit)
             for answer_set in answer_sets:
-                asked = ask_set(answer_set, folder)
+                asked = ask_set(answer_set, folder, rules)
                 rows.append({"set": answer_set.name, **summarize_asked(asked)})
                 asked_of_set += asked
                 lines += [{"set": answer_set.name, **_describe(each)} for each in asked]
@@ -69,12 +78,14 @@ def main(
     print(json.dumps({"rows": rows}) if as_json else format_table(rows))
 
 
-def ask_set(answer_set: AnswerSet, folder: Path) -> list[AskedQuestion]:
-    """Ask a store all its questions."""
+def ask_set(answer_set: AnswerSet, folder: Path, rules: bool) -> list[AskedQuestion]:
+    """Ask a store all its questions, without the answer reader if ``rules``."""
     name = re.sub(r"\W+", "-", answer_set.name.removesuffix(":choose").removesuffix(":report"))
     with kvstore.open(folder / name) as opened:
         if not opened.keys(limit=1):
             answer_set.fill(opened)
+        if rules:
+            opened.set("answer_reader", "off")
 
         def show_progress(number: int) -> None:
             if sys.stderr.isatty():

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import InputError, ModelUnavailableError
 from ..models.text_pieces import TextPieces
 from ..rendering.columnar import Columnar, NamedRows
 from ..retrieval.evidence import Evidence, Hit, Trace
+from .answer_span import AnswerSpan
 from .citations import Citation, CitationFilter, cite_hit
 
 if TYPE_CHECKING:
     from ..models.llm import LanguageModel
     from .confidence import Confidence
     from .prompt import Prompt
+
+#: What an answer is, see :attr:`Answer.outcome`.
+Outcome = Literal["answered", "nearest", "nothing"]
 
 
 #: The number of characters of an answer without sources that are shown in the reason.
@@ -33,8 +37,10 @@ class Answer(Columnar):
     ``str()`` returns its text. As a table, its rows are the citations.
 
     ``weighed`` is the estimated confidence and its parts. If it is below the session's ``least_confidence``, the answer
-    has ``abstained``: the text says so, and the citations are the passages nearest to the question. An answer also
+    has ``abstained``: the text says so, and the citations are the sentences nearest to the question. An answer also
     abstains, with a confidence of 0, if no passage has a sentence to quote.
+
+    ``answer_span`` are the words of an extractive answer that answer the question, if the answer reader found them.
 
     For a model's answer, ``dropped`` lists the invalid passage numbers it cited, which are removed from ``text``.
     ``reasoning`` is the model's reasoning, and ``cached`` is true if the answer came from the cache. ``problem``
@@ -52,6 +58,7 @@ class Answer(Columnar):
     problem: str | None = None
     weighed: Confidence | None = None
     abstained: bool = False
+    answer_span: AnswerSpan | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -73,6 +80,13 @@ class Answer(Columnar):
         writer = "sentences of the documents, word for word" if self.extractive else f"written by {self.model}"
         remarks = self.remarks if self.abstained else [writer, *self.remarks]
         return render_answer_html(self.text, self.citations, self.evidence, remarks)
+
+    @property
+    def outcome(self) -> Outcome:
+        """``answered``; ``nearest`` if only the nearest sentences are shown, which do not answer; or ``nothing``."""
+        if not self.abstained:
+            return "answered"
+        return "nearest" if self.citations else "nothing"
 
     @property
     def confidence(self) -> float:

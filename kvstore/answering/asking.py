@@ -8,6 +8,7 @@ too low. Each step loads the code that it needs, because a prompt needs little o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -20,17 +21,27 @@ from ..structures.vectors.vectors import cosines
 
 if TYPE_CHECKING:
     from ..models.llm import LanguageModel
-    from ..retrieval.evidence import Evidence
+    from ..retrieval.evidence import Evidence, Hit
     from ..settings import SessionSettings
     from ..structures.vectors.vectors import Matrix
     from .answer import Answer
+    from .answer_reader.reading import PassageReading
     from .citations import Citation
     from .confidence import Confidence
-    from .extractive import Relevance, ScoredPassages
+    from .extractive import ExtractedAnswer, Relevance, ScoredPassages
     from .prompt import Prompt
 
 #: The fewest chunks a prompt must have room for to use segments, which would otherwise crowd out other chunks.
 _MIN_PROMPT_CHUNKS = 4
+
+
+#: The mark in the path of a hit that was reached through a name or another chunk.
+_WALK_MARK = " → "
+#: The minimum number of content words of a question that needs several passages, if its hits were reached through
+#: others, and in any case. A quarter of MuSiQue's questions have 6 or fewer, half have 8.
+_MIN_WALKED_WORDS, _MIN_CHAIN_WORDS = 6, 9
+#: Two names to compare.
+_COMPARISON_PATTERN = re.compile(r"\b[A-Z][\w.'’-]*\W* or (?:an? |the )?[\"“]?[A-Z]")
 
 
 class RetrieveFunction(Protocol):
@@ -41,7 +52,12 @@ class RetrieveFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _PreparedAnswer:
-    """The data that the answer to a question is generated from. ``overview`` is the answer to an overview question."""
+    """The data that the answer to a question is generated from.
+
+    ``reading`` is what the answer reader found, if it read the passages. ``overview`` is the answer to an overview
+    question, ``parts`` are the answers to the parts of a question that asks for several facts. ``max_words`` limits an
+    extractive answer, if it is given.
+    """
 
     question: str
     strategy: Strategy
@@ -49,8 +65,11 @@ class _PreparedAnswer:
     query: Query
     evidence: Evidence
     scored_passages: ScoredPassages
+    reading: PassageReading | None
     confidence: Confidence
     overview: tuple[str, list[Citation]] | None
+    parts: ExtractedAnswer | None
+    max_words: int | None
 
 
 class Asker:
@@ -89,7 +108,9 @@ class Asker:
         """Return the evidence for a question, and the probability that it answers it."""
         with self._open_query(question, clauses) as (strategy, query):
             evidence = self._retrieve_evidence(strategy, query)
-            return evidence, self._estimate_confidence(query, evidence, self._score_passages(query, evidence))
+            scored_passages = self._score_passages(query, evidence)
+            reading = self._read_passages(query, evidence, scored_passages.relevance, clauses)
+            return evidence, self._estimate_confidence(query, evidence, scored_passages, reading)
 
     def prompt(self, question: str, clauses: Clauses) -> Prompt:
         """Return the prompt that a language model gets for a question."""
@@ -98,11 +119,10 @@ class Asker:
             return self._build_prompt(self._retrieve_evidence(strategy, query), query)
 
     def stream_answer(
-        self, question: str, model: str | None, clauses: Clauses
+        self, question: str, model: str | None, clauses: Clauses, words: int | None
     ) -> tuple[Evidence, Generator[str, None, Answer]]:
         """Return the evidence for a question, and a generator that yields the model's text and returns the answer."""
         from .answer import Answer, yield_nothing
-        from .extractive import describe_nearest
         from .overviews import build_overview, is_overview
 
         language_model = self._get_language_model(model)
@@ -111,16 +131,24 @@ class Asker:
                 self._request_segments(query)
             evidence = self._retrieve_evidence(strategy, query)
             scored_passages = self._score_passages(query, evidence)
-            confidence = self._estimate_confidence(query, evidence, scored_passages)
-            if confidence.value < self._session.least_confidence:
-                text, citations = describe_nearest(evidence, confidence.unknown, confidence.formless)
-                abstained = Answer(text, citations, True, None, evidence, weighed=confidence, abstained=True)
+            reading = self._read_passages(query, evidence, scored_passages.relevance, clauses)
+            confidence = self._estimate_confidence(query, evidence, scored_passages, reading)
+            parts = None
+            if language_model is None:
+                parts, confidence = self._answer_parts(question, clauses, confidence)
+            if parts is None and confidence.value < self._session.least_confidence:
+                nearest = _describe_nearest(evidence, scored_passages, reading, confidence)
+                abstained = Answer(
+                    nearest.text, nearest.citations, True, None, evidence, weighed=confidence, abstained=True
+                )
                 return evidence, yield_nothing(abstained)
             overview = None
             if is_overview(question, evidence.hits):
                 overview = build_overview(evidence.hits, query.state, include_all=query.within is not None)
 
-        prepared = _PreparedAnswer(question, strategy, clauses, query, evidence, scored_passages, confidence, overview)
+        prepared = _PreparedAnswer(
+            question, strategy, clauses, query, evidence, scored_passages, reading, confidence, overview, parts, words
+        )
         return evidence, self._generate_answer(prepared, language_model)
 
     def _generate_answer(self, prepared: _PreparedAnswer, model: LanguageModel | None) -> Generator[str, None, Answer]:
@@ -231,13 +259,19 @@ class Asker:
             )
         return prompt
 
-    def _estimate_confidence(self, query: Query, evidence: Evidence, scored_passages: ScoredPassages) -> Confidence:
+    def _estimate_confidence(
+        self, query: Query, evidence: Evidence, scored_passages: ScoredPassages, reading: PassageReading | None
+    ) -> Confidence:
         """Estimate the probability that the evidence answers the question, and record it as a step of the query."""
         from .confidence import estimate_confidence
 
         with query.trace.step("weigh confidence") as step:
             confidence = estimate_confidence(
-                query, evidence.hits, evidence.context, lambda: scored_passages.snippets.nearest
+                query,
+                evidence.hits,
+                evidence.context,
+                lambda: scored_passages.snippets.nearest if reading is None else reading.nearest,
+                reading,
             )
             threshold = self._session.least_confidence
             comparison = "reaches" if confidence.value >= threshold else "is below"
@@ -254,6 +288,71 @@ class Asker:
         from .passages import build_passages
 
         return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.state), self._build_relevance(query))
+
+    def _read_passages(
+        self, query: Query, evidence: Evidence, relevance: Relevance, clauses: Clauses, *, is_part: bool = False
+    ) -> PassageReading | None:
+        """Let the answer reader read the passages around the evidence and around the chunks nearest to the question.
+
+        Returns None if it does not read them: it is switched off or not installed, the question is not in English or
+        needs several passages, or the evidence is not chunks of documents.
+        """
+        from .answer_reader.reader import load_reader
+        from .answer_reader.reading import read_passages
+        from .extractive import MAX_CHUNKS
+        from .passages import build_passages
+
+        hits = evidence.hits[:MAX_CHUNKS]
+        if (
+            not self._session.answer_reader
+            or not hits
+            or evidence.groups
+            or any(hit.kind not in ("chunk", "segment") for hit in hits)
+            or not is_english(query.question)
+            or (not is_part and needs_several_passages(query.question, hits))
+            or query.state.settings.embedder.startswith(("hashing", "none:"))
+            or (reader := load_reader()) is None
+        ):
+            return None
+        if clauses.get("using") is None and clauses.get("within") is None:
+            hits = _add_nearest(hits, query)
+        passages = build_passages(hits, query.state)
+        with query.trace.step("read sentences") as step:
+            reading = read_passages(reader, passages, relevance)
+            if reading is not None:
+                step.detail = f"the best scores {reading.best.score:.2f}"
+                step.count = len(reading.readings)
+        return reading
+
+    def _answer_parts(
+        self, question: str, clauses: Clauses, confidence: Confidence
+    ) -> tuple[ExtractedAnswer | None, Confidence]:
+        """Answer each part of a question that asks for several facts, and name the parts without an answer.
+
+        Returns None and the ``confidence`` in the whole if the question asks for one fact, no part has an answer, or
+        the reader does not read them.
+        Otherwise, returns the lowest confidence of a part.
+        """
+        from .answer_reader.read_answer import PartReading, extract_part_answers
+        from .question_parts import split_question
+
+        parts = split_question(question)
+        if len(parts) == 1:
+            return None, confidence
+        readings, confidences = [], []
+        for part in parts:
+            with self._open_query(part.question, clauses) as (strategy, query):
+                evidence = self._retrieve_evidence(strategy, query)
+                scored_passages = self._score_passages(query, evidence)
+                reading = self._read_passages(query, evidence, scored_passages.relevance, clauses, is_part=True)
+                if reading is None:
+                    return None, confidence
+                confidences.append(self._estimate_confidence(query, evidence, scored_passages, reading))
+                is_answered = confidences[-1].value >= self._session.least_confidence
+                readings.append(PartReading(part.text, reading if is_answered else None, scored_passages.relevance))
+        if all(part.reading is None for part in readings):
+            return None, confidence
+        return extract_part_answers(readings), min(confidences, key=lambda each: each.value)
 
     def _build_relevance(self, query: Query) -> Relevance:
         """Return the scorer of statements for a question; it uses words only if the store has no embedder."""
@@ -280,27 +379,86 @@ class Asker:
         return Relevance(query.question, rarities, stem, compute_similarities)
 
 
+def is_english(question: str) -> bool:
+    """True if a question is in English, or too short to tell."""
+    from ..text.words import detect_word_language, is_unspaced, segment_words
+
+    return not is_unspaced(question) and detect_word_language(segment_words(question)) in (None, "english")
+
+
+def needs_several_passages(question: str, hits: Sequence[Hit]) -> bool:
+    """True if a question is a chain of facts or a comparison, which no sentence answers by itself."""
+    from ..text.words import list_content_words
+
+    num_words = len(list_content_words(question))
+    is_walked = any(_WALK_MARK in hit.path for hit in hits)
+    min_words = _MIN_WALKED_WORDS if is_walked else _MIN_CHAIN_WORDS
+    return num_words >= min_words or _COMPARISON_PATTERN.search(question) is not None
+
+
+def _add_nearest(hits: Sequence[Hit], query: Query) -> list[Hit]:
+    """Return hits, and after them the chunks with the nearest vectors that are not among them."""
+    from ..retrieval.dense_search import rank_by_vector
+    from ..retrieval.query import evidence_of
+    from .extractive import MAX_CHUNKS
+
+    if query.state.settings.embedder.startswith("none:"):
+        return list(hits)
+    narrowed = query.narrow(min(query.top, MAX_CHUNKS), None)
+    nearest = evidence_of(
+        narrowed, "vector", rank_by_vector(narrowed, MAX_CHUNKS), "near the question", query.chunk_count
+    ).hits
+    places = {(hit.document, hit.ordinal) for hit in hits}
+    return [*hits, *(hit for hit in nearest if (hit.document, hit.ordinal) not in places)]
+
+
+def _describe_nearest(
+    evidence: Evidence, scored_passages: ScoredPassages, reading: PassageReading | None, confidence: Confidence
+) -> ExtractedAnswer:
+    """Return the answer that the documents do not answer, with the nearest sentences."""
+    from .answer_reader.read_answer import list_nearest as list_nearest_read
+    from .extractive import MAX_NEAREST, describe_nearest, describe_nearest_hits, list_nearest
+
+    if any(hit.kind in ("summary", "report") for hit in evidence.hits):
+        return describe_nearest_hits(evidence.hits, confidence.unknown, confidence.formless)
+    if reading is None:
+        passages, nearest = scored_passages.passages, list_nearest(scored_passages)
+    else:
+        passages, nearest = reading.passages, list_nearest_read(reading, MAX_NEAREST)
+    return describe_nearest(passages, nearest, scored_passages.relevance, confidence.unknown, confidence.formless)
+
+
 def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
     """Return an extractive answer; it abstains if no passage has a sentence to quote.
 
     ``problem`` explains why the language model did not answer; None if it was not asked.
     """
     from .answer import Answer
-    from .extractive import describe_nearest, extract_answer
+    from .answer_reader.read_answer import extract_read_answer
+    from .extractive import ExtractedAnswer, extract_answer
 
-    evidence, confidence = prepared.evidence, prepared.confidence
+    evidence, confidence, scored_passages = prepared.evidence, prepared.confidence, prepared.scored_passages
     with prepared.query.trace.step("choose sentences") as step:
-        extracted_answer = prepared.overview or extract_answer(evidence, prepared.scored_passages)
-        text, citations = extracted_answer or describe_nearest(evidence, confidence.unknown)
+        if prepared.overview is not None:
+            extracted: ExtractedAnswer | None = ExtractedAnswer(*prepared.overview)
+        elif prepared.parts is not None:
+            extracted = prepared.parts
+        elif prepared.reading is not None:
+            extracted = extract_read_answer(evidence, prepared.reading, scored_passages.relevance, prepared.max_words)
+        else:
+            extracted = extract_answer(evidence, scored_passages, prepared.max_words)
+        shown = extracted or _describe_nearest(evidence, scored_passages, None, confidence)
         reason = "no language model is configured" if problem is None else "the language model did not answer"
-        step.detail, step.count = f"extractive: {reason}", len(citations)
+        chooser = "rules" if prepared.reading is None else "the answer reader"
+        step.detail, step.count = f"extractive, chosen by {chooser}: {reason}", len(shown.citations)
     return Answer(
-        text,
-        citations,
+        shown.text,
+        shown.citations,
         True,
         None,
         evidence,
         problem=problem,
-        weighed=confidence if extracted_answer else replace(confidence, value=0.0),
-        abstained=extracted_answer is None,
+        weighed=confidence if extracted else replace(confidence, value=0.0),
+        abstained=extracted is None,
+        answer_span=shown.span,
     )

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, islice, pairwise
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,6 +51,9 @@ from .passages import list_chunk_ids
 from .question_kinds import KNOWN_BY_FORM, classify_question
 from .question_names import PassageWords, QuestionName, find_question_names
 
+if TYPE_CHECKING:
+    from .answer_reader.reading import PassageReading
+
 #: The number of hits examined, and the number of best cosines averaged as ``nearby``.
 _MAX_CHUNKS, _NUM_NEARBY = 8, 5
 #: The length of a run within a passage in words, without function words.
@@ -79,6 +82,10 @@ class Confidence:
     no passage has, and ``missing`` the share of terms that no chunk of the store has. ``unknown`` lists the names with
     a term that no chunk has.
 
+    ``reading`` is the estimate of the answer reader that the best sentence answers, if it read the passages, and
+    ``missing_kind`` is True if that sentence lacks what the question asks for, such as an amount of money. The
+    ``value`` is then the probability that the sentence answers.
+
     ``formless`` names what the question asks for (such as a telephone number) if its form is recognizable and no
     passage has it. ``overview`` is True if the question asks for an overview and the hits are one. The other signals
     then do not matter.
@@ -96,6 +103,8 @@ class Confidence:
     unknown: tuple[str, ...]
     overview: bool = False
     formless: str = ""
+    reading: float | None = None
+    missing_kind: bool = False
 
     def __str__(self) -> str:
         """Return the description that EXPLAIN shows."""
@@ -103,9 +112,10 @@ class Confidence:
             return f"{self.value:.2f}: the question asks for an overview, and the hits are one"
         if self.formless:
             return f"{self.value:.2f}: no passage has any {self.formless}"
-        similarities = (
-            "" if self.similarity is None else f"similarity {self.similarity:.2f}, nearby {self.nearby:.2f}, "
-        )
+        cosines = (("similarity", self.similarity), ("nearby", self.nearby))
+        similarities = "".join(f"{name} {value:.2f}, " for name, value in cosines if value is not None)
+        if self.reading is not None:
+            similarities = f"reading {self.reading:.2f}{', wrong kind' * self.missing_kind}, {similarities}"
         signals = f"{similarities}coverage {self.coverage:.2f}, amount {self.amount:.2f}, phrases {self.phrases:.2f}"
         names = f" ({', '.join(self.unknown)})" if self.unknown else ""
         lacking = f", lacking {self.lacking:.2f}" if self.lacking else ""
@@ -131,6 +141,8 @@ SignalWeights = Mapping[str, float]
 
 #: Weights with and without the cosines of a known embedder. Among the data for fitting, only manuals have technical
 #: tokens. The first weight of ``lacking`` comes from a separate fit that includes a manual and more parts.
+#: All constants are 1.1 less than fitted for equally many questions with and without an answer, so that the default of
+#: ``least_confidence``, 0.25, divides the two as 0.5 would.
 SIMILARITY_WEIGHTS: SignalWeights = {
     "similarity": 10.0,
     "nearby": 6.82,
@@ -139,11 +151,11 @@ SIMILARITY_WEIGHTS: SignalWeights = {
     "phrases": 1.93,
     "unnamed": -4.75,
     "lacking": -3.94,
-    "constant": -9.31,
+    "constant": -10.41,
 }
-#: Fitted with multilingual-e5-small on six languages; its cosines are between 0.7 and 0.95. The constant is 0.8 higher
-#: than fitted, which halves the share of answerable questions that are refused. The weight of ``unnamed`` is not
-#: fitted, because the questions for fitting hardly name anything that their texts lack.
+#: Fitted with multilingual-e5-small on six languages; its cosines are between 0.7 and 0.95. Apart from that, the
+#: constant is 0.8 higher than fitted, which halves the share of answerable questions that are refused. The weight of
+#: ``unnamed`` is not fitted, because the questions for fitting hardly name anything that their texts lack.
 MULTILINGUAL_WEIGHTS: SignalWeights = {
     "similarity": 59.32,
     "nearby": -15.71,
@@ -152,7 +164,7 @@ MULTILINGUAL_WEIGHTS: SignalWeights = {
     "phrases": 0.81,
     "unnamed": -3.0,
     "lacking": -4.21,
-    "constant": -42.0,
+    "constant": -43.1,
 }
 #: Cosines of texts in writing without spaces are about 0.04 higher, related or not. With this constant, as many
 #: questions without an answer are refused as in other writing.
@@ -164,19 +176,23 @@ WORD_WEIGHTS: SignalWeights = {
     "unnamed": -5.59,
     "lacking": -0.38,
     "missing": -3.27,
-    "constant": -6.16,
+    "constant": -7.26,
 }
 #: The weights with the cosines of each embedder that they were fitted with.
 _WEIGHTS_BY_EMBEDDER = {DEFAULT_EMBEDDER: SIMILARITY_WEIGHTS, MULTILINGUAL_EMBEDDER: MULTILINGUAL_WEIGHTS}
 
 
 def estimate_confidence(
-    query: Query, hits: Sequence[Hit], context: Sequence[str], get_nearest_cosine: Callable[[], float]
+    query: Query,
+    hits: Sequence[Hit],
+    context: Sequence[str],
+    get_nearest_cosine: Callable[[], float],
+    reading: PassageReading | None = None,
 ) -> Confidence:
     """Estimate the probability that the hits answer a question.
 
     ``context`` are lines of evidence in addition to the hits. ``get_nearest_cosine`` returns the best cosine of a
-    sentence; it is called only if needed.
+    sentence; it is called only if needed. ``reading`` is what the answer reader found, if it read the passages.
     """
     if is_overview(query.question, hits):
         return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
@@ -216,12 +232,18 @@ def estimate_confidence(
         "missing": question_terms.missing,
     }
     weights = cosine_weights if cosine_weights is not None and best_cosines else WORD_WEIGHTS
-    value = 1 / (1 + math.exp(-sum(weight * parts.get(name, 1.0) for name, weight in weights.items())))
+    logit = sum(weight * parts.get(name, 1.0) for name, weight in weights.items())
+    value = _to_probability(logit if reading is None else reading.compute_confidence(logit))
     kind = classify_question(query.question, question_language)
     lacks_form = kind.name in KNOWN_BY_FORM and not any(kind.is_met_by(passage.text) for passage in passages)
     if lacks_form:
         value = 0.0
     signals: dict[str, Any] = parts if best_cosines else {**parts, "similarity": None, "nearby": None}
+    if reading is not None:
+        signals |= {
+            "reading": _to_probability(reading.best.answered),
+            "missing_kind": reading.best.is_kind_missing,
+        }
     formless = kind.name if lacks_form else ""
     return Confidence(value=value, unknown=question_terms.unknown, formless=formless, **signals)
 
@@ -236,6 +258,10 @@ def _select_weights(embedder: str, question: str) -> SignalWeights | None:
     if embedder == MULTILINGUAL_EMBEDDER and is_unspaced(question):
         return _UNSPACED_WEIGHTS
     return _WEIGHTS_BY_EMBEDDER.get(embedder)
+
+
+def _to_probability(logit: float) -> float:
+    return 1 / (1 + math.exp(-logit))
 
 
 def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:

@@ -3,7 +3,7 @@
 In: passages around the retrieved chunks, and a :class:`Relevance` that scores their snippets. Out: a few runs of
 snippets, best first, each a paragraph. A run that does not name its subject begins with the title or heading that does.
 The relations of the question's rarest entity in the entity forest follow, if the evidence has them. If the store does
-not answer, the text says so and names the nearest passages.
+not answer, the text says so and shows the nearest sentences.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import to_plain_text
 from ..text.languages import detect_question_language
 from ..text.words import count_written_words, find_reference_numbers, is_unspaced, list_terms
+from .answer_span import AnswerSpan
 from .citations import Citation, cite_hit, neutralize_citations
 from .passages import Passage
 from .question_kinds import classify_question
-from .runs import Run, SnippetPosition, select_runs
+from .runs import MAX_WORDS, Run, SnippetPosition, select_runs
 from .snippets import Snippet
 
-NO_ANSWER = "Nothing in the store answers this."
-#: The maximum number of hits whose snippets are scored, and of passages named if the store does not answer.
-MAX_CHUNKS, _MAX_NEAREST = 8, 3
+NO_ANSWER = "The documents do not say this."
+#: The maximum number of hits whose snippets are scored, and of sentences shown if the store does not answer.
+MAX_CHUNKS, MAX_NEAREST = 8, 3
 #: The maximum number of snippets embedded for an answer.
 MAX_EMBEDDED_SNIPPETS = 48
 #: The maximum number of words displayed of a snippet, and of a title or heading before a run.
@@ -94,20 +95,23 @@ class Relevance:
     stem: Stem
     compute_similarities: Callable[[Sequence[str]], Sequence[tuple[float, float]]]
 
-    def score_snippets(self, passages: Sequence[Passage]) -> SnippetScores:
-        """Return the scores of the snippets that can be chosen."""
+    def score_snippets(
+        self, passages: Sequence[Passage], positions: Sequence[SnippetPosition] | None = None
+    ) -> SnippetScores:
+        """Return the scores of the snippets at ``positions``, by default of the likeliest that can be chosen."""
         snippet_terms = {
-            (number, index): set(list_terms(_render_snippet(snippet), self.stem)) & self.rarities.keys()
+            (number, index): set(list_terms(render_snippet(snippet), self.stem)) & self.rarities.keys()
             for number, passage in enumerate(passages)
             for index, snippet in enumerate(passage.snippets)
         }
-        positions = self._select_likeliest(passages, _list_candidates(passages), snippet_terms)
+        if positions is None:
+            positions = self._select_likeliest(passages, list_candidates(passages), snippet_terms)
         kind = classify_question(self.question, detect_question_language(self.question))
         total = self._total_rarity
         tokens = frozenset(_find_tokens(self.question))
         asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))
         number_mismatches = _compute_number_mismatches(find_reference_numbers(self.question), passages)
-        texts = [_render_snippet(passages[number].snippets[index]) for number, index in positions]
+        texts = [render_snippet(passages[number].snippets[index]) for number, index in positions]
         titles = [passages[number].title for number, _ in positions]
         headings = [passages[number].snippets[index].heading for number, index in positions]
         titled_texts = [
@@ -164,7 +168,7 @@ class Relevance:
         return sum(self.rarities[term] for term in sorted(terms))
 
 
-def _list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
+def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
     """Return the positions of the snippets in a hit that can be chosen.
 
     Code can be chosen only in a passage that is all code.
@@ -196,19 +200,42 @@ class ScoredPassages:
         return self.relevance.score_snippets(self.passages)
 
 
-def extract_answer(evidence: Evidence, scored: ScoredPassages) -> tuple[str, list[Citation]] | None:
-    """Return the answer's text and its citations, or None if the passages have no sentence to quote."""
-    passages, relevance, scores = scored.passages, scored.relevance, scored.snippets.scores
-    runs = _select_group_runs(evidence, passages, scores) if evidence.groups else select_runs(passages, scores)
+@dataclass(frozen=True, slots=True)
+class ExtractedAnswer:
+    """The text of an extractive answer, its citations, and the words that answer, if they are known."""
+
+    text: str
+    citations: list[Citation]
+    span: AnswerSpan | None = None
+
+
+def extract_answer(evidence: Evidence, scored: ScoredPassages, max_words: int | None) -> ExtractedAnswer | None:
+    """Return an answer of the best-scored runs, or None if the passages have no sentence to quote.
+
+    ``max_words`` replaces the usual limit of an answer, if it is given.
+    """
+    passages, scores = scored.passages, scored.snippets.scores
+    if evidence.groups:
+        runs = _select_group_runs(evidence, passages, scores)
+    else:
+        runs = select_runs(passages, scores, MAX_WORDS if max_words is None else max_words)
+    text, citations = render_runs(passages, runs, scored.relevance)
+    paragraphs = [*filter(None, [text]), *(f"{line}." for line in evidence.context[:1])]
+    return ExtractedAnswer("\n\n".join(paragraphs), citations) if paragraphs else None
+
+
+def render_runs(
+    passages: Sequence[Passage], runs: Sequence[Run], relevance: Relevance, first_number: int = 1
+) -> tuple[str, list[Citation]]:
+    """Return a paragraph for each run, with its citation; the citations are numbered from ``first_number``."""
     paragraphs, citations = [], []
-    for number, run in enumerate(runs, 1):
+    for number, run in enumerate(runs, first_number):
         passage = passages[run.passage]
-        text = _render_run(passage, run, relevance)
+        text = render_run(passage, run, relevance)
         # Bracketed numbers of the document would look like citations.
         paragraphs.append(f"{neutralize_citations(text)} [{number}]")
-        citations.append(_build_citation(number, passage, run, text))
-    paragraphs += [f"{line}." for line in evidence.context[:1]]
-    return ("\n\n".join(paragraphs), citations) if paragraphs else None
+        citations.append(build_run_citation(number, passage, run, text))
+    return "\n\n".join(paragraphs), citations
 
 
 def _select_group_runs(
@@ -234,32 +261,45 @@ def _select_group_runs(
     return runs
 
 
-def describe_nearest(evidence: Evidence, unknown: Sequence[str], formless: str = "") -> tuple[str, list[Citation]]:
-    """Return the text for a store that does not answer, with citations of the nearest passages.
+def list_nearest(scored: ScoredPassages) -> list[Run]:
+    """Return the best-scored snippets, at most ``MAX_NEAREST``, best first."""
+    scores = scored.snippets.scores
+    positions = sorted(scores, key=lambda position: (-scores[position], position))[:MAX_NEAREST]
+    return [Run(number, index, index, scores[number, index]) for number, index in positions]
+
+
+def describe_nearest(
+    passages: Sequence[Passage],
+    nearest: Sequence[Run],
+    relevance: Relevance,
+    unknown: Sequence[str],
+    formless: str = "",
+) -> ExtractedAnswer:
+    """Return the text for a store that does not answer: that it does not, and the ``nearest`` sentences.
 
     ``unknown`` are names of the question that no document has. ``formless`` is the kind of thing that the question asks
     for if no passage has any.
     """
-    hits: dict[tuple[str, str], Hit] = {}
-    for hit in evidence.hits:
-        hits.setdefault((hit.document, hit.heading), hit)
-    nearest = list(hits.values())[:_MAX_NEAREST]
-    citations = [cite_hit(number, hit) for number, hit in enumerate(nearest, 1)]
+    heading = _describe_refusal(unknown, formless)
+    text, citations = render_runs(passages, nearest, relevance)
+    return ExtractedAnswer(f"{heading} Nearest:\n\n{text}" if citations else heading, citations)
+
+
+def describe_nearest_hits(hits: Sequence[Hit], unknown: Sequence[str], formless: str) -> ExtractedAnswer:
+    """Return the same text with the beginning of the nearest summaries or reports, each cited as a whole."""
+    citations = [cite_hit(number, hit) for number, hit in enumerate(hits[:MAX_NEAREST], 1)]
+    paragraphs = [f"{neutralize_citations(_truncate(to_plain_text(c.text)))} [{c.number}]" for c in citations]
+    return ExtractedAnswer("\n\n".join([f"{_describe_refusal(unknown, formless)} Nearest:", *paragraphs]), citations)
+
+
+def _describe_refusal(unknown: Sequence[str], formless: str) -> str:
+    """Return the sentences that say that the documents do not answer, and why."""
     text = NO_ANSWER
     if unknown:
-        text += f" No document of it names {' or '.join(unknown)}."
+        text += f" No document names {' or '.join(unknown)}."
     if formless:
         text += f" No passage found has any {formless}."
-    if nearest:
-        descriptions = "; ".join(f"{_describe_hit(hit)} [{number}]" for number, hit in enumerate(nearest, 1))
-        text += f" The nearest passages: {descriptions}."
-    return text, citations
-
-
-def _describe_hit(hit: Hit) -> str:
-    """Return the title of a chunk's document and its heading."""
-    parts = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > ")[-1:])))
-    return neutralize_citations(" > ".join(map(to_plain_text, parts)))
+    return text
 
 
 def _find_tokens(text: str) -> list[str]:
@@ -294,12 +334,12 @@ def _is_history(passage: Passage) -> bool:
     return any(_CHANGELOG_PATTERN.fullmatch(to_plain_text(name).strip()) for name in names)
 
 
-def _render_snippet(snippet: Snippet) -> str:
+def render_snippet(snippet: Snippet) -> str:
     """Return a snippet's text with its label."""
     return f"{snippet.label}: {snippet.text}" if snippet.label else snippet.text
 
 
-def _render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
+def render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
     """Return the displayed text of a run: sentences in a paragraph; items, rows and code on lines of their own."""
     snippets = passage.snippets[run.first : run.last + 1]
     text = ""
@@ -314,12 +354,15 @@ def _render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
         elif previous is not None and previous.block == snippet.block and snippet.kind != "table":
             text += piece if _UNSPACED_END_PATTERN.search(text) else f" {piece}"
         elif snippet.kind in ("item", "table") and previous is not None:
-            text += f"\n- {piece}"
+            # A lead-in and its only item are one line.
+            text += f" {piece}" if len(snippets) == 2 and previous.is_lead_in else f"\n- {piece}"
         else:
             separator = "\n" if previous is not None and previous.kind in ("code", "table") else " "
             text += f"{separator}{piece}" if text else piece
     subject = _find_subject(passage, snippets, relevance)
-    return f"{subject}: {text}" if subject else text
+    if not subject:
+        return text
+    return f"{subject} {text}" if subject.endswith(("?", "？")) else f"{subject}: {text}"
 
 
 def _truncate(text: str) -> str:
@@ -335,7 +378,7 @@ def _truncate(text: str) -> str:
 def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance) -> str:
     """Return the title or heading without which a run is not understood, joined by ``>``; an empty string if none."""
     first = snippets[0]
-    run_terms = set(list_terms(" ".join(map(_render_snippet, snippets)), relevance.stem))
+    run_terms = set(list_terms(" ".join(map(render_snippet, snippets)), relevance.stem))
     is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)
     heading = to_plain_text(passage.heading.rpartition(" > ")[2])
     title = to_plain_text(passage.title or "")
@@ -363,7 +406,7 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Rele
     return " > ".join(dict.fromkeys(parts))
 
 
-def _build_citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
+def build_run_citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
     """Return the citation of a run, with the chunk of its first snippet in a hit."""
     snippets = passage.snippets[run.first : run.last + 1]
     start, end = (

@@ -1,5 +1,5 @@
-"""The kind of thing that a question asks for: a person, time, place, number, command, reason, telephone number, e-mail
-address or web address, or the meaning of a word.
+"""The kind of thing that a question asks for: a person, time, place, number, amount of money, duration, percentage,
+command, reason, telephone number, e-mail address or web address, or the meaning of a word.
 
 In: a question. Out: a :class:`QuestionKind`, which checks if a text contains something of that kind that is not in the
 question itself: "the Nobel Prize" does not answer "Who founded the Nobel Prize?". If no words of a question show a
@@ -20,15 +20,43 @@ _NUMBERS = (
     "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fifteen|twenty|thirty|forty|fifty|sixty|"
     "seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|half|twice|once|none|dozens?|single|both"
 )
+#: Currencies, units of time and of length, as words and signs.
+_CURRENCIES = "euros?|dollars?|pounds?|cents?|pence|francs?|kroner|yen|eur|usd|gbp|chf|€|£|¥|\\$"
+_TIME_UNITS = "(?:second|minute|hour|day|night|week|month|year|decade)s?|centur(?:y|ies)"
+_LENGTH_UNITS = (
+    "[mk]m|[mcd]?m|ft|(?:kilo|centi|milli)?met(?:er|re)s?|miles?|feet|inch(?:es)?|pages?|words?|characters?|tokens?"
+)
+_AMOUNT = rf"(?:\d[\d.,]*|\b(?:an?|one|{_NUMBERS}))"
 _CAPITALIZED = r"(?<![.!?] )(?<!^)\b[A-Z][\w'’.-]*\w"
 _QUOTED_CODE = "`[^`]+`"
 _KIND_PATTERNS = {
     "person": re.compile(_CAPITALIZED),
     "place": re.compile(rf"{_CAPITALIZED}|(?<![\w/])(?:~|/|\$)[\w.${{}}-]+(?:/[\w.-]*)+|{_QUOTED_CODE}"),
     "time": re.compile(
-        rf"\b(?:1\d|20)\d\d\b|\b(?:{_MONTHS}|{_DAYS}|century|years?)\b|\b\d{{1,2}}:\d\d\b", re.IGNORECASE
+        rf"\b(?:1\d|20)\d\d\b|\b(?:{_MONTHS}|{_DAYS}|century|years?|noon|midnight)\b|\b\d{{1,2}}:\d\d\b"
+        r"|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2} ?[ap]\.?m\b|\b\d{1,2}[./]\d{1,2}[./]\d"
+        rf"|{_AMOUNT} (?:{_TIME_UNITS})\b",
+        re.IGNORECASE,
     ),
     "number": re.compile(rf"\d|\b(?:{_NUMBERS})\b", re.IGNORECASE),
+    # An amount in a list of prices has no currency; a number with a unit, a year or a clock time is no price.
+    "money": re.compile(
+        rf"(?:{_CURRENCIES}) ?\d[\d.,]*|{_AMOUNT}(?:[ -](?:{_NUMBERS}|k|m|us))*[ -]?(?:{_CURRENCIES})(?!\w)"
+        r"|(?<![\w.,:/-])(?!(?:19|20)\d\d\b)\d[\d.,]*\d(?![\w%:/-])"
+        rf"(?! (?:{_TIME_UNITS}|{_LENGTH_UNITS}|people)\b)",
+        re.IGNORECASE,
+    ),
+    "duration": re.compile(
+        rf"{_AMOUNT}(?:[ -](?:{_NUMBERS}|to|or|and|\d+|[a-z]+))?[ -](?:{_TIME_UNITS}|{_LENGTH_UNITS})\b", re.IGNORECASE
+    ),
+    "percentage": re.compile(
+        r"\d ?%|\b(?:per ?cent|half|thirds?|quarters?|tenths?|(?:one|two|three|four|\d+) (?:in|of) \w+|\d/\d)\b",
+        re.IGNORECASE,
+    ),
+    "frequency": re.compile(
+        rf"\d|\b(?:{_NUMBERS}|every|each|(?:bi-?)?(?:hourly|daily|weekly|monthly|quarterly|yearly|annually|annual))\b",
+        re.IGNORECASE,
+    ),
     "command": re.compile(
         rf"{_QUOTED_CODE}|(?<![\w-])--?[A-Za-z][\w-]*|\b[a-z]+_\w+|\b[A-Z]{{2,}}_\w+|\w\(\)|(?<!\w)[/~]\w[\w./-]+|"
         r"\b[a-z]+=\w|\b[A-Z][A-Z\d]{2,}\b"
@@ -57,6 +85,8 @@ def _build_noun_pattern(nouns: str) -> str:
 
 #: Kinds with a form of their own. A passage without a match of the form does not answer.
 KNOWN_BY_FORM = frozenset(("telephone number", "e-mail address", "web address"))
+#: Kinds whose form almost every sentence that answers has.
+_DEMANDED_KINDS = KNOWN_BY_FORM | {"number", "money", "duration", "frequency", "percentage"}
 _WHAT_IS = (
     r"\b(?:what|which)(?: is|'s|’s| was| are)(?: the| his| her| its| their| our| your| my|(?: [\w-]+){1,3}['’]s?)?"
 )
@@ -69,10 +99,25 @@ _QUESTION_PATTERNS = (
         "web address",
         rf"{_WHAT_IS}(?: [\w-]+)? (?:web ?(?:site )?address|url)(?:es|s)?\b(?! of the| param| option| field)",
     ),
-    ("number", r"\bhow (?:many|much|long|old|often|far|large|big|tall|high|fast|deep|wide)\b"),
-    ("number", _build_noun_pattern("number percentage share amount size population proportion fraction age limit")),
+    (
+        "money",
+        r"\bhow (?:much|many|high)\b(?=(?: [\w'’-]+){0,12}? (?:costs?|charged?|spen[dt]|pa(?:y|ys|id)|earns?|owed?"
+        r"|money|cash|price|fees?|salary|budget|grants?|donated|allocated|(?:euro|dollar|pound|cent)s?)\b"
+        r"| (?:is|was|are|were)\b)",
+    ),
+    ("money", r"\bwhat (?:do|does|did|would|will|must|have)\b(?=.{1,80} (?:costs?|charge|pay|earn|owe)\b)"),
+    (
+        "money",
+        r"\b(?:what|which|how high)(?:['’]s| is| was| are| were)?(?: the| our| my| his| her| their)?(?: [\w-]+){0,3}? "
+        r"(?:price|costs?|fees?|salary|wages?|rent|budget|fine|deposit|premium|allowance|sum|amount|bill)\b",
+    ),
+    ("percentage", _build_noun_pattern("percentage share proportion fraction") + r"|\bhow many per ?cent\b"),
+    ("duration", rf"\bhow long\b|\bhow many (?:[\w-]+ )?(?:{_TIME_UNITS})\b"),
+    ("frequency", r"\bhow often\b"),
+    ("number", r"\bhow (?:many|much|old|far|large|big|tall|high|fast|deep|wide)\b"),
+    ("number", _build_noun_pattern("number amount size population age limit")),
     ("time", r"\bwhen\b(?=.{0,40}\?|\s(?:did|was|were|is|are|does|do|will|has|had))"),
-    ("time", _build_noun_pattern("year date day month time century decade")),
+    ("time", _build_noun_pattern("year date day month time century decade hour")),
     ("person", r"\b(?:who|whom|whose)\b"),
     ("place", r"\bwhere\b"),
     (
@@ -90,6 +135,12 @@ _QUESTION_PATTERNS = (
     ("reason", rf"\bwhy\b|{_build_noun_pattern('reason cause')}"),
 )
 _COMPILED_QUESTION_PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _QUESTION_PATTERNS)
+#: A question that yes or no answers; a sentence may precede it.
+_YES_NO_PATTERN = re.compile(
+    r"(?:^|[.!?]\s+)\W*(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|need|shall|should|was|were|will|would)"
+    r"\b[^.!?]*\?*\s*\Z",
+    re.IGNORECASE,
+)
 _DEFINITION_PATTERN = re.compile(
     r"""(?:what\ (?:is|are|was|were)\ (?:an?\ |the\ )?(?:(?:purpose|meaning|use|point|role|function)\ of\ )?(?:the\ )?
     |what\ (?:does|do|did)\ (?:an?\ |the\ )?|(?:define|explain|describe)\ )(?P<subject>.+?)
@@ -113,6 +164,10 @@ class QuestionKind:
     name: str
     words: frozenset[str]
     subject: frozenset[str] = frozenset()
+
+    def is_missing_in(self, text: str) -> bool:
+        """True if a text cannot answer, because it lacks the form of what the question asks for."""
+        return self.name in _DEMANDED_KINDS and not self.is_met_by(text)
 
     def is_met_by(self, text: str) -> bool:
         """True if a text contains something of the kind that is not in the question; never for ``thing``."""
@@ -151,11 +206,20 @@ class ForeignQuestionKind(QuestionKind):
         return not known_words.issuperset(_WORD_PATTERN.findall(match_text.lower()))
 
 
+def is_yes_no_question(question: str) -> bool:
+    """True if yes or no answers a question.
+
+    >>> is_yes_no_question("I have a dog. May I bring it?"), is_yes_no_question("Who may bring a dog?")
+    (True, False)
+    """
+    return _YES_NO_PATTERN.search(question) is not None
+
+
 def classify_question(question: str, language: str | None = None) -> QuestionKind:
     """Return the kind of a question in a language (None: English).
 
     >>> [classify_question(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
-    ['person', 'number', 'meaning']
+    ['person', 'duration', 'meaning']
     >>> classify_question("Who founded the Nobel Prize?").is_met_by("The Nobel Prize was founded by Alfred Nobel.")
     True
     """

@@ -67,9 +67,9 @@ def select_runs(
         snippets = passages[number].snippets
         if snippets[index].text in used_texts:
             continue
-        first, last = _find_required_span(snippets, index)
+        first, last = find_required_span(snippets, index)
         if not selected:
-            last = _extend_over_definition(snippets, index, first, last)
+            last = extend_over_definition(snippets, index, first, last)
         span = [(number, snippet_index) for snippet_index in range(first, last + 1)]
         added = [snippet_position for snippet_position in span if snippet_position not in selected]
         size = sum(snippets[snippet_index].words for _, snippet_index in added)
@@ -105,7 +105,7 @@ def _have_same_subject(left: Snippet, right: Snippet) -> bool:
     return left.section == right.section and left.term == right.term
 
 
-def _find_required_span(snippets: Sequence[Snippet], index: int) -> tuple[int, int]:
+def find_required_span(snippets: Sequence[Snippet], index: int) -> tuple[int, int]:
     """Return the first and last snippet that must be displayed with a snippet, itself included."""
     return _find_required_start(snippets, index), _find_required_end(snippets, index)
 
@@ -151,7 +151,7 @@ def _find_required_end(snippets: Sequence[Snippet], index: int) -> int:
     return last
 
 
-def _extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, last: int) -> int:
+def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, last: int) -> int:
     """Return the last snippet of the definition that snippet ``index`` opens, within the limit; otherwise ``last``.
 
     Snippets ``first`` to ``last`` are displayed in any case.

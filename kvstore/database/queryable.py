@@ -412,14 +412,16 @@ class Queryable(ABC):
         question: str,
         *,
         model: str | None = None,
+        words: int | None = None,
         on_text: Callable[[str], None] = lambda text: None,
         **clauses: Unpack[Clauses],
     ) -> Answer:
         """Answer a question with citations, by the language model ``model``, else the session's, else extractively.
 
         If the confidence (:meth:`weigh`) is below the setting ``least_confidence``, the answer has ``abstained``: it
-        states that the store does not answer and names the chunks nearest to the question. No model is called then. The
-        answer also abstains, with confidence 0, if no model answers and no chunk has a sentence to quote.
+        states that the documents do not say this and shows the sentences nearest to the question. No model is called
+        then. The answer also abstains, with confidence 0, if no model answers and no chunk has a sentence to quote.
+        ``words`` is the maximum number of words of an extractive answer, unless its first sentence has more.
 
         ``on_text`` is called with each piece of text as the model writes it; joined, the pieces are the answer's text.
         If the model's server is down, busy, too slow or stops midway, the answer is extractive and its ``problem``
@@ -433,9 +435,11 @@ class Queryable(ABC):
         from ..models.text_pieces import collect_result
 
         check_clauses("ask", clauses, Clauses.__annotations__)
-        return collect_result(self._make_asker().stream_answer(question, model, clauses)[1], on_text)
+        return collect_result(self._make_asker().stream_answer(question, model, clauses, words)[1], on_text)
 
-    def ask_pieces(self, question: str, *, model: str | None = None, **clauses: Unpack[Clauses]) -> AnswerPieces:
+    def ask_pieces(
+        self, question: str, *, model: str | None = None, words: int | None = None, **clauses: Unpack[Clauses]
+    ) -> AnswerPieces:
         """Answer a question like :meth:`ask`, as an iterator over pieces of the text.
 
         The iterator's ``evidence`` is available at once, and its ``answer`` after the last piece. An answer that no
@@ -450,7 +454,7 @@ class Queryable(ABC):
         from ..answering.answer import AnswerPieces
 
         check_clauses("ask_pieces", clauses, Clauses.__annotations__)
-        return AnswerPieces(*self._make_asker().stream_answer(question, model, clauses))
+        return AnswerPieces(*self._make_asker().stream_answer(question, model, clauses, words))
 
     def prompt(self, question: str, **clauses: Unpack[Clauses]) -> Prompt:
         """Return the prompt that :meth:`ask` would send to a language model; the clauses are those of :meth:`retrieve`.

@@ -143,13 +143,14 @@ class StoreTools:
         uses_model = self._store.language_model() is not None
         statement = self._build_statement("ASK", question, strategy, where)
         cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)
-        ((answer, citations, _, model, _, confidence, abstained),) = cursor.fetchall()
-        origin = "abstained" if abstained else "extractive" if model is None else f"written by {model}"
+        ((answer, citations, _, model, _, _, _, outcome, answer_span),) = cursor.fetchall()
+        origin = "" if outcome != "answered" else ", extractive" if model is None else f", written by {model}"
+        words = f"; answer_span: {to_one_line(answer_span['text'])}" if answer_span else ""
         sources = [
             f"[{citation['number']}] {format_key(citation['document'])}, {format_spans(citation['spans'])}"
             for citation in citations
         ]
-        parts = [f"(confidence {confidence:g}, {origin})", *(["Sources:"] if sources else []), *sources]
+        parts = [f"(outcome: {outcome}{origin}{words})", *(["Sources:"] if sources else []), *sources]
         if cursor.message:
             parts.append(to_one_line(cursor.message))
         # The only numbers in brackets in an answer are those of its citations.

@@ -55,6 +55,8 @@ ANSWER_COLUMNS = {
     "dropped": "JSON",
     "confidence": "REAL",
     "abstained": "INTEGER",
+    "outcome": "TEXT",
+    "answer_span": "JSON",
 }
 
 #: A query with fewer rows does not keep its snapshot open.
@@ -170,6 +172,8 @@ def ask(context: StatementContext, statement: s.Ask) -> Cursor:
         answer.dropped,
         round(answer.confidence, 3),
         answer.abstained,
+        answer.outcome,
+        None if answer.answer_span is None else asdict(answer.answer_span),
     )
     return _make_typed_cursor("ASK", ANSWER_COLUMNS, [row], 1, "\n".join(answer.remarks) or None)
 
@@ -178,7 +182,9 @@ def ask_question(context: StatementContext, statement: s.Ask) -> Answer:
     """Return the answer of an ASK."""
     clauses = build_retrieval_clauses(context, statement)
     return context.target.ask(
-        statement.question, **clauses, **collect_clauses(model=statement.model, on_text=context.on_text)
+        statement.question,
+        **clauses,
+        **collect_clauses(model=statement.model, words=statement.words, on_text=context.on_text),
     )
 
 

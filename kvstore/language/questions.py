@@ -17,7 +17,9 @@ _MAX_QUESTION_CHARACTERS = 500
 #: A statement whose text is not in quotes: after these words only a string or a parameter is valid.
 _UNQUOTED_PATTERN = re.compile(r"\s*(?:ASK|RETRIEVE|SEARCH)[^\S\n]+(?=[^\W_])", re.IGNORECASE)
 #: The end of the unquoted text of such a statement: a clause in capitals, the statement, or the line.
-_QUESTION_END_PATTERN = re.compile(r"\s*(?:;|\n|$|\b(?:USING|WHERE|DEPTH|TOP|WITHIN|WITH|MODEL|AS SEGMENTS|AS SVG)\b)")
+_QUESTION_END_PATTERN = re.compile(
+    r"\s*(?:;|\n|$|\b(?:USING|WHERE|DEPTH|TOP|WITHIN|WITH|MODEL|WORDS|AS SEGMENTS|AS SVG)\b)"
+)
 
 
 def find_plain_question(text: str) -> str | None:

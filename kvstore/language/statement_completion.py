@@ -30,7 +30,7 @@ _DIRECTIONS = frozenset({"UP", "DOWN", "BOTH"})
 #: The keywords of clauses, each of which a statement may have once.
 _CLAUSES = _DIRECTIONS | {
     "DEPTH", "IN", "LIMIT", "META", "MODEL", "SOURCE", "TABLE", "TEXT", "TITLE", "TOP", "USING", "WHERE", "WITH",
-    "WITHIN",
+    "WITHIN", "WORDS",
 }  # fmt: skip
 _MAX_COMPLETIONS = 50
 

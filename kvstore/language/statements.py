@@ -108,7 +108,7 @@ class Retrieve:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """ASK: a RETRIEVE and an answer from its evidence, written by ``model`` if one is named."""
+    """ASK: a RETRIEVE and an answer from its evidence, written by ``model`` if one is named, or of ``words`` words."""
 
     question: str
     using: str | None = None
@@ -119,12 +119,14 @@ class Ask:
     options: Mapping[str, Value] = field(default_factory=dict)
     model: str | None = None
     as_segments: bool = False
+    words: int | None = None
 
     def __str__(self) -> str:
         clauses = _format_retrieval_clauses(
             self.using, self.depth, self.top, self.within, self.where, self.options, self.as_segments
         )
-        return f"ASK {format_literal(self.question)}{clauses}" + _format_clauses(("MODEL", self.model))
+        own_clauses = _format_clauses(("MODEL", self.model), ("WORDS", self.words))
+        return f"ASK {format_literal(self.question)}{clauses}{own_clauses}"
 
 
 def _format_retrieval_clauses(

@@ -156,7 +156,7 @@ def get_language_version(name: str) -> str:
     if name == RULES:
         return ""
     if name == ENGLISH:
-        folder = _find_english_folder()
+        folder = find_english_folder()
         if folder is None:
             return ""
         digest = hashlib.sha256()
@@ -202,10 +202,10 @@ def _find_missing_package(name: str) -> str | None:
     return find_first_missing((_ENGLISH_PACKAGE, "spacy") if name == ENGLISH else ("spacy",))
 
 
-def _find_english_folder() -> Path | None:
-    """Return the folder of the pipeline ``en``, or None if it is not installed."""
+def find_english_folder(name: str = _PIPELINE_FOLDER) -> Path | None:
+    """Return a folder of kvstore-db-english, or None if the distribution is not installed."""
     spec = importlib.util.find_spec(_ENGLISH_PACKAGE)
-    return None if spec is None or spec.origin is None else Path(spec.origin).parent / _PIPELINE_FOLDER
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / name
 
 
 def _load_pipeline(name: str) -> _LoadedPipeline:
@@ -215,7 +215,7 @@ def _load_pipeline(name: str) -> _LoadedPipeline:
 
     from .noun_chunks import iter_noun_chunks
 
-    folder = _find_english_folder() if name == ENGLISH else None
+    folder = find_english_folder() if name == ENGLISH else None
     try:
         nlp = spacy.load(folder or name)
     except (OSError, ValueError, ImportError) as error:

@@ -17,7 +17,7 @@ from .tokens import Token, split_statements
 
 #: Words that end a condition outside parentheses. None of them occurs there in SQL expressions (the AS of CAST is in
 #: parentheses).
-_END_WORDS = frozenset({"USING", "WHERE", "DEPTH", "TOP", "WITHIN", "WITH", "MODEL", "AS"})
+_END_WORDS = frozenset({"USING", "WHERE", "DEPTH", "TOP", "WITHIN", "WITH", "MODEL", "WORDS", "AS"})
 
 
 #: For each part of a condition, its offset in the condition and its offset in the statement's text.

@@ -2,8 +2,8 @@
 
 In: the name of a set: ``squad2`` or ``squad2:choose`` (articles of the file of questions with and without an answer
 that are in no training row), ``notes`` (tools/note_folders), ``folders`` or ``folders:NAME`` (archives of real
-documents), ``hotpotqa``. Out: an :class:`AnswerSet` for each store: its name, a function that fills it, and its
-questions.
+documents), ``hotpotqa`` or ``musique`` (questions that need several passages). Out: an :class:`AnswerSet` for each
+store: its name, a function that fills it, and its questions.
 
 A near miss is on the topic of the store, which does not answer it; a foreign question is on another topic.
 """
@@ -53,7 +53,8 @@ def load_answer_sets(name: str, data: Path, limit: int | None) -> list[AnswerSet
         "squad2": _load_squad2,
         "notes": _load_notes,
         "folders": _load_folders,
-        "hotpotqa": _load_hotpotqa,
+        "hotpotqa": lambda data, part: _load_chains(data, "hotpotqa"),
+        "musique": lambda data, part: _load_chains(data, "musique"),
     }
     if head not in loaders:
         raise click.UsageError(f"there is no set {head!r}; there are {', '.join(loaders)}")
@@ -140,9 +141,9 @@ def _load_folders(data: Path, part: str) -> Iterator[AnswerSet]:
         yield AnswerSet(f"folders:{name}", _ingest_archive(path.with_name(f"{name}.tar.xz"), name), questions)
 
 
-def _load_hotpotqa(data: Path, part: str) -> Iterator[AnswerSet]:
-    """Yield the store of HotpotQA, with the questions whose answers are texts."""
-    loaded = load(str(data / "qa" / "hotpotqa"), None)
+def _load_chains(data: Path, name: str) -> Iterator[AnswerSet]:
+    """Yield the store of a set of questions that need several passages, with those whose answers are texts."""
+    loaded = load(str(data / "qa" / name), None)
     questions = [
         Question(
             question.text,
@@ -150,11 +151,12 @@ def _load_hotpotqa(data: Path, part: str) -> Iterator[AnswerSet]:
             lambda text, gold=question.answer: holds_text(gold, text),  # type: ignore[misc]
             question.gold,
             needs_all_gold=True,
+            is_long=True,
         )
         for question in loaded.questions
         if question.answer and question.answer not in ("yes", "no")
     ]
-    yield AnswerSet("hotpotqa", lambda store: fill_store(store, loaded, False, lambda text: None), questions)
+    yield AnswerSet(name, lambda store: fill_store(store, loaded, False, lambda text: None), questions)
 
 
 def _ingest_folder(folder: Path) -> Callable[[kvstore.Store], object]:

@@ -1,1 +1,1 @@
-"""Data of kvstore-db-english: the English pipeline in the folder ``pipeline``, which kvstore loads with spaCy."""
+"""Data of kvstore-db-english: the folders ``pipeline``, which kvstore loads with spaCy, and ``answer_reader``."""

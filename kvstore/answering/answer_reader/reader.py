@@ -1,0 +1,120 @@
+"""The network of the answer reader, run by onnxruntime.
+
+In: a question and windows, which are texts of a few sentences. Out: a :class:`Reading` of each window. Every window is
+run alone: in a batch, a quantized network takes its scales from all windows, and a score would depend on the others.
+The distribution kvstore-db-english has the weights; ``reader.json`` has their digests, which are checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...extensions.extras import find_first_missing, format_install
+from ...models.language import find_english_folder
+from ...models.onnx_runtime import import_onnxruntime
+
+#: The folder of kvstore-db-english with the weights, and its files.
+FOLDER = "answer_reader"
+MODEL_FILE, TOKENIZER_FILE, DESCRIPTION_FILE = "reader.onnx", "tokenizer.json", "reader.json"
+_PACKAGES = ("onnxruntime", "tokenizers")
+#: The maximum length of an answer in tokens.
+_MAX_SPAN_TOKENS = 30
+#: The maximum length of a question in characters, as in training.
+_MAX_QUESTION = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the reader says about a window: the logit that it ``answered`` the question, and the likeliest answer.
+
+    ``start`` and ``end`` are the characters of the answer in the window, ``span`` its log-probability.
+    """
+
+    answered: float
+    start: int
+    end: int
+    span: float
+
+
+class AnswerReader:
+    """The loaded network; threads can share it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Load the files of ``folder``. Raises ValueError if one is damaged."""
+        from tokenizers import Tokenizer
+
+        onnxruntime = import_onnxruntime()
+        description: dict[str, Any] = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
+        data = {name: (folder / name).read_bytes() for name in description["digests"]}
+        for name, digest in description["digests"].items():
+            if hashlib.sha256(data[name]).hexdigest() != digest:
+                raise ValueError(f"{folder / name} is damaged; install kvstore again")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(data[MODEL_FILE], options, providers=["CPUExecutionProvider"])
+        self._tokenizer = Tokenizer.from_str(data[TOKENIZER_FILE].decode())
+        threads = os.environ.get("OMP_NUM_THREADS", "")
+        self._threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
+
+    def read(self, question: str, windows: Sequence[str]) -> list[Reading]:
+        """Return the reading of each window."""
+        encodings = self._tokenizer.encode_batch([(question[:_MAX_QUESTION], window) for window in windows])
+        if min(self._threads, len(windows)) <= 1:
+            return list(map(self._run, encodings))
+        with ThreadPoolExecutor(min(self._threads, len(windows)), "kvstore-reader") as pool:
+            return list(pool.map(self._run, encodings))
+
+    def _run(self, encoding: Any) -> Reading:
+        """Return the reading of one window from its tokens."""
+        ids = np.array([encoding.ids], np.int64)
+        inputs = {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.array([encoding.type_ids], np.int64),
+        }
+        answered, starts, ends = self._session.run(["answered", "start", "end"], inputs)
+        first, last, span = _find_span(starts[0], ends[0])
+        return Reading(float(answered[0]), encoding.offsets[first][0], encoding.offsets[last][1], span)
+
+
+def _find_span(starts: npt.NDArray[np.float32], ends: npt.NDArray[np.float32]) -> tuple[int, int, float]:
+    """Return the first and last token of the likeliest answer, and its log-probability."""
+    sums = starts[:, None] + ends[None, :]
+    is_span = np.triu(np.ones(sums.shape, np.bool_)) & ~np.triu(np.ones(sums.shape, np.bool_), _MAX_SPAN_TOKENS)
+    first, last = divmod(int(np.where(is_span, sums, -np.inf).argmax()), len(ends))
+    span = float(starts[first] - _log_sum(starts) + ends[last] - _log_sum(ends))
+    return first, last, span
+
+
+def _log_sum(values: npt.NDArray[np.float32]) -> float:
+    largest = float(values.max())
+    return largest + float(np.log(np.exp(values - largest).sum()))
+
+
+@lru_cache(maxsize=1)
+def load_reader() -> AnswerReader | None:
+    """Return the reader; None, with one warning, if its weights or the packages that run it are not installed.
+
+    Raises ValueError if the weights are damaged.
+    """
+    folder = find_english_folder(FOLDER)
+    missing = find_first_missing(_PACKAGES)
+    if folder is not None and (folder / DESCRIPTION_FILE).is_file() and missing is None:
+        return AnswerReader(folder)
+    remedy = format_install("english") if missing is None else f"pip install {missing}"
+    warnings.warn(
+        f"the answer reader is not installed, so rules choose the sentences of answers; {remedy}", stacklevel=2
+    )
+    return None

@@ -1,0 +1,87 @@
+"""What the reader finds in the passages of a question: sentences by score, and the words that answer.
+
+In: passages, the question, and the rules that score sentences. Out: a :class:`PassageReading`, from which the answer,
+its confidence and the nearest sentences are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..extractive import Relevance
+from ..passages import Passage
+from ..question_kinds import classify_question, is_yes_no_question
+from ..runs import SnippetPosition
+from .reader import AnswerReader
+from .windows import select_windows
+
+#: The weights of a snippet's score: of the logit of the reader and of the score by rules. They were fitted by
+#: ``tools/fit_answer_reader.py`` on notes and four articles of SQuAD 2.0.
+_ANSWERED_WEIGHT, _RULES_WEIGHT = 1.3, 0.73
+#: The weights of a logistic model of the probability that the best snippet answers, fitted by the same tool: of the
+#: reader's logit, and of the logit of the confidence by rules.
+_CONFIDENCE_WEIGHTS = {"answered": 1.01, "rules": 0.07}
+_CONFIDENCE_CONSTANT = -1.2
+#: The weights of a snippet without the form that the question asks for, in its score and in the confidence. Such a
+#: snippet hardly ever answers. Too few of the best snippets are without it for weights that are fitted.
+MISSING_SCORE, MISSING_CONFIDENCE = -3.0, -2.0
+
+
+@dataclass(frozen=True, slots=True)
+class SnippetReading:
+    """A snippet that was read: its score, the reader's logit ``answered``, the score by ``rules``, and the words that
+    answer (an empty string if they are before the snippet).
+    """
+
+    position: SnippetPosition
+    score: float
+    answered: float
+    rules: float
+    is_kind_missing: bool
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassageReading:
+    """The passages of a question with the readings of their likeliest snippets, best first; never empty.
+
+    ``nearest`` is the highest cosine of one of these snippets, with its title and heading, and the question.
+    ``is_yes_no`` is True if yes or no answers the question. The reader was not trained on such questions: it helps to
+    choose among sentences, but its logit does not show if one answers.
+    """
+
+    passages: Sequence[Passage]
+    readings: Sequence[SnippetReading]
+    nearest: float
+    is_yes_no: bool
+
+    @property
+    def best(self) -> SnippetReading:
+        """The reading of the likeliest answer."""
+        return self.readings[0]
+
+    def compute_confidence(self, rules: float) -> float:
+        """Return the logit of the confidence in the likeliest answer; ``rules`` is that of the confidence by rules."""
+        if self.is_yes_no:
+            return rules
+        signals = {"answered": self.best.answered, "rules": rules}
+        logit = sum(weight * signals[name] for name, weight in _CONFIDENCE_WEIGHTS.items()) + _CONFIDENCE_CONSTANT
+        return logit + MISSING_CONFIDENCE * self.best.is_kind_missing
+
+
+def read_passages(reader: AnswerReader, passages: Sequence[Passage], relevance: Relevance) -> PassageReading | None:
+    """Return what the reader finds in the passages; None if they have no sentence to quote."""
+    question = relevance.question
+    windows = select_windows(classify_question(question), passages, relevance)
+    if not windows:
+        return None
+    by_rules = relevance.score_snippets(passages, [window.position for window in windows])
+    readings = []
+    for window, reading in zip(windows, reader.read(question, [window.text for window in windows]), strict=True):
+        words = window.text[reading.start : reading.end] if reading.start >= window.offset else ""
+        rules = by_rules.scores[window.position]
+        score = _ANSWERED_WEIGHT * reading.answered + _RULES_WEIGHT * rules + MISSING_SCORE * window.is_kind_missing
+        readings.append(SnippetReading(window.position, score, reading.answered, rules, window.is_kind_missing, words))
+    readings.sort(key=lambda reading: (-reading.score, reading.position))
+    return PassageReading(passages, readings, by_rules.nearest, is_yes_no_question(question))

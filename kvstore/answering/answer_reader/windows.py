@@ -1,0 +1,96 @@
+"""The windows that the answer reader reads: one snippet each, after its heading or title.
+
+A snippet that refers to the sentence before it is read with that.
+
+In: passages, and the question's terms with their rarity. Out: the likeliest windows, at most :data:`MAX_WINDOWS`,
+chosen by the terms that they share with the question, by the rank of their hits, and by what the question asks for.
+Reading them is most of the cost of an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...text.blocks import to_plain_text
+from ...text.words import list_terms
+from ..extractive import Relevance, list_candidates, render_snippet
+from ..passages import Passage
+from ..question_kinds import QuestionKind
+from ..runs import SnippetPosition
+
+MAX_WINDOWS = 24
+#: The weights of a term in the title or headings of a snippet, of 1 / (1 + half the rank of its hit), and of a snippet
+#: without what the question asks for. A term in the snippet itself has weight 1.
+_TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A snippet as the reader reads it: ``text``, in which the snippet begins at character ``offset``.
+
+    ``is_kind_missing`` is True if the snippet lacks what the question asks for, such as an amount of money.
+    """
+
+    position: SnippetPosition
+    text: str
+    offset: int
+    is_kind_missing: bool
+
+
+def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: Relevance) -> list[Window]:
+    """Return the windows worth reading, likeliest first."""
+    rarities, stem = relevance.rarities, relevance.stem
+    total = sum(rarities.values()) or 1.0
+
+    def list_question_terms(text: str) -> set[str]:
+        return set(list_terms(text, stem)) & rarities.keys()
+
+    def sum_rarities(terms: set[str]) -> float:
+        return sum(rarities[term] for term in sorted(terms)) / total
+
+    title_terms = [list_question_terms(f"{each.title or each.document} {each.heading}") for each in passages]
+
+    def estimate(position: SnippetPosition) -> float:
+        snippet = passages[position[0]].snippets[position[1]]
+        assert snippet.hit is not None
+        own_terms = list_question_terms(render_snippet(snippet))
+        above_terms = list_question_terms(snippet.heading)
+        if snippet.heading.endswith("?"):  # the question that the snippet answers
+            own_terms |= above_terms
+        above_terms |= title_terms[position[0]]
+        return (
+            sum_rarities(own_terms)
+            + _TITLE_WEIGHT * sum_rarities(above_terms - own_terms)
+            + _RANK_WEIGHT / (1 + snippet.hit.rank / 2)
+            + _MISSING_WEIGHT * kind.is_missing_in(render_snippet(snippet))
+        )
+
+    candidates = [
+        (number, index)
+        for number, index in list_candidates(passages)
+        if not passages[number].snippets[index].is_question
+    ]
+    estimates = {position: estimate(position) for position in candidates}
+    windows: dict[str, Window] = {}  # documents can repeat each other
+    for position in sorted(candidates, key=lambda position: (-estimates[position], position)):
+        snippets = passages[position[0]].snippets
+        text, offset = _build_text(passages[position[0]], position[1])
+        is_kind_missing = kind.is_missing_in(render_snippet(snippets[position[1]]))
+        windows.setdefault(text, Window(position, text, offset, is_kind_missing))
+        if len(windows) == MAX_WINDOWS:
+            break
+    return list(windows.values())
+
+
+def _build_text(passage: Passage, index: int) -> tuple[str, int]:
+    """Return the text of the window of a snippet, and the character at which the snippet begins."""
+    snippets = passage.snippets
+    snippet = snippets[index]
+    heading = to_plain_text(snippet.heading or passage.title or "").strip()
+    before = f"{heading.rstrip('.')}{'' if heading.endswith(('?', '!', ':')) else '.'} " if heading else ""
+    if index and (snippet.needs_previous or snippet.needs_subject):
+        previous = snippets[index - 1]
+        if previous.section == snippet.section:
+            before += f"{render_snippet(previous)} "
+    return before + render_snippet(snippet), len(before)

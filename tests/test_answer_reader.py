@@ -1,0 +1,120 @@
+"""The answer reader: its weights, that a reading depends on nothing but its window, and the answers made from it."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kvstore
+from kvstore.answering.answer_reader import reader as reader_module
+from kvstore.answering.answer_reader.reader import FOLDER, MODEL_FILE, AnswerReader, load_reader
+from kvstore.answering.question_kinds import classify_question
+from kvstore.models.language import find_english_folder
+
+TEXT = (
+    "The harbor was dug in 1802. Its crane was built by Ada Quill. The keeper lives in the tower. "
+    "Boats pay twelve euros a night."
+)
+
+
+@pytest.fixture(scope="module")
+def reader() -> AnswerReader:
+    loaded = load_reader()
+    if loaded is None:
+        pytest.skip("the weights of the answer reader are not installed")
+    return loaded
+
+
+def test_damaged_weights_are_not_loaded(reader: AnswerReader, tmp_path: Path) -> None:
+    folder = tmp_path / "reader"
+    weights = find_english_folder(FOLDER)
+    assert weights is not None
+    shutil.copytree(weights, folder)
+    data = bytearray((folder / MODEL_FILE).read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / MODEL_FILE).write_bytes(data)
+    with pytest.raises(ValueError, match="damaged"):
+        AnswerReader(folder)
+
+
+def test_a_reading_does_not_depend_on_the_other_windows(reader: AnswerReader) -> None:
+    windows = [sentence + "." for sentence in TEXT.rstrip(".").split(". ")]
+    question = "Who built the crane?"
+    together = reader.read(question, windows)
+    assert together == [reader.read(question, [window])[0] for window in windows]
+    best = max(range(len(windows)), key=lambda number: together[number].answered)
+    assert windows[best][together[best].start : together[best].end] == "Ada Quill"
+
+
+@pytest.fixture(scope="module")
+def harbor(reader: AnswerReader, tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
+    """A store of the default embedder, which the reader reads."""
+    with kvstore.open(tmp_path_factory.mktemp("harbor") / "store", settings={"language": "rules"}) as store:
+        store.put("harbor", TEXT, title="Harbor")
+        yield store
+
+
+def test_the_answering_sentence_comes_first_with_its_words(harbor: kvstore.Store) -> None:
+    answer = harbor.ask("Who built the crane of the harbor?")
+    assert answer.outcome == "answered"
+    assert "Its crane was built by Ada Quill." in answer.text.partition(" [1]")[0]
+    assert answer.answer_span is not None and answer.answer_span.text == "Ada Quill"
+    assert answer.text[answer.answer_span.start : answer.answer_span.end] == "Ada Quill"
+    harbor.set("answer_reader", "off")
+    by_rules = harbor.ask("Who built the crane of the harbor?")
+    harbor.set("answer_reader", "on")
+    assert by_rules.answer_span is None and "Ada Quill" in by_rules.text
+
+
+def test_a_question_for_two_facts_gets_a_sentence_for_each(harbor: kvstore.Store) -> None:
+    answer = harbor.ask("Who built the crane, and what do boats pay?")
+    assert [citation.text for citation in answer.citations] == [
+        "Harbor: Its crane was built by Ada Quill.",
+        "Boats pay twelve euros a night.",
+    ]
+    partial = harbor.ask("Who built the crane, and who painted the lighthouse of Ferrol?")
+    assert partial.outcome == "answered" and len(partial.citations) == 1
+    assert "The documents do not say: who painted the lighthouse of Ferrol?" in partial.text
+
+
+def test_words_limit_the_context(harbor: kvstore.Store) -> None:
+    question = "Who built the crane of the harbor?"
+    (short,) = harbor.execute(f"ASK '{question}' WORDS 8").fetchall()
+    (long,) = harbor.execute(f"ASK '{question}' WORDS 200").fetchall()
+    assert len(short[1]) == 1 < len(long[1])
+    assert long[0].startswith(short[0])
+
+
+def test_a_missing_reader_is_reported_once(
+    harbor: kvstore.Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(reader_module, "find_english_folder", lambda name: tmp_path)
+    load_reader.cache_clear()
+    try:
+        with pytest.warns(UserWarning, match="answer reader is not installed"):
+            assert "Ada Quill" in harbor.ask("Who built the crane of the harbor?").text
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            harbor.ask("Who built the crane of the harbor?")
+    finally:
+        load_reader.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "is_missing"),
+    [
+        ("What does the plumber charge?", "The plumber charges 85 euros.", False),
+        ("What does the plumber charge?", "The plumber came on 3 May 2024.", True),
+        ("How much is the rent?", "Rent: 1,150", False),
+        ("How long may a booking be?", "A booking may last three days.", False),
+        ("How long may a booking be?", "A booking is made by mail.", True),
+        ("What share of the pay is kept?", "70 % of the pay is kept.", False),
+        ("Who is the plumber?", "The plumber came late.", False),
+    ],
+)
+def test_the_form_of_amounts_is_demanded(question: str, text: str, is_missing: bool) -> None:
+    assert classify_question(question).is_missing_in(text) == is_missing
