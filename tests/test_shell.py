@@ -119,7 +119,7 @@ def test_no_text_can_drive_the_terminal() -> None:
     assert "\x1b" not in write_rows(
         [("e", "t", 0, "e", "", "\x1b]0;x\x07"), ("e", "t", 1, "\x1b[2J", "e", "")], "table", 80, "EXPAND"
     )
-    assert "\x1b" not in write_rows([("\x1b[2J", [], True, None, [], 1.0, False)], "table", 80, "ASK")
+    assert "\x1b" not in write_rows([("\x1b[2J", [], True, None, [], 1.0, False, "answered", None)], "table", 80, "ASK")
 
 
 def test_expand_is_a_tree_on_a_terminal() -> None:
@@ -233,7 +233,7 @@ def test_hits_are_prose_on_a_terminal_and_leave_their_places_to_programs() -> No
 def test_an_answer_and_relatives_have_their_shapes_in_a_pipe_too() -> None:
     place = {"document": "hr/leave", "ordinal": 5, "start": 0, "end": 9}
     citation = {"number": 1, **place, "kind": "chunk", "spans": [place]}
-    row = ("Leave lasts twenty weeks. [1]", [citation], True, None, [], 0.9, False)
+    row = ("Leave lasts twenty weeks. [1]", [citation], True, None, [], 0.9, False, "answered", None)
     text = write_rows([row], "table", None, "ASK")
     assert text.startswith("Leave lasts twenty weeks. [1]\n\n  [1] hr/leave, chunk 5, bytes 0 to 9\n")
     assert "{" not in text
@@ -242,10 +242,27 @@ def test_an_answer_and_relatives_have_their_shapes_in_a_pipe_too() -> None:
     )
 
 
+def test_the_words_that_answer_are_bold_on_a_terminal() -> None:
+    words = {"text": "twenty weeks", "start": 12, "end": 24}
+    row = ("Leave lasts twenty weeks. [1]", [], True, None, [], 0.9, False, "answered", words)
+    assert write_rows([row], "table", 18, "ASK") == "Leave lasts \x1b[1mtwenty\nweeks\x1b[22m. [1]\n"
+    assert "\x1b" not in write_rows([row], "table", None, "ASK")
+
+
 def test_an_answer_is_wrapped_with_numbered_citations() -> None:
     place = {"document": "hr/leave", "ordinal": 5, "start": 0, "end": 9}
     citation = {"number": 1, **place, "kind": "chunk", "spans": [place]}
-    row = ("Leave lasts twenty weeks, and not one week more. [1]", [citation], True, None, [], 0.9, False)
+    row = (
+        "Leave lasts twenty weeks, and not one week more. [1]",
+        [citation],
+        True,
+        None,
+        [],
+        0.9,
+        False,
+        "answered",
+        None,
+    )
     text = write_rows([row], "table", 30, "ASK")
     assert text.startswith("Leave lasts twenty weeks, and\nnot one week more. [1]\n\n  [1] hr/leave, chunk 5")
     assert "Extractive" in text
@@ -257,6 +274,8 @@ def test_an_answer_is_wrapped_with_numbered_citations() -> None:
         [],
         0.1,
         True,
+        "nearest",
+        None,
     )
     assert "Extractive" not in write_rows([abstained], "table", 80, "ASK")
     segment = citation | {"kind": "segment", "spans": [place, place | {"ordinal": 7}]}
@@ -402,7 +421,7 @@ def list_completions(before: str) -> list[str]:
         ("SEARCH 'x' USING ", ["vector", "lexical", "hybrid"]),
         ("ASK 'x' USING b", [name for name in STRATEGIES if name[0] == "b"]),
         ("ASK 'x' USING bridge WITH (", ["pool", "reranker"]),
-        ("ASK 'x' USING bridge W", ["WHERE", "WITH", "WITHIN"]),
+        ("ASK 'x' USING bridge W", ["WHERE", "WITH", "WITHIN", "WORDS"]),
         ("ASK 'x' WHERE ke", ["key"]),
         ("ASK 'x' WHERE key = 'a' A", ["AND", "AS"]),
         ("ASK 'x' WHERE (key = 'a' T", ["title", "THEN"]),

@@ -144,7 +144,7 @@ def test_a_report_compares_strategies_and_settings(harbour: kvstore.Store) -> No
     assert names == [
         ("strategy", "adaptive"),
         ("reranker", "none"),
-        ("least_confidence", "0.5"),
+        ("least_confidence", "0.25"),
         ("chunk_tokens", "100"),
     ]
     assert {row.name for row in report.rows if row.compared == "strategy"} == {"adaptive", "lexical"}
