@@ -245,7 +245,7 @@ def test_an_answer_and_relatives_have_their_shapes_in_a_pipe_too() -> None:
 def test_the_words_that_answer_are_bold_on_a_terminal() -> None:
     words = {"text": "twenty weeks", "start": 12, "end": 24}
     row = ("Leave lasts twenty weeks. [1]", [], True, None, [], 0.9, False, "answered", words)
-    assert write_rows([row], "table", 18, "ASK") == "Leave lasts \x1b[1mtwenty\nweeks\x1b[22m. [1]\n"
+    assert write_rows([row], "table", 18, "ASK") == ("Leave lasts \x1b[1mtwenty\x1b[22m\n\x1b[1mweeks\x1b[22m. [1]\n")
     assert "\x1b" not in write_rows([row], "table", None, "ASK")
 
 
