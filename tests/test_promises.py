@@ -261,8 +261,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
 
 #: The sentences that state a measured result, with the tool that measures it.
 FIGURES = {
-    "If a question fits the topic but no document answers it, kvstore refuses only about 6 % of the time and "
-    "otherwise returns the nearest sentences, so check the cited text.": "tools/evaluate.py",
+    "If a question fits the topic but no document answers it, kvstore refuses 73 % of the time on three real folders "
+    "and 49 % on held-out articles of SQuAD 2.0 (python tools/evaluate_answers.py folders squad2 --limit 80); otherwise "
+    "it returns the nearest sentence, so check the cited text.": "tools/evaluate_answers.py",
+    "Without kvstore-db-english or the default embedder, it refuses only 9 to 23 %.": "tools/evaluate_answers.py",
     "This table compares the default strategy with the single searches, with default settings, without a language "
     "model and on two cores (all figures):": "tools/evaluate.py",
     "No single search is better than adaptive on ordinary documents or on multi-hop questions.": "tools/evaluate.py",
@@ -290,7 +292,7 @@ DESCRIPTIONS = {
     "It does not work on network file systems.",
     "It does not write in parallel or across machines.",
     "It does not generate text by itself.",
-    "It seldom notices that an answer is missing.",
+    "It does not always notice that an answer is missing.",
     "It does not run on Windows.",
     "This page lists what kvstore guarantees and why.",
     "Working on kvstore describes the source code and the path of a document and a question through it;",

@@ -168,7 +168,7 @@ MULTILINGUAL_WEIGHTS: SignalWeights = {
 }
 #: Cosines of texts in writing without spaces are about 0.04 higher, related or not. With this constant, as many
 #: questions without an answer are refused as in other writing.
-_UNSPACED_WEIGHTS: SignalWeights = {**MULTILINGUAL_WEIGHTS, "constant": -43.5}
+_UNSPACED_WEIGHTS: SignalWeights = {**MULTILINGUAL_WEIGHTS, "constant": -44.6}
 WORD_WEIGHTS: SignalWeights = {
     "coverage": 6.47,
     "amount": 6.2,
