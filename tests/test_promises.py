@@ -262,8 +262,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
 #: The sentences that state a measured result, with the tool that measures it.
 FIGURES = {
     "If a question fits the topic but no document answers it, kvstore refuses 73 % of the time on three real folders "
-    "and 49 % on held-out articles of SQuAD 2.0 (python tools/evaluate_answers.py folders squad2 --limit 80); otherwise "
-    "it returns the nearest sentence, so check the cited text.": "tools/evaluate_answers.py",
+    "and 49 % on held-out articles of SQuAD 2.0 (python tools/evaluate_answers.py folders squad2 --limit 80); "
+    "otherwise it returns the nearest sentence, so check the cited text.": "tools/evaluate_answers.py",
     "Without kvstore-db-english or the default embedder, it refuses only 9 to 23 %.": "tools/evaluate_answers.py",
     "This table compares the default strategy with the single searches, with default settings, without a language "
     "model and on two cores (all figures):": "tools/evaluate.py",
