@@ -81,6 +81,16 @@ def test_a_question_for_two_facts_gets_a_sentence_for_each(harbor: kvstore.Store
     assert "The documents do not say: who painted the lighthouse of Ferrol?" in partial.text
 
 
+def test_a_foreign_question_is_refused_even_if_the_reader_likes_a_sentence(
+    reader: AnswerReader, tmp_path: Path
+) -> None:
+    sentence, question = "Jeder Mitarbeiter hat 25 Tage Urlaub.", "Who wins the election?"
+    assert reader.read(question, [sentence])[0].answered > 0
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("leave", sentence)
+        assert store.ask(question).outcome == "nearest"
+
+
 def test_words_limit_the_context(harbor: kvstore.Store) -> None:
     question = "Who built the crane of the harbor?"
     (short,) = harbor.execute(f"ASK '{question}' WORDS 8").fetchall()
