@@ -35,7 +35,7 @@ from kvstore.errors import (
     TransactionError,
 )
 from kvstore.registry import get_buffered_tables
-from kvstore.storage import change_buffer, data_file, mapped_pages, write_transaction
+from kvstore.storage import change_buffer, data_file, mapped_pages, transaction_thread, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.storage.new_file import create_file_atomically
@@ -1030,6 +1030,32 @@ def test_a_snapshot_whose_end_is_interrupted_is_open_no_more(environment: Enviro
     gc.collect()
     assert environment.gate.num_open == 0
     environment.close(timeout=0.05)
+
+
+class _InterruptedLock:
+    """A lock that the first caller gets, but Ctrl-C is raised before the call returns."""
+
+    def __init__(self, lock: Any) -> None:
+        self._lock = lock
+        self._is_interrupted = False
+
+    def acquire(self) -> None:
+        self._lock.acquire()
+        if not self._is_interrupted:
+            self._is_interrupted = True
+            raise KeyboardInterrupt
+
+
+def test_ctrl_c_at_the_end_of_a_task_does_not_wait_forever() -> None:
+    task: Any = transaction_thread._Task(lambda: "committed")
+    task.run()
+    task._done_lock = _InterruptedLock(task._done_lock)
+    interruptions: list[BaseException | None] = []
+    thread = threading.Thread(target=lambda: interruptions.append(task.wait()), daemon=True)
+    thread.start()
+    thread.join(timeout=30)
+    assert isinstance(interruptions[0], KeyboardInterrupt)
+    assert task.result == "committed"
 
 
 def test_closing_a_snapshot_waits_for_its_pins(environment: Environment) -> None:

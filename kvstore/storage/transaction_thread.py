@@ -31,6 +31,7 @@ class _Task:
         # A plain lock, because a finalizer may wait for it anywhere.
         self._done_lock = threading.Lock()
         self._done_lock.acquire()
+        self._is_done = False
         self.result: Any = None
         self.error: BaseException | None = None
 
@@ -41,6 +42,7 @@ class _Task:
         except BaseException as error:
             self.error = error
         del self._function
+        self._is_done = True
         self._done_lock.release()
 
     def wait(self) -> BaseException | None:
@@ -55,6 +57,8 @@ class _Task:
                 return interruption
             except BaseException as error:
                 interruption = error
+                if self._is_done:  # the exception can come after the lock has been acquired
+                    return interruption
 
 
 class TransactionThread:
