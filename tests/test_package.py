@@ -198,7 +198,7 @@ def test_the_english_wheel_is_small_and_has_every_file_of_the_pipeline(tmp_path:
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, source]  # through the archive
     subprocess.run(command, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
-    assert wheel.stat().st_size <= 12_000_000
+    assert wheel.stat().st_size <= 12_000_000 + 25_000_000  # the answer reader has at most 25 MB
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     files = {path.relative_to(source).as_posix() for path in (source / "kvstore_english").rglob("*") if path.is_file()}
