@@ -108,9 +108,16 @@ class Asker:
         """Return the evidence for a question, and the probability that it answers it."""
         with self._open_query(question, clauses) as (strategy, query):
             evidence = self._retrieve_evidence(strategy, query)
-            scored_passages = self._score_passages(query, evidence)
-            reading = self._read_passages(query, evidence, scored_passages.relevance, clauses)
-            return evidence, self._estimate_confidence(query, evidence, scored_passages, reading)
+            _, _, confidence = self._weigh_evidence(query, evidence, clauses)
+            return evidence, confidence
+
+    def _weigh_evidence(
+        self, query: Query, evidence: Evidence, clauses: Clauses
+    ) -> tuple[ScoredPassages, PassageReading | None, Confidence]:
+        """Return the passages around the evidence, their reading, and the probability that they answer the question."""
+        scored_passages = self._score_passages(query, evidence)
+        reading = self._read_passages(query, evidence, scored_passages.relevance, clauses)
+        return scored_passages, reading, self._estimate_confidence(query, evidence, scored_passages, reading)
 
     def prompt(self, question: str, clauses: Clauses) -> Prompt:
         """Return the prompt that a language model gets for a question."""
@@ -130,9 +137,7 @@ class Asker:
             if language_model is not None:
                 self._request_segments(query)
             evidence = self._retrieve_evidence(strategy, query)
-            scored_passages = self._score_passages(query, evidence)
-            reading = self._read_passages(query, evidence, scored_passages.relevance, clauses)
-            confidence = self._estimate_confidence(query, evidence, scored_passages, reading)
+            scored_passages, reading, confidence = self._weigh_evidence(query, evidence, clauses)
             parts = None
             if language_model is None:
                 parts, confidence = self._answer_parts(question, clauses, confidence)
