@@ -1,0 +1,390 @@
+"""Stores, snapshots, transactions and results for asyncio: the methods of the synchronous ones, as coroutines.
+
+In: an object of the synchronous interface, and the threads of its calls. Out: an object with the same methods. The
+methods are listed by name, so that editors and type checkers know their arguments and results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from ..database.snapshot import Snapshot
+from ..database.transaction import Transaction
+from ..language.bounded_query import BoundedQueries
+from ..language.cursor import Cursor, Row
+from ..settings import QUERY_ROWS, QUERY_TIMEOUT, FixedSettings
+from ..store.store import Store
+from .call_threads import AsyncStream, CallThreads, ClosingContext, Opening, run_in_thread
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+    from types import TracebackType
+
+    from ..answering.answer import Answer, AnswerPieces
+    from ..ingest.ingest_interface import Ingestion, IngestOptions, IngestProgress, IngestReport
+    from ..models.embedder import Embedder
+    from ..retrieval.evidence import Evidence
+    from ..retrieval.question_clauses import Clauses
+
+#: The number of rows that an iteration over a cursor reads per call.
+_ROWS_PER_CALL = 100
+
+
+class AsyncCursor(ClosingContext):
+    """The result of one statement; see :class:`kvstore.Cursor`. Iterate it with ``async for``."""
+
+    def __init__(self, cursor: Cursor, threads: CallThreads) -> None:
+        self._target = cursor
+        self._threads = threads
+        self.kind, self.columns, self.types = cursor.kind, cursor.columns, cursor.types
+        self.description, self.rowcount = cursor.description, cursor.rowcount
+        self.message, self.problems, self.failed = cursor.message, cursor.problems, cursor.failed
+
+    fetchone = run_in_thread(Cursor.fetchone)
+    fetchmany = run_in_thread(Cursor.fetchmany)
+    fetchall = run_in_thread(Cursor.fetchall)
+    to_arrow = run_in_thread(Cursor.to_arrow)
+    to_pandas = run_in_thread(Cursor.to_pandas)
+
+    async def __aiter__(self) -> AsyncIterator[Row]:
+        while rows := await self.fetchmany(_ROWS_PER_CALL):
+            for row in rows:
+                yield row
+
+    async def close(self) -> None:
+        """Drop the remaining rows; closing twice is allowed."""
+        await self._threads.finish(self._target.close)
+
+
+class AsyncAnswerPieces(AsyncStream[str]):
+    """The text of an answer in pieces; see :class:`kvstore.AnswerPieces`."""
+
+    def __init__(self, pieces: AnswerPieces, threads: CallThreads) -> None:
+        super().__init__(pieces, threads)
+        self._pieces = pieces
+        self.evidence: Evidence = pieces.evidence
+
+    @property
+    def answer(self) -> Coroutine[Any, Any, Answer]:
+        """The whole answer, to be awaited; waits for the remaining pieces."""
+        return self._threads.run(self._call_alone, lambda: self._pieces.answer)
+
+
+class AsyncIngestion(AsyncStream["IngestProgress"]):
+    """An ingest that runs while it is iterated; see :class:`kvstore.Ingestion`."""
+
+    def __init__(self, ingestion: Ingestion, threads: CallThreads) -> None:
+        super().__init__(ingestion, threads)
+        self.report: IngestReport = ingestion.report
+
+
+class AsyncQueryable:
+    """The reading methods of stores, snapshots and transactions."""
+
+    _target: Any
+    _threads: CallThreads
+
+    aliases = run_in_thread(Store.aliases)
+    ask = run_in_thread(Store.ask)
+    count = run_in_thread(Store.count)
+    describe = run_in_thread(Store.describe)
+    describe_document = run_in_thread(Store.describe_document)
+    describe_entity = run_in_thread(Store.describe_entity)
+    expand = run_in_thread(Store.expand)
+    get = run_in_thread(Store.get)
+    get_many = run_in_thread(Store.get_many)
+    indexes = run_in_thread(Store.indexes)
+    keys = run_in_thread(Store.keys)
+    lookup = run_in_thread(Store.lookup)
+    names = run_in_thread(Store.names)
+    nearest_names = run_in_thread(Store.nearest_names)
+    neighbours = run_in_thread(Store.neighbours)
+    not_in_dump = run_in_thread(Store.not_in_dump)
+    outline = run_in_thread(Store.outline)
+    prompt = run_in_thread(Store.prompt)
+    retrieve = run_in_thread(Store.retrieve)
+    search = run_in_thread(Store.search)
+    triples = run_in_thread(Store.triples)
+    vectors = run_in_thread(Store.vectors)
+    weigh = run_in_thread(Store.weigh)
+
+    def ask_pieces(
+        self, question: str, *, model: str | None = None, words: int | None = None, **clauses: Unpack[Clauses]
+    ) -> Opening[AsyncAnswerPieces]:
+        """Answer a question as an async iterator over pieces of the text; see :meth:`kvstore.Store.ask_pieces`."""
+
+        async def begin() -> AsyncAnswerPieces:
+            ask = partial(self._target.ask_pieces, question, model=model, words=words, **clauses)
+            return AsyncAnswerPieces(await self._threads.run(ask), self._threads)
+
+        return Opening(begin())
+
+    def dump(self) -> AsyncStream[str]:
+        """Return the statements of a dump as an async iterator; see :meth:`kvstore.Store.dump`."""
+        return AsyncStream(self._target.dump(), self._threads)
+
+
+class AsyncSnapshot(ClosingContext, AsyncQueryable):
+    """One state of a store; see :class:`kvstore.Snapshot`."""
+
+    def __init__(self, snapshot: Snapshot, threads: CallThreads) -> None:
+        self._target = snapshot
+        self._threads = threads
+
+    async def close(self) -> None:
+        """Close the snapshot; closing twice is allowed."""
+        await self._threads.finish(self._target.close)
+
+
+class AsyncTransaction(AsyncQueryable):
+    """Changes that become visible together or not at all; see :class:`kvstore.Transaction`.
+
+    Its calls run in a thread of its own, in order. Leaving its context commits, or rolls back after an exception, which
+    includes the cancellation of the task.
+    """
+
+    def __init__(self, transaction: Transaction, threads: CallThreads) -> None:
+        self._target = transaction
+        self._threads = threads
+
+    alias = run_in_thread(Transaction.alias)
+    delete = run_in_thread(Transaction.delete)
+    delete_edge = run_in_thread(Transaction.delete_edge)
+    delete_many = run_in_thread(Transaction.delete_many)
+    delete_where = run_in_thread(Transaction.delete_where)
+    drop_alias = run_in_thread(Transaction.drop_alias)
+    merge = run_in_thread(Transaction.merge)
+    put = run_in_thread(Transaction.put)
+    put_edge = run_in_thread(Transaction.put_edge)
+    put_many = run_in_thread(Transaction.put_many)
+    put_triples = run_in_thread(Transaction.put_triples)
+    set_origins = run_in_thread(Transaction.set_origins)
+    unmerge = run_in_thread(Transaction.unmerge)
+    update = run_in_thread(Transaction.update)
+
+    @property
+    def open(self) -> bool:
+        """True if the transaction can still be used."""
+        return bool(self._target.open)
+
+    async def commit(self) -> None:
+        """Make the changes durable and visible; an error leaves the store unchanged."""
+        await self._threads.finish(self._target.commit)
+
+    async def rollback(self) -> None:
+        """Discard all changes; does nothing if the transaction has ended."""
+        await self._threads.finish(self._target.rollback)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._threads.finish(self._target.__exit__, kind, error, trace)
+        finally:
+            self._threads.close()
+
+
+class AsyncStore(ClosingContext, AsyncQueryable):
+    """An open store; see :func:`open`. Its methods are those of :class:`kvstore.Store`, as coroutines."""
+
+    def __init__(self, store: Store, threads: CallThreads) -> None:
+        self._target: Store = store
+        self._threads = threads
+        #: The thread of statements, which a transaction that BEGIN opened belongs to.
+        self._statements = CallThreads(1, "statements")
+
+    def __repr__(self) -> str:
+        return repr(self._target).replace("<kvstore.", "<kvstore.aio.", 1)
+
+    backup = run_in_thread(Store.backup)
+    check = run_in_thread(Store.check)
+    compact = run_in_thread(Store.compact)
+    create_index = run_in_thread(Store.create_index)
+    describe_strategy = run_in_thread(Store.describe_strategy)
+    describe_table = run_in_thread(Store.describe_table)
+    drop_index = run_in_thread(Store.drop_index)
+    embed = run_in_thread(Store.embed)
+    export = run_in_thread(Store.export)
+    export_table = run_in_thread(Store.export_table)
+    extract = run_in_thread(Store.extract)
+    flush = run_in_thread(Store.flush)
+    forecast_extract = run_in_thread(Store.forecast_extract)
+    forecast_ingest = run_in_thread(Store.forecast_ingest)
+    forecast_refresh = run_in_thread(Store.forecast_refresh)
+    import_ = run_in_thread(Store.import_)
+    language_model = run_in_thread(Store.language_model)
+    refresh = run_in_thread(Store.refresh)
+    repair = run_in_thread(Store.repair)
+    set = run_in_thread(Store.set)
+    settings_table = run_in_thread(Store.settings_table)
+    spent = run_in_thread(Store.spent)
+    statistics = run_in_thread(Store.statistics)
+    strategies = run_in_thread(Store.strategies)
+    tables = run_in_thread(Store.tables)
+    # Changes, each in a transaction of its own
+    alias = run_in_thread(Store.alias)
+    delete = run_in_thread(Store.delete)
+    delete_edge = run_in_thread(Store.delete_edge)
+    delete_many = run_in_thread(Store.delete_many)
+    delete_where = run_in_thread(Store.delete_where)
+    drop_alias = run_in_thread(Store.drop_alias)
+    merge = run_in_thread(Store.merge)
+    put = run_in_thread(Store.put)
+    put_edge = run_in_thread(Store.put_edge)
+    put_many = run_in_thread(Store.put_many)
+    put_triples = run_in_thread(Store.put_triples)
+    set_origins = run_in_thread(Store.set_origins)
+    unmerge = run_in_thread(Store.unmerge)
+    update = run_in_thread(Store.update)
+
+    @property
+    def path(self) -> Path:
+        """The store's directory."""
+        return self._target.path
+
+    @property
+    def readonly(self) -> bool:
+        """True if the store was opened read-only."""
+        return self._target.readonly
+
+    @property
+    def closed(self) -> bool:
+        """True if this handle was closed."""
+        return self._target.closed
+
+    @property
+    def settings(self) -> FixedSettings:
+        """The settings that the store was created with."""
+        return self._target.settings
+
+    @property
+    def embedder(self) -> Embedder:
+        """The store's embedder; raises EmbedderError if its package is missing."""
+        return self._target.embedder
+
+    @property
+    def in_transaction(self) -> Coroutine[Any, Any, bool]:
+        """True, when awaited, if a transaction that BEGIN started is open."""
+        return self._statements.run(lambda: self._target.in_transaction)
+
+    def session(self) -> AsyncStore:
+        """Open another session on the same store, with settings and a BEGIN of its own."""
+        return AsyncStore(self._target.session(), self._threads)
+
+    async def close(self) -> None:
+        """Roll back what BEGIN opened and close the store; waits for calls that run. Closing twice is allowed."""
+        await self._statements.finish(self._target.close)
+        self._statements.close()
+
+    def snapshot(self) -> Opening[AsyncSnapshot]:
+        """Open a snapshot: one state of the store, for several reads."""
+
+        async def begin() -> AsyncSnapshot:
+            return AsyncSnapshot(await self._threads.run(self._target.snapshot), self._threads)
+
+        return Opening(begin())
+
+    def transaction(self, *, timeout: float | None = None, models: bool = True) -> Opening[AsyncTransaction]:
+        """Begin the store's only write transaction; see :meth:`kvstore.Store.transaction`."""
+
+        async def begin() -> AsyncTransaction:
+            threads = CallThreads(1, "transaction")
+            beginning = threads.submit(self._target.transaction, timeout=timeout, models=models)
+            try:
+                return AsyncTransaction(await asyncio.wrap_future(beginning), threads)
+            except BaseException:  # also if the task is cancelled while the thread waits for the lock
+                threads.submit(_roll_back, beginning)
+                threads.close()
+                raise
+
+        return Opening(begin())
+
+    def execute(
+        self,
+        sql: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        progress: Callable[[Any], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Opening[AsyncCursor]:
+        """Run statements in order and return the cursor of the last; see :meth:`kvstore.Store.execute`."""
+
+        async def begin() -> AsyncCursor:
+            run = partial(self._target.execute, sql, parameters, progress=progress, on_text=on_text)
+            return AsyncCursor(await self._statements.run(run), self._statements)
+
+        return Opening(begin())
+
+    def query(
+        self,
+        sql: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        timeout: float | None = QUERY_TIMEOUT,
+        max_rows: int | None = QUERY_ROWS,
+    ) -> Opening[AsyncCursor]:
+        """Run one reading statement within limits; see :meth:`kvstore.Store.query`. Cancelling the task stops it."""
+
+        async def begin() -> AsyncCursor:
+            queries = BoundedQueries()
+            run = partial(queries.run, self._target, sql, parameters, timeout, max_rows)
+            try:
+                return AsyncCursor(await self._threads.run(run), self._threads)
+            except asyncio.CancelledError:
+                queries.interrupt()
+                raise
+
+        return Opening(begin())
+
+    async def explain(
+        self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = (), *, analyze: bool = False
+    ) -> list[Any]:
+        """Return the execution steps of one statement; see :meth:`kvstore.Store.explain`."""
+        return await self._statements.run(self._target.explain, sql, parameters, analyze=analyze)
+
+    def ingest_progress(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        include: str | Sequence[str] = (),
+        **options: Unpack[IngestOptions],
+    ) -> Opening[AsyncIngestion]:
+        """Ingest as an async iterator over the progress; see :meth:`kvstore.Store.ingest_progress`."""
+
+        async def begin() -> AsyncIngestion:
+            run = partial(self._target.ingest_progress, paths, include=include, **options)
+            return AsyncIngestion(await self._threads.run(run), self._threads)
+
+        return Opening(begin())
+
+    async def ingest(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        include: str | Sequence[str] = (),
+        progress: Callable[[IngestProgress], None] | None = None,
+        **options: Unpack[IngestOptions],
+    ) -> IngestReport:
+        """Ingest files, folders and globs; see :meth:`kvstore.Store.ingest`. ``progress`` runs in the event loop.
+
+        If the task is cancelled, the ingest stops after its current step; everything committed is kept.
+        """
+        async with self.ingest_progress(paths, include=include, **options) as ingestion:
+            async for step in ingestion:
+                if progress is not None:
+                    progress(step)
+        return ingestion.report
+
+
+def _roll_back(beginning: Future[Transaction]) -> None:
+    """Roll back a transaction that has begun, in its thread."""
+    if not beginning.cancelled() and beginning.exception() is None:
+        beginning.result().rollback()

@@ -1,0 +1,139 @@
+"""Calls in threads, for coroutines: the threads of an object, methods that run in them, contexts and streams.
+
+In: functions and iterators of the synchronous interface. Out: coroutines and async iterators with the same results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+Closing = TypeVar("Closing", bound="AsyncContext")
+
+_END: Any = object()
+
+
+class CallThreads:
+    """The threads that run the calls of one object."""
+
+    def __init__(self, count: int, name: str) -> None:
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix=f"kvstore {name}")
+        self._is_closed = False
+
+    def submit(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Future[Result]:
+        """Begin a call in a thread."""
+        return self._pool.submit(copy_context().run, partial(function, *args, **kwargs))
+
+    async def run(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+        """Return the result of a call in a thread. A cancelled call runs to its end unless it is still waiting."""
+        if self._is_closed:  # the function raises ClosedError
+            return await asyncio.to_thread(function, *args, **kwargs)
+        return await asyncio.wrap_future(self.submit(function, *args, **kwargs))
+
+    async def finish(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+        """Return the result of a call in a thread, and wait for its end even if the task is cancelled."""
+        if self._is_closed:
+            return await self.run(function, *args, **kwargs)
+        future = asyncio.wrap_future(self.submit(function, *args, **kwargs))
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await asyncio.wait([future])
+            raise
+
+    def close(self) -> None:
+        """Let the threads end when their calls have ended."""
+        self._is_closed = True
+        self._pool.shutdown(wait=False)
+
+
+def run_in_thread(
+    method: Callable[Concatenate[Any, Parameters], Result],
+) -> Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]]:
+    """Return a coroutine method that runs ``method`` of the wrapped object in a thread, with the same signature."""
+
+    @wraps(method)
+    async def call(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        return await self._threads.run(method, self._target, *args, **kwargs)  # type: ignore[no-any-return]
+
+    return call
+
+
+class AsyncContext(Protocol):
+    """An object that ``async with`` closes."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Opening(Generic[Closing]):
+    """An object that is being opened: await it, or enter it with ``async with``, which also closes it."""
+
+    def __init__(self, opening: Coroutine[Any, Any, Closing]) -> None:
+        self._opening = opening
+
+    def __await__(self) -> Generator[Any, Any, Closing]:
+        return self._opening.__await__()
+
+    async def __aenter__(self) -> Closing:
+        self._opened = await self._opening
+        return await self._opened.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._opened.__aexit__(kind, error, trace)
+
+
+class ClosingContext:
+    """A mixin for an object that leaving its context closes."""
+
+    async def close(self) -> None:
+        """Close the object; closing twice is allowed."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncStream(ClosingContext, AsyncIterator[Item]):
+    """An iterator whose items are computed in threads, one call at a time."""
+
+    def __init__(self, items: Iterator[Item], threads: CallThreads) -> None:
+        self._items = items
+        self._threads = threads
+        self._lock = threading.Lock()
+
+    def _call_alone(self, function: Callable[[], Result]) -> Result:
+        """Call a function when the previous call has ended, which a cancelled task does not wait for."""
+        with self._lock:
+            return function()
+
+    async def __anext__(self) -> Item:
+        item: Item = await self._threads.run(self._call_alone, lambda: next(self._items, _END))
+        if item is _END:
+            raise StopAsyncIteration
+        return item
+
+    async def close(self) -> None:
+        """Stop after the current item; closing twice is allowed."""
+        await self._threads.finish(self._call_alone, self._items.close)  # type: ignore[attr-defined]
