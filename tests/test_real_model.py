@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 import kvstore
-from kvstore.models.text_checks import MIN_SUPPORT, compute_support
+from kvstore.models.statement_support import compute_support
+from kvstore.models.text_checks import MIN_SUPPORT
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
 
 pytestmark = pytest.mark.model

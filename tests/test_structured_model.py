@@ -14,6 +14,7 @@ from model_server import Planned, Server, event, refusal, stream
 
 from kvstore import errors
 from kvstore.models import json_schema
+from kvstore.models.json_schema import parse_beginning
 from kvstore.models.llm import LanguageModel, open_language_model
 from kvstore.models.quoting import Quotation
 from kvstore.models.structured import StructuredModel, StructuredPrompt
@@ -162,6 +163,25 @@ def test_a_loop_is_refused(server: Server, model: LanguageModel) -> None:
     structured = StructuredModel(model)
     assert structured.ask(prompt()) == GOOD["units"] and structured.num_refused == 1
     assert "the answer repeats itself" in server.requests[1]["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"units": ["Tea is red.", "Milk i', ["Tea is red."]),
+        ('{"units": ["Tea is red.", "Milk is white. It i', ["Tea is red.", "Milk is white."]),
+        ('{"units": ["Tea is {red}, and [so].", "Milk"], "rat', ["Tea is {red}, and [so].", "Milk"]),
+        ('{"units": ["Tea is \\"red', None),
+        ('{"un', None),
+        ("Tea is red.", None),
+    ],
+)
+def test_the_valid_beginning_of_an_unfinished_answer_is_used(text: str, expected: list[str] | None) -> None:
+    if expected is None:
+        with pytest.raises(ValueError, match="no part of the answer is complete"):
+            parse_beginning(text, SCHEMA)
+    else:
+        assert parse_beginning(text, SCHEMA) == {"units": expected}
 
 
 def test_a_limit_of_tokens_is_kept_the_second_attempt_included(server: Server, model: LanguageModel) -> None:

@@ -188,14 +188,13 @@ def answer_writing(request: dict[str, Any]) -> Planned:
     shown = request["messages"][-1]["content"]
     subject = next(subject for subject in SUBJECTS if f"Xyzzy{subject}" in shown)
     sources = [number for number, text in enumerate(list_quoted_texts(request), 1) if f"Xyzzy{subject}" in text]
-    summary = f"It was said by {subject}: {list_quoted_texts(request)[sources[0] - 1]}"
-    sentence = {"sources": sources[:2], "text": summary}
+    sentence = {"sources": sources[:2], "text": f"It is so: {list_quoted_texts(request)[sources[0] - 1]}"}
     return stream(json.dumps({"sentences": [sentence], "title": SUBJECTS[subject][0]}))
 
 
 def answer_first_source(request: dict[str, Any]) -> Planned:
     text = list_quoted_texts(request)[0]
-    sentence = {"sources": [1], "text": f"It is said that: {text}"}
+    sentence = {"sources": [1], "text": f"It is so: {text}"}
     return stream(json.dumps({"sentences": [sentence], "title": " ".join(text.split()[:3])}))
 
 

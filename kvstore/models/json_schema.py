@@ -10,13 +10,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from .text_pieces import join_surrogates
 
 #: A Markdown fence around the whole answer, which many models add.
 _FENCE_PATTERN = re.compile(r"\A\s*```[a-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL | re.IGNORECASE)
+
+#: The parts of JSON that decide where a value ends. A string may lack its end.
+_TOKEN_PATTERN = re.compile(r'[{}\[\],]|"(?:[^"\\]|\\.)*"?', re.DOTALL)
+#: The end of a sentence in a string.
+_SENTENCE_END_PATTERN = re.compile(r"[.!?…](?=\s)|[。！？]")
+#: The number of beginnings of an unfinished answer that are tried.
+_MAX_BEGINNINGS = 100
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -55,6 +64,44 @@ def parse_json(text: str) -> Any:
         raise ValueError(f"the answer is not JSON: {problem.msg} at character {problem.pos}") from None
     joined = join_surrogates(encoded)  # an escape in a string can be half of a surrogate pair
     return value if joined == encoded else json.loads(joined)
+
+
+def parse_beginning(text: str, schema: Mapping[str, Any]) -> Any:
+    """Return the longest beginning of an unfinished answer that matches its schema; raises ValueError if none does."""
+    body = text[text.find("{") :]
+    for beginning in islice(_iter_beginnings(body), _MAX_BEGINNINGS):
+        with suppress(ValueError, RecursionError):
+            value = parse_json(beginning)
+            check_value(value, schema)
+            return value
+    raise ValueError("no part of the answer is complete")
+
+
+def _iter_beginnings(body: str) -> Iterator[str]:
+    """Yield the beginnings of a JSON text that end with a value, closed by brackets, longest first.
+
+    If the text ends in a string, the first one ends with the last whole sentence of the string.
+    """
+    cuts: list[tuple[int, str]] = []
+    closing: list[str] = []
+    end = 0
+    for match in _TOKEN_PATTERN.finditer(body):
+        token, end = match.group(), match.end()
+        if token in "{[":
+            closing.append("}" if token == "{" else "]")
+        elif token in "}]":
+            if not closing:
+                break
+            closing.pop()
+        elif token == ",":
+            end = match.start()
+        elif len(token) == 1 or token[-1] != '"':  # a string without an end
+            sentence_ends = [match.start() + sentence.end() for sentence in _SENTENCE_END_PATTERN.finditer(token)]
+            cuts += [(sentence_end, '"' + "".join(reversed(closing))) for sentence_end in sentence_ends[-1:]]
+            break
+        cuts.append((end, "".join(reversed(closing))))
+    for end, close in reversed(cuts):
+        yield body[:end] + close
 
 
 def _reject_constant(name: str) -> None:

@@ -17,7 +17,7 @@ class LoopDetector:
     """The state of the detection in one text; its pieces can be cut anywhere.
 
     >>> detector = LoopDetector()
-    >>> detector.feed("It is red. " * 20), detector.feed("It is red. " * 20)
+    >>> detector.feed("It is red. " * 10), detector.feed("It is red. " * 10)
     (False, True)
     """
 
@@ -48,3 +48,20 @@ class LoopDetector:
             return False
         self._occurrences[sequence] = count + 1, position
         return count + 1 >= LOOP_OCCURRENCES
+
+
+def trim_loop(text: str) -> str:
+    """Return a text up to the end of the first occurrence of what it repeats; all of it without a loop.
+
+    >>> trim_loop("Tea is hot. " + "It is very very red. " * 20)
+    'Tea is hot. It is very very red. It is very very red'
+    """
+    detector = LoopDetector()
+    matches = list(_TOKEN_PATTERN.finditer(text))
+    tokens = [match.group() for match in matches]
+    loop_end = next((end for end, token in enumerate(tokens, 1) if detector._add(token)), 0)
+    if not loop_end:
+        return text
+    loop = tokens[loop_end - LOOP_TOKENS : loop_end]
+    first = next(start for start in range(loop_end) if tokens[start : start + LOOP_TOKENS] == loop)
+    return text[: matches[first + LOOP_TOKENS - 1].end()]

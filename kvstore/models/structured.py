@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import InvalidAnswerError, ModelError, PromptTooLongError, TokenLimitError
-from .json_schema import check_keywords, check_value, parse_json
+from .json_schema import check_keywords, check_value, parse_beginning, parse_json
+from .loops import trim_loop
 from .token_estimate import MESSAGE_TOKENS, estimate_message_tokens, token_estimate
 
 if TYPE_CHECKING:
@@ -40,9 +41,10 @@ def _return_unchanged(value: Any) -> Any:
 class StructuredPrompt(Generic[Result]):
     """A request and the form of its answer, which has at most ``answer_tokens`` tokens.
 
-    ``name`` is a word for the schema, which uses the keywords of :mod:`kvstore.models.json_schema`. ``check`` converts
-    a value of the schema to the result of :meth:`StructuredModel.ask`, and raises a ValueError whose message says to
-    the model what is wrong with its answer. Raises ValueError for a schema with other keywords.
+    ``name`` is a word for the schema of an object, which uses the keywords of :mod:`kvstore.models.json_schema`.
+    ``check`` converts a value of the schema to the result of :meth:`StructuredModel.ask`, and raises a ValueError whose
+    message says to the model what is wrong with its answer. If it ``may_lack_fields``, an answer that a loop or the
+    token limit ended can have fewer fields than the schema demands. Raises ValueError for a schema with other keywords.
     """
 
     name: str
@@ -50,6 +52,7 @@ class StructuredPrompt(Generic[Result]):
     schema: Mapping[str, Any]
     check: Callable[[Any], Result] = _return_unchanged
     answer_tokens: int = 2000
+    may_lack_fields: bool = False
 
     def __post_init__(self) -> None:
         check_keywords(self.schema)
@@ -174,13 +177,22 @@ def _build_response_format(form: str, prompt: StructuredPrompt[Any]) -> Mapping[
 
 
 def _check_answer(answer: ModelAnswer, prompt: StructuredPrompt[Result]) -> Result:
-    """Parse and check an answer. Raises ValueError if it is invalid."""
-    if answer.is_loop:
-        raise ValueError("the answer repeats itself")
+    """Parse and check an answer; of one that a loop or the token limit ended, the beginning that is valid.
+
+    Raises ValueError if it is invalid.
+    """
     try:
-        value = parse_json(answer.text)
-        check_value(value, prompt.schema)
+        if answer.is_loop or answer.is_truncated:
+            required = [] if prompt.may_lack_fields else prompt.schema.get("required", [])
+            value = parse_beginning(trim_loop(answer.text), {**prompt.schema, "required": required})
+        else:
+            value = parse_json(answer.text)
+            check_value(value, prompt.schema)
         return prompt.check(value)
     except ValueError as problem:
-        hint = ", and the token limit ended the answer: answer in fewer words" if answer.is_truncated else ""
-        raise ValueError(f"{problem}{hint}") from None
+        reason = str(problem)
+    if answer.is_loop:
+        reason = "the answer repeats itself"
+    elif answer.is_truncated:
+        reason += ", and the token limit ended the answer: answer in fewer words"
+    raise ValueError(reason)

@@ -1,8 +1,7 @@
 """Checks of a text that a language model wrote about other texts, before it is stored or displayed.
 
 In: the text, its sources, and the prompt that asked for it. Out: an error whose message says to the model what is
-wrong: the text is too short, repeats itself or its prompt, or has words or numbers that its sources do not have. A word
-occurs in a source if their first letters agree, so that the forms of a word in most languages count as one.
+wrong: the text is too short, repeats itself or its prompt, or has words or numbers that its sources do not have.
 """
 
 from __future__ import annotations
@@ -11,19 +10,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ..text.sentences import split_sentences
-from ..text.words import detect_word_language, is_unspaced, list_content_words, segment_words, select_function_words
+from ..text.words import is_unspaced, segment_words
 from .quoting import to_printable
+from .statement_support import SourcePassages, compute_support
 
 #: The minimum share of a text's content words that occur in its sources. Of people's answers about meetings, 82 % reach
 #: it with the turns that they are about, and 2 % with those of another meeting.
 MIN_SUPPORT = 0.5
-#: The number of content words of a statement for each one that its passage does not have. Of statements that GPT-3.5
-#: extracted from passages, 84 % pass; with the predicate of a statement about another passage, 0.4 %.
-_WORDS_PER_MISSING_WORD = 12
-#: The words of a sentence that stand for names in another one.
-_PRONOUNS = frozenset("he she it they him her them his hers its their theirs this these that those who which".split())
-#: The number of first letters that two forms of a word share.
-_STEM_LETTERS = 5
 #: A number of at least two digits: fewer can count what the sources list.
 _NUMBER_PATTERN = re.compile(r"\d{2,}")
 #: The parts of a prompt around a text: the marks of a quotation, and the words before it.
@@ -37,50 +30,6 @@ _INNER_END_PATTERN = re.compile(r"""([.!?…]["'”’)]*) (?=\W*[A-ZÀ-Þ\d]|\W
 _PROMPT_WORDS = 8
 #: The length of the word sequences that are counted, and the minimum share of them that differ.
 _SEQUENCE_WORDS, _MIN_DISTINCT_SEQUENCES = 3, 0.6
-
-
-def compute_support(text: str, sources: Iterable[str]) -> float:
-    """Return the share of the content words of a text that occur in its sources; 0 for a text without words.
-
-    >>> compute_support("Tea leaves were picked in spring.", ["They are picking the leaves of tea by hand."])
-    0.5
-    """
-    stems = _list_stems(text)
-    return len(stems & _collect_stems(sources)) / len(stems) if stems else 0.0
-
-
-def check_statement(text: str, headings: Sequence[str], passage: str) -> None:
-    """Raise ValueError if a statement has content words that its sentence of a passage does not have.
-
-    The words must be in one sentence or in ``headings``. The words that a pronoun of the sentence stands for can be
-    anywhere in the passage. A long statement may have a few other words, but a short one none, because most of it can
-    be a name.
-    """
-    stems = _list_stems(text)
-    passage_words = segment_words(passage)
-    sentences = [passage[start:end] for start, end in split_sentences(passage)]
-    if detect_word_language(passage_words, "english") != "english":
-        sentences = [passage]  # its pronouns are unknown
-    heading_stems, passage_stems = _collect_stems(headings), _collect_stems([passage])
-    num_missing = len(stems)
-    for sentence in sentences:
-        has_pronoun = not _PRONOUNS.isdisjoint(segment_words(sentence))
-        sentence_stems = passage_stems if has_pronoun else _collect_stems([sentence])
-        num_missing = min(num_missing, len(stems - sentence_stems - heading_stems))
-    if num_missing > len(stems) // _WORDS_PER_MISSING_WORD:
-        raise ValueError(f"{num_missing} words of a statement are in no sentence of its passage; use their words")
-
-
-def _list_stems(text: str) -> set[str]:
-    """Return the first letters of the content words of a text, or of all words if it has no others."""
-    function_words = select_function_words(segment_words(text))
-    words = list_content_words(text, function_words) or list_content_words(text, frozenset())
-    return {word[:_STEM_LETTERS] for word in words}
-
-
-def _collect_stems(sources: Iterable[str]) -> set[str]:
-    """Return the first letters of all words of some texts."""
-    return {word[:_STEM_LETTERS] for source in sources for word in list_content_words(source, frozenset())}
 
 
 def check_text(text: str, sources: Sequence[str], *, name: str, prompt: str = "", is_title: bool = False) -> None:
@@ -120,6 +69,31 @@ def trim_to_sentences(text: str) -> str:
         return line
     *_, last_end = 0, *(match.end(1) for match in _INNER_END_PATTERN.finditer(line))
     return line[:last_end] or line
+
+
+def find_supported_sentences(
+    texts: Iterable[str], passages: SourcePassages, *, name: str, prompt: str = ""
+) -> dict[str, list[int]]:
+    """Return the usable sentences of some texts that passages support, each with the indices of these passages.
+
+    A sentence without words of its own is omitted. Raises ValueError if no sentence is usable; ``name`` and ``prompt``
+    are those of :func:`check_text`.
+    """
+    sentences: dict[str, list[int]] = {}
+    problem: ValueError | None = None
+    lines = map(trim_to_sentences, texts)
+    for sentence in dict.fromkeys(line[start:end] for line in lines for start, end in split_sentences(line)):
+        try:
+            check_text(sentence, passages.texts, name=name, prompt=prompt)
+            indices = passages.find_supporting(sentence)
+        except ValueError as error:
+            problem = problem or error
+            continue
+        if not any(compute_support(sentence, [earlier_sentence]) == 1 for earlier_sentence in sentences):
+            sentences[sentence] = indices
+    if problem is not None and not sentences:
+        raise problem
+    return sentences
 
 
 def find_sources(text: str, sources: Sequence[str]) -> list[int]:

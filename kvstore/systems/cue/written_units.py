@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from ...models.text_checks import check_statement, trim_to_sentences
+from ...models.statement_support import SourcePassages
+from ...models.text_checks import trim_to_sentences
 from ...registry.chunked_text import ChunkedText
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenFact, compute_passage_digest
@@ -68,12 +69,13 @@ class _WrittenUnits(WrittenFact):
 
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
         """Return the different statements that are usable."""
+        source = SourcePassages([passage.text], [passage.title or "", *passage.headings])
         statements: list[str] = []
         problem: ValueError | None = None
         for text in dict.fromkeys(map(trim_to_sentences, entry)):
             try:
                 check(text, name="a statement")
-                check_statement(text, [passage.title or "", *passage.headings], passage.text)
+                source.find_supporting(text)
                 statements.append(text)
             except ValueError as error:
                 problem = problem or error

@@ -54,11 +54,11 @@ _EXAMPLE_TEXTS = (
     "The choir of Rome has forty singers. It was founded by Carl Berg.",
 )
 _EXAMPLE_ANSWER: Mapping[str, Any] = {
+    "title": "The choir of Rome",
     "sentences": [
         {"sources": [1], "text": "Ann Lee, born in Oslo, sings in the choir of Rome."},
         {"sources": [2], "text": "The choir of Rome has forty singers and was founded by Carl Berg."},
     ],
-    "title": "The choir of Rome",
 }
 #: The number of tokens around a source: its number and the delimiters.
 _FRAME_TOKENS = 16
@@ -200,8 +200,8 @@ class TopicIndex(GenerationIndex[Topics]):
             text={"type": "string", "minLength": _MIN_SENTENCE_CHARS, "maxLength": _MAX_SENTENCE_CHARS},
         )
         schema = build_object_schema(
-            sentences={"type": "array", "minItems": 1, "maxItems": _MAX_SENTENCES, "items": sentence_schema},
             title={"type": "string", "minLength": 1, "maxLength": _MAX_TITLE_CHARS},
+            sentences={"type": "array", "minItems": 1, "maxItems": _MAX_SENTENCES, "items": sentence_schema},
         )
         return StructuredPrompt("topic", messages, schema, check, answer_tokens=800)
 
@@ -218,29 +218,23 @@ def _number_texts(texts: Sequence[str], quotation: Quotation) -> str:
 def _check_answer(answer: Any, texts: Sequence[str]) -> Mapping[str, Any]:
     """Return the summary that a model wrote, and the indices of its sources, of those sentences that are usable.
 
-    A sentence whose named sources do not support it is from the one that does. An unusable title is omitted. Raises
-    ValueError if no sentence is usable.
+    A sentence whose named sources do not support it is from the first one that does. An unusable title is omitted.
+    Raises ValueError if no sentence is usable.
     """
-    from ...models.text_checks import check_text, find_sources, trim_to_sentences
+    from ...models.statement_support import SourcePassages
+    from ...models.text_checks import check_text, find_supported_sentences
 
-    sentences: dict[str, list[int]] = {}
-    problem: ValueError | None = None
-    for entry in answer["sentences"]:
-        sentence = trim_to_sentences(entry["text"])
-        for sources in ([source - 1 for source in entry["sources"]], find_sources(sentence, texts)):
-            try:
-                check_text(sentence, [texts[source] for source in sources], name="a sentence", prompt=_TASK)
-            except ValueError as error:
-                problem = problem or error
-            else:
-                sentences.setdefault(sentence, sources)
-                break
-    if not sentences and problem is not None:
-        raise problem
-    value: dict[str, Any] = {"summary": " ".join(sentences), "sources": sorted({*chain(*sentences.values())})}
+    passages = SourcePassages(texts)
+    entries = answer["sentences"]
+    sentence_texts = [entry["text"] for entry in entries]
+    sentences = find_supported_sentences(sentence_texts, passages, name="a sentence", prompt=_TASK)
+    named_sources = {source - 1 for entry in entries for source in entry["sources"]}
+    sources = {index for indices in sentences.values() for index in named_sources.intersection(indices) or indices[:1]}
+    value: dict[str, Any] = {"summary": " ".join(sentences), "sources": sorted(sources)}
     title = " ".join(answer["title"].split())
     with suppress(ValueError):
         check_text(title, texts, name="the title", prompt=_TASK, is_title=True)
+        passages.check_title(title)
         value["title"] = title
     return value
 

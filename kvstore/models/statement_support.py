@@ -1,0 +1,171 @@
+"""Support of statements that a language model wrote by the sentences of a text.
+
+In: statements, and passages with their headings. Out: the passages that support a statement. A passage does if one of
+its sentences has the content words of the statement and the same negations, so that words of several sentences are not
+combined to something that none of them says. A pronoun can stand for a name of the sentences before it, and a statement
+can join a sentence and the one before it, if the sentence has a pronoun. A word occurs in a sentence if their first
+letters agree, so that the forms of a word in most languages count as one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..text.sentences import split_sentences
+from ..text.words import (
+    detect_word_language,
+    list_content_words,
+    segment_words,
+    select_function_words,
+    split_written_words,
+)
+
+#: The number of content words of a statement for each one that its sentence may lack, if it is no name or number. Of
+#: statements that GPT-3.5 extracted from passages, 80 % pass; of those with the subject of another one, 48 %, most of
+#: which one sentence says, too.
+_WORDS_PER_MISSING_WORD = 12
+#: The words of a sentence that stand for names in another one.
+_PRONOUNS = frozenset("he she it they him her them his hers its their theirs this these".split())
+#: The words that negate a statement in some languages; "t" is the end of "don't".
+_NEGATIONS = frozenset(
+    """
+    not no never none nobody nothing neither nor without cannot t nicht kein keine keinen keiner nie niemals ohne pas
+    jamais aucun aucune sans nunca sin non senza niet geen nooit zonder inte aldrig ikke utan uden não nem
+    """.split()
+)
+#: The ends of clauses, each of which can say something of its own.
+_CLAUSE_PATTERN = re.compile(r"[;:,]\s|\s(?:and|but|while|whereas)\s")
+#: The number of first letters that two forms of a word share.
+_STEM_LETTERS = 5
+
+
+def compute_support(text: str, sources: Iterable[str]) -> float:
+    """Return the share of the content words of a text that occur in its sources; 0 for a text without words.
+
+    >>> compute_support("Tea leaves were picked in spring.", ["They are picking the leaves of tea by hand."])
+    0.5
+    """
+    stems = _list_stems(text)
+    return len(stems & _collect_stems(sources)) / len(stems) if stems else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """The content words of a part of a statement as stems; ``names`` are its names and numbers."""
+
+    stems: set[str]
+    names: set[str]
+    is_negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A sentence of a passage: the stems of its words, of the headings, and of the names before it if it refers back.
+
+    ``denied_stems`` are the content words after its negations.
+    """
+
+    stems: set[str]
+    denied_stems: set[str]
+    is_negated: bool
+    refers_back: bool
+
+    def count_missing(self, clause: _Clause) -> float:
+        """Return the number of words of a clause that the sentence lacks; infinity if it cannot support the clause."""
+        missing_stems = clause.stems - self.stems
+        if missing_stems & clause.names:
+            return math.inf
+        contradicts = not self.is_negated if clause.is_negated else not self.denied_stems.isdisjoint(clause.stems)
+        return math.inf if contradicts else len(missing_stems)
+
+
+class SourcePassages:
+    """Some texts with common headings, prepared for the check of many statements."""
+
+    def __init__(self, texts: Sequence[str], headings: Sequence[str] = ()) -> None:
+        self.texts = [*headings, *texts]
+        heading_stems = _collect_stems(headings)
+        self._passages = [_split_passage(text, heading_stems) for text in texts]
+
+    def find_supporting(self, statement: str) -> list[int]:
+        """Return the indices of the passages that support a statement, at least one. Raises ValueError if none does."""
+        clauses = [clause for part in _CLAUSE_PATTERN.split(statement) if (clause := _parse_clause(part)).stems]
+        max_missing = len(_list_stems(statement)) // _WORDS_PER_MISSING_WORD
+        counts = [_count_missing(clauses, sentences) for sentences in self._passages]
+        if not clauses or min(counts, default=math.inf) > max_missing:
+            raise ValueError("no sentence of the passages says what the answer says; use their words")
+        return [index for index, count in enumerate(counts) if count <= max_missing]
+
+    def check_title(self, title: str) -> None:
+        """Raise ValueError unless each part of a title is supported by a passage."""
+        for part in _CLAUSE_PATTERN.split(title):
+            self.find_supporting(part)
+
+
+def _count_missing(clauses: Sequence[_Clause], sentences: Sequence[_Sentence]) -> float:
+    """Return the number of words of clauses that a sentence lacks, or a sentence with the one after it, the least."""
+    least_missing = math.inf
+    previous_counts: list[float] = []
+    for sentence in sentences:
+        counts = [sentence.count_missing(clause) for clause in clauses]
+        least_missing = min(least_missing, sum(counts))
+        if sentence.refers_back and previous_counts:
+            least_missing = min(least_missing, sum(map(min, previous_counts, counts)))
+        previous_counts = counts
+    return least_missing
+
+
+def _split_passage(text: str, heading_stems: set[str]) -> list[_Sentence]:
+    """Return the sentences of a passage."""
+    sentences: list[_Sentence] = []
+    has_known_pronouns = detect_word_language(segment_words(text), "english") == "english"
+    name_stems: set[str] = set()
+    for start, end in split_sentences(text):
+        sentence = text[start:end]
+        words = segment_words(sentence)
+        refers_back = not has_known_pronouns or not _PRONOUNS.isdisjoint(words)
+        stems = _collect_stems([sentence]) | heading_stems | (name_stems if refers_back else set())
+        sentences.append(_Sentence(stems, _list_denied_stems(words), not _NEGATIONS.isdisjoint(words), refers_back))
+        name_stems |= _find_names(sentence)
+    return sentences
+
+
+def _list_denied_stems(words: Sequence[str]) -> set[str]:
+    """Return the first content word after each negation of a sentence, as a stem."""
+    negations = (number for number, word in enumerate(words) if word in _NEGATIONS)
+    content_words = (list_content_words(" ".join(words[number + 1 :])) for number in negations)
+    return {_to_stem(following_words[0]) for following_words in content_words if following_words}
+
+
+def _parse_clause(text: str) -> _Clause:
+    """Return the content words of a clause."""
+    return _Clause(_list_content_stems(text), _find_names(text), not _NEGATIONS.isdisjoint(segment_words(text)))
+
+
+def _find_names(text: str) -> set[str]:
+    """Return the stems of the content words of a text that can be names, and of its numbers."""
+    words = [word for word in split_written_words(text) if word[:1].isupper() or word[:1].isdigit()]
+    return {_to_stem(word) for word in list_content_words(" ".join(words))}
+
+
+def _list_stems(text: str) -> set[str]:
+    """Return the stems of the content words of a text, or of all words if it has no others."""
+    return _list_content_stems(text) or _collect_stems([text])
+
+
+def _list_content_stems(text: str) -> set[str]:
+    """Return the stems of the content words of a text."""
+    return set(map(_to_stem, list_content_words(text, select_function_words(segment_words(text)))))
+
+
+def _collect_stems(sources: Iterable[str]) -> set[str]:
+    """Return the stems of all words of some texts."""
+    return {_to_stem(word) for source in sources for word in list_content_words(source, frozenset())}
+
+
+def _to_stem(word: str) -> str:
+    """Return the first letters of a word, or a whole number."""
+    return word if word[0].isdigit() else word[:_STEM_LETTERS]
