@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from .language.cursor import Cursor
     from .models.token_estimate import token_estimate
     from .readers import FORMATS, RawDocument, ReadFailure
-    from .retrieval.evidence import Evidence, Hit, Location, Relative, Relatives, Step, TextSpan
+    from .retrieval.evidence import Evidence, Hit, Location, Step, TextSpan
+    from .retrieval.relatives import Relative, Relatives
     from .sql.descriptions import Column, Table
     from .storage.environment import CompactReport
     from .store.opening import migrate_store as migrate
@@ -143,8 +144,8 @@ _LAZY_ATTRIBUTES = {
     "Prompt": ".answering.prompt:Prompt",
     "RawDocument": ".readers:RawDocument",
     "ReadFailure": ".readers:ReadFailure",
-    "Relative": ".retrieval.evidence:Relative",
-    "Relatives": ".retrieval.evidence:Relatives",
+    "Relative": ".retrieval.relatives:Relative",
+    "Relatives": ".retrieval.relatives:Relatives",
     "Snapshot": ".database.snapshot:Snapshot",
     "Spending": ".structures.spending:Spending",
     "Step": ".retrieval.evidence:Step",

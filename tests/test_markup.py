@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.rendering import markup
-from kvstore.retrieval.evidence import Relatives
+from kvstore.retrieval.relatives import Relative, Relatives, render_relatives
 from kvstore.structures.indexes.generations import Outline
 
 TAGS = frozenset("bdi blockquote b div em li mark ol p small table tbody td th thead tr ul".split())
@@ -78,12 +78,12 @@ def test_a_cyclic_or_deep_tree_is_drawn_once() -> None:
     turning = [("a", "t", 0, "a", "", ""), ("a", "t", 1, "b", "a", HOSTILE), ("a", "t", 1, "c", "a", "")]
     turning += [("a", "t", 2, "d", "b", ""), ("a", "t", 2, "d", "c", ""), ("a", "t", 3, "e", "d", "")]
     turning += [("a", "t", 0, "…", "", "cut at 6 rows; LIMIT n shows more")]
-    page = Page(markup.render_relatives(turning))
+    page = Page(render_relatives(Relative(*row) for row in turning))
     assert page.text.startswith(f"a in tbelowb {HOSTILE}dec")  # relatives of d are shown at its first occurrence
     assert page.text.count("d", page.text.index("dec")) == 2
     assert "cut at 6 rows" in page.text
     deep = [("a", "t", level, f"n{level}", f"n{level - 1}", "") for level in range(1, 3000)]
-    assert "n49" in Page(markup.render_relatives(deep)).text
+    assert "n49" in Page(render_relatives(Relative(*row) for row in deep)).text
     assert Page(markup.render_outline((level, f"n{level}", "") for level in range(3000))).text.count("n") == 3000
 
 

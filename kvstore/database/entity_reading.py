@@ -14,7 +14,8 @@ from ..text.normalize import to_entity_key
 
 if TYPE_CHECKING:
     from ..derived.passage_graph.neighbors import Neighbours
-    from ..retrieval.evidence import Location, Relatives
+    from ..retrieval.evidence import Location
+    from ..retrieval.relatives import Relatives
     from ..structures.state import State
 
 
@@ -56,8 +57,8 @@ def expand_names(
     must_exist: bool,
 ) -> Relatives:
     """Return the relatives of entities; raises EntityNotFoundError if the first must exist and is unknown."""
-    from ..retrieval.evidence import Relatives
     from ..retrieval.expansion import expand_entity
+    from ..retrieval.relatives import Relatives
     from ..sql.suggestions import make_entity_error
 
     rows = Relatives()

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from ..answering.confidence import Confidence
     from ..answering.prompt import Prompt
     from ..derived.passage_graph.neighbors import Neighbours
-    from ..retrieval.evidence import Evidence, Hit, Location, Relatives
+    from ..retrieval.evidence import Evidence, Hit, Location
+    from ..retrieval.relatives import Relatives
     from ..structures.documents.document_triples import Triple
     from ..structures.indexes.generations import Outline
     from ..structures.indexes.index import IndexStatus

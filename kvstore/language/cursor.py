@@ -129,13 +129,14 @@ class Cursor(Columnar):
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook displays: the first remaining rows, which can still be fetched."""
         from ..rendering import markup
+        from ..retrieval.relatives import Relative, render_relatives
 
         rows = self._read_ahead(markup.MAX_TABLE_ROWS + 1)
         if self.kind == "EXPLAIN" and self.columns == ("svg",):
             return f"<div>{''.join(picture for (picture,) in rows)}</div>"
         if self.kind == "EXPAND" and len(rows) <= markup.MAX_TABLE_ROWS:
             if "via" in self.columns:
-                return markup.render_relatives(rows)
+                return render_relatives(Relative(*row) for row in rows)
             return markup.render_outline(
                 (level, f"{title} ({count:,})", detail) for level, title, count, detail in rows
             )

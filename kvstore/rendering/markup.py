@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 #: The maximum number of characters shown of a cell, and of rows shown of a table.
 MAX_CELL_CHARACTERS = 400
@@ -19,7 +19,7 @@ MAX_TABLE_ROWS = 50
 _PRE_STYLE = 'style="white-space:pre-wrap"'
 _CELL_STYLE = 'style="white-space:pre-wrap;text-align:left"'
 #: The greatest nesting depth that is drawn; deeper branches are left out.
-_MAX_DEPTH = 50
+MAX_DEPTH = 50
 
 
 def escape(text: str) -> str:
@@ -111,77 +111,17 @@ def render_outline(rows: Iterable[tuple[int, str, str]]) -> str:
     pieces: list[str] = []
     depth = -1
     for level, name, note in rows:
-        level = min(level, depth + 1, _MAX_DEPTH)
+        level = min(level, depth + 1, MAX_DEPTH)
         if level > depth:
             pieces.append("<ul>")
         else:
             pieces.append("</li>" + "</ul></li>" * (depth - level))
-        pieces.append(f"<li>{_render_name(name, note)}")
+        pieces.append(f"<li>{render_name(name, note)}")
         depth = level
     return f"<div>{''.join(pieces)}{'</li></ul>' * (depth + 1)}</div>"
 
 
-def _render_name(name: str, note: str) -> str:
+def render_name(name: str, note: str) -> str:
     """Format a name, and a note in small letters unless it is empty."""
     note_markup = f' <small dir="auto">{escape(note)}</small>' if note else ""
     return f"<bdi>{escape(name)}</bdi>{note_markup}"
-
-
-class _RelativeRow(NamedTuple):
-    """A row of EXPAND: a relative of an entity, reached through ``via``."""
-
-    entity: str
-    tree: str
-    level: int
-    relative: str
-    via: str
-    text: str
-
-
-def render_relatives(rows: Iterable[Sequence[Any]]) -> str:
-    """Format EXPAND's rows (entity, tree, level, relative, via, text) as a tree for each entity in each of its trees.
-
-    If a relative is reached in several ways, its own relatives are below its first occurrence.
-    """
-    groups: dict[tuple[str, str], list[_RelativeRow]] = {}
-    for row in map(_RelativeRow._make, rows):
-        groups.setdefault((row.entity, row.tree), []).append(row)
-    pieces: list[str] = []
-    for (entity, tree), members in groups.items():
-        pieces.append(f"<p><b><bdi>{escape(entity)}</bdi></b> in <bdi>{escape(tree)}</bdi></p>")
-        for label, direction in (("above", -1), ("below", 1)):
-            rows_by_via = _group_by_predecessor(row for row in members if row.level * direction > 0)
-            if rows_by_via:
-                nearest = [row for group in rows_by_via.values() for row in group if abs(row.level) == 1]
-                pieces.append(f"<ul><li>{label}{''.join(_render_branch(nearest, rows_by_via, set(), 1))}</li></ul>")
-        pieces += [render_remark(row.text) for row in members if not row.level and not row.via and row.relative == "…"]
-    return f"<div>{''.join(pieces)}</div>"
-
-
-def _group_by_predecessor(rows: Iterable[_RelativeRow]) -> Mapping[tuple[str, int], list[_RelativeRow]]:
-    """Group relatives by the relative through which they are reached, and their distance."""
-    groups: dict[tuple[str, int], list[_RelativeRow]] = {}
-    for row in rows:
-        groups.setdefault((row.via, abs(row.level)), []).append(row)
-    return groups
-
-
-def _render_branch(
-    rows: Sequence[_RelativeRow],
-    rows_by_via: Mapping[tuple[str, int], list[_RelativeRow]],
-    rendered: set[str],
-    distance: int,
-) -> Iterator[str]:
-    """Format ``rows`` as a list, each with its own relatives unless its name is already in ``rendered``.
-
-    ``distance`` is the number of steps from the entity to the relatives of ``rows``.
-    """
-    yield "<ul>"
-    for row in rows:
-        yield f"<li>{_render_name(row.relative, row.text if ' is under ' not in row.text else '')}"
-        children = [] if row.relative in rendered else rows_by_via.get((row.relative, distance + 1), [])
-        rendered.add(row.relative)
-        if children and distance < _MAX_DEPTH:
-            yield from _render_branch(children, rows_by_via, rendered, distance + 1)
-        yield "</li>"
-    yield "</ul>"

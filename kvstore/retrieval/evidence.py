@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..rendering.columnar import Columnar, NamedRows
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 HitKind = Literal["chunk", "segment", "summary", "report"]
 
 
-#: The columns of hits and relatives as tables, with their SQL types. Rows of hits end with the deprecated column
-#: ``chunk``.
+#: The columns of hits as a table, with their SQL types. Rows end with the deprecated column ``chunk``.
 _HIT_FIELDS = ("rank", "score", "document", "ordinal", "text", "path", "kind", "start", "end", "heading", "title")
 _HIT_TYPES = ("INTEGER", "REAL", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT", "INTEGER", "INTEGER", "TEXT", "TEXT")
-_RELATIVE_TYPES = ("TEXT", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT")
 
 
 class ChunkReference:
@@ -245,27 +243,3 @@ class Location:
     document: str | None
     abstract: int | None
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Relative:
-    """A relative of an entity: ``level`` edges below it (negative: above), reached through ``via``."""
-
-    entity: str
-    tree: str
-    level: int
-    relative: str
-    via: str
-    text: str
-
-
-class Relatives(Columnar, list[Relative]):
-    """The relatives that EXPAND returns; a notebook draws them as trees."""
-
-    def _get_named_rows(self) -> NamedRows:
-        return ("entity", "tree", "level", "relative", "via", "text"), [*map(astuple, self)], _RELATIVE_TYPES
-
-    def _repr_html_(self) -> str:
-        from ..rendering.markup import render_relatives
-
-        return render_relatives(map(astuple, self))

@@ -1,10 +1,10 @@
 """EXPAND: the relatives of an entity, in the entity forest and in the abstract trees of its documents.
 
-In: a name, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.evidence.Relative` rows, nearest first and
-then by name. The entity itself has level 0, ancestors have levels below zero, and descendants above. A relative has one
-row for each accepted edge that reaches it (``via``). Nodes beyond it are visited once, so a tree is never unfolded into
-its paths. If the limit truncates the rows, the path to the nearest root is kept and the last row reports the limit.
-Names of the same entity are expanded together and shown under its display name.
+In: a name, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.relatives.Relative` rows, nearest first
+and then by name. The entity itself has level 0, ancestors have levels below zero, and descendants above. A relative has
+one row for each accepted edge that reaches it (``via``). Nodes beyond it are visited once, so a tree is never unfolded
+into its paths. If the limit truncates the rows, the path to the nearest root is kept and the last row reports the
+limit. Names of the same entity are expanded together and shown under its display name.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ..errors import InputError
 from ..structures.forest.forest import RELATIONS_TREE, Forest, WalkStep
 from ..structures.state import State
 from ..text.normalize import to_entity_key
-from .evidence import Relative
 from .evidence_sentence import format_evidence_sentence, select_best_assertions
 from .ordered_addresses import AbstractAddress, get_tree_names, list_ranked_addresses
+from .relatives import Relative
 
 DIRECTIONS = ("up", "down", "both")
 #: The maximum number of steps up in the search for the nearest root.

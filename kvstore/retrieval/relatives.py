@@ -1,0 +1,85 @@
+"""The relatives of an entity that EXPAND returns, as a table and, in a notebook, as HTML trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+
+from ..rendering import markup
+from ..rendering.columnar import Columnar, NamedRows
+
+_COLUMNS = ("entity", "tree", "level", "relative", "via", "text")
+_COLUMN_TYPES = ("TEXT", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT")
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A relative of an entity: ``level`` edges below it (negative: above), reached through ``via``."""
+
+    entity: str
+    tree: str
+    level: int
+    relative: str
+    via: str
+    text: str
+
+
+class Relatives(Columnar, list[Relative]):
+    """The relatives that EXPAND returns; a notebook draws them as trees."""
+
+    def _get_named_rows(self) -> NamedRows:
+        return _COLUMNS, [*map(astuple, self)], _COLUMN_TYPES
+
+    def _repr_html_(self) -> str:
+        return render_relatives(self)
+
+
+def render_relatives(relatives: Iterable[Relative]) -> str:
+    """Format relatives as an HTML tree for each entity in each of its trees.
+
+    If a relative is reached in several ways, its own relatives are below its first occurrence.
+    """
+    groups: dict[tuple[str, str], list[Relative]] = {}
+    for relative in relatives:
+        groups.setdefault((relative.entity, relative.tree), []).append(relative)
+    pieces: list[str] = []
+    for (entity, tree), members in groups.items():
+        pieces.append(f"<p><b><bdi>{markup.escape(entity)}</bdi></b> in <bdi>{markup.escape(tree)}</bdi></p>")
+        for label, direction in (("above", -1), ("below", 1)):
+            branches = _group_by_predecessor(member for member in members if member.level * direction > 0)
+            if branches:
+                nearest = [relative for branch in branches.values() for relative in branch if abs(relative.level) == 1]
+                pieces.append(f"<ul><li>{label}{''.join(_render_branch(nearest, branches, set(), 1))}</li></ul>")
+        truncated = (member for member in members if not member.level and not member.via and member.relative == "…")
+        pieces += [markup.render_remark(member.text) for member in truncated]
+    return f"<div>{''.join(pieces)}</div>"
+
+
+def _group_by_predecessor(relatives: Iterable[Relative]) -> Mapping[tuple[str, int], list[Relative]]:
+    """Group relatives by the relative through which they are reached, and their distance."""
+    branches: dict[tuple[str, int], list[Relative]] = {}
+    for relative in relatives:
+        branches.setdefault((relative.via, abs(relative.level)), []).append(relative)
+    return branches
+
+
+def _render_branch(
+    relatives: Sequence[Relative],
+    branches: Mapping[tuple[str, int], list[Relative]],
+    rendered: set[str],
+    distance: int,
+) -> Iterator[str]:
+    """Format ``relatives`` as a list, each with its own relatives unless its name is already in ``rendered``.
+
+    ``distance`` is the number of steps from the entity to these relatives.
+    """
+    yield "<ul>"
+    for relative in relatives:
+        note = relative.text if " is under " not in relative.text else ""
+        yield f"<li>{markup.render_name(relative.relative, note)}"
+        children = [] if relative.relative in rendered else branches.get((relative.relative, distance + 1), [])
+        rendered.add(relative.relative)
+        if children and distance < markup.MAX_DEPTH:
+            yield from _render_branch(children, branches, rendered, distance + 1)
+        yield "</li>"
+    yield "</ul>"
