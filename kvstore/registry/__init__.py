@@ -195,8 +195,7 @@ def _add_system(system: System) -> None:
 
 def list_outlines() -> list[SystemOutline]:
     """Return the outline of every system without importing any."""
-    imported = ((name, SYSTEMS.get_imported(name)) for name in SYSTEMS)
-    return [_OUTLINES_BY_NAME[name] if system is None else build_outline(system) for name, system in imported]
+    return [_OUTLINES_BY_NAME.get(name) or build_outline(SYSTEMS[name]) for name in SYSTEMS]
 
 
 def build_outline(system: System) -> SystemOutline:
