@@ -16,9 +16,10 @@ from typing import Any
 from .errors import InputError, SettingsMismatchError
 
 #: Changes whenever words, names or chunk boundaries are determined differently, so that a store never mixes two rules.
-TOKENIZER = "words-3"
-#: The previous rules. They differ only for writing without spaces, whose terms were single characters.
-EARLIER_TOKENIZER = "words-2"
+TOKENIZER = "words-4"
+#: Previous rules: ``words-3`` left letters of Arabic and Hebrew unchanged, and ``words-2`` also made single characters
+#: the terms of writing without spaces. For other writing they are the same.
+EARLIER_TOKENIZERS = ("words-2", "words-3")
 
 #: Settings that a new store takes from the language of its first documents unless the user sets them.
 LANGUAGE_SETTINGS = ("stemmer", "language", "embedder")

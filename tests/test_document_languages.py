@@ -10,7 +10,7 @@ from other_process import python, read_line
 
 import kvstore
 from kvstore.changes.dump import dump
-from kvstore.text.languages import detect_language
+from kvstore.text.languages import detect_document_language, detect_language, get_stated_language
 
 GERMAN = {
     "heizung.md": "# Heizung\n\nDie Heizung wurde von der Firma Eder eingebaut und ist im Keller.",
@@ -163,3 +163,50 @@ def test_a_put_of_another_thread_waits_for_the_decision(
 )
 def test_the_language_of_a_document(text: str, language: str | None) -> None:
     assert detect_language(text) == language
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Die Heizung ist im Keller, und der Druck wird dort gemessen.", "de"),
+        ("La porte est fermée.", "fr"),
+        ("Котел новый.", "ru"),
+        ("Котел новий, і його поставили.", None),
+        ("المرجل في القبو.", "ar"),
+        ("הדוד נמצא במרתף.", "he"),
+        ("หม้อน้ำอยู่ชั้นใต้ดิน", "th"),
+        ("Ο λέβητας είναι στο υπόγειο.", "el"),
+        ("Eder, Brandner, Lindinger: 4711", None),
+    ],
+)
+def test_the_code_of_the_language_of_a_document(text: str, code: str | None) -> None:
+    assert detect_document_language(text.encode()) == code
+
+
+@pytest.mark.parametrize(
+    ("meta", "code"),
+    [
+        ({"language": "de"}, "de"),
+        ({"lang": "pt_BR"}, "pt"),
+        ({"language": "German"}, "de"),
+        ({"language": 3, "lang": "not a language"}, None),
+        ({}, None),
+    ],
+)
+def test_metadata_states_the_language(meta: dict[str, object], code: str | None) -> None:
+    assert get_stated_language(meta) == code
+
+
+def test_documents_are_selected_by_their_language(store: kvstore.Store) -> None:
+    store.put("heizung", GERMAN["heizung.md"])
+    store.put("notes", GERMAN["notes.md"])
+    store.put("parts", "Rohr 17, Rohr 18", meta={"language": "de-AT"})
+    store.put("numbers", "17, 18")
+    languages = "SELECT language, count(*) FROM documents GROUP BY language"
+    assert store.execute(languages).fetchall() == [(None, 1), ("de", 2), ("en", 1)]
+    assert [hit.document for hit in store.search("cellar", where="language = 'en'")] == ["notes"]
+    assert {hit.document for hit in store.search("cellar", where={"$language": "de"})} == {"heizung", "parts"}
+    assert store.keys(where="language IS NULL") == ["numbers"]
+    store.put("heizung", GERMAN["notes.md"])
+    store.delete("parts")
+    assert store.execute(languages).fetchall() == [(None, 1), ("en", 2)]

@@ -107,7 +107,8 @@ def fields(draw: st.DrawFn) -> str:
     return draw(
         st.sampled_from(
             [
-                "key", "title", "source", "bytes", "chunks", "changed", "left_out", '"key"', "documents.title",
+                "key", "title", "source", "bytes", "chunks", "changed", "left_out", "language", '"key"',
+                "documents.title",
                 f"meta ->> {quote(name)}", f"(meta ->> {quote(name)})", f"""json_extract(meta, '$."{name}"')""",
                 f"meta -> {quote(name)} ->> {quote(other)}", f"""meta ->> '$."{name}"."{other}"'""",
                 "meta ->> '$.a.b'", f"json_extract(meta, '$.{name}')", "meta ->> '$.b[0]'", "meta", "rowid",
@@ -323,7 +324,8 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
             records = (
                 DocumentRecord(
                     number, f"d{number}", f"Title {number}", None, "text",
-                    {"n": number % 7, "even": number % 2 == 0, "share": number / documents}, b"", number % 1000,
+                    {"lang": "en", "n": number % 7, "even": number % 2 == 0, "share": number / documents}, b"",
+                    number % 1000,
                     1_700_000_000 + number // 100, number, [number % 5],
                 )
                 for number in range(1, documents + 1)

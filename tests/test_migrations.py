@@ -186,13 +186,17 @@ def rebuild_afresh(path: Path, old: Path) -> dict[str, Any]:
     """Return the dump of a new store with the documents of another."""
     with (
         kvstore.open(old, readonly=True) as before,
-        kvstore.open(path, embedder="hashing:32", settings={"chunk_tokens": 24, "language": "rules"}) as fresh,
+        kvstore.open(
+            path,
+            embedder="hashing:32",
+            settings={"chunk_tokens": 24, "language": "rules", "stemmer": before.settings.stemmer},
+        ) as fresh,
     ):
         keys = before.keys()
         for key in keys:
             document = before.get(key)
             assert document is not None
-            fresh.put(key, document.text)
+            fresh.put(key, document.text, title=document.title)
         return dump_store(fresh)
 
 
@@ -203,7 +207,7 @@ def test_a_store_without_unspaced_writing_opens_as_before_whatever_rules_it_name
         assert not before.abstained
     assert kvstore.migrate(path) == Migrated([])
     with kvstore.open(path) as store:
-        assert store.settings.tokenizer == "words-3"
+        assert store.settings.tokenizer == "words-4"
         assert store.check() == []
         after = store.ask("Who approves parental leave?")
         assert (after.text, after.confidence) == (before.text, before.confidence)
@@ -213,7 +217,7 @@ def test_a_store_without_unspaced_writing_opens_as_before_whatever_rules_it_name
     with Environment.open(path) as environment, environment.snapshot() as snapshot:
         value = snapshot.get("meta", b"settings")
         assert value is not None
-        assert records.unpack(value, "meta", b"settings")["tokenizer"] == "words-3"
+        assert records.unpack(value, "meta", b"settings")["tokenizer"] == "words-4"
     other = unpack_store("words_2_english", tmp_path / "other")
     assert mine == rebuild_afresh(tmp_path / "afresh", other)
 
@@ -221,7 +225,7 @@ def test_a_store_without_unspaced_writing_opens_as_before_whatever_rules_it_name
 def test_a_store_whose_terms_are_single_characters_is_migrated(tmp_path: Path) -> None:
     path = unpack_store("words_2_japanese", tmp_path / "notes")
     for readonly in (False, True):
-        with pytest.raises(StoreFormatError, match=r"single characters.*kvstore migrate"):
+        with pytest.raises(StoreFormatError, match=r"without spaces by other rules.*kvstore migrate"):
             kvstore.open(path, readonly=readonly)
     done = kvstore.migrate(path)
     assert done.backup is not None
@@ -231,6 +235,18 @@ def test_a_store_whose_terms_are_single_characters_is_migrated(tmp_path: Path) -
     with kvstore.open(path) as store:
         assert store.check() == []
         assert "3776" in store.ask("富士山の標高は何メートルですか？").text
+        mine = dump_store(store)
+    assert mine == rebuild_afresh(tmp_path / "afresh", path)
+
+
+def test_a_store_with_unnormalized_arabic_letters_is_migrated(tmp_path: Path) -> None:
+    path = unpack_store("words_3_arabic", tmp_path / "notes")
+    with pytest.raises(StoreFormatError, match=r"Arabic and Hebrew by other rules.*kvstore migrate"):
+        kvstore.open(path)
+    kvstore.migrate(path)
+    with kvstore.open(path) as store:
+        assert store.check() == []
+        assert [hit.document for hit in store.search("احمد الهاشمى", using="lexical", top=1)] == ["الميناء"]
         mine = dump_store(store)
     assert mine == rebuild_afresh(tmp_path / "afresh", path)
 

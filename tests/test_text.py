@@ -40,6 +40,19 @@ def test_names_that_differ_in_case_width_and_space_only_are_one(one: str, other:
     assert to_entity_key(one) == to_entity_key(other)
 
 
+@pytest.mark.parametrize(
+    ("written", "normal"),
+    [
+        ("أَحْمَد الهاشمى", "احمد الهاشمي"),
+        ("مـــدرسة ١٩٥٤", "مدرسه 1954"),
+        ("کتاب", "كتاب"),
+        ("שָׁלוֹם", "שלומ"),
+    ],
+)
+def test_letters_of_arabic_and_hebrew_are_normalized(written: str, normal: str) -> None:
+    assert to_entity_key(written) == normal
+
+
 def test_marks_that_are_part_of_a_letter_stay() -> None:
     assert to_entity_key("й") != to_entity_key("и")
     assert to_entity_key("が") != to_entity_key("か")

@@ -48,7 +48,7 @@ class SystemOutline(NamedTuple):
 #: The packages, in the order in which their strategies are listed.
 _OUTLINES_BY_PACKAGE = {
     "kvstore.derived.metadata_index": SystemOutline(
-        structures={"metadata_index": 1}, buffered_tables=("metadata_sets", "metadata_columns")
+        structures={"metadata_index": 2}, buffered_tables=("metadata_sets", "metadata_columns")
     ),
     "kvstore.systems.dense": SystemOutline(("vector",), ("vectors",)),
     "kvstore.systems.lexical": SystemOutline(("lexical",)),

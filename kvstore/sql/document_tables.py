@@ -71,6 +71,14 @@ def _decode_origin(record: DocumentRecord) -> str | None:
     return record.origin and record.origin.encode(errors="replace").decode()
 
 
+def _get_language(reader: TableReader, document: int) -> str | None:
+    """Return the code of a document's language."""
+    from ..derived.metadata_index.metadata_structure import METADATA
+
+    language: str | None = reader.state.get_part(METADATA).get_language(document)
+    return language
+
+
 DOCUMENTS = SqlTable(
     "documents",
     "stored documents; the column content, which * omits, is the text that is searched",
@@ -84,6 +92,7 @@ DOCUMENTS = SqlTable(
         "changed": ("TEXT", lambda reader, row, record: record.changed),
         "origin": ("TEXT", lambda reader, row, record: _decode_origin(record)),
         "left_out": ("INTEGER", lambda reader, row, record: record.left_out),
+        "language": ("TEXT", lambda reader, row, record: _get_language(reader, row)),
     },
     scan=lambda reader: reader.iter_ids(tables.DOCUMENTS),
     load=lambda reader, row: reader.get_document(row),

@@ -25,7 +25,7 @@ from ..database.open_store import OpenStore
 from ..errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
 from ..registry import get_buffered_tables
 from ..registry.structure_versions import explain_migration, explain_read_only, find_outdated, write_versions
-from ..settings import EARLIER_TOKENIZER, LANGUAGE_SETTINGS, TOKENIZER, FixedSettings
+from ..settings import EARLIER_TOKENIZERS, LANGUAGE_SETTINGS, TOKENIZER, FixedSettings
 from ..storage import records
 from ..storage.environment import Environment, View, WriteTransaction, WriteView
 from ..storage.file_lock import get_file_identity
@@ -273,28 +273,33 @@ def _read_settings(view: View) -> FixedSettings | None:
     if packed_format is not None:
         kvstore_migrations.check_format(int(records.unpack(packed_format, tables.META, _FORMAT)))
     settings = records.unpack(value, tables.META, tables.SETTINGS_KEY)
-    if settings["tokenizer"] == EARLIER_TOKENIZER:
+    if settings["tokenizer"] in EARLIER_TOKENIZERS:
         settings["tokenizer"] = TOKENIZER
     return FixedSettings(**settings)
 
 
-def _has_earlier_terms(view: View) -> bool:
-    """True if a store has terms that the current rules would split differently."""
-    if not _has_earlier_tokenizer(view):
-        return False
+def _find_earlier_writing(view: View) -> str | None:
+    """Return the kind of writing in a store whose words the current rules would form differently, or None."""
+    tokenizer = _read_earlier_tokenizer(view)
+    if tokenizer is None:
+        return None
     from ..structures.postings import Postings
+    from ..text.normalize import SEMITIC_RANGE
     from ..text.words import list_unspaced_ranges
 
     postings = Postings(view)
-    return any(postings.has_term_between(first, last) for first, last in list_unspaced_ranges())
+    if tokenizer == "words-2" and any(postings.has_term_between(*characters) for characters in list_unspaced_ranges()):
+        return "Chinese, Japanese and other writing without spaces"
+    first, last = SEMITIC_RANGE
+    has_names = next(view.scan(tables.ENTITY_NAMES, first.encode(), chr(ord(last) + 1).encode()), None) is not None
+    return "Arabic and Hebrew" if has_names or postings.has_term_between(first, last) else None
 
 
-def _has_earlier_tokenizer(view: View) -> bool:
-    """True if the settings name the previous rules, which split texts in writing with spaces the same way."""
+def _read_earlier_tokenizer(view: View) -> str | None:
+    """Return the rules that the settings name if they are previous ones, which split most texts the same way."""
     value = view.get(tables.META, tables.SETTINGS_KEY)
-    return (
-        value is not None and records.unpack(value, tables.META, tables.SETTINGS_KEY)["tokenizer"] == EARLIER_TOKENIZER
-    )
+    tokenizer = None if value is None else records.unpack(value, tables.META, tables.SETTINGS_KEY)["tokenizer"]
+    return tokenizer if tokenizer in EARLIER_TOKENIZERS else None
 
 
 def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]) -> tuple[FixedSettings, bool]:
@@ -319,11 +324,10 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
     Raises StoreFormatError if the store must be migrated first.
     """
     with environment.snapshot() as snapshot:
-        if _has_earlier_terms(snapshot):
+        if (writing := _find_earlier_writing(snapshot)) is not None:
             raise StoreFormatError(
-                f"{environment.path}: its terms of Chinese, Japanese and other writing without spaces are single "
-                f"characters, and this kvstore searches for pairs; update the store with: kvstore migrate "
-                f"{environment.path} (it keeps a copy)"
+                f"{environment.path}: an earlier kvstore split its words of {writing} by other rules; update the store "
+                f"with: kvstore migrate {environment.path} (it keeps a copy)"
             )
         if environment.readonly:
             return
@@ -332,7 +336,7 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
             find_outdated(snapshot),
             explain_migration(snapshot),
         )
-        has_earlier_tokenizer = _has_earlier_tokenizer(snapshot)
+        has_earlier_tokenizer = _read_earlier_tokenizer(snapshot) is not None
     if refusal is None and has_earlier_tokenizer:  # none of its terms differ
         from ..structures.language_version import put_settings
 
@@ -383,7 +387,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             stored_format = 0 if packed_format is None else int(records.unpack(packed_format, tables.META, _FORMAT))
             is_pending, refusal = _is_pending(snapshot), explain_read_only(snapshot)
             is_incomplete = stored_format == kvstore_migrations.CURRENT_FORMAT and (
-                explain_migration(snapshot) is not None or _has_earlier_terms(snapshot)
+                explain_migration(snapshot) is not None or _find_earlier_writing(snapshot) is not None
             )
         if refusal is not None:
             raise StoreFormatError(f"{environment.path}: {refusal}")
@@ -400,7 +404,9 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             formats = kvstore_migrations.migrate(raw)
         with environment.snapshot() as snapshot:
             needs_rebuild = (
-                _is_pending(snapshot) or explain_migration(snapshot) is not None or _has_earlier_terms(snapshot)
+                _is_pending(snapshot)
+                or explain_migration(snapshot) is not None
+                or _find_earlier_writing(snapshot) is not None
             )
             fixed = _read_settings(snapshot) if needs_rebuild else None
         rebuilt = None

@@ -1,5 +1,7 @@
 """The normal form of names and text: NFKC, case folding, letters without accents, single white space.
 
+Letters of Arabic and Hebrew have no vowel signs, one form of alef, yeh, kaf and final letters, and digits are ASCII.
+
 In: a ``str``. Out: :func:`to_entity_key`, the key under which a name is stored, or :class:`FoldedText`, a whole text in
 the same form as UTF-8, with the mapping back to byte offsets of the original. A name *occurs* in a text where its key
 occurs in the folded text: runs of white space count as one space, neither end divides a word, and there is no blank
@@ -29,12 +31,39 @@ _ACCENTED_PATTERN = re.compile(
 )
 
 
+#: Letters of Arabic (with those of Persian keyboards) and Hebrew that are written in several ways, digits, and the mark
+#: that stretches Arabic words.
+_LETTER_FORMS = str.maketrans(
+    {
+        **dict.fromkeys("\u0623\u0625\u0622\u0671", "\u0627"),  # alef with hamza, madda or wasla
+        **dict.fromkeys("\u0649\u06cc\u0626", "\u064a"),  # alef maksura, Persian yeh, yeh with hamza
+        "\u0629": "\u0647",  # teh marbuta
+        "\u0624": "\u0648",  # waw with hamza
+        "\u06a9": "\u0643",  # Persian kaf
+        "\u0640": None,  # tatweel
+        **dict(zip("\u05da\u05dd\u05df\u05e3\u05e5", "\u05db\u05de\u05e0\u05e4\u05e6", strict=True)),  # final letters
+        **{chr(zero + digit): str(digit) for zero in (0x0660, 0x06F0) for digit in range(10)},
+    }
+)
+#: Vowel signs and other marks above and below letters of Hebrew and Arabic.
+_VOWEL_SIGN_PATTERN = re.compile(
+    "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+    "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed]+"
+)
+#: The first and last character of Hebrew and Arabic.
+SEMITIC_RANGE = ("\u0590", "\u06ff")
+_SEMITIC_PATTERN = re.compile(f"[{'-'.join(SEMITIC_RANGE)}]")
+
+
 def _fold_nfkc(text: str) -> str:
     """Return a text in normal form (NFKC, case folding, no accents) with its white space unchanged."""
     # Case folding can undo composition, and composition can create characters that fold again. Doing both twice reaches
     # a fixed point for all of Unicode 15.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return _ACCENTED_PATTERN.sub(_strip_accents, unicodedata.normalize("NFKC", folded.casefold()))
+    folded = _ACCENTED_PATTERN.sub(_strip_accents, unicodedata.normalize("NFKC", folded.casefold()))
+    if _SEMITIC_PATTERN.search(folded) is None:
+        return folded
+    return _VOWEL_SIGN_PATTERN.sub("", folded).translate(_LETTER_FORMS)
 
 
 def _strip_accents(match: re.Match[str]) -> str:

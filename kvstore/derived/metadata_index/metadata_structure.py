@@ -1,4 +1,4 @@
-"""The metadata and columns of documents as a structure: read by conditions, maintained in the commit.
+"""The metadata, language and columns of documents as a structure: read by conditions, maintained in the commit.
 
 On disk: ``metadata_sets`` (key of a value, number of 8,192 documents u32 → the documents that have it, see
 :mod:`.value_keys` and :mod:`.document_sets`), ``metadata_columns`` (number of 256 documents u32 → their columns, see
@@ -8,6 +8,7 @@ On disk: ``metadata_sets`` (key of a value, number of 8,192 documents u32 → th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -19,10 +20,19 @@ from ...structures.documents.condition_cache import ConditionCache
 from ...structures.documents.documents import DocumentRecord
 from ...structures.logical import LogicalNames
 from ...structures.state import State
+from ...text.languages import MAX_EXAMINED_BYTES, detect_document_language, get_stated_language
 from . import columns, document_sets
 from .columns import ColumnValues, DocumentColumns
 from .document_sets import DocumentMask
-from .value_keys import NUMBER, TEXT, build_index_keys, decode_value, encode_column_prefix, encode_text
+from .value_keys import (
+    LANGUAGE_COLUMN,
+    NUMBER,
+    TEXT,
+    build_index_keys,
+    decode_value,
+    encode_column_prefix,
+    encode_text,
+)
 
 METADATA_SETS = "metadata_sets"
 METADATA_COLUMNS = "metadata_columns"
@@ -97,6 +107,20 @@ class MetadataIndex:
         )
         return AllowedDocuments(ids, first_groups, group_counts, int(column_values["chunks"][rows].sum()))
 
+    def get_language(self, document: int) -> str | None:
+        """Return the code of a document's language, or None if it is unclear or the store was not rebuilt yet."""
+        return next((language for language, documents in self._languages if documents[document]), None)
+
+    @cached_property
+    def _languages(self) -> list[tuple[str, DocumentMask]]:
+        """The languages, each with the documents in it."""
+        prefix = encode_column_prefix(LANGUAGE_COLUMN) + TEXT
+        masks: dict[str, DocumentMask] = {}
+        for key, value in self._view.scan(METADATA_SETS, prefix, prefix + _END):
+            mask = masks.setdefault(str(decode_value(bytes(key[len(prefix) - len(TEXT) : -4]))), self.make_empty_mask())
+            mask |= document_sets.build_mask([(key, value)], self.size, METADATA_SETS)
+        return list(masks.items())
+
     def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
         """Yield every value's key with the ids of documents that have it. A value can occur several times."""
         for key, value in self._view.scan(METADATA_SETS):
@@ -118,31 +142,43 @@ class MetadataIndex:
 class MetadataMaintainer:
     """The writer of the index: collects added and deleted documents, and changes each set and block once per batch."""
 
-    def __init__(self, write: WriteView) -> None:
+    def __init__(self, state: State, write: WriteView) -> None:
+        self._state = state
         self._write_view = write
+        #: The index before the current batch, in which the languages of removed documents are looked up.
+        self._previous_index: MetadataIndex | None = None
         #: By key of a container, the numbers that are added to it and removed from it.
         self._set_changes: dict[bytes, tuple[set[int], set[int]]] = {}
         #: By number of a block, the new rows of its documents; None for a deleted document.
         self._row_changes: dict[int, dict[int, DocumentColumns | None]] = {}
 
     def remove_document(self, record: DocumentRecord) -> None:
-        self._collect_set_changes(record, is_removed=True)
+        if self._previous_index is None:
+            self._previous_index = MetadataIndex(self._write_view, self._state.counters.next_document)
+        self._collect_set_changes(record, self._previous_index.get_language(record.id), is_removed=True)
         self._row_changes.setdefault(record.id // columns.DOCUMENTS_PER_BLOCK, {})[record.id] = None
 
     def apply_delta(self, delta: Delta) -> None:
         """Add the values and the columns of new documents; removed documents were collected before."""
         for added in delta.added:
-            self._collect_set_changes(added.record, is_removed=False)
+            self._collect_set_changes(added.record, self._find_language(added.record), is_removed=False)
             row = columns.to_row(added.record)
             self._row_changes.setdefault(added.record.id // columns.DOCUMENTS_PER_BLOCK, {})[added.record.id] = row
         self._flush_sets()
         self._flush_columns()
+        self._previous_index = None
 
-    def _collect_set_changes(self, record: DocumentRecord, *, is_removed: bool) -> None:
+    def _find_language(self, record: DocumentRecord) -> str | None:
+        """Return the code of the language of a document that is added: stated by its metadata, or detected."""
+        return get_stated_language(record.meta) or detect_document_language(
+            self._state.documents.read_text_start(record.id, MAX_EXAMINED_BYTES)
+        )
+
+    def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
         """Collect the changes of the sets of all values of a document that is added or removed."""
         container, number = divmod(record.id, document_sets.DOCUMENTS_PER_CONTAINER)
         end = records.encode_u32(container)
-        for key in build_index_keys(record):
+        for key in build_index_keys(record, language):
             added_numbers, removed_numbers = self._set_changes.setdefault(key + end, (set(), set()))
             (removed_numbers if is_removed else added_numbers).add(number)
 
@@ -184,7 +220,7 @@ class MetadataStructure:
     """The metadata and columns of documents as a structure of the store."""
 
     name = "metadata_index"
-    version = 1
+    version = 2
     tables = (LmdbTable(METADATA_SETS), LmdbTable(METADATA_COLUMNS))
 
     def read(self, state: State) -> MetadataIndex:
@@ -193,7 +229,7 @@ class MetadataStructure:
         return MetadataIndex(state.lmdb, counters.next_document, counters.change, cache)
 
     def make_maintainer(self, state: State, write: WriteView) -> MetadataMaintainer:
-        return MetadataMaintainer(write)
+        return MetadataMaintainer(state, write)
 
     def dump(self, content: MetadataIndex, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         """Return the rows of both tables, with the keys of documents in place of their ids."""

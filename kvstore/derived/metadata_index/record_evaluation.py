@@ -32,6 +32,8 @@ from .conditions import (
     Unknown,
 )
 from .evaluation import make_pattern_matcher, make_substring_matcher
+from .metadata_structure import METADATA
+from .value_keys import LANGUAGE_COLUMN
 
 _COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 #: Columns whose record attribute has another name.
@@ -97,6 +99,8 @@ def _get_value(record: DocumentRecord, field: Field, state: State) -> Any:
     if field == DOCUMENT_TEXT:
         return state.read_searchable_text(record)
     if isinstance(field, ColumnField):
+        if field.name == LANGUAGE_COLUMN:
+            return state.get_part(METADATA).get_language(record.id)
         return getattr(record, _ATTRIBUTES.get(field.name, field.name))
     value: Any = record.meta
     for name in field.names:

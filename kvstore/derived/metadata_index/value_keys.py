@@ -1,10 +1,10 @@
 """Values of documents as keys that sort in the order in which SQLite compares values.
 
-In: a document's record. Out: a key for each value that a condition can ask for: its title and source, the fields of its
-metadata, and the elements of lists in these. A key is the location of the value (a space, and the path of field names),
-followed by the value. Numbers sort before texts. Numbers, whole or not, sort by size, and texts by their UTF-8 bytes. A
-value without such a key (a long text, a list, an object, a text with a NUL) is *unclear*: a separate key lists the
-documents that have one, and SQLite evaluates conditions on it.
+In: a document's record and language. Out: a key for each value that a condition can ask for: its title, source and
+language, the fields of its metadata, and the elements of lists in these. A key is the location of the value (a space,
+and the path of field names), followed by the value. Numbers sort before texts. Numbers, whole or not, sort by size, and
+texts by their UTF-8 bytes. A value without such a key (a long text, a list, an object, a text with a NUL) is *unclear*:
+a separate key lists the documents that have one, and SQLite evaluates conditions on it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from ...structures.documents.documents import TEXT_COLUMNS, DocumentRecord
 
 #: The space of a value: a column of the table ``documents``, a field of the metadata, an element of such a field.
 COLUMN, FIELD, ELEMENT = b"\x01", b"\x02", b"\x03"
+#: The column that only the index has.
+LANGUAGE_COLUMN = "language"
 #: The kind, after the names: a value that is not null, an unclear value, a number, a text.
 PRESENT, UNCLEAR, NUMBER, TEXT = b"\x01", b"\x02", b"\x10", b"\x20"
 #: Sorts after every kind of value.
@@ -112,11 +114,11 @@ def is_exact_decimal(number: float) -> bool:
     )
 
 
-def build_index_keys(record: DocumentRecord) -> set[bytes]:
+def build_index_keys(record: DocumentRecord, language: str | None) -> set[bytes]:
     """Return the index keys of a document's values, without the id of the document."""
     keys = set[bytes]()
     for name in TEXT_COLUMNS:
-        value = getattr(record, name)
+        value = language if name == LANGUAGE_COLUMN else getattr(record, name)
         if value is not None:
             keys.update(_make_value_keys(encode_column_prefix(name), value))
     metadata_keys = set[bytes]()

@@ -36,8 +36,8 @@ PLAIN, ZLIB, DEFLATED = b"\x00", b"\x01", b"\x02"
 #: A deflate stream without header and checksum, since the stored record is sealed anyway.
 _RAW_WINDOW = -zlib.MAX_WBITS
 
-#: The fields of a record whose texts the metadata index finds by value.
-TEXT_COLUMNS = ("title", "source")
+#: The columns of documents whose texts the metadata index finds by value. Only the index has ``language``.
+TEXT_COLUMNS = ("title", "source", "language")
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +286,12 @@ class Documents:
     def read_text(self, document: int) -> bytes:
         """Return the stored text of a document, UTF-8."""
         return self._load_text(document, self._get_stored_text(document))
+
+    def read_text_start(self, document: int, max_bytes: int) -> bytes:
+        """Return at least the first ``max_bytes`` bytes of the stored text of a document, or all of it."""
+        value = self._get_stored_text(document)
+        long_text = _get_long_text(value)
+        return self._load_text(document, value) if long_text is None else bytes(long_text[:max_bytes])
 
     def read_text_slice(self, document: int, start: int, end: int) -> str:
         """Return bytes ``start`` to ``end`` of the stored text, decoded."""

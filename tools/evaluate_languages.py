@@ -1,0 +1,170 @@
+"""Measure search and answers in several languages on XQuAD: the same paragraphs and questions in each of them.
+
+    python tools/evaluate_languages.py [LANGUAGE | QUESTION_LANGUAGE:TEXT_LANGUAGE ...] [--questions N] [--choose]
+                                       [--data FOLDER] [--store FOLDER] [--segmenter NAME] [--details FILE] [--json]
+
+Every store is new, with the settings that an ingest of the paragraphs chooses. The articles form two halves, by their
+numbers. The questions are ``N`` of the second half, evenly spaced; ``--choose`` takes them from the first half, on
+which thresholds are chosen.
+
+Figures of a LANGUAGE (``de``): ``hit@1`` of the default and of ``lexical``; ``held`` (the answer contains the fact) and
+``refused``, of all questions; ``foreign_refused``: the same questions asked of a store of the other half, which cannot
+answer them; ``bytes``: the size of the store; ``cpu_s``: processor time of its ingest. Figure of a pair (``de:en``):
+``hit@5`` of questions in one language on paragraphs in the other.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from evaluate_answers import format_table
+
+import kvstore
+from kvstore.text.normalize import fold_case
+
+Record = Mapping[str, Any]
+
+
+def read_records(path: Path) -> list[Record]:
+    """Return the records of a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def find_half(identifier: str) -> int:
+    """Return the half, 0 or 1, that a paragraph belongs to by the number of its article."""
+    return int(identifier.split("-")[0]) // 2 % 2
+
+
+def space_evenly(records: list[Record], count: int) -> list[Record]:
+    """Return ``count`` of the records, evenly spaced."""
+    return [records[index * len(records) // count] for index in range(min(count, len(records)))]
+
+
+def fill_store(path: Path, paragraphs: Iterable[Record], settings: Mapping[str, Any]) -> None:
+    """Ingest paragraphs as files into a new store, unless it exists."""
+    if path.exists():
+        return
+    with tempfile.TemporaryDirectory() as folder, kvstore.open(path, **settings) as store:
+        for paragraph in paragraphs:
+            Path(folder, f"{paragraph['id']}.txt").write_text(paragraph["text"], encoding="utf-8")
+        store.ingest(folder)
+
+
+def count_hits(store: kvstore.Store, questions: list[Record], top: int, using: str | None = None) -> float:
+    """Return the share of questions whose paragraph is among the first ``top`` hits."""
+    num_hits = 0
+    for question in questions:
+        evidence = store.retrieve(question["question"], using=using, top=top)
+        num_hits += any(hit.document.removesuffix(".txt") in question["gold"] for hit in evidence.hits)
+    return round(num_hits / len(questions), 3)
+
+
+def ask_all(store: kvstore.Store, questions: list[Record]) -> list[dict[str, Any]]:
+    """Return each question with its answer, whether it was refused, and whether the answer contains the fact."""
+    rows = []
+    for question in questions:
+        answer = store.ask(question["question"])
+        text = fold_case(" ".join(answer.text.split()))
+        rows.append({
+            "question": question["question"], "facts": [fact for _, fact in question["answers"]], "text": answer.text,
+            "refused": answer.abstained, "confidence": str(answer.weighed),
+            "held": not answer.abstained and any(fold_case(fact) in text for _, fact in question["answers"]),
+        })  # fmt: skip
+    return rows
+
+
+def measure_language(
+    language: str, data: Path, folder: Path, count: int, chosen_half: int, settings: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the figures of a language, and its questions with their answers."""
+    paragraphs = read_records(data / f"corpus-{language}.jsonl")
+    all_questions = read_records(data / f"questions-{language}.jsonl")
+    questions = space_evenly([each for each in all_questions if find_half(each["gold"][0]) == chosen_half], count)
+    whole_path, half_path = folder / language, folder / f"{language}-half-{1 - chosen_half}"
+    started = time.process_time()
+    fill_store(whole_path, paragraphs, settings)
+    cpu_seconds = time.process_time() - started
+    fill_store(half_path, (each for each in paragraphs if find_half(each["id"]) != chosen_half), settings)
+    with kvstore.open(whole_path) as store:
+        hits, lexical_hits = count_hits(store, questions, 1), count_hits(store, questions, 1, "lexical")
+        rows = ask_all(store, questions)
+    with kvstore.open(half_path) as store:
+        foreign_rows = ask_all(store, questions)
+    figures = {
+        "set": language,
+        "hit@1": hits,
+        "hit@1 lexical": lexical_hits,
+        "held": round(sum(row["held"] for row in rows) / len(rows), 3),
+        "refused": round(sum(row["refused"] for row in rows) / len(rows), 3),
+        "foreign_refused": round(sum(row["refused"] for row in foreign_rows) / len(rows), 3),
+        "bytes": (whole_path / "data.mdb").stat().st_size,
+        "cpu_s": round(cpu_seconds, 1),
+    }
+    return figures, [
+        *({"set": language, "kind": "answerable", **row} for row in rows),
+        *({"set": language, "kind": "foreign", **row} for row in foreign_rows),
+    ]
+
+
+def measure_pair(
+    pair: str, data: Path, folder: Path, count: int, chosen_half: int, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the hits of questions in one language on paragraphs in another."""
+    question_language, text_language = pair.split(":")
+    questions = read_records(data / f"questions-{question_language}.jsonl")
+    questions = space_evenly([each for each in questions if find_half(each["gold"][0]) == chosen_half], count)
+    path = folder / f"{text_language}-multilingual"
+    settings = {"embedder": "multilingual-e5-small", **settings}
+    fill_store(path, read_records(data / f"corpus-{text_language}.jsonl"), settings)
+    with kvstore.open(path) as store:
+        return {"set": pair, "hit@5": count_hits(store, questions, 5)}
+
+
+@click.command()
+@click.argument("sets", nargs=-1, metavar="LANGUAGE...")
+@click.option("--questions", "count", default=60, help="The number of questions in each language.")
+@click.option("--choose", is_flag=True, help="Ask about the articles that thresholds are chosen on.")
+@click.option("--data", type=click.Path(exists=True, path_type=Path), default=Path("/work/shared/data/languages"))
+@click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
+@click.option("--segmenter", help="Split Chinese or Japanese words with this segmenter.")
+@click.option("--embedder", help="The embedder of every store.")
+@click.option("--details", type=click.Path(path_type=Path), help="Write every question with its answer, as JSON lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+def main(
+    sets: tuple[str, ...],
+    count: int,
+    choose: bool,
+    data: Path,
+    store: Path | None,
+    segmenter: str | None,
+    embedder: str | None,
+    details: Path | None,
+    as_json: bool,
+) -> None:
+    """Print the figures of each language, by default of all six and of two pairs."""
+    rows, lines = [], []
+    chosen_half = 0 if choose else 1
+    settings = {name: value for name, value in (("segmenter", segmenter), ("embedder", embedder)) if value}
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = store or Path(scratch)
+        folder.mkdir(exist_ok=True, parents=True)
+        for name in sets or ("en", "de", "es", "ru", "zh", "ar", "de:en", "en:de"):
+            if ":" in name:
+                rows.append(measure_pair(name, data, folder, count, chosen_half, settings))
+                continue
+            figures, asked = measure_language(name, data, folder, count, chosen_half, settings)
+            rows.append(figures)
+            lines += asked
+    if details is not None:
+        details.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+    print(json.dumps({"rows": rows}) if as_json else format_table(rows))
+
+
+if __name__ == "__main__":
+    main()
