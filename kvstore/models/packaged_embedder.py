@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from ..errors import EmbedderError
 from ..extensions.extras import find_first_missing
-from .onnx_runtime import DESCRIPTION_FILE, MODEL_FILE, TOKENIZER_FILE, OnnxRuntime
-from .protocol import DEFAULT_EMBEDDER, RUNTIME_PACKAGES
+from .onnx_runtime import DESCRIPTION_FILE, MODEL_FILE, TOKENIZER_FILE, OnnxRuntime, Tokenize
+from .protocol import DEFAULT_EMBEDDER
 from .runtime_embedder import RuntimeEmbedder
+from .wordpiece_tokenizer import WordPieceTokenizer
 
 WEIGHTS_FOLDER = Path(__file__).parent / "minilm"
 
@@ -44,12 +46,14 @@ class PackagedEmbedder(RuntimeEmbedder):
 
     def _open_runtime(self) -> OnnxRuntime:
         """Load the model. Raises EmbedderError if a package is missing or a file is damaged."""
-        if (package := find_first_missing(RUNTIME_PACKAGES)) is not None:
-            raise EmbedderError(f"embedder {DEFAULT_EMBEDDER} needs the package {package}; run pip install {package}")
+        if find_first_missing(("onnxruntime",)) is not None:
+            raise EmbedderError(
+                f"embedder {DEFAULT_EMBEDDER} needs the package onnxruntime; run pip install onnxruntime"
+            )
         try:
             if compute_digest(WEIGHTS_FOLDER) != _read_digest():
                 raise ValueError("their SHA-256 is not the recorded one")
-            return OnnxRuntime(WEIGHTS_FOLDER)
+            return OnnxRuntime(WEIGHTS_FOLDER, _open_tokenizer)
         except (OSError, ValueError) as error:
             raise EmbedderError(
                 f"the weights of {DEFAULT_EMBEDDER} in {WEIGHTS_FOLDER} are damaged ({error}); install kvstore again"
@@ -65,6 +69,16 @@ def get_weights_digest() -> str:
         raise EmbedderError(
             f"{WEIGHTS_FOLDER / DESCRIPTION_FILE} cannot be read ({error}); install kvstore again"
         ) from error
+
+
+def _open_tokenizer(folder: Path) -> Tokenize:
+    """Open the tokenizer of the default embedder."""
+    tokenizer = WordPieceTokenizer(json.loads((folder / TOKENIZER_FILE).read_text(encoding="utf-8")))
+
+    def tokenize(texts: Sequence[str]) -> list[list[int]]:
+        return list(map(tokenizer.encode, texts))
+
+    return tokenize
 
 
 def _read_digest() -> str:

@@ -31,10 +31,9 @@ BATCH_SIZE = 16
 INSTALL_MODELS = format_install("sentence-transformers")
 #: The command that installs the multilingual embedder.
 INSTALL_LANGUAGES = format_install("languages")
-#: The packages with which torch runs a model, with which an exported model is run, and with which it is written.
+#: The packages with which torch runs a model, and with which models are exported and run.
 TORCH_PACKAGES = ("torch", "sentence_transformers")
-RUNTIME_PACKAGES = ("onnxruntime", "tokenizers")
-EXPORT_PACKAGES = (*RUNTIME_PACKAGES, "onnx")
+EXPORT_PACKAGES = ("onnxruntime", "onnx")
 
 
 class Embedder(Protocol):

@@ -83,7 +83,7 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
                 raise EmbedderError(f"embedder {self.name} runs only on the CPU; remove the option device")
             return self._load_original()
         folder = _get_cache_folder(self._find_source(), self._int8)
-        if (package := find_first_missing(EXPORT_PACKAGES)) is not None:
+        if (package := find_first_missing((*EXPORT_PACKAGES, "tokenizers"))) is not None:
             return self._fall_back_to_torch(f"the package {package} is missing; run {INSTALL_MODELS}")
         with contextlib.suppress(ValueError):
             return OnnxRuntime(folder)

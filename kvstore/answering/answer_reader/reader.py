@@ -24,11 +24,11 @@ import numpy.typing as npt
 from ...extensions.extras import find_first_missing, format_install
 from ...models.language import find_english_folder
 from ...models.onnx_runtime import import_onnxruntime
+from ...models.wordpiece_tokenizer import PairTokens, WordPieceTokenizer
 
 #: The folder of kvstore-db-english with the weights, and its files.
 FOLDER = "answer_reader"
 MODEL_FILE, TOKENIZER_FILE, DESCRIPTION_FILE = "reader.onnx", "tokenizer.json", "reader.json"
-_PACKAGES = ("onnxruntime", "tokenizers")
 #: The maximum length of an answer in tokens.
 _MAX_SPAN_TOKENS = 30
 #: The maximum length of a question in characters, as in training.
@@ -53,8 +53,6 @@ class AnswerReader:
 
     def __init__(self, folder: Path) -> None:
         """Load the files of ``folder``. Raises ValueError if one is damaged."""
-        from tokenizers import Tokenizer
-
         onnxruntime = import_onnxruntime()
         description: dict[str, Any] = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
         data = {name: (folder / name).read_bytes() for name in description["digests"]}
@@ -64,29 +62,29 @@ class AnswerReader:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(data[MODEL_FILE], options, providers=["CPUExecutionProvider"])
-        self._tokenizer = Tokenizer.from_str(data[TOKENIZER_FILE].decode())
+        self._tokenizer = WordPieceTokenizer(json.loads(data[TOKENIZER_FILE]))
         threads = os.environ.get("OMP_NUM_THREADS", "")
         self._threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
 
     def read(self, question: str, windows: Sequence[str]) -> list[Reading]:
         """Return the reading of each window."""
-        encodings = self._tokenizer.encode_batch([(question[:_MAX_QUESTION], window) for window in windows])
+        pairs = [self._tokenizer.encode_pair(question[:_MAX_QUESTION], window) for window in windows]
         if min(self._threads, len(windows)) <= 1:
-            return list(map(self._run, encodings))
+            return list(map(self._run, pairs))
         with ThreadPoolExecutor(min(self._threads, len(windows)), "kvstore-reader") as pool:
-            return list(pool.map(self._run, encodings))
+            return list(pool.map(self._run, pairs))
 
-    def _run(self, encoding: Any) -> Reading:
-        """Return the reading of one window from its tokens."""
-        ids = np.array([encoding.ids], np.int64)
+    def _run(self, tokens: PairTokens) -> Reading:
+        """Return the reading of one window from the tokens of the question and the window."""
+        ids = np.array([tokens.ids], np.int64)
         inputs = {
             "input_ids": ids,
             "attention_mask": np.ones_like(ids),
-            "token_type_ids": np.array([encoding.type_ids], np.int64),
+            "token_type_ids": np.array([tokens.type_ids], np.int64),
         }
         answered, starts, ends = self._session.run(["answered", "start", "end"], inputs)
         first, last, span = _find_span(starts[0], ends[0])
-        return Reading(float(answered[0]), encoding.offsets[first][0], encoding.offsets[last][1], span)
+        return Reading(float(answered[0]), tokens.offsets[first][0], tokens.offsets[last][1], span)
 
 
 def _find_span(starts: npt.NDArray[np.float32], ends: npt.NDArray[np.float32]) -> tuple[int, int, float]:
@@ -110,10 +108,10 @@ def load_reader() -> AnswerReader | None:
     Raises ValueError if the weights are damaged.
     """
     folder = find_english_folder(FOLDER)
-    missing = find_first_missing(_PACKAGES)
-    if folder is not None and (folder / DESCRIPTION_FILE).is_file() and missing is None:
+    is_runnable = find_first_missing(("onnxruntime",)) is None
+    if folder is not None and (folder / DESCRIPTION_FILE).is_file() and is_runnable:
         return AnswerReader(folder)
-    remedy = format_install("english") if missing is None else f"pip install {missing}"
+    remedy = format_install("english") if is_runnable else "pip install onnxruntime"
     warnings.warn(
         f"the answer reader is not installed, so rules choose the sentences of answers; {remedy}", stacklevel=2
     )

@@ -1,0 +1,167 @@
+"""The tokenizer of an uncased BERT: words in lower case without accents, divided into the longest known pieces.
+
+In: a description in the form of the library ``tokenizers`` (``tokenizer.json``), and texts. Out: the numbers of the
+pieces, equal to those of the library, which needs 13 more packages; its offsets differ only after rare marks that
+Unicode moves behind others, such as the stems of musical notes. ``bert/characters.json``, which
+``tools/bert_characters.py`` writes, lists how the library treats each character; Python's own tables differ from one
+version to the next. A damaged file raises ValueError.
+
+Source: Wu et al., "Google's Neural Machine Translation System", 2016, section 4.1; Devlin et al., "BERT", NAACL 2019.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+CHARACTERS_FILE = Path(__file__).parent / "bert" / "characters.json"
+_CHARACTERS_DIGEST = "6466ff3e9734fa5078eb08b6e7aa61c4165dcde5bc1666cdddc93d4b0aef76f6"
+#: The syllables of Hangul; they are divided into letters.
+HANGUL = range(0xAC00, 0xD7A4)
+
+#: A longer word is unknown.
+_MAX_WORD = 100
+#: The maximum number of words whose pieces are cached.
+_MAX_CACHED_WORDS = 1 << 14
+#: The maximum number of characters whose treatment is cached.
+_MAX_CACHED_CHARACTERS = 1 << 14
+_WORD_PATTERN = re.compile("[^ ]+")
+
+
+class PairTokens(NamedTuple):
+    """The tokens of two texts: numbers, the text of each (0 or 1), and its first and last + 1 character there."""
+
+    ids: list[int]
+    type_ids: list[int]
+    offsets: list[tuple[int, int]]
+
+
+class WordPieceTokenizer:
+    """A tokenizer with the vocabulary and the maximum number of tokens of its description. Threads can share it."""
+
+    def __init__(self, description: dict[str, Any]) -> None:
+        """Read a description. Raises ValueError if it does not describe the tokenizer of an uncased BERT."""
+        try:
+            model, normalizer = description["model"], description["normalizer"]
+            types = model["type"], normalizer["type"], description["pre_tokenizer"]["type"]
+            if types != ("WordPiece", "BertNormalizer", "BertPreTokenizer") or not normalizer["lowercase"]:
+                raise ValueError("its tokenizer is not that of an uncased BERT")
+            self._numbers: dict[str, int] = model["vocab"]
+            self._special_numbers = {token["content"]: int(token["id"]) for token in description["added_tokens"]}
+            self._unknown, self._start, self._end = map(self._special_numbers.__getitem__, ("[UNK]", "[CLS]", "[SEP]"))
+            self._max_tokens = int(description["truncation"]["max_length"])
+        except (LookupError, TypeError) as error:
+            raise ValueError(f"the description of its tokenizer is incomplete ({error!r})") from error
+        self._special_pattern = re.compile(f"({'|'.join(map(re.escape, self._special_numbers))})")
+        self._max_length = max(map(len, self._numbers))
+        self._characters = _CharacterForms()
+        self._divide_cached = lru_cache(_MAX_CACHED_WORDS)(self._divide)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the numbers of a text's tokens, the first ones if it has more than the maximum."""
+        numbers = [self._start]
+        divide, characters = self._divide_cached, self._characters
+        for index, part in enumerate(self._special_pattern.split(text) if "[" in text else (text,)):
+            if index % 2:
+                numbers.append(self._special_numbers[part])
+            else:
+                for word in part.translate(characters).split():
+                    numbers += divide(word) if len(word) <= _MAX_WORD else (self._unknown,)
+        return [*numbers[: self._max_tokens - 1], self._end]
+
+    def encode_pair(self, first: str, second: str) -> PairTokens:
+        """Return the tokens of two texts, of which the second is truncated.
+
+        The first is truncated only if it would leave no room for the second.
+        """
+        second_tokens = list(islice(self._iter_tokens(second), self._max_tokens - 3))
+        max_first = self._max_tokens - 3 - (len(second_tokens) > 0)
+        tokens = [(self._start, 0, 0), *islice(self._iter_tokens(first), max_first), (self._end, 0, 0)]
+        type_ids = [0] * len(tokens)
+        tokens += [*second_tokens[: self._max_tokens - len(tokens) - 1], (self._end, 0, 0)]
+        type_ids += [1] * (len(tokens) - len(type_ids))
+        return PairTokens([token[0] for token in tokens], type_ids, [token[1:] for token in tokens])
+
+    def _iter_tokens(self, text: str) -> Iterator[tuple[int, int, int]]:
+        """Yield the number of each token, its first character, and the one after its last."""
+        start = 0
+        for index, part in enumerate(self._special_pattern.split(text)):
+            if index % 2:
+                yield self._special_numbers[part], start, start + len(part)
+            else:
+                forms = [self._characters[ord(character)] for character in part]
+                origins = [origin for origin, form in enumerate(forms, start) for _ in form]
+                for match in _WORD_PATTERN.finditer("".join(forms)):
+                    first = match.start()
+                    word = match[0]
+                    for number in self._divide_cached(word) if len(word) <= _MAX_WORD else (self._unknown,):
+                        length = self._lengths[number] or len(word)
+                        yield number, origins[first], origins[first + length - 1] + 1
+                        first += length
+            start += len(part)
+
+    @cached_property
+    def _lengths(self) -> dict[int, int]:
+        """The number of characters of each piece; 0 for special tokens, one of which replaces an unknown word."""
+        lengths = {number: len(piece.removeprefix("##")) for piece, number in self._numbers.items()}
+        return lengths | dict.fromkeys(self._special_numbers.values(), 0)
+
+    def _divide(self, word: str) -> Sequence[int]:
+        """Return the numbers of the pieces of a word: the longest known beginning, and so on for the rest."""
+        numbers: list[int] = []
+        start, mark = 0, ""
+        while start < len(word):
+            for end in range(min(len(word), start + self._max_length), start, -1):
+                number = self._numbers.get(mark + word[start:end])
+                if number is not None:
+                    break
+            else:
+                return (self._unknown,)
+            numbers.append(number)
+            start, mark = end, "##"
+        return tuple(numbers)
+
+
+class _CharacterForms(dict[int, str]):
+    """The text that replaces each character, by its code: words of their own have spaces around them."""
+
+    def __init__(self) -> None:
+        data = CHARACTERS_FILE.read_bytes()
+        if hashlib.sha256(data).hexdigest() != _CHARACTERS_DIGEST:
+            raise ValueError(f"{CHARACTERS_FILE} is damaged")
+        table = json.loads(data)
+        self._removed, self._separate = _parse_ranges(table["removed"]), _parse_ranges(table["separate"])
+        self._forms = {ord(item[0]): item[1:] for item in table["forms"].split(" ")}
+        self._forms |= dict.fromkeys(map(ord, table["spaces"]), " ")
+
+    def __missing__(self, code: int) -> str:
+        """Return the text that replaces a character."""
+        if bisect_right(self._removed, code) % 2:
+            text = ""
+        else:
+            text = unicodedata.normalize("NFD", chr(code)) if code in HANGUL else self._forms.get(code, chr(code))
+            if bisect_right(self._separate, code) % 2:
+                text = f" {text} "
+        if len(self) < _MAX_CACHED_CHARACTERS:
+            self[code] = text
+        return text
+
+
+def _parse_ranges(text: str) -> list[int]:
+    """Return the first code of each range and the one after its last."""
+    bounds: list[int] = []
+    end = 0
+    for item in text.split(" "):
+        distance, _, length = item.partition("+")
+        first = end + int(distance, 16)
+        end = first + int(length or "0", 16)
+        bounds += (first, end + 1)
+    return bounds
