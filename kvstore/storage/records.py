@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import msgpack
+import numpy as np
+import numpy.typing as npt
+
+from kvstore_cext.msgpack_rows import read_numbers
 
 from ..errors import CorruptionError
 
@@ -79,6 +84,24 @@ def unpack(value: bytes | memoryview, table: str, key: bytes) -> Any:
         return msgpack.unpackb(payload, raw=False, strict_map_key=False)
     except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:  # TypeError: a list as a key of a map
         raise CorruptionError(f"table {table}, key {key.hex()}: not msgpack: {error}") from error
+
+
+def unpack_numbers(
+    values: list[memoryview | None], table: str, keys: Sequence[bytes], num_columns: int
+) -> npt.NDArray[np.int64]:
+    """Decode the records of keys, sealed msgpack arrays of integers, into the rows of an array of shape (n, columns).
+
+    Nil is -1. Raises CorruptionError if a record is damaged or missing, or has another number of integers.
+    """
+    rows = np.empty((len(values), num_columns), np.int64)
+    bad_index = read_numbers(values, rows)
+    if bad_index >= 0:
+        key, value = keys[bad_index], values[bad_index]
+        if value is None:
+            raise make_missing_error(f"table {table}: key {key.hex()}")
+        unpack(value, table, key)
+        raise CorruptionError(f"table {table}, key {key.hex()}: not a list of {num_columns} integers; run CHECK REPAIR")
+    return rows
 
 
 def encode_u64(number: int) -> bytes:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...storage import number_records, records
+from ...storage import records
 from ...storage.environment import View, WriteView
 from .. import tables
 from .documents import GROUP_SIZE as GROUP_SIZE
@@ -99,7 +99,7 @@ _LOCATION_COLUMNS = [ChunkRecord._fields.index("block"), ChunkRecord._fields.ind
 
 def _decode_rows(values: list[memoryview | None], keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
     """Decode chunk records, one row each; raise CorruptionError if one is missing or damaged."""
-    return number_records.unpack_numbers(values, tables.CHUNKS, keys, len(ChunkRecord._fields))
+    return records.unpack_numbers(values, tables.CHUNKS, keys, len(ChunkRecord._fields))
 
 
 class ChunkWriter(Chunks):

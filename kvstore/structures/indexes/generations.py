@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ...errors import CorruptionError
 from ...rendering.columnar import Columnar, NamedRows
-from ...storage import index_file, number_records, records
+from ...storage import index_file, records
 from ...storage.engine_tables import LmdbTable
 from .index import BuildTools, Index, IndexRecord, IndexStatus, States
 from .indexes import Indexes
@@ -158,9 +158,7 @@ class GenerationRows:
         stored_values = self._source.get_many(table, prefixed_keys)
         indexes = [index for index, stored_value in enumerate(stored_values) if stored_value is not None]
         stored_keys = [prefixed_keys[index] for index in indexes]
-        rows = number_records.unpack_numbers(
-            [stored_values[index] for index in indexes], table, stored_keys, num_columns
-        )
+        rows = records.unpack_numbers([stored_values[index] for index in indexes], table, stored_keys, num_columns)
         return indexes, rows
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
