@@ -2,8 +2,8 @@
 # make test       the fast tests; make lint: style, types and import layers
 # make test-slow  the tests that take long, and the property tests with many examples
 # make test-all   every test
-# make test-conformance  the suites of LangChain, LlamaIndex, the database API, SQLAlchemy, pandas and MCP over the adapters,
-#                 and the tests of the public API, with Python's cyclic garbage collector off
+# make test-conformance  the suites of LangChain, LlamaIndex, Haystack, LangGraph, the database API, SQLAlchemy, pandas and
+#                 MCP over the adapters, and the tests of the public API, with Python's cyclic garbage collector off
 # make test-browser  the tests of the explorer in Chromium, which must be installed
 # make test-model  the handling of a real, tiny language model behind llama.cpp's server (packages of 250 MB)
 # make docs       the documentation as a site, in build/site

@@ -1,0 +1,220 @@
+"""Haystack's document store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from haystack import default_from_dict, default_to_dict
+from haystack.dataclasses import Document
+from haystack.document_stores.errors import DuplicateDocumentError
+from haystack.document_stores.types import DuplicatePolicy
+from haystack.errors import FilterError
+
+from ... import Store
+from ...errors import InputError
+from ..adapter_store import resolve_store
+from ..blank_texts import warn_blank_texts
+from .filters import build_condition
+from .stored_documents import load_documents, to_row
+
+Filters = dict[str, Any]
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def _make_async(
+    method: Callable[Concatenate[Any, Parameters], Result],
+) -> Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]]:
+    """Return a coroutine method that runs ``method`` in a thread."""
+
+    @wraps(method)
+    async def call(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        return await asyncio.to_thread(method, self, *args, **kwargs)
+
+    return call
+
+
+class KvstoreDocumentStore:
+    """A store as Haystack's document store.
+
+    ``path`` is the path of a store, ``store`` an open one. A missing store is created with the ``embedder`` (the name
+    of a kvstore embedder; ``none:DIMENSION`` if the pipeline embeds every document and question) and the creation
+    ``settings``. Documents are returned in the order of their ids, with embeddings of length 1. Documents without text
+    are skipped with a warning; blobs and sparse embeddings are not stored. Raises the errors of opening a store and of
+    putting documents.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        store: Store | None = None,
+        embedder: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._embedder, self._settings = embedder, settings
+        self.store, self._owns_store = resolve_store("KvstoreDocumentStore", path, store, embedder, settings)
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._owns_store:
+            self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the path and the settings, from which :meth:`from_dict` opens the store."""
+        settings = None if self._settings is None else dict(self._settings)
+        description: dict[str, Any] = default_to_dict(
+            self, path=str(self.store.path), embedder=self._embedder, settings=settings
+        )
+        return description
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> KvstoreDocumentStore:
+        """Open the store that :meth:`to_dict` described."""
+        document_store: KvstoreDocumentStore = default_from_dict(cls, data)
+        return document_store
+
+    def count_documents(self) -> int:
+        """Return the number of documents."""
+        return self.store.count()
+
+    def count_documents_by_filter(self, filters: Filters) -> int:
+        """Return the number of documents that satisfy the filters."""
+        return len(self._find_keys(filters))
+
+    def filter_documents(self, filters: Filters | None = None) -> list[Document]:
+        """Return the documents that satisfy the filters, or all, in the order of their ids. Raises FilterError."""
+        with self.store.snapshot() as state:
+            return load_documents(state, self._find_keys(filters, state))
+
+    def _find_keys(self, filters: Filters | None, state: Any = None) -> list[str]:
+        """Return the keys of the documents that satisfy the filters, or all."""
+        try:
+            keys: list[str] = (state or self.store).keys(where=build_condition(filters))
+        except InputError as error:
+            raise FilterError(str(error)) from error
+        return keys
+
+    def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
+        """Put documents in one commit; return how many were written. NONE is FAIL.
+
+        Raises DuplicateDocumentError, and ValueError for anything but a list of documents.
+        """
+        if not isinstance(documents, list) or not all(isinstance(document, Document) for document in documents):
+            raise ValueError("write_documents() takes a list of Haystack documents")
+        rows = [to_row(document) for document in documents]
+        warn_blank_texts([row["key"] for row in rows if not row["text"].strip()], len(rows), "documents")
+        rows = [row for row in rows if row["text"].strip()]
+        if policy == DuplicatePolicy.OVERWRITE:
+            self.store.put_many(rows)
+            return len(rows)
+        with self.store.transaction() as transaction:
+            stored_keys = {row["key"] for row in rows if row["key"] in transaction}
+            new_rows: dict[str, dict[str, Any]] = {}
+            for row in rows:
+                key = row["key"]
+                if key in stored_keys or key in new_rows:
+                    if policy != DuplicatePolicy.SKIP:
+                        raise DuplicateDocumentError(
+                            f"there is already a document {key!r}; write it with OVERWRITE or SKIP"
+                        )
+                    continue
+                new_rows[key] = row
+            transaction.put_many(list(new_rows.values()))
+        return len(new_rows)
+
+    def delete_documents(self, document_ids: list[str]) -> None:
+        """Delete the documents with these ids in one commit; unknown ids are ignored."""
+        self.store.delete_many(document_ids)
+
+    def delete_all_documents(self) -> None:
+        """Delete all documents in one commit."""
+        self.store.delete_where({})
+
+    def delete_by_filter(self, filters: Filters) -> int:
+        """Delete the documents that satisfy the filters in one commit; return their number."""
+        with self.store.transaction(models=False) as transaction:
+            return transaction.delete_many(self._find_keys(filters, transaction))
+
+    def update_by_filter(self, filters: Filters, meta: dict[str, Any]) -> int:
+        """Set metadata fields of the documents that satisfy the filters, in one commit; return their number."""
+        with self.store.transaction() as transaction:
+            keys = self._find_keys(filters, transaction)
+            for document in transaction.get_many(keys):
+                if document is not None:
+                    transaction.update(document.key, meta={**document.meta, **meta})
+        return len(keys)
+
+    # Metadata
+
+    def _list_metadata(self, filters: Filters | None = None) -> list[dict[str, Any]]:
+        """Return the metadata of the documents that satisfy the filters, or all."""
+        with self.store.snapshot() as state:
+            documents = state.get_many(self._find_keys(filters, state))
+            return [document.meta for document in documents if document is not None]
+
+    def count_unique_metadata_by_filter(self, filters: Filters, metadata_fields: list[str]) -> dict[str, int]:
+        """Return the number of different values of each field in the documents that satisfy the filters."""
+        metadata = self._list_metadata(filters)
+        return {name: len(_find_unique_values(metadata, name)) for name in metadata_fields}
+
+    def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
+        """Return the type of each metadata field: ``boolean``, ``int``, ``float`` or ``keyword``."""
+        names = {bool: "boolean", int: "int", float: "float"}
+        return {
+            name: {"type": names.get(type(value), "keyword")}
+            for metadata in self._list_metadata()
+            for name, value in metadata.items()
+            if value is not None
+        }
+
+    def get_metadata_field_min_max(self, metadata_field: str) -> dict[str, Any]:
+        """Return the least and the greatest value of a field; None if it is missing or its values have no order."""
+        values = _find_unique_values(self._list_metadata(), metadata_field)
+        try:
+            return {"min": min(values, default=None), "max": max(values, default=None)}
+        except TypeError:
+            return {"min": None, "max": None}
+
+    def get_metadata_field_unique_values(
+        self,
+        metadata_field: str,
+        search_term: str | None = None,
+        from_: int = 0,
+        size: int = 10,
+        filters: Filters | None = None,
+    ) -> tuple[list[Any], int]:
+        """Return a page of the different values of a field that contain the search term, and their number."""
+        values = _find_unique_values(self._list_metadata(filters), metadata_field)
+        matching = [value for value in values if search_term is None or search_term.lower() in str(value).lower()]
+        return matching[from_ : from_ + size], len(matching)
+
+    count_documents_async = _make_async(count_documents)
+    count_documents_by_filter_async = _make_async(count_documents_by_filter)
+    count_unique_metadata_by_filter_async = _make_async(count_unique_metadata_by_filter)
+    delete_all_documents_async = _make_async(delete_all_documents)
+    delete_by_filter_async = _make_async(delete_by_filter)
+    delete_documents_async = _make_async(delete_documents)
+    filter_documents_async = _make_async(filter_documents)
+    get_metadata_field_min_max_async = _make_async(get_metadata_field_min_max)
+    get_metadata_field_unique_values_async = _make_async(get_metadata_field_unique_values)
+    get_metadata_fields_info_async = _make_async(get_metadata_fields_info)
+    update_by_filter_async = _make_async(update_by_filter)
+    write_documents_async = _make_async(write_documents)
+
+
+def _find_unique_values(metadata: Sequence[Mapping[str, Any]], field: str) -> list[Any]:
+    """Return the different values of a field, sorted by their text; values of different types are different."""
+    name = field.removeprefix("meta.")
+    values = {repr(fields[name]): fields[name] for fields in metadata if fields.get(name) is not None}
+    return sorted(values.values(), key=lambda value: (str(value), type(value).__name__))

@@ -1,0 +1,73 @@
+"""Conversion of Haystack's metadata filters to conditions of the store.
+
+In: a comparison or a combination of filters. Out: a condition as a dictionary (:mod:`kvstore.sql.condition_mapping`),
+None for no filter. Invalid filters raise Haystack's FilterError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from haystack.errors import FilterError
+
+FilterMapping = dict[str, Any]
+
+_ORDER_OPERATORS = {">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
+_LIST_OPERATORS = {"in": "$in", "not in": "$nin"}
+_OPERATORS = {"==": "$eq", "!=": "$ne", **_ORDER_OPERATORS, **_LIST_OPERATORS}
+#: The condition that no document satisfies.
+_NEVER: FilterMapping = {"$key": {"$in": []}}
+
+
+def build_condition(filters: Mapping[str, Any] | None) -> FilterMapping | None:
+    """Convert filters to a condition. Raises FilterError if they are invalid."""
+    return _build_part(filters) if filters else None
+
+
+def _build_part(filters: Mapping[str, Any]) -> FilterMapping:
+    """Convert a comparison or a combination of filters."""
+    is_comparison = "field" in filters
+    for name in ("operator", "value") if is_comparison else ("operator", "conditions"):
+        if name not in filters:
+            raise FilterError(f"the filter {filters!r} has no {name!r}; add it")
+    if is_comparison:
+        return _build_comparison(filters["field"], filters["operator"], filters["value"])
+    operator = filters["operator"]
+    if operator not in ("AND", "OR", "NOT"):
+        raise FilterError(f"there is no operator {operator!r} for conditions; operators are AND, OR and NOT")
+    parts = [_build_part(part) for part in filters["conditions"]]
+    if operator == "OR":
+        return {"$or": parts} if parts else _NEVER
+    conjunction = {"$and": parts} if parts else {}
+    return conjunction if operator == "AND" else {"$not": conjunction}
+
+
+def _build_comparison(field: str, operator: str, value: Any) -> FilterMapping:
+    """Convert the comparison of a field with a value."""
+    if operator not in _OPERATORS:
+        raise FilterError(f"there is no operator {operator!r}; operators are {', '.join(_OPERATORS)}")
+    if operator in _LIST_OPERATORS and not isinstance(value, list):
+        raise FilterError(f"{operator!r} takes a list of values, not {value!r}")
+    if operator in _ORDER_OPERATORS:
+        if value is None:
+            return _NEVER
+        value = _convert_bound(operator, value)
+    condition: FilterMapping = {_OPERATORS[operator]: value}
+    names = ["$key"] if field == "id" else field.removeprefix("meta.").split(".")
+    for name in reversed(names):
+        condition = {name: condition}
+    return condition
+
+
+def _convert_bound(operator: str, value: Any) -> Any:
+    """Return a value that fields are compared with by order: a number, or a date in ISO 8601 as text."""
+    if isinstance(value, str):
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            raise FilterError(f"{operator!r} takes a number or a date in ISO 8601, not {value!r}") from None
+    elif not isinstance(value, int | float | datetime):
+        raise FilterError(f"{operator!r} takes a number or a date in ISO 8601, not {value!r}")
+    return value

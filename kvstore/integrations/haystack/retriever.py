@@ -1,0 +1,101 @@
+"""Haystack's retriever, with any strategy of the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from haystack import component, default_from_dict, default_to_dict
+from haystack.dataclasses import Document
+from haystack.document_stores.types import FilterPolicy
+from haystack.document_stores.types.filter_policy import apply_filter_policy
+
+from ..adapter_store import QuestionStore
+from .document_store import KvstoreDocumentStore
+from .filters import build_condition
+from .stored_documents import build_hit_documents
+
+
+@component
+class KvstoreRetriever:
+    """A retriever of evidence with ``store.retrieve``; the path of each hit is in ``meta["evidence"]``.
+
+    ``strategy`` defaults to that of the store's session. ``clauses`` are further clauses of
+    :meth:`kvstore.Store.retrieve`, such as ``reranker`` or ``as_segments``. If a strategy finds fewer than ``top_k``
+    hits, hits of ``hybrid`` follow, unless the clause ``options`` sets ``fill`` to ``none``.
+    """
+
+    def __init__(
+        self,
+        document_store: KvstoreDocumentStore,
+        strategy: str | None = None,
+        top_k: int = 8,
+        filters: dict[str, Any] | None = None,
+        filter_policy: FilterPolicy = FilterPolicy.REPLACE,
+        clauses: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.document_store = document_store
+        self.strategy = strategy
+        self.top_k = top_k
+        self.filters = filters
+        self.filter_policy = filter_policy
+        self.clauses = dict(clauses or {})
+        self._question_store = QuestionStore("KvstoreRetriever", None, document_store.store, None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings of the retriever and of its document store."""
+        description: dict[str, Any] = default_to_dict(
+            self,
+            document_store=self.document_store.to_dict(),
+            strategy=self.strategy,
+            top_k=self.top_k,
+            filters=self.filters,
+            filter_policy=self.filter_policy.value,
+            clauses=self.clauses,
+        )
+        return description
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> KvstoreRetriever:
+        """Create the retriever that :meth:`to_dict` described."""
+        parameters = dict(data["init_parameters"])
+        if isinstance(parameters["document_store"], dict):
+            parameters["document_store"] = KvstoreDocumentStore.from_dict(parameters["document_store"])
+        parameters["filter_policy"] = FilterPolicy.from_str(parameters["filter_policy"])
+        retriever: KvstoreRetriever = default_from_dict(cls, {**data, "init_parameters": parameters})
+        return retriever
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self,
+        query: str = "",
+        query_embedding: list[float] | None = None,
+        filters: dict[str, Any] | None = None,
+        top_k: int | None = None,
+    ) -> dict[str, list[Document]]:
+        """Return the hits for a question, its embedding, or both; arguments override the settings of the retriever."""
+        where = build_condition(apply_filter_policy(self.filter_policy, self.filters, filters))
+        clauses = self._question_store.build_clauses(query, query_embedding, "hybrid")
+        clauses["options"] |= self.clauses.get("options") or {}
+        with self.document_store.store.snapshot() as state:
+            evidence = state.retrieve(
+                query,
+                using=self.strategy or (None if query else "vector"),
+                top=self.top_k if top_k is None else top_k,
+                where=where,
+                **{**self.clauses, **clauses},
+            )
+            return {"documents": build_hit_documents(state, evidence.hits)}
+
+    @component.output_types(documents=list[Document])
+    async def run_async(
+        self,
+        query: str = "",
+        query_embedding: list[float] | None = None,
+        filters: dict[str, Any] | None = None,
+        top_k: int | None = None,
+    ) -> dict[str, list[Document]]:
+        """Do what :meth:`run` does, in a thread."""
+        documents: dict[str, list[Document]] = await asyncio.to_thread(self.run, query, query_embedding, filters, top_k)
+        return documents

@@ -1,0 +1,65 @@
+"""Conversion between Haystack documents and documents of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from haystack.dataclasses import Document
+
+from ... import Document as StoredDocument
+from ... import Hit, Snapshot
+from ..hit_metadata import build_hit_metadata, load_hit_documents
+
+#: The origin of a document whose vector is the embedding that it came with.
+_EMBEDDED_ORIGIN = "haystack:embedding"
+
+
+def to_row(document: Document) -> dict[str, Any]:
+    """Return the arguments of ``put`` for a document: its text, its metadata, and its embedding if it has one."""
+    has_embedding = document.embedding is not None
+    return {
+        "key": document.id,
+        "text": document.content or "",
+        "meta": document.meta,
+        "title": _get_text(document.meta, "title"),
+        "source": _get_text(document.meta, "file_path"),
+        "chunks": "whole",
+        "vectors": [document.embedding] if has_embedding else None,
+        "origin": _EMBEDDED_ORIGIN if has_embedding else None,
+    }
+
+
+def _get_text(metadata: Mapping[str, Any], name: str) -> str | None:
+    """Return a metadata field if it is a non-blank string, else None."""
+    value = metadata.get(name)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def load_documents(state: Snapshot, keys: Sequence[str]) -> list[Document]:
+    """Return the documents with these keys from one state, with their embeddings, scaled to length 1."""
+    stored = [document for document in state.get_many(keys) if document is not None]
+    embedded_keys = [document.key for document in stored if document.origin == _EMBEDDED_ORIGIN]
+    vectors = state.vectors([(key, 0) for key in embedded_keys])
+    embeddings = {key: vector.tolist() for key, vector in zip(embedded_keys, vectors, strict=True)}
+    return [
+        Document(id=document.key, content=document.text, meta=document.meta, embedding=embeddings.get(document.key))
+        for document in stored
+    ]
+
+
+def build_hit_documents(state: Snapshot, hits: Sequence[Hit]) -> list[Document]:
+    """Return hits as documents with scores; ``meta["evidence"]`` has their paths and offsets."""
+    stored = load_hit_documents(state, hits)
+    return [_build_hit_document(hit, stored[hit.document]) for hit in hits]
+
+
+def _build_hit_document(hit: Hit, stored: StoredDocument) -> Document:
+    """Return a hit as a document: the whole document if it is a single chunk, else the part, with an id of its own."""
+    is_whole = hit.kind == "chunk" and stored.chunks == 1
+    return Document(
+        id=stored.key if is_whole else f"{stored.key}#{hit.start}-{hit.end}",
+        content=stored.text if is_whole else hit.text,
+        meta={**stored.meta, "evidence": build_hit_metadata(hit)},
+        score=hit.score,
+    )

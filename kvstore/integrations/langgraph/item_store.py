@@ -1,0 +1,202 @@
+"""LangGraph's store of items."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Self
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    IndexConfig,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+    ensure_embeddings,
+    validate_op_namespace,
+)
+
+from ... import Hit, Snapshot, Store
+from ..adapter_store import resolve_store
+from ..framework_embedder import FrameworkEmbedder, build_embedding_name
+from . import stored_items
+from .stored_items import TIMES, VALUE
+
+
+class KvstoreStore(BaseStore):
+    """A store as LangGraph's store of items, with search by question, filters and expiry.
+
+    ``path`` is the path of a store, ``store`` an open one. A missing store is created with the ``embedder`` (the name
+    of a kvstore embedder) or the embedding of LangGraph's configuration ``index``, and the creation ``settings``.
+    ``fields`` are the paths of the indexed fields (default: those of ``index``, else ``$``, the whole value).
+    ``search`` names the search of a question: ``hybrid``, ``vector`` or ``lexical``. Expired items are never returned;
+    :meth:`sweep_ttl` deletes them.
+
+    A batch reads one state, then puts and deletes in one commit. Items are returned in the order of their scores, else
+    of their keys.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        store: Store | None = None,
+        embedder: str | None = None,
+        index: IndexConfig | None = None,
+        fields: Sequence[str] | None = None,
+        search: str = "hybrid",
+        ttl: TTLConfig | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        embedding = None if index is None else ensure_embeddings(index.get("embed"))
+        self.index_config, self.embeddings = index, embedding
+        own_embedder = (
+            embedder
+            if embedding is None
+            else FrameworkEmbedder(
+                build_embedding_name("langgraph", embedding), embedding.embed_documents, embedding.embed_query
+            )
+        )
+        self.store, self._owns_store = resolve_store("KvstoreStore", path, store, own_embedder, settings)
+        self._fields = list(fields or (index or {}).get("fields") or ["$"])
+        self._search_kind = search
+        self.ttl_config = ttl
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._owns_store:
+            self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        """Read one state, then put and delete in one commit; return a result per operation."""
+        operations = list(ops)
+        for operation in operations:
+            validate_op_namespace(operation)
+        now = stored_items.get_now()
+        used_keys: set[str] = set()
+        with self.store.snapshot() as state:
+            results = [self._read(state, operation, now, used_keys) for operation in operations]
+        puts = {stored_items.build_key(put.namespace, put.key): put for put in operations if isinstance(put, PutOp)}
+        if puts or used_keys:
+            self._write(puts, used_keys - puts.keys(), now)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
+        """Do what :meth:`batch` does, in a thread."""
+        return await asyncio.to_thread(self.batch, ops)
+
+    def sweep_ttl(self) -> int:
+        """Delete the expired items; return their number."""
+        return self.store.delete_where({TIMES: {"expires": {"$lte": stored_items.get_now().isoformat()}}})
+
+    def _read(self, state: Snapshot, operation: Op, now: datetime, used_keys: set[str]) -> Any:
+        """Return the result of an operation, and add the keys of items whose expiry it postpones to ``used_keys``."""
+        if isinstance(operation, GetOp):
+            document = state.get(stored_items.build_key(operation.namespace, operation.key))
+            if document is None or not stored_items.is_live_item(document, now):
+                return None
+            items: list[Item] = [stored_items.build_item(document)]
+        elif isinstance(operation, SearchOp):
+            items = list(self._search(state, operation, now))
+        elif isinstance(operation, ListNamespacesOp):
+            return _list_namespaces(state, operation, now)
+        elif isinstance(operation, PutOp):
+            return None
+        else:
+            raise ValueError(f"there is no operation {type(operation).__name__}; use those of langgraph.store.base")
+        if operation.refresh_ttl:
+            used_keys.update(stored_items.build_key(item.namespace, item.key) for item in items)
+        return items[0] if isinstance(operation, GetOp) else items
+
+    def _search(self, state: Snapshot, search: SearchOp, now: datetime) -> list[SearchItem]:
+        """Return a page of the items in a namespace that satisfy the filter, the best for the question first."""
+        condition = stored_items.build_prefix_condition(search.namespace_prefix, now)
+        if search.filter:
+            condition["$and"] += [{VALUE: {name: value}} for name, value in search.filter.items()]
+        num_items = search.offset + search.limit
+        hits: dict[str, Hit] = {}
+        if search.query:
+            indexed = {"$and": [*condition["$and"], {TIMES: {"indexed": True}}]}
+            hits = self._find_best_hits(state, search.query, indexed, num_items)
+        keys = list(hits)
+        if len(keys) < num_items:
+            keys += [key for key in state.keys(where=condition) if key not in hits]
+        documents = state.get_many(keys[search.offset : num_items])
+        return [
+            stored_items.build_search_item(document, hits.get(document.key))
+            for document in documents
+            if document is not None
+        ]
+
+    def _find_best_hits(self, state: Snapshot, query: str, where: Mapping[str, Any], num_items: int) -> dict[str, Hit]:
+        """Return the best hit of each of the best ``num_items`` documents, by key."""
+        top = num_items
+        while True:
+            hits = state.search(query, using=self._search_kind, top=top, where=where)
+            best_hits: dict[str, Hit] = {}
+            for hit in hits:
+                best_hits.setdefault(hit.document, hit)
+            if len(best_hits) >= num_items or len(hits) < top:
+                return best_hits
+            top *= 2
+
+    def _write(self, puts: Mapping[str, PutOp], used_keys: Iterable[str], now: datetime) -> None:
+        """Put and delete items and postpone the expiry of used ones, in one commit."""
+        with self.store.snapshot() as state:
+            refreshed = {
+                document.key: meta
+                for document in state.get_many(sorted(used_keys))
+                if document is not None and (meta := stored_items.refresh_times(document, now)) is not None
+            }
+        if not puts and not refreshed:
+            return
+        with self.store.transaction() as transaction:
+            for key, meta in refreshed.items():
+                if key in transaction:
+                    transaction.update(key, meta=meta)
+            stored = dict(zip(puts, transaction.get_many(list(puts)), strict=True))
+            transaction.delete_many([key for key, put in puts.items() if put.value is None])
+            rows = []
+            for key, put in puts.items():
+                if put.value is not None:
+                    previous = stored[key]
+                    is_live = stored_items.is_live_item(previous, now)
+                    rows.append(stored_items.to_row(put, self._fields, previous if is_live else None, now))
+            transaction.put_many(rows)
+
+
+def _list_namespaces(state: Snapshot, operation: ListNamespacesOp, now: datetime) -> list[tuple[str, ...]]:
+    """Return a page of the namespaces that match all conditions, in order."""
+    keys = state.keys(where=stored_items.build_prefix_condition((), now))
+    namespaces = {stored_items.split_key(key)[0] for key in keys}
+    matching = {
+        namespace[: operation.max_depth]
+        for namespace in namespaces
+        if all(_matches(condition, namespace) for condition in operation.match_conditions or ())
+    }
+    return sorted(matching)[operation.offset : operation.offset + operation.limit]
+
+
+def _matches(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
+    """True if a namespace begins, or ends, with the path of a condition, in which ``*`` is any label."""
+    length = len(condition.path)
+    if len(namespace) < length:
+        return False
+    part = namespace[:length] if condition.match_type == "prefix" else namespace[len(namespace) - length :]
+    return all(expected in ("*", label) for label, expected in zip(part, condition.path, strict=True))

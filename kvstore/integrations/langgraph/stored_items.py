@@ -1,0 +1,115 @@
+"""Conversion between LangGraph's items and documents of a store.
+
+A document's key is the namespace, joined by periods, two periods, and the key of the item. No label contains a period,
+so a namespace and everything below it is one range of keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from langgraph.store.base import Item, PutOp, SearchItem, get_text_at_path
+
+from ... import Document, Hit
+
+#: The metadata fields of a document: the value of its item, and its times as mapping.
+VALUE, TIMES = "value", "item"
+_END = ".."
+
+
+def build_key(namespace: Sequence[str], key: str) -> str:
+    """Return the key of the document of an item."""
+    return f"{'.'.join(namespace)}{_END}{key}"
+
+
+def split_key(key: str) -> tuple[tuple[str, ...], str]:
+    """Return the namespace and the key of the item of a document."""
+    namespace, _, item_key = key.partition(_END)
+    return tuple(namespace.split(".")), item_key
+
+
+def build_prefix_condition(namespace: Sequence[str], now: datetime) -> dict[str, Any]:
+    """Return the condition of the items in a namespace and below it that have not expired."""
+    expired = {TIMES: {"expires": {"$lte": now.isoformat()}}}
+    conditions: list[dict[str, Any]] = [{TIMES: {"created": {"$exists": True}}}, {"$not": expired}]
+    if namespace:
+        prefix = ".".join(namespace)
+        conditions.append({"$key": {"$gte": f"{prefix}.", "$lt": f"{prefix}/"}})  # "/" follows "."
+    return {"$and": conditions}
+
+
+def to_row(put: PutOp, fields: Sequence[str], stored: Document | None, now: datetime) -> dict[str, Any]:
+    """Return the arguments of ``put`` for an item, which replaces ``stored``.
+
+    The text consists of the indexed fields, each a chunk of its own, or of the whole value if none is indexed.
+    """
+    assert put.value is not None
+    value = dict(put.value)
+    paths = () if put.index is False else fields if put.index is None else put.index
+    texts = [text for path in paths for text in get_text_at_path(value, path) if text.strip()]
+    times = {
+        "created": now.isoformat() if stored is None else stored.meta[TIMES]["created"],
+        "updated": now.isoformat(),
+        "indexed": bool(texts),
+        **({} if put.ttl is None else {"minutes": put.ttl, "expires": _compute_expiry(now, put.ttl)}),
+    }
+    texts = texts or get_text_at_path(value, "$")
+    spans, start = [], 0
+    for text in texts:
+        spans.append((start, start + len(text)))
+        start += len(text) + 2
+    return {
+        "key": build_key(put.namespace, put.key),
+        "text": "\n\n".join(texts),
+        "meta": {VALUE: value, TIMES: times},
+        "chunks": spans,
+    }
+
+
+def refresh_times(document: Document, now: datetime) -> dict[str, Any] | None:
+    """Return the metadata of an item that was read now, or None if it does not expire."""
+    minutes = document.meta[TIMES].get("minutes")
+    if minutes is None:
+        return None
+    return {**document.meta, TIMES: {**document.meta[TIMES], "expires": _compute_expiry(now, minutes)}}
+
+
+def _compute_expiry(now: datetime, minutes: float) -> str:
+    """Return the time at which an item expires that was read or written now."""
+    return (now + timedelta(minutes=minutes)).isoformat()
+
+
+def is_live_item(document: Document | None, now: datetime) -> bool:
+    """True if a document is an item that has not expired."""
+    times = None if document is None else document.meta.get(TIMES)
+    return isinstance(times, Mapping) and "created" in times and times.get("expires", "9") > now.isoformat()
+
+
+def build_item(document: Document) -> Item:
+    """Return the item of a document."""
+    return Item(**_get_fields(document))
+
+
+def build_search_item(document: Document, hit: Hit | None) -> SearchItem:
+    """Return the item of a document with the score of its best hit, if any."""
+    return SearchItem(**_get_fields(document), score=None if hit is None else hit.score)
+
+
+def _get_fields(document: Document) -> dict[str, Any]:
+    """Return the arguments of an item."""
+    namespace, key = split_key(document.key)
+    times = document.meta[TIMES]
+    return {
+        "namespace": namespace,
+        "key": key,
+        "value": document.meta[VALUE],
+        "created_at": datetime.fromisoformat(times["created"]),
+        "updated_at": datetime.fromisoformat(times["updated"]),
+    }
+
+
+def get_now() -> datetime:
+    """Return the current time in UTC."""
+    return datetime.now(UTC)
