@@ -11,7 +11,8 @@ import re
 
 from selectolax.lexbor import LexborNode
 
-from .html_survey import HEADING_TAGS, VERBATIM_TAGS, PageSurvey, Shape, normalize_words
+from .html_shapes import Shape
+from .html_survey import HEADING_TAGS, VERBATIM_TAGS, PageSurvey, normalize_words
 
 #: The maximum number of descendants that a decision inspects, so that the total cost is linear in the page.
 MAX_INSPECTED_ELEMENTS = 60

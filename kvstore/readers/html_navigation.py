@@ -29,7 +29,8 @@ from .html_links import (
     is_pagination,
     is_standalone,
 )
-from .html_survey import HEADING_TAGS, TEXTLESS_TAGS, PageSurvey, Shape, normalize_words
+from .html_shapes import Shape
+from .html_survey import HEADING_TAGS, TEXTLESS_TAGS, PageSurvey, normalize_words
 
 
 class KeepLevel(IntEnum):

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 from operator import add
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from .html_parts import strip_numbering
+from .html_shapes import LinkCounts, LinkingShape, Shape
 
 TEXTLESS_TAGS = frozenset(
     "script style noscript template head title meta link base input select textarea option optgroup datalist output "
@@ -39,9 +39,6 @@ _ASIDE_LANDMARK_TAGS = frozenset("nav aside footer".split())
 _PLACEMENT_TAGS = _ASIDE_LANDMARK_TAGS | {"main", "article"}
 #: Elements that change how text in them is counted, or that locate the content.
 _TRACKED_TAGS = _LABEL_TAGS | VERBATIM_TAGS | _PLACEMENT_TAGS | {"a", "h1"}
-#: The maximum shares of unlinked text and of prose, relative to the text in links, of an element that is mostly links.
-_MAX_UNLINKED_SHARE = 0.6
-_MAX_PROSE_SHARE = 0.34
 #: The maximum amount of prose beside the content: the fine print of a page.
 _MAX_FINE_PRINT_CHARACTERS = 200
 #: Tags of the content itself; the search for the content stops above them.
@@ -92,91 +89,9 @@ def normalize_words(text: str) -> str:
     return _NON_WORD_PATTERN.sub(" ", text).strip().lower()
 
 
-#: The arguments of :class:`Shape`.
-_ShapeCounts = tuple[int, int, int, int, int, bool]
-
-
-class Shape:
-    """The counts of one element and its descendants.
-
-    Lengths are in characters: ``linked_length`` in links, ``heading_length`` in headings and captions outside links,
-    ``prose_length`` in code or longer runs of text outside both. ``num_links`` counts all links. Of these,
-    ``num_site_links`` lead to other pages of the same site, ``num_fragment_links`` to anchors of this page, and
-    ``num_heading_links`` to a heading of this page whose words they repeat. ``num_paging_links`` have pagination labels
-    (``next``), ``num_navigation_links`` these or the labels of site pages (``contact``), ``num_action_links`` labels
-    of page actions (``edit``), and ``num_ambiguous_links`` one word that may be such an action. If
-    ``is_before_content``, no heading and no prose precedes the end of the element.
-    """
-
-    __slots__ = ("heading_length", "is_before_content", "linked_length", "num_elements", "prose_length", "text_length")
-
-    num_links = num_site_links = num_fragment_links = num_heading_links = 0
-    num_navigation_links = num_action_links = num_paging_links = num_ambiguous_links = 0
-
-    def __init__(
-        self,
-        text_length: int,
-        linked_length: int,
-        heading_length: int,
-        prose_length: int,
-        num_elements: int,
-        is_before_content: bool,
-    ) -> None:
-        self.text_length = text_length
-        self.linked_length = linked_length
-        self.heading_length = heading_length
-        self.prose_length = prose_length
-        self.num_elements = num_elements
-        self.is_before_content = is_before_content
-
-    @property
-    def unlinked_length(self) -> int:
-        """Characters outside links and headings."""
-        return self.text_length - self.linked_length - self.heading_length
-
-    @property
-    def is_mostly_links(self) -> bool:
-        """True if the element consists of links, with little other text or prose."""
-        return (
-            self.num_links > 0
-            and self.unlinked_length <= _MAX_UNLINKED_SHARE * self.linked_length
-            and self.prose_length <= _MAX_PROSE_SHARE * self.linked_length
-        )
-
-
-class _LinkCounts(NamedTuple):
-    """Link counts; see :class:`Shape`."""
-
-    num_links: int = 0
-    num_site_links: int = 0
-    num_fragment_links: int = 0
-    num_heading_links: int = 0
-    num_navigation_links: int = 0
-    num_action_links: int = 0
-    num_paging_links: int = 0
-    num_ambiguous_links: int = 0
-
-
-class _LinkingShape(Shape):
-    """The counts of an element with links: the difference between the totals at its end and at its start."""
-
-    __slots__ = _LinkCounts._fields
-
-    def __init__(self, counts: _ShapeCounts, counts_before: _LinkCounts, counts_after: _LinkCounts) -> None:
-        super().__init__(*counts)
-        self.num_links = counts_after.num_links - counts_before.num_links
-        self.num_site_links = counts_after.num_site_links - counts_before.num_site_links
-        self.num_fragment_links = counts_after.num_fragment_links - counts_before.num_fragment_links
-        self.num_heading_links = counts_after.num_heading_links - counts_before.num_heading_links
-        self.num_navigation_links = counts_after.num_navigation_links - counts_before.num_navigation_links
-        self.num_action_links = counts_after.num_action_links - counts_before.num_action_links
-        self.num_paging_links = counts_after.num_paging_links - counts_before.num_paging_links
-        self.num_ambiguous_links = counts_after.num_ambiguous_links - counts_before.num_ambiguous_links
-
-
 #: An open element, its tag if that affects counting, its id, and the totals at its start: text, linked, heading and
 #: prose length, elements and links.
-_OpenElement = tuple[LexborNode, str, int, int, int, int, int, int, _LinkCounts]
+_OpenElement = tuple[LexborNode, str, int, int, int, int, int, int, LinkCounts]
 
 
 class PageSurvey:
@@ -227,7 +142,7 @@ class PageSurvey:
         placement_ids = self._main_elements | self._aside_elements
         text_length = linked_length = heading_length = prose_length = 0
         num_elements = 1
-        no_links = link_totals = _LinkCounts()
+        no_links = link_totals = LinkCounts()
         num_open_headings = num_open_verbatim = num_open_mains = num_open_articles = num_open_asides = 0
         in_link = False
         is_before_content = True
@@ -262,7 +177,7 @@ class PageSurvey:
                             linked_length -= length
                             prose_length += length
                         else:
-                            link_totals = _LinkCounts(*map(add, link_totals, self._count_link(element, length)))
+                            link_totals = LinkCounts(*map(add, link_totals, self._count_link(element, length)))
                 counts = (
                     text_length - text_length_before,
                     linked_length - linked_length_before,
@@ -272,7 +187,7 @@ class PageSurvey:
                     is_before_content,
                 )
                 shapes[element_id] = (
-                    Shape(*counts) if link_totals is links_before else _LinkingShape(counts, links_before, link_totals)
+                    Shape(*counts) if link_totals is links_before else LinkingShape(counts, links_before, link_totals)
                 )
                 node = element.next
                 continue
@@ -332,13 +247,13 @@ class PageSurvey:
                 node = node.child
                 continue
             node = node.next
-        shapes[root.mem_id] = _LinkingShape(
+        shapes[root.mem_id] = LinkingShape(
             (text_length, linked_length, heading_length, prose_length, num_elements, is_before_content),
             no_links,
             link_totals,
         )
 
-    def _count_link(self, link: LexborNode, length: int) -> _LinkCounts:
+    def _count_link(self, link: LexborNode, length: int) -> LinkCounts:
         """Return the counts of a link whose text has ``length`` characters."""
         attributes = link.attributes
         target = (attributes.get("href") or "").strip()
@@ -348,7 +263,7 @@ class PageSurvey:
         elif not target.lower().startswith(("mailto:", "tel:", "javascript:")):
             num_site_links = int("//" not in target[:10] or _parse_host(target) in self._hosts)
         if length > _MAX_LABEL_CHARACTERS:
-            return _LinkCounts(1, num_site_links, num_fragment_links)
+            return LinkCounts(1, num_site_links, num_fragment_links)
         text = link.text(deep=True)
         words = normalize_words(text)
         has_arrows = _ARROWS_PATTERN.search(text) is not None
@@ -359,7 +274,7 @@ class PageSurvey:
             or (attributes.get("rel") or "").lower() in _PAGING_RELATIONS
             or (attributes.get("accesskey") or "").lower() in _PAGING_ACCESS_KEYS
         )
-        return _LinkCounts(
+        return LinkCounts(
             1,
             num_site_links,
             num_fragment_links,

@@ -38,7 +38,8 @@ from ..derived.metadata_index.conditions import (
     Present,
     Unknown,
 )
-from ..derived.metadata_index.evaluation import MAX_PATTERN_CHARS, NUMBER_COLUMNS
+from ..derived.metadata_index.evaluation import NUMBER_COLUMNS
+from ..derived.metadata_index.pattern_matching import MAX_PATTERN_CHARS
 from ..errors import InputError, suggest
 from ..text.text_query import parse_text_query
 from .document_tables import DOCUMENTS

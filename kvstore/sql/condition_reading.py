@@ -15,11 +15,9 @@ Only an invalid full-text query is rejected here. SQLite reports all other error
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..arguments import is_text
 from ..derived.metadata_index.conditions import (
     All,
     AnyOf,
@@ -43,6 +41,15 @@ from ..errors import InputError
 from ..registry.sql_table import Parameters
 from ..text.text_query import parse_text_query
 from .condition import ConditionError
+from .condition_values import (
+    NULL,
+    InvalidPath,
+    ParameterValues,
+    UnsupportedForm,
+    parse_json_key,
+    parse_number,
+    parse_path,
+)
 from .document_tables import DOCUMENTS
 from .tokens import Token, split_statements, unquote
 
@@ -56,20 +63,8 @@ _SWAPPED_OPERATORS: Mapping[Operator, Operator] = {"<": ">", "<=": ">=", ">": "<
 _COLUMNS = frozenset(DOCUMENTS.all_columns) - {"meta"}
 #: Words after which AND can belong to an expression and not to the condition.
 _AMBIGUOUS_WORDS = frozenset({"BETWEEN", "CASE"})
-#: A name in a JSON path, plain or in quotes; and the syntax of JSON paths that SQLite accepts.
-_STEP_PATTERN = re.compile(r'\.(?:([\w-]+)|"([^"\\]+)")')
-_PATH_PATTERN = re.compile(r'\$(\.[^.\["]+|\."[^"]*"|\[(#(-\d+)?|\d+)\])*')
-_NULL = object()
 #: The maximum depth of nested parentheses, so that parsing cannot exhaust the stack.
 _MAX_DEPTH = 50
-
-
-class _UnsupportedForm(Exception):
-    """The text is not in one of the supported forms."""
-
-
-class _InvalidPath(Exception):
-    """The path is invalid, which SQLite reports when it reads the first document."""
 
 
 def parse_sql_condition(text: str, parameters: Parameters = ()) -> Condition:
@@ -81,7 +76,7 @@ def parse_sql_condition(text: str, parameters: Parameters = ()) -> Condition:
         parser = _ConditionParser(text, scripts[0], parameters)
         condition = parser.parse_condition()
         parser.expect_end()
-    except (_UnsupportedForm, _InvalidPath):
+    except (UnsupportedForm, InvalidPath):
         return Unsupported()
     return condition
 
@@ -94,19 +89,19 @@ class _ConditionParser:
         self._script = script
         self._position = 0
         self._depth = 0
-        self._values = _ParameterValues(script, parameters)
+        self._values = ParameterValues(script, parameters)
 
     def expect_end(self) -> None:
-        """Raise _UnsupportedForm if tokens or parameter values are left; SQLite then reports the error."""
+        """Raise UnsupportedForm if tokens or parameter values are left; SQLite then reports the error."""
         if self._position < len(self._script) or self._values.has_unused:
-            raise _UnsupportedForm
+            raise UnsupportedForm
 
     def parse_condition(self) -> Condition:
         """Parse conditions joined by OR."""
         self._depth += 1
         try:
             if self._depth > _MAX_DEPTH:
-                raise _UnsupportedForm
+                raise UnsupportedForm
             alternatives = [self._parse_conjunction()]
             while self._accept("OR"):
                 alternatives.append(self._parse_conjunction())
@@ -130,8 +125,8 @@ class _ConditionParser:
         try:
             condition = self._parse_simple_condition()
             if not self._is_at_end():
-                raise _UnsupportedForm
-        except _UnsupportedForm:
+                raise UnsupportedForm
+        except UnsupportedForm:
             self._position = start
             self._skip_unsupported()
             return Unsupported()
@@ -154,10 +149,10 @@ class _ConditionParser:
             elif nesting == 0 and word in ("AND", "OR"):
                 break
             elif nesting == 0 and word in _AMBIGUOUS_WORDS:
-                raise _UnsupportedForm  # its AND does not join conditions
+                raise UnsupportedForm  # its AND does not join conditions
             self._position += 1
         if self._position == start:
-            raise _UnsupportedForm
+            raise UnsupportedForm
 
     def _parse_simple_condition(self) -> Condition:
         """Parse a condition in parentheses, an EXISTS, or a comparison."""
@@ -192,24 +187,24 @@ class _ConditionParser:
         if name == "json_extract" and self._is_word("("):
             self._position += 1
             if self._parse_name() != "meta":
-                raise _UnsupportedForm
+                raise UnsupportedForm
             self._expect(",")
-            names = _parse_path(self._parse_text())
+            names = parse_path(self._parse_text())
             self._expect(")")
             return MetaField(names)
         if name == "meta":
             return MetaField(tuple(self._parse_arrows()))
         if name not in _COLUMNS:
-            raise _UnsupportedForm
+            raise UnsupportedForm
         return ColumnField(name)
 
     def _parse_arrows(self) -> list[str]:
         """Parse the operators after ``meta``, -> for enclosing fields and ->> for the last; return the names of all."""
         names: list[str] = []
         while self._accept("->"):
-            names += _parse_json_key(self._parse_text())
+            names += parse_json_key(self._parse_text())
         self._expect("->>")
-        names += _parse_json_key(self._parse_text())
+        names += parse_json_key(self._parse_text())
         return names
 
     def _parse_field_condition(self, field: Field) -> Condition:
@@ -226,7 +221,7 @@ class _ConditionParser:
         if self._accept("IS"):
             negated = self._accept("NOT")
             if self._is_word("DISTINCT"):
-                raise _UnsupportedForm
+                raise UnsupportedForm
             return _negate_if(self._parse_identity(field), negated)
         negated = self._accept("NOT")
         if negated and self._accept("NULL"):
@@ -236,9 +231,9 @@ class _ConditionParser:
     def _parse_identity(self, field: Field) -> Condition:
         """Parse the value after IS or IS NOT, which is never unknown."""
         if self._is_word("TRUE") or self._is_word("FALSE"):
-            raise _UnsupportedForm  # IS TRUE tests the truth of a value, not equality
+            raise UnsupportedForm  # IS TRUE tests the truth of a value, not equality
         value = self._parse_value()
-        if value is _NULL:
+        if value is NULL:
             return Not(Present(field))
         return All([Present(field), _make_comparison(field, "=", value)])
 
@@ -250,7 +245,7 @@ class _ConditionParser:
             while self._accept(","):
                 values.append(self._parse_value())
             self._expect(")")
-            return build_in_condition(field, [None if value is _NULL else value for value in values])
+            return build_in_condition(field, [None if value is NULL else value for value in values])
         if self._accept("BETWEEN"):
             lower_bound = self._parse_value()
             self._expect("AND")
@@ -260,18 +255,18 @@ class _ConditionParser:
             self._position += 1
             pattern = self._parse_value()
             if not isinstance(pattern, str):
-                raise _UnsupportedForm
+                raise UnsupportedForm
             return IsLike(field, pattern, glob)
         if self._accept("MATCH"):
             return self._parse_full_text(field)
-        raise _UnsupportedForm
+        raise UnsupportedForm
 
     def _parse_full_text(self, field: Field) -> Condition:
         """Parse the query of MATCH. An invalid one is rejected even if SQLite has no document to read."""
         offset = self._script[self._position].start if self._position < len(self._script) else 0
         query = self._parse_value()
         if not isinstance(query, str):
-            raise _UnsupportedForm
+            raise UnsupportedForm
         try:
             return MatchesText(field, parse_text_query(query))
         except InputError as error:
@@ -302,19 +297,19 @@ class _ConditionParser:
         self._expect("(")
         self._expect("SELECT")
         if not (self._accept("*") or self._accept("1") or self._accept("VALUE")):
-            raise _UnsupportedForm
+            raise UnsupportedForm
         field = self._parse_elements()
         self._expect("WHERE")
         if self._accept("JSON_EACH"):
             self._expect(".")
         self._expect("VALUE")
         if self._get_word() not in _COMPARISONS and not self._is_word("IN"):
-            raise _UnsupportedForm
+            raise UnsupportedForm
         condition = self._parse_field_condition(field)
         self._expect(")")
         if isinstance(condition, (Compare, AnyOf)):
             return Exists(condition)
-        raise _UnsupportedForm
+        raise UnsupportedForm
 
     def _parse_elements(self) -> MetaField:
         """Parse ``FROM json_each(...)`` over a list in the metadata."""
@@ -322,12 +317,12 @@ class _ConditionParser:
         self._expect("JSON_EACH")
         self._expect("(")
         if self._parse_name() != "meta":
-            raise _UnsupportedForm
+            raise UnsupportedForm
         if self._accept("->"):
-            names = _parse_json_key(self._parse_text())
+            names = parse_json_key(self._parse_text())
         else:
             self._expect(",")
-            names = _parse_path(self._parse_text())
+            names = parse_path(self._parse_text())
         self._expect(")")
         return MetaField(tuple(names), elements=True)
 
@@ -353,14 +348,14 @@ class _ConditionParser:
         return False
 
     def _expect(self, word: str) -> None:
-        """Consume the next token; raise _UnsupportedForm if it is not ``word``."""
+        """Consume the next token; raise UnsupportedForm if it is not ``word``."""
         if not self._accept(word):
-            raise _UnsupportedForm
+            raise UnsupportedForm
 
     def _read_token(self) -> Token:
         """Consume and return the next token."""
         if self._position >= len(self._script):
-            raise _UnsupportedForm
+            raise UnsupportedForm
         self._position += 1
         return self._script[self._position - 1]
 
@@ -371,14 +366,14 @@ class _ConditionParser:
             return token.text.lower()
         if token.kind == "quoted" and token.text[0] == '"':
             return unquote(token.text).lower()
-        raise _UnsupportedForm
+        raise UnsupportedForm
 
     def _parse_text(self) -> str:
         """Parse a string, or a parameter whose value is a text."""
         token = self._read_token()
         value = self._values.get_value(token) if token.kind == "parameter" else unquote(token.text)
         if token.kind not in ("string", "parameter") or not isinstance(value, str):
-            raise _UnsupportedForm
+            raise UnsupportedForm
         return value
 
     def _is_at_value(self) -> bool:
@@ -389,110 +384,35 @@ class _ConditionParser:
         return token.kind in ("string", "number", "parameter") or token.text == "-"
 
     def _parse_value(self) -> Any:
-        """Parse a literal or a parameter. Returns ``_NULL`` for NULL."""
+        """Parse a literal or a parameter. Returns ``NULL`` for NULL."""
         token = self._read_token()
         negative = token.text == "-" and token.kind == "operator"
         if negative:
             token = self._read_token()
             if token.kind != "number":
-                raise _UnsupportedForm
+                raise UnsupportedForm
         match token.kind:
             case "number":
-                return _parse_number(("-" if negative else "") + token.text)
+                return parse_number(("-" if negative else "") + token.text)
             case "string":
                 text = unquote(token.text)
                 if "\0" in text:
-                    raise _UnsupportedForm
+                    raise UnsupportedForm
                 return text
             case "parameter":
                 return self._values.get_value(token)
             case "word":
-                words = {"NULL": _NULL, "TRUE": 1, "FALSE": 0}
+                words = {"NULL": NULL, "TRUE": 1, "FALSE": 0}
                 if token.text.upper() in words:
                     return words[token.text.upper()]
-        raise _UnsupportedForm
-
-
-class _ParameterValues:
-    """The values of a condition's parameters, with ``?`` numbered as in SQLite."""
-
-    def __init__(self, script: Sequence[Token], parameters: Parameters) -> None:
-        self._values_by_offset: dict[int, object] = {}
-        is_named = isinstance(parameters, Mapping)
-        values: Mapping[Any, object] = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters, 1))
-        max_number = 0
-        for token in script:
-            if token.kind != "parameter":
-                continue
-            if token.text[0] == "?":
-                number = int(token.text[1:] or max_number + 1)
-                max_number = max(max_number, number)
-                if is_named or number not in values:
-                    raise _UnsupportedForm
-                self._values_by_offset[token.start] = values[number]
-            elif is_named and token.text[1:] in values:
-                self._values_by_offset[token.start] = values[token.text[1:]]
-            else:
-                raise _UnsupportedForm
-        #: True if there are more values than parameters.
-        self.has_unused = not is_named and max_number != len(parameters)
-
-    def get_value(self, token: Token) -> Any:
-        """Return the value of a parameter in the form of a literal. Raises _UnsupportedForm for other types."""
-        value = self._values_by_offset[token.start]
-        if value is None:
-            return _NULL
-        if isinstance(value, bool):
-            return int(value)
-        if type(value) is int and -(1 << 63) <= value < 1 << 63:
-            return value
-        if type(value) is float:
-            return _NULL if value != value else value
-        if type(value) is str and is_text(value):
-            return value
-        raise _UnsupportedForm
-
-
-def _parse_number(text: str) -> float:
-    """Return a number as SQLite reads it: an integer if it is one of at most 64 bits, else a float."""
-    try:
-        integer = int(text)
-    except ValueError:
-        return float(text)
-    return integer if -(1 << 63) <= integer < 1 << 63 else float(text)
-
-
-def _parse_json_key(text: str) -> tuple[str, ...]:
-    """Return the names in the right operand of -> or ->>: a single name, or a path if it begins with ``$``."""
-    if text.startswith("$"):
-        return _parse_path(text)
-    if not text or text.startswith("["):
-        raise _UnsupportedForm
-    return (text,)
-
-
-def _parse_path(text: str) -> tuple[str, ...]:
-    """Return the names of a path such as ``$.a."b c"``."""
-    if not _PATH_PATTERN.fullmatch(text):
-        raise _InvalidPath
-    names: list[str] = []
-    position = 1
-    while position < len(text):
-        name_match = _STEP_PATTERN.match(text, position)
-        if name_match is None:
-            raise _UnsupportedForm
-        names.append(name_match[1] or name_match[2])
-        position = name_match.end()
-    if not names:
-        raise _UnsupportedForm
-    return tuple(names)
+        raise UnsupportedForm
 
 
 def _make_comparison(
     field: Field, operator: Operator, value: FieldValue | object, *, negated: bool = False
 ) -> Condition:
     """Return a comparison, or its negation; a comparison with NULL is Unknown."""
-    if value is _NULL:
+    if value is NULL:
         return Unknown()
     return _negate_if(Compare(field, operator, value), negated)  # type: ignore[arg-type]
 

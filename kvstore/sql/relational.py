@@ -10,30 +10,25 @@ pooled; each serves one query at a time.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
-from ..errors import InputError, StatementError, suggest
+from ..errors import StatementError
 from ..registry.sql_table import Parameters, SqlTable, SqlValue, TableRow, TableRows
 from ..registry.table_reader import TableReader
 from ..structures.state import State
 from . import condition as conditions
 from .interruption import MAX_VALUE_BYTES, is_bounded, is_interrupted
-from .literals import format_literal
+from .select_errors import MakeError, translate_error
 from .table_catalog import get_sql_tables
-from .tokens import unquote
 
 if TYPE_CHECKING:
     from ..text.text_query import TextMatcher
-
-#: Makes the error for an offset in the query (None: unknown) and a reason.
-MakeError = Callable[[int | None, str], StatementError]
 
 _OPERATORS = {
     apsw.SQLITE_INDEX_CONSTRAINT_EQ: "=",
@@ -49,14 +44,6 @@ _UNIQUE_COLUMNS = frozenset({"rowid", "id", "key", "name"})
 #: Rough estimates for SQLite's planner: the rows per value of a column that is not unique, and the share of rows
 #: that a full-text query, a range with two ends, and a range with one end leave.
 _ROWS_PER_VALUE, _MATCH_SHARE, _RANGE_SHARE, _OPEN_RANGE_SHARE = 20, 1 / 20, 1 / 8, 1 / 2
-#: Words that a misspelled word of a query is compared with.
-_SQL_WORDS = (
-    "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "BY", "HAVING", "LIMIT", "OFFSET", "JOIN", "LEFT", "INNER", "OUTER",
-    "CROSS", "NATURAL", "ON", "USING", "UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT", "AS", "AND", "OR", "NOT",
-    "LIKE", "GLOB", "MATCH", "BETWEEN", "IN", "IS", "NULL", "EXISTS", "CASE", "WHEN", "THEN", "ELSE", "END", "CAST",
-    "COLLATE",
-    "WITH", "RECURSIVE", "OVER", "PARTITION", "WINDOW", "FILTER", "ASC", "DESC", "NULLS", "FIRST", "LAST", "VALUES",
-)  # fmt: skip
 #: The table of the documents for which a condition is evaluated.
 _CANDIDATE_DOCUMENTS = "_candidate_documents"
 _END_OF_ROWS = object()
@@ -377,7 +364,7 @@ class Selection:
             self._cursor.execute(text, parameters)
         except Exception as error:
             self.close()
-            raise self._translate_error(error) from error
+            raise translate_error(error, self._text, self._make_error) from error
         except BaseException:
             self.close()
             raise
@@ -405,7 +392,7 @@ class Selection:
             raise
         except Exception as error:
             self.close()
-            raise self._translate_error(error) from error
+            raise translate_error(error, self._text, self._make_error) from error
         except BaseException:
             self.close()
             raise
@@ -419,76 +406,6 @@ class Selection:
 
     def __del__(self) -> None:
         self.close()
-
-    def _translate_error(self, error: Exception) -> Exception:
-        """Convert an error of SQLite or of a parameter to an error of kvstore."""
-        if isinstance(error, apsw.Error):
-            offset = getattr(error, "error_offset", -1)
-            position = len(self._text.encode()[:offset].decode()) if offset >= 0 else None
-            return self._explain_message(str(error), position)
-        if isinstance(error, KeyError):
-            name = f":{error.args[0]}"
-            return self._make_error(max(0, self._text.find(name)), f"no value was given for {name}")
-        if isinstance(error, OverflowError):
-            return InputError("a parameter is a whole number of more than 64 bits; give it as text")
-        if isinstance(error, UnicodeDecodeError):
-            return self._make_error(
-                None, "a text in the result is not valid UTF-8; hex() shows the bytes of a blob as text"
-            )
-        if isinstance(error, UnicodeEncodeError):
-            return InputError("a parameter contains half of a surrogate pair, which is not valid text")
-        if isinstance(error, TypeError):
-            return InputError(f"a parameter must be text, a number, bytes or None: {error}")
-        return error
-
-    def _explain_message(self, message: str, position: int | None) -> StatementError:
-        """Convert a message of SQLite to a StatementError in kvstore's terms, which suggests a name for a wrong one."""
-        kind, _, name = message.partition(": ")
-        name = name.removeprefix("main.")
-        if kind == "no such table":
-            position = self._text.lower().find(name.lower()) if position is None else position
-            tables = get_sql_tables()
-            suggestion = suggest(name, tables)
-            remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables)}"
-            return self._make_error(max(position, 0), f"there is no table {name}; {remedy}")
-        if kind == "no such column" and (quoted_match := re.match(r'("[^"]+") - should this be a string', name)):
-            text = format_literal(unquote(quoted_match[1]))
-            return self._make_error(
-                position, f"there is no column {quoted_match[1]}; text is written in single quotes: {text}"
-            )
-        if kind == "no such column":
-            column = name.rpartition(".")[2].split(" ")[0].strip('"')
-            return self._make_error(position, f"there is no column {name}{_suggest_columns(column)}")
-        if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):
-            return self._make_error(position, "SELECT can only read, and only the tables of the store")
-        if kind == "incomplete input":
-            return self._make_error(len(self._text), "the query ends too early")
-        if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):
-            return self._make_error(
-                position, f"{word_match[1]} is not valid here{self._suggest_word(word_match[1], position)}"
-            )
-        return self._make_error(position, message)
-
-    def _suggest_word(self, unexpected: str, position: int | None) -> str:
-        """Return a suggestion for the word that SQLite rejected, or else for the word before it."""
-        preceding = re.search(r"([^\W\d]\w*)\s+$", self._text if position is None else self._text[:position])
-        for word in (unexpected, preceding[1]) if preceding else (unexpected,):
-            suggestion = suggest(word, _SQL_WORDS)
-            if suggestion and suggestion.lower() != word.lower():
-                return f"; did you mean {suggestion}" + ("?" if word == unexpected else f" instead of {word}?")
-        return ""
-
-
-def _suggest_columns(column: str) -> str:
-    """Return a hint with the tables that have this column, or else the nearest column name."""
-    tables_by_column: dict[str, list[str]] = {}
-    for table in get_sql_tables().values():
-        for name in table.all_columns:
-            tables_by_column.setdefault(name.lower(), []).append(table.name)
-    if table_names := tables_by_column.get(column.lower()):
-        return f"; tables that have it: {', '.join(table_names)}"
-    suggestion = suggest(column, tables_by_column)
-    return f"; did you mean {suggestion}?" if suggestion else ""
 
 
 def select_documents(

@@ -9,12 +9,10 @@ is true or, below NOT, false. Neither contains documents for which it is unknown
 from __future__ import annotations
 
 import math
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property, partial, reduce
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +48,7 @@ from .conditions import (
 )
 from .document_sets import DocumentMask
 from .metadata_structure import METADATA, MetadataIndex
+from .pattern_matching import MAX_PATTERN_CHARS, list_prefixes, make_pattern_matcher, make_substring_matcher
 from .value_keys import (
     AFTER_TEXT,
     ELEMENT,
@@ -87,15 +86,8 @@ class Bounds(NamedTuple):
 NUMBER_COLUMNS = ("bytes", "chunks", "left_out")
 #: Columns that are never NULL.
 _NEVER_NULL = (*NUMBER_COLUMNS, "key", "meta", "changed")
-#: The most case variants of a pattern's prefix that are searched.
-_MAX_PATTERN_CASES = 64
 #: A parser of decimal numbers reads a double that is at most this many doubles away from the nearest one.
 _MAX_PARSE_ERROR = 16
-#: The longest pattern, in characters, that is evaluated here.
-MAX_PATTERN_CHARS = 1000
-#: The longest prefix of a pattern, in characters, that is used to find values.
-_MAX_PREFIX_CHARS = 64
-_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 class Evaluation:
@@ -252,7 +244,7 @@ class Evaluation:
             if len(pattern) > MAX_PATTERN_CHARS or "\0" in pattern or (glob and "[" in pattern):
                 return None
             prefixes, matches, include_numbers = (
-                _list_prefixes(pattern, glob),
+                list_prefixes(pattern, glob),
                 make_pattern_matcher(pattern, glob),
                 not condition.same_kind,
             )
@@ -490,42 +482,6 @@ def _compare_column(column: ColumnValues, operator: str, limit: float) -> npt.ND
     # A whole number is below a fraction if it is at most the fraction's floor.
     is_below = column <= floor if operator in ("<=", ">") or floor != limit else column < floor
     return is_below if operator in ("<", "<=") else ~is_below
-
-
-def make_substring_matcher(text: str, any_case: bool = False) -> Callable[[str], bool]:
-    """Return a predicate for texts that contain a text, as written or ignoring case."""
-    if any_case:
-        lower = text.lower()
-        return lambda other: lower in other.lower()
-    return lambda other: text in other
-
-
-def make_pattern_matcher(pattern: str, glob: bool) -> Callable[[str], bool]:
-    """Return a predicate for texts that match a pattern, as SQLite's LIKE and GLOB define it."""
-    wildcards = {"*": ".*", "?": "."} if glob else {"%": ".*", "_": "."}
-    characters = pattern if glob else pattern.translate(_LOWER)
-    expression = "".join(wildcards.get(character) or re.escape(character) for character in characters)
-    compiled = re.compile(expression, re.DOTALL)
-    if glob:
-        return lambda text: compiled.fullmatch(text) is not None
-    return lambda text: compiled.fullmatch(text.translate(_LOWER)) is not None
-
-
-def _list_prefixes(pattern: str, glob: bool) -> list[str]:
-    """Return prefixes such that every text that matches a pattern begins with one of them; for LIKE, in each case."""
-    prefix_match = re.match(r"[^*?]*" if glob else r"[^%_]*", pattern, re.DOTALL)
-    assert prefix_match is not None  # the prefix can be empty
-    if glob:
-        return [prefix_match[0][:_MAX_PREFIX_CHARS]]
-    cases: list[list[str]] = []
-    num_cases = 1
-    for letter in prefix_match[0][:_MAX_PREFIX_CHARS]:
-        letter_cases = sorted({letter.lower(), letter.upper()}) if letter.isascii() else [letter]
-        num_cases *= len(letter_cases)
-        if num_cases > _MAX_PATTERN_CASES:
-            break
-        cases.append(letter_cases)
-    return list(map("".join, product(*cases)))
 
 
 def _make_end_key(prefix: bytes) -> bytes:

@@ -31,8 +31,8 @@ from .conditions import (
     Present,
     Unknown,
 )
-from .evaluation import make_pattern_matcher, make_substring_matcher
 from .metadata_structure import METADATA
+from .pattern_matching import make_pattern_matcher, make_substring_matcher
 from .value_keys import LANGUAGE_COLUMN
 
 _COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}

@@ -1,0 +1,51 @@
+"""Matching of texts with LIKE, GLOB and parts of texts, as SQLite defines it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import product
+
+#: The longest pattern, in characters, that the index evaluates.
+MAX_PATTERN_CHARS = 1000
+#: The longest prefix of a pattern, in characters, that is used to find values.
+_MAX_PREFIX_CHARS = 64
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+#: The most case variants of a pattern's prefix that are searched.
+_MAX_PATTERN_CASES = 64
+
+
+def make_substring_matcher(text: str, any_case: bool = False) -> Callable[[str], bool]:
+    """Return a predicate for texts that contain a text, as written or ignoring case."""
+    if any_case:
+        lower = text.lower()
+        return lambda other: lower in other.lower()
+    return lambda other: text in other
+
+
+def make_pattern_matcher(pattern: str, glob: bool) -> Callable[[str], bool]:
+    """Return a predicate for texts that match a pattern, as SQLite's LIKE and GLOB define it."""
+    wildcards = {"*": ".*", "?": "."} if glob else {"%": ".*", "_": "."}
+    characters = pattern if glob else pattern.translate(_LOWER)
+    expression = "".join(wildcards.get(character) or re.escape(character) for character in characters)
+    compiled = re.compile(expression, re.DOTALL)
+    if glob:
+        return lambda text: compiled.fullmatch(text) is not None
+    return lambda text: compiled.fullmatch(text.translate(_LOWER)) is not None
+
+
+def list_prefixes(pattern: str, glob: bool) -> list[str]:
+    """Return prefixes such that every text that matches a pattern begins with one of them; for LIKE, in each case."""
+    prefix_match = re.match(r"[^*?]*" if glob else r"[^%_]*", pattern, re.DOTALL)
+    assert prefix_match is not None  # the prefix can be empty
+    if glob:
+        return [prefix_match[0][:_MAX_PREFIX_CHARS]]
+    cases: list[list[str]] = []
+    num_cases = 1
+    for letter in prefix_match[0][:_MAX_PREFIX_CHARS]:
+        letter_cases = sorted({letter.lower(), letter.upper()}) if letter.isascii() else [letter]
+        num_cases *= len(letter_cases)
+        if num_cases > _MAX_PATTERN_CASES:
+            break
+        cases.append(letter_cases)
+    return list(map("".join, product(*cases)))

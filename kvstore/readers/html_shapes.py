@@ -1,0 +1,89 @@
+"""Counts of the text, links and prose of an HTML element."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+#: The maximum shares of unlinked text and of prose, relative to the text in links, of an element that is mostly links.
+_MAX_UNLINKED_SHARE = 0.6
+_MAX_PROSE_SHARE = 0.34
+#: The arguments of :class:`Shape`.
+ShapeCounts = tuple[int, int, int, int, int, bool]
+
+
+class Shape:
+    """The counts of one element and its descendants.
+
+    Lengths are in characters: ``linked_length`` in links, ``heading_length`` in headings and captions outside links,
+    ``prose_length`` in code or longer runs of text outside both. ``num_links`` counts all links. Of these,
+    ``num_site_links`` lead to other pages of the same site, ``num_fragment_links`` to anchors of this page, and
+    ``num_heading_links`` to a heading of this page whose words they repeat. ``num_paging_links`` have pagination labels
+    (``next``), ``num_navigation_links`` these or the labels of site pages (``contact``), ``num_action_links`` labels
+    of page actions (``edit``), and ``num_ambiguous_links`` one word that may be such an action. If
+    ``is_before_content``, no heading and no prose precedes the end of the element.
+    """
+
+    __slots__ = ("heading_length", "is_before_content", "linked_length", "num_elements", "prose_length", "text_length")
+
+    num_links = num_site_links = num_fragment_links = num_heading_links = 0
+    num_navigation_links = num_action_links = num_paging_links = num_ambiguous_links = 0
+
+    def __init__(
+        self,
+        text_length: int,
+        linked_length: int,
+        heading_length: int,
+        prose_length: int,
+        num_elements: int,
+        is_before_content: bool,
+    ) -> None:
+        self.text_length = text_length
+        self.linked_length = linked_length
+        self.heading_length = heading_length
+        self.prose_length = prose_length
+        self.num_elements = num_elements
+        self.is_before_content = is_before_content
+
+    @property
+    def unlinked_length(self) -> int:
+        """Characters outside links and headings."""
+        return self.text_length - self.linked_length - self.heading_length
+
+    @property
+    def is_mostly_links(self) -> bool:
+        """True if the element consists of links, with little other text or prose."""
+        return (
+            self.num_links > 0
+            and self.unlinked_length <= _MAX_UNLINKED_SHARE * self.linked_length
+            and self.prose_length <= _MAX_PROSE_SHARE * self.linked_length
+        )
+
+
+class LinkCounts(NamedTuple):
+    """Link counts; see :class:`Shape`."""
+
+    num_links: int = 0
+    num_site_links: int = 0
+    num_fragment_links: int = 0
+    num_heading_links: int = 0
+    num_navigation_links: int = 0
+    num_action_links: int = 0
+    num_paging_links: int = 0
+    num_ambiguous_links: int = 0
+
+
+class LinkingShape(Shape):
+    """The counts of an element with links: the difference between the totals at its end and at its start."""
+
+    __slots__ = LinkCounts._fields
+
+    def __init__(self, counts: ShapeCounts, counts_before: LinkCounts, counts_after: LinkCounts) -> None:
+        super().__init__(*counts)
+        self.num_links = counts_after.num_links - counts_before.num_links
+        self.num_site_links = counts_after.num_site_links - counts_before.num_site_links
+        self.num_fragment_links = counts_after.num_fragment_links - counts_before.num_fragment_links
+        self.num_heading_links = counts_after.num_heading_links - counts_before.num_heading_links
+        self.num_navigation_links = counts_after.num_navigation_links - counts_before.num_navigation_links
+        self.num_action_links = counts_after.num_action_links - counts_before.num_action_links
+        self.num_paging_links = counts_after.num_paging_links - counts_before.num_paging_links
+        self.num_ambiguous_links = counts_after.num_ambiguous_links - counts_before.num_ambiguous_links

@@ -1,0 +1,98 @@
+"""Errors of SELECT: what SQLite reports, in kvstore's terms, with a suggestion for a wrong name or word.
+
+In: an error of SQLite and the text of the query. Out: a :class:`~kvstore.errors.StatementError` that points at the
+error, or an :class:`~kvstore.errors.InputError` for a parameter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import apsw
+
+from ..errors import InputError, StatementError, suggest
+from .literals import format_literal
+from .table_catalog import get_sql_tables
+from .tokens import unquote
+
+#: Makes the error for an offset in the query (None: unknown) and a reason.
+MakeError = Callable[[int | None, str], StatementError]
+
+#: Words that a misspelled word of a query is compared with.
+_SQL_WORDS = (
+    "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "BY", "HAVING", "LIMIT", "OFFSET", "JOIN", "LEFT", "INNER", "OUTER",
+    "CROSS", "NATURAL", "ON", "USING", "UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT", "AS", "AND", "OR", "NOT",
+    "LIKE", "GLOB", "MATCH", "BETWEEN", "IN", "IS", "NULL", "EXISTS", "CASE", "WHEN", "THEN", "ELSE", "END", "CAST",
+    "COLLATE",
+    "WITH", "RECURSIVE", "OVER", "PARTITION", "WINDOW", "FILTER", "ASC", "DESC", "NULLS", "FIRST", "LAST", "VALUES",
+)  # fmt: skip
+
+
+def translate_error(error: Exception, text: str, make_error: MakeError) -> Exception:
+    """Convert an error of SQLite, or of a parameter, in the query ``text`` to an error of kvstore."""
+    if isinstance(error, apsw.Error):
+        offset = getattr(error, "error_offset", -1)
+        position = len(text.encode()[:offset].decode()) if offset >= 0 else None
+        return _explain_message(str(error), position, text, make_error)
+    if isinstance(error, KeyError):
+        name = f":{error.args[0]}"
+        return make_error(max(0, text.find(name)), f"no value was given for {name}")
+    if isinstance(error, OverflowError):
+        return InputError("a parameter is a whole number of more than 64 bits; give it as text")
+    if isinstance(error, UnicodeDecodeError):
+        return make_error(None, "a text in the result is not valid UTF-8; hex() shows the bytes of a blob as text")
+    if isinstance(error, UnicodeEncodeError):
+        return InputError("a parameter contains half of a surrogate pair, which is not valid text")
+    if isinstance(error, TypeError):
+        return InputError(f"a parameter must be text, a number, bytes or None: {error}")
+    return error
+
+
+def _explain_message(message: str, position: int | None, text: str, make_error: MakeError) -> StatementError:
+    """Convert a message of SQLite to a StatementError in kvstore's terms, which suggests a name for a wrong one."""
+    kind, _, name = message.partition(": ")
+    name = name.removeprefix("main.")
+    if kind == "no such table":
+        position = text.lower().find(name.lower()) if position is None else position
+        tables = get_sql_tables()
+        suggestion = suggest(name, tables)
+        remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables)}"
+        return make_error(max(position, 0), f"there is no table {name}; {remedy}")
+    if kind == "no such column" and (quoted_match := re.match(r'("[^"]+") - should this be a string', name)):
+        literal = format_literal(unquote(quoted_match[1]))
+        return make_error(
+            position, f"there is no column {quoted_match[1]}; text is written in single quotes: {literal}"
+        )
+    if kind == "no such column":
+        column = name.rpartition(".")[2].split(" ")[0].strip('"')
+        return make_error(position, f"there is no column {name}{_suggest_columns(column)}")
+    if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):
+        return make_error(position, "SELECT can only read, and only the tables of the store")
+    if kind == "incomplete input":
+        return make_error(len(text), "the query ends too early")
+    if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):
+        return make_error(position, f"{word_match[1]} is not valid here{_suggest_word(word_match[1], position, text)}")
+    return make_error(position, message)
+
+
+def _suggest_word(unexpected: str, position: int | None, text: str) -> str:
+    """Return a suggestion for the word that SQLite rejected, or else for the word before it."""
+    preceding = re.search(r"([^\W\d]\w*)\s+$", text if position is None else text[:position])
+    for word in (unexpected, preceding[1]) if preceding else (unexpected,):
+        suggestion = suggest(word, _SQL_WORDS)
+        if suggestion and suggestion.lower() != word.lower():
+            return f"; did you mean {suggestion}" + ("?" if word == unexpected else f" instead of {word}?")
+    return ""
+
+
+def _suggest_columns(column: str) -> str:
+    """Return a hint with the tables that have this column, or else the nearest column name."""
+    tables_by_column: dict[str, list[str]] = {}
+    for table in get_sql_tables().values():
+        for name in table.all_columns:
+            tables_by_column.setdefault(name.lower(), []).append(table.name)
+    if table_names := tables_by_column.get(column.lower()):
+        return f"; tables that have it: {', '.join(table_names)}"
+    suggestion = suggest(column, tables_by_column)
+    return f"; did you mean {suggestion}?" if suggestion else ""
