@@ -13,6 +13,11 @@ import kvstore
 from kvstore import Triple, errors
 from kvstore.changes.dump import dump
 from kvstore.changes.repair import rebuild_store
+from kvstore.registry.structure_versions import read_versions
+from kvstore.storage import records
+from kvstore.storage.view import WriteView
+from kvstore.structures import tables
+from kvstore.text.stated_names import is_written_as_name
 
 TEXT = "Robert Fortune brought tea plants from China to Darjeeling. The journey took years."
 
@@ -57,15 +62,73 @@ def test_lines_of_every_shape(tea: kvstore.Store, tmp_path: Path) -> None:
 
 def test_names_are_known_and_found(tea: kvstore.Store) -> None:
     assert tea.lookup("botanical garden") == []
-    assert tea.put_triples("tea", [("Robert Fortune", "visited", "botanical garden")], names=["took years"])
+    assert tea.put_triples("tea", [("Robert Fortune", "visited", "Botanical Garden")], names=["took years"])
     # Older texts too, and names that are in no triple.
     assert {place.document for place in tea.lookup("botanical garden")} == {"garden"}
     assert {place.document for place in tea.lookup("took years")} == {"tea"}
     assert tea.execute("SELECT kind FROM entities WHERE name = 'took years'").fetchall() == [("triple",)]
-    assert not tea.put_triples("tea", [("Robert Fortune", "visited", "botanical garden")], names=["took years"])
+    assert not tea.put_triples("tea", [("Robert Fortune", "visited", "Botanical Garden")], names=["took years"])
     assert tea.put_triples("tea", [])
     assert tea.lookup("botanical garden") == []
     assert tea.triples("tea") == []
+
+
+@pytest.mark.parametrize(
+    ("phrase", "is_name"),
+    [
+        ("Robert Fortune", True),
+        ("The Two Towers", True),
+        ("University of Copenhagen", True),
+        ("Ludwig van Beethoven", True),
+        ("Apollo 11", True),
+        ("iPhone", True),
+        ("北京", True),
+        ("botanical garden", False),
+        ("monthly publication in 1963", False),
+        ("1963", False),
+        ("1.355 in 2018", False),
+        ("January 1960", False),
+        ("In Oslo", False),
+        ("£9.6 billion", False),
+        ("One Two Three Four Five Six Seven Eight Nine", False),
+    ],
+)
+def test_a_phrase_is_a_name_if_it_is_written_as_one(phrase: str, is_name: bool) -> None:
+    assert is_written_as_name(phrase) == is_name
+
+
+def test_a_phrase_that_is_not_a_name_is_only_a_value(tea: kvstore.Store) -> None:
+    values = [("Robert Fortune", "visited", "botanical garden"), ("took years", "in", "1848")]
+    tea.put_triples("tea", [*values, ("Robert Fortune", "met", "Ada Lovelace")])
+    assert tea.lookup("botanical garden") == []
+    assert tea.names("took years") == []
+    assert tea.execute("SELECT kind FROM entities WHERE name = 'Ada Lovelace'").fetchall() == [("triple",)]
+    # The values are stored, found by SELECT, and exported.
+    assert tea.triples("tea")[:2] == values
+    rows = tea.execute("SELECT subject FROM triples WHERE object = 'botanical garden'").fetchall()
+    assert rows == [("Robert Fortune",)]
+    assert tea.execute("SELECT object FROM triples WHERE subject = 'took years'").fetchall() == [("1848",)]
+    assert tea.check() == []
+
+
+def test_a_phrase_is_a_name_if_it_is_stated_as_one(tea: kvstore.Store) -> None:
+    tea.put_triples("tea", [("Robert Fortune", "visited", "botanical garden")], names=["botanical garden"])
+    assert {place.document for place in tea.lookup("botanical garden")} == {"garden"}
+
+
+def test_triples_by_an_earlier_rule_need_a_migration(tea: kvstore.Store) -> None:
+    def write_earlier_version(view: WriteView) -> None:
+        view.put(tables.META, b"structures", records.pack({**read_versions(view), "passage_graph": 1}))
+
+    path = tea.path
+    tea.put_triples("tea", [("Robert Fortune", "visited", "Atlantis")])
+    tea._session.store.environment.write_with_growth(write_earlier_version)
+    tea.close()
+    with pytest.raises(errors.StoreFormatError, match="every phrase of its imported relations is a name"):
+        kvstore.open(path)
+    assert kvstore.migrate(path, backup=False).changed
+    with kvstore.open(path) as store:
+        assert store.names("atlantis")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """Triples: facts that a language model or another tool extracted from documents in the store.
 
 In: JSON Lines as :mod:`.json_lines` reads them. A line names a document by ``document``, ``id`` or ``key``. It has
-lists of ``triples`` and ``entities`` (names), at least one of them, or is a triple itself. A triple is a list of
-subject, relation and object, or an object with these fields (``predicate`` is accepted for ``relation``). In a longer
-list, all texts between the first and the last are the relation ("is", "capital of"). Out: a :class:`RawFact` for each
-line, and a ReadFailure for an invalid line or for its invalid triples.
+lists of ``triples`` and ``entities`` (names; numbers, dates and descriptions are left out), at least one of them, or is
+a triple itself. A triple is a list of subject, relation and object, or an object with these fields (``predicate`` is
+accepted for ``relation``). In a longer list, all texts between the first and the last are the relation ("is", "capital
+of"). Out: a :class:`RawFact` for each line, and a ReadFailure for an invalid line or for its invalid triples.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from ..text.stated_names import is_written_as_name
 from .json_lines import BadLineError, read_lines, take_field
 from .raw_document import JSON, Item, Origin, RawFact, ReadFailure, ReadOptions
 
@@ -42,7 +43,8 @@ def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -
     name_texts = [_to_text(name) for name in names]
     if None in name_texts:
         raise BadLineError("the field entities must be a list of names; write each name as a nonempty string")
-    fact: dict[str, JSON] = {"triples": str(key), "names": list(name_texts), "rows": [row for row in triples if row]}
+    entity_names: list[JSON] = [text for text in name_texts if text is not None and is_written_as_name(text)]
+    fact: dict[str, JSON] = {"triples": str(key), "names": entity_names, "rows": [row for row in triples if row]}
     yield RawFact(str(key), fact, position)
     if bad_numbers:
         subject = (

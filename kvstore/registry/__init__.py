@@ -58,7 +58,7 @@ _OUTLINES_BY_PACKAGE = {
     "kvstore.systems.cft": SystemOutline(("cft",)),
     "kvstore.derived.synonyms": SystemOutline((), ("synonyms",)),
     "kvstore.derived.passage_graph": SystemOutline(
-        structures={"passage_graph": 1},
+        structures={"passage_graph": 2},
         buffered_tables=("passage_entities", "entity_passages", "entity_heads", "entity_links"),
     ),
     "kvstore.systems.hipporag": SystemOutline(("hipporag",)),

@@ -281,9 +281,13 @@ def _iter_document_triples(reader: TableReader, key: str) -> TableRows:
 
 
 def _iter_entity_triples(reader: TableReader, name: str) -> TableRows:
-    """Yield the triples of the documents with a triple that names an entity."""
+    """Yield the triples of the documents with a triple that names an entity, or all if the name is only a value."""
     from ..derived.passage_graph.structure import GRAPH
+    from ..text.stated_names import is_written_as_name
 
+    if not is_written_as_name(name):
+        yield from _iter_triples(reader, reader.iter_ids(tables.TRIPLES))
+        return
     entity = reader.find_entity(name)
     if entity is None:
         return

@@ -1,16 +1,21 @@
 """Names as users state them: of entities, trees and relations.
 
-In: a text as typed. Out: the text to store, or an InputError if it is empty or too long.
+In: a text as typed. Out: the text to store, or an InputError if it is empty or too long; and whether a phrase is
+written as a name.
 """
 
 from __future__ import annotations
 
 from ..arguments import format_value
 from ..errors import InputError
+from .name_words import CALENDAR_WORDS, PARTICLES
 from .normalize import to_entity_key
+from .words import FUNCTION_WORDS
 
 #: The maximum length in bytes of the normal form of a name, a tree's name, or a relation.
 MAX_ENTITY_KEY_BYTES = 400
+#: The maximum number of words of a phrase that is a name.
+_MAX_PHRASE_WORDS = 8
 
 
 def check_tree_name(name: str) -> str:
@@ -33,6 +38,23 @@ def clean_relation(relation: str) -> str:
     """Return the text of a relation, with single spaces. Raises InputError if it is empty or too long."""
     form = " ".join(relation.split())
     return _check_size(form, form, "a relation")
+
+
+def is_written_as_name(phrase: str) -> bool:
+    """True if a phrase is written as a name, not as a description, a number or a date.
+
+    All its words except function words and particles (*van*) begin with a digit, or have a capital or a letter of a
+    script without capitals. It has at most eight words, and begins with a letter and not with a function word (except
+    *the*), a month or a day.
+    """
+    words = [word for part in phrase.split() if (word := part.strip("\"'“”‘’«»(),.:;!?"))]
+    if not 0 < len(words) <= _MAX_PHRASE_WORDS or not words[0][0].isalpha():
+        return False
+    first_key = words[0].lower()
+    if first_key in CALENDAR_WORDS or (first_key in FUNCTION_WORDS and first_key != "the"):
+        return False
+    content_words = [word for word in words if word.lower() not in FUNCTION_WORDS and word not in PARTICLES]
+    return bool(content_words) and all(word[0].isdigit() or not word.islower() for word in content_words)
 
 
 def _check_size(form: str, key: str, label: str) -> str:

@@ -99,7 +99,7 @@ class GraphStructure:
     """The graph as a structure of the store."""
 
     name = "passage_graph"
-    version = 1
+    version = 2
     tables = (
         LmdbTable(PASSAGE_ENTITIES),
         LmdbTable(ENTITY_PASSAGES),

@@ -1,8 +1,9 @@
 """Triples that a language model or another tool extracted from a document, stored with it.
 
 In: the names and the triples (subject, relation, object) extracted from a document. On disk: ``triples`` (document →
-names and triples, as they were given). Triples introduce their names with the kind ``triple``, and are removed with the
-document's text. Out: triples by document. Damage raises CorruptionError.
+names and triples, as they were given). Single names, and the subjects and objects that are written as names, introduce
+entities with the kind ``triple``; other subjects and objects are only values ("a monthly publication", "1963"). Triples
+are removed with the document's text. Out: triples by document. Damage raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ...errors import InputError
 from ...storage import records
 from ...storage.environment import View
 from ...text.normalize import to_entity_key
-from ...text.stated_names import clean_name, clean_relation
+from ...text.stated_names import clean_name, clean_relation, is_written_as_name
 from .. import tables
 from ..filter.entity_filter import EntityFilter
 
@@ -46,15 +47,22 @@ class DocumentTriples:
         return bool(self.names or self.triples)
 
     def list_key_pairs(self) -> list[tuple[str, str]]:
-        """Return the normal forms of the two names of each triple, and of each single name paired with itself."""
-        name_pairs = [(name, name) for name in self.names] + [
-            (triple.subject, triple.object) for triple in self.triples
-        ]
-        return [(to_entity_key(subject), to_entity_key(object)) for subject, object in name_pairs]
+        """Return the normal forms of the two names of each triple, and of each single name paired with itself.
+
+        The name of a triple whose other phrase is not a name is also paired with itself.
+        """
+        keys = self.get_forms_by_key().keys()
+        pairs = [(to_entity_key(name), to_entity_key(name)) for name in self.names]
+        for triple in self.triples:
+            names = [key for key in map(to_entity_key, (triple.subject, triple.object)) if key in keys]
+            if names:
+                pairs.append((names[0], names[-1]))
+        return pairs
 
     def get_forms_by_key(self) -> dict[str, str]:
         """Return every name by its normal form, in the spelling that was given first."""
-        names = [*self.names, *(name for triple in self.triples for name in (triple.subject, triple.object))]
+        phrases = (phrase for triple in self.triples for phrase in (triple.subject, triple.object))
+        names = [*self.names, *filter(is_written_as_name, phrases)]
         return {to_entity_key(name): name for name in reversed(names)}
 
     def merge(self, other: DocumentTriples) -> DocumentTriples:
