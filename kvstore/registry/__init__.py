@@ -8,7 +8,7 @@ strategy imports one package. :func:`register` adds a system from outside kvstor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Set
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -112,9 +112,11 @@ class _DeferredRegistry(MutableMapping[str, Named]):
 
     def __setitem__(self, name: str, value: Named) -> None:
         self._entries[name] = value
+        _clear_lists()
 
     def __delitem__(self, name: str) -> None:
         del self._entries[name]
+        _clear_lists()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -246,21 +248,30 @@ def _import_systems_with(get_parts: Callable[[SystemOutline], Mapping[str, int]]
             yield SYSTEMS[name]
 
 
-def list_structures() -> list[Structure[Any]]:
+@cache
+def list_structures() -> tuple[Structure[Any], ...]:
     """Return the structures that the systems keep in addition to the spine."""
     systems = _import_systems_with(lambda outline: outline.structures)
-    return [structure for system in systems for structure in system.structures]
+    return tuple(structure for system in systems for structure in system.structures)
 
 
-def list_systems_with_derivations() -> list[System]:
+@cache
+def list_systems_with_derivations() -> tuple[System, ...]:
     """Return the systems with derivations, their own or those of maintained indexes."""
     systems = _import_systems_with(lambda outline: outline.derivations)
-    return [system for system in systems if _list_system_derivations(system)]
+    return tuple(system for system in systems if _list_system_derivations(system))
 
 
-def list_facts() -> list[StatedFact[Any, Any]]:
+@cache
+def list_facts() -> tuple[StatedFact[Any, Any], ...]:
     """Return the kinds of facts that can be stated for the systems."""
-    return [fact for system in SYSTEMS.values() for fact in system.facts]
+    return tuple(fact for system in SYSTEMS.values() for fact in system.facts)
+
+
+def _clear_lists() -> None:
+    """Drop the cached lists, because a system was imported, added or removed. Every commit uses them."""
+    for function in (list_structures, list_systems_with_derivations, list_facts):
+        function.cache_clear()
 
 
 def list_generation_kinds() -> list[GenerationIndex[Any]]:
