@@ -210,6 +210,19 @@ def test_nodes_and_vectors_are_returned(lamps: KvstoreVectorStore) -> None:
     (oil,) = lamps.get_nodes(filters=filters(("kind", By.EQ, "oil")))
     assert (oil.node_id, oil.get_content()) == ("oil", "The oil lamp of the tower.")
     assert len(lamps.get_nodes()) == 3
+    assert [node.embedding for node in lamps.get_nodes(["oil", "gas"])] == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_nodes_can_be_copied_with_their_vectors(lamps: KvstoreVectorStore, tmp_path: Path) -> None:
+    with KvstoreVectorStore(tmp_path / "copy", settings=RULES) as copy:
+        copy.add(lamps.get_nodes())
+        assert query_ids(copy) == query_ids(lamps)
+
+
+def test_nodes_of_long_documents_have_no_vector(store: kvstore.Store) -> None:
+    store.put("long", "Wages are paid every month. " * 200)
+    (node,) = KvstoreVectorStore(store=store).get_nodes()
+    assert node.embedding is None
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,17 @@ def build_node(document: Document) -> BaseNode:
     return TextNode(id_=document.key, text=document.text, metadata=dict(document.meta))
 
 
+def load_nodes(state: Snapshot, keys: Sequence[str]) -> list[BaseNode]:
+    """Return the nodes of documents from one state; a node of a single chunk has its vector, of length 1."""
+    documents = [document for document in state.get_many(keys) if document is not None]
+    nodes = [build_node(document) for document in documents]
+    embedded = [(node, document.key) for node, document in zip(nodes, documents, strict=True) if document.chunks == 1]
+    vectors = state.vectors([(key, 0) for _, key in embedded])
+    for (node, _), vector in zip(embedded, vectors, strict=True):
+        node.embedding = vector.tolist()
+    return nodes
+
+
 def build_hit_nodes(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[BaseNode]:
     """Return hits as nodes; with ``evidence`` the metadata includes their paths and offsets."""
     documents = load_hit_documents(state, hits)

@@ -26,7 +26,7 @@ from ..framework_embedder import FrameworkEmbedder
 from ..marginal_relevance import select_by_mmr
 from .embed_model import make_embedder
 from .filters import FilterMapping, build_condition, join_conditions
-from .nodes import CONTENT, SOURCE, build_hit_nodes, build_node, to_document
+from .nodes import CONTENT, SOURCE, build_hit_nodes, load_nodes, to_document
 
 _LEXICAL_MODES = (VectorStoreQueryMode.SPARSE, VectorStoreQueryMode.TEXT_SEARCH)
 _HYBRID_MODES = (VectorStoreQueryMode.HYBRID, VectorStoreQueryMode.SEMANTIC_HYBRID)
@@ -151,7 +151,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         return vector
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
-        """Return nodes by id in that order, or all; only those that satisfy the filters."""
+        """Return nodes with their vectors, by id in that order, or all; only those that satisfy the filters."""
         if self._store is None:
             return []
         where = join_conditions(_build_id_condition("$key", node_ids), build_condition(filters))
@@ -160,7 +160,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
             if node_ids is not None:
                 stored_keys = set(keys)
                 keys = [key for key in dict.fromkeys(node_ids) if key in stored_keys]
-            return [build_node(document) for document in state.get_many(keys) if document is not None]
+            return load_nodes(state, keys)
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Return the nodes nearest to a question in the mode of the query. Raises InputError for an unknown mode."""
