@@ -181,6 +181,21 @@ def check_text(name: str, value: Any) -> None:
         raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
 
 
+def to_plain_value(value: Any) -> Any:
+    """Return a scalar of numpy as a Python value, and NaN or a missing value of pandas as None; others unchanged.
+
+    >>> import numpy
+    >>> to_plain_value(numpy.int64(3)), to_plain_value(numpy.float32(0.5)), to_plain_value(float("nan"))
+    (3, 0.5, None)
+    """
+    if type(value) in _PLAIN_TYPES:
+        return value
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    is_missing = value != value if isinstance(value, float) else type(value).__name__ in ("NAType", "NaTType")
+    return None if is_missing else value
+
+
 def is_text(value: object) -> bool:
     """True if ``value`` is a text that can be encoded as UTF-8."""
     return _expect_text(value) is None
@@ -327,6 +342,9 @@ def _expect_sequence(value: Any) -> str | None:
 def _expect_iterable(value: Any) -> str | None:
     return None if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else "a list of values"
 
+
+#: The types that :func:`to_plain_value` returns unchanged, for speed.
+_PLAIN_TYPES = frozenset({str, int, bool, bytes, type(None), dict, list})
 
 _CHECKS: dict[str, ArgumentCheck] = {
     "str": _expect_text,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..arguments import check_clauses, format_value
+from ..arguments import check_clauses, format_value, to_plain_value
 from ..changes.pending import PendingDocument, make_pending
 from ..errors import ArgumentError, InputError
 from ..extraction.validation import ValidDocument, validate
@@ -47,6 +47,7 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
                 raise ArgumentError(
                     f"it must be a mapping of the arguments of put() by their names, not {format_value(arguments)}"
                 )
+            arguments = _drop_missing_values(arguments)
             check_clauses("put", arguments, parameters)
             missing = [name for name in ("key", "text") if name not in arguments]
             if missing:
@@ -58,6 +59,11 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
                 )
             )
     return checked_documents
+
+
+def _drop_missing_values(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row without the optional arguments that are NaN or another missing value of a data frame."""
+    return {name: value for name, value in row.items() if name in ("key", "text") or to_plain_value(value) is not None}
 
 
 def chunk_changed_documents(state: State, checked_documents: Sequence[CheckedDocument]) -> dict[int, PendingDocument]:

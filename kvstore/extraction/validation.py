@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from typing import Any
 
-from ..arguments import check_integer
+from ..arguments import check_integer, to_plain_value
 from ..errors import InputError
 from ..storage.records import pack
 from .own_chunks import OwnChunks, pack_chunks, parse_own_chunks
@@ -72,7 +73,9 @@ def validate(
     own_spans = parse_own_chunks(key, chunks, original_text)
     try:
         # Only JSON values are allowed, so that an export contains all of the metadata.
-        metadata = json.loads(_METADATA_ENCODER.encode(dict(meta))) if meta else {}
+        metadata = (
+            json.loads(_METADATA_ENCODER.encode(dict(meta)), parse_constant=_CONSTANTS.__getitem__) if meta else {}
+        )
         pack(metadata)
         digest = compute_digest(title, source, metadata, format, encoded, left_out=left_out, own_chunks=own_spans)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -82,15 +85,20 @@ def validate(
     return ValidDocument(key, title, source, format, metadata, encoded, digest, left_out, own_spans)
 
 
-def _encode_date(value: object) -> str:
-    """Return a date or time as ISO 8601; raises TypeError for other values."""
-    if isinstance(value, (date, time)):  # a datetime is a date
-        return value.isoformat()
+def _encode_value(value: object) -> str | int | float | None:
+    """Return a date or time as ISO 8601, a scalar of numpy or pandas as a JSON value; raises TypeError for others."""
+    plain_value = to_plain_value(value)
+    if isinstance(plain_value, (date, time)):  # a datetime is a date
+        return plain_value.isoformat()
+    if plain_value is None or isinstance(plain_value, (str, int, float)):
+        return plain_value
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
+#: The values of JavaScript's constants; infinities are no JSON values and are rejected with the digest.
+_CONSTANTS = {"NaN": None, "Infinity": math.inf, "-Infinity": -math.inf}
 #: Encoders are created once, because creating one takes longer than a small encoding.
-_METADATA_ENCODER = json.JSONEncoder(default=_encode_date)
+_METADATA_ENCODER = json.JSONEncoder(default=_encode_value)
 _DIGEST_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False)
 
 

@@ -74,6 +74,8 @@ class Cursor(Columnar):
         self.failed = failed or bool(problems)
         self._rows = iter(rows)
         self._release = release
+        #: The rows as an Arrow table, once a library has read them as a stream.
+        self._arrow_table: Any = None
 
     @property
     def description(self) -> tuple[tuple[str, str | None, None, None, None, None, None], ...] | None:
@@ -125,6 +127,16 @@ class Cursor(Columnar):
     def _get_named_rows(self) -> NamedRows:
         """Return the columns, the remaining rows and the types."""
         return self.columns, self, self.types
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the remaining rows as a stream of Arrow's C interface, from which pyarrow, polars and duckdb read.
+
+        Another stream has the same rows, because duckdb reads the schema from a stream of its own.
+        """
+        if self._arrow_table is None:
+            self._arrow_table = self.to_arrow()
+        stream: object = self._arrow_table.__arrow_c_stream__(requested_schema)
+        return stream
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook displays: the first remaining rows, which can still be fetched."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..arguments import MAX_DIGITS, format_count, is_representable, is_text
+from ..arguments import MAX_DIGITS, format_count, is_representable, is_text, to_plain_value
 from ..errors import StatementError
 from ..registry.sql_table import Parameters, SqlValue
 from ..sql.diagnosis import make_statement_error
@@ -47,6 +47,7 @@ def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parame
             value = parameters[name]
         else:
             value = parameters[position] if position < len(parameters) else None
+        value = to_plain_value(value)
         if value is not None and not isinstance(value, (str, int, float, bytes)):
             raise make_statement_error(
                 text, token.start, f"a {type(value).__name__} cannot be the value of a parameter"

@@ -36,6 +36,11 @@ class Columnar:
         """
         return to_arrow_table(*self._get_named_rows())
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the rows as a stream of Arrow's C interface, from which pyarrow, polars and duckdb read directly."""
+        stream: object = self.to_arrow().__arrow_c_stream__(requested_schema)
+        return stream
+
     def to_pandas(self) -> Any:
         """Return the rows as a ``pandas.DataFrame``. Whole numbers stay whole in a column with NULL (type Int64).
 

@@ -18,7 +18,7 @@ from datetime import date, time
 from operator import index
 from typing import Any
 
-from ..arguments import format_value, is_text
+from ..arguments import format_value, is_text, to_plain_value
 from ..derived.metadata_index.conditions import (
     All,
     AnyOf,
@@ -218,6 +218,8 @@ def _to_field_value(name: str, value: Any) -> FieldValue:
 
     Raises InputError, with the ``name`` of the field, for a value that cannot be compared.
     """
+    if not isinstance(value, float):
+        value = to_plain_value(value)
     if isinstance(value, str):
         if is_text(value):
             return value

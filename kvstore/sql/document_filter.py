@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import is_representable
+from ..arguments import is_representable, to_plain_value
 from ..derived.metadata_index.conditions import Condition, Unsupported, has_text_search, is_supported
 from ..derived.metadata_index.evaluation import Evaluation
 from ..derived.metadata_index.metadata_structure import METADATA
@@ -57,6 +57,10 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
     Raises a StatementError that points at the error for invalid SQL, and InputError for an invalid mapping.
     """
     if isinstance(where, str):
+        if isinstance(parameters, Mapping):
+            parameters = {name: to_plain_value(value) for name, value in parameters.items()}
+        elif not isinstance(parameters, (str, bytes)):
+            parameters = [to_plain_value(value) for value in parameters]
         conditions.check_condition(where)
 
         def find_by_sqlite(among: Sequence[int] | None) -> Iterator[int]:

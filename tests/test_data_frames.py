@@ -1,0 +1,104 @@
+"""Rows of numpy and pandas as documents and values, and cursors that other libraries read as Arrow streams."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kvstore
+from kvstore import errors
+
+
+def test_scalars_of_numpy_are_metadata(store: kvstore.Store) -> None:
+    values = {"whole": np.int64(3), "real": np.float32(0.5), "double": np.float64(1.5), "yes": np.bool_(True)}
+    assert store.put("tea", "Tea.", meta={**values, "list": [np.int8(1)], "word": np.str_("green")})
+    plain = {"whole": 3, "real": 0.5, "double": 1.5, "yes": True, "list": [1], "word": "green"}
+    document = store.get("tea")
+    assert document is not None and document.meta == plain
+    assert not store.put("tea", "Tea.", meta=plain)  # the same document
+
+
+def test_missing_values_are_null(store: kvstore.Store) -> None:
+    store.put("tea", "Tea.", meta={"year": math.nan, "price": np.float32("nan")})
+    document = store.get("tea")
+    assert document is not None and document.meta == {"year": None, "price": None}
+    with pytest.raises(errors.InputError, match="JSON"):
+        store.put("sea", "Sea.", meta={"year": math.inf})
+    with pytest.raises(errors.InputError, match="ndarray"):
+        store.put("sea", "Sea.", meta={"year": np.arange(3)})
+
+
+def test_rows_with_missing_optional_values(store: kvstore.Store) -> None:
+    rows: list[dict[str, Any]] = [
+        {"key": "tea", "text": "Tea is hot.", "title": "Tea", "source": math.nan},
+        {"key": "sea", "text": "The sea is salty.", "title": math.nan, "source": "sea.txt"},
+    ]
+    assert store.put_many(rows) == [True, True]
+    assert store.execute("SELECT key, title, source FROM documents ORDER BY key").fetchall() == [
+        ("sea", None, "sea.txt"),
+        ("tea", "Tea", None),
+    ]
+    with pytest.raises(errors.InputError, match="document 1 of 1: put.*text must be text, not float nan"):
+        store.put_many([{"key": "rum", "text": math.nan}])
+
+
+def test_scalars_of_numpy_are_parameters(store: kvstore.Store) -> None:
+    store.put("tea", "Tea.", meta={"year": 1848, "price": 1.5})
+    assert store.execute("SELECT ?, ?, :c".replace(":c", "?"), (np.int64(3), np.float32(0.5), np.nan)).fetchall() == [
+        (3, 0.5, None)
+    ]
+    assert store.execute("SELECT :n + 1", {"n": np.int32(1)}).fetchall() == [(2,)]
+    for parameters in ((np.int64(1848),), {"year": np.int16(1848)}):
+        mark = ":year" if isinstance(parameters, dict) else "?"
+        assert store.count(f"meta ->> 'year' = {mark}", parameters) == 1
+        assert store.search("tea", using="lexical", where=f"meta ->> 'year' = {mark}", parameters=parameters) != []
+    assert store.count({"price": {"$gte": np.float32(1.5)}, "year": np.int64(1848)}) == 1
+    assert store.keys(limit=np.int32(1)) == ["tea"]  # type: ignore[arg-type]
+
+
+def test_rows_of_a_data_frame(store: kvstore.Store) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "key": ["tea", "sea"],
+            "text": ["Tea is hot.", "The sea is salty."],
+            "title": ["Tea", None],
+            "year": pandas.array([1848, None], dtype="Int64"),
+            "day": pandas.to_datetime(["2024-01-02", None]),
+        }
+    )
+    rows = frame.to_dict("records")
+    store.put_many({**{name: row.pop(name) for name in ("key", "text", "title")}, "meta": row} for row in rows)
+    documents = store.get_many(["tea", "sea"])
+    assert [(one.title, one.meta) for one in documents if one is not None] == [
+        ("Tea", {"year": 1848, "day": "2024-01-02T00:00:00"}),
+        (None, {"year": None, "day": None}),
+    ]
+
+
+def test_arrow_streams(store: kvstore.Store) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    store.put("tea", "Tea is made from leaves.", meta={"year": 1848})
+    store.put("sea", "The sea is salty.")
+    query = "SELECT key, bytes, meta ->> 'year' AS year FROM documents ORDER BY key"
+    table = pyarrow.table(store.execute(query))
+    assert table.to_pydict() == {"key": ["sea", "tea"], "bytes": [17, 24], "year": [None, 1848]}
+    assert pyarrow.table(store.retrieve("tea", using="lexical"))["document"].to_pylist() == ["tea"]
+    assert pyarrow.table(store.ask("What is tea made from?"))["document"].to_pylist() == ["tea"]
+    empty = pyarrow.table(store.execute("SELECT key FROM documents WHERE 0"))
+    assert (empty.num_rows, empty.schema.names) == (0, ["key"])
+
+
+def test_other_libraries_read_a_cursor(store: kvstore.Store) -> None:
+    polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
+    store.put("tea", "Tea is made from leaves.")
+    assert polars.DataFrame(store.execute("SELECT key, chunks FROM documents")).to_dicts() == [
+        {"key": "tea", "chunks": 1}
+    ]
+    cursor = store.execute("SELECT key, chunks FROM documents")
+    assert duckdb.sql("SELECT key, chunks + 1 FROM cursor").fetchall() == [("tea", 2)]
+    assert cursor.fetchall() == []
