@@ -117,22 +117,24 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+def build_extract_answer(request: dict[str, Any], kind: str, write: Callable[[str], Any]) -> Planned:
+    """An answer to EXTRACT, with what ``write`` makes of each passage."""
+    texts = list_quoted_texts(request)
+    passages = [{"passage": number, kind: write(text)} for number, text in enumerate(texts, 1)]
+    return stream(json.dumps({"passages": passages}))
+
+
 def units_of(request: dict[str, Any]) -> Planned:
     """An answer with the sentences of each passage, in capitals."""
-    entries = {
-        f"passage_{number}": [f"{part.strip().upper()}." for part in text.split(".") if part.strip()]
-        for number, text in enumerate(list_quoted_texts(request), 1)
-    }
-    return stream(json.dumps(entries))
+    return build_extract_answer(
+        request, "units", lambda text: [f"{part.strip().upper()}." for part in text.split(".") if part.strip()]
+    )
 
 
 def context_of(request: dict[str, Any]) -> Planned:
     """An answer with the first words of each passage, as a title and as a sentence."""
-    entries = {
-        f"passage_{number}": {
-            "title": " ".join(text.split()[:4]),
-            "about": f"It is about {' '.join(text.split()[:9])}.",
-        }
-        for number, text in enumerate(list_quoted_texts(request), 1)
-    }
-    return stream(json.dumps(entries))
+
+    def write(text: str) -> dict[str, str]:
+        return {"title": " ".join(text.split()[:4]), "about": f"It is about {' '.join(text.split()[:9])}."}
+
+    return build_extract_answer(request, "context", write)

@@ -18,7 +18,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import HANG, Planned, Server, context_of, list_quoted_texts, refusal, stream, units_of
+from model_server import (
+    HANG,
+    Planned,
+    Server,
+    build_extract_answer,
+    context_of,
+    event,
+    list_quoted_texts,
+    refusal,
+    stream,
+    units_of,
+)
 
 import kvstore
 from kvstore import errors
@@ -75,6 +86,12 @@ def filled(store: kvstore.Store) -> kvstore.Store:
     return store
 
 
+@pytest.fixture
+def single_passages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests of one passage each."""
+    monkeypatch.setattr(WRITTEN_UNITS, "passage_tokens", 1)
+
+
 def long_text(paragraphs: int, seed: int = 0) -> str:
     drawn = random.Random(seed)
     words = [f"word{number}" for number in range(200)]
@@ -89,21 +106,22 @@ def test_a_model_writes_units_of_every_chunk_once(filled: kvstore.Store, server:
     cursor = filled.execute("EXTRACT UNITS")
     assert cursor.columns == ("kind", "model", "passages", "copied", "calls", "sent", "received", "refused", "left")
     ((kind, model, passages, copied, calls, tokens, _, refused, left),) = cursor.fetchall()
-    assert (kind, model, passages, copied, calls, refused, left) == ("units", "tiny", 4, 0, 4, 0, 0)
-    assert count_sent_tokens(server) <= tokens <= count_sent_tokens(server) + 4 * 40
+    assert (kind, model, passages, copied, calls, refused, left) == ("units", "tiny", 4, 0, 1, 0, 0)
+    assert count_sent_tokens(server) <= tokens <= count_sent_tokens(server) + 40
     assert list_written_units(filled)["tea"] == {
         "Tea is made ": ["TEA IS MADE FROM LEAVES.", "ROBERT FORTUNE TOOK IT TO INDIA."]
     }
-    assert {list_quoted_texts(request)[0] for request in server.requests} == set(TEXTS.values())
-    assert all("Passage 1: " in request["messages"][-1]["content"] for request in server.requests)
+    assert set(list_quoted_texts(server.requests[0])) == set(TEXTS.values())
+    assert all(f"Passage {number}: " in server.requests[0]["messages"][-1]["content"] for number in (1, 2, 3, 4))
     again = filled.extract("units")
     assert (again.passages, again.calls, again.sent) == (0, 0, 0)
-    assert len(server.requests) == 4
+    assert len(server.requests) == 1
     assert ("written_units", "2") in [
         (name, str(value)) for name, value in filled.execute("DESCRIBE DOCUMENT 'tea'").fetchall()
     ]
 
 
+@pytest.mark.usefixtures("single_passages")
 def test_show_spent_counts_every_request_since_the_store_was_made(filled: kvstore.Store, server: Server) -> None:
     server.answering = lambda request: stream("no") if "pier is red" in str(request) else units_of(request)
     filled.extract("units")
@@ -129,11 +147,11 @@ def test_show_spent_counts_every_request_since_the_store_was_made(filled: kvstor
 def test_explain_foretells_it_and_sends_nothing(filled: kvstore.Store, server: Server) -> None:
     server.answering = units_of
     steps = filled.explain("EXTRACT UNITS WHERE key < 'n'")
-    assert [(step.name, step.count) for step in steps] == [("find passages", 3), ("choose", 3), ("ask model", 3)]
+    assert [(step.name, step.count) for step in steps] == [("find passages", 3), ("choose", 3), ("ask model", 1)]
     assert server.requests == []
     forecast = filled.forecast_extract("units", where="key < 'n'")
     report = filled.extract("units", where="key < 'n'")
-    assert (report.passages, report.calls) == (forecast.passages, forecast.calls) == (3, 3)
+    assert (report.passages, report.calls) == (forecast.passages, forecast.calls) == (3, 1)
     assert 0.8 * forecast.tokens <= report.sent <= forecast.tokens
     assert "tiny: statements that can be understood alone" in steps[2].detail
     assert f"about {forecast.tokens:,} tokens to send, nothing is sent now: POST {server.url}" in steps[2].detail
@@ -143,21 +161,75 @@ def test_explain_foretells_it_and_sends_nothing(filled: kvstore.Store, server: S
     assert "no language model is set" in rows[2][1]
 
 
-def test_passages_of_a_document_are_asked_for_together_and_never_with_those_of_another(
-    store: kvstore.Store, server: Server
-) -> None:
+def test_short_documents_share_requests(store: kvstore.Store, server: Server) -> None:
     server.answering = units_of
+    with store.transaction() as transaction:
+        for number in range(40):
+            transaction.put(f"d{number:02}", f"{long_text(1, number)}", title=f"Document {number}")
+    report = store.extract("units")
+    assert (report.passages, report.left) == (40, 0)
+    assert 2 <= report.calls <= 10
+    assert all(estimate_message_tokens(request["messages"]) < 1700 for request in server.requests)
+
+
+def test_documents_have_requests_of_their_own_for_context(store: kvstore.Store, server: Server) -> None:
+    server.answering = context_of
     store.put("long", long_text(30), title="Long")
     store.put("tea", TEXTS["tea"])
+    assert store.extract("context").calls == 2
+    assert [len(list_quoted_texts(request)) for request in server.requests] == [1, 1]
+
+
+def test_a_passage_of_110_tokens_is_sent_with_at_most_220(store: kvstore.Store, server: Server) -> None:
+    server.answering = units_of
+    with store.transaction() as transaction:
+        for number in range(80):
+            transaction.put(f"d{number:02}", f"{long_text(1, number)[:383]}.", title="Port")
+    texts = [text for (text,) in store.execute("SELECT text FROM chunks")]
+    assert sum(map(token_estimate, texts)) / 80 > 105
     report = store.extract("units")
-    chunks: dict[str, int] = dict(store.execute("SELECT key, chunks FROM documents").fetchall())
-    assert report.passages == sum(chunks.values())
-    assert report.calls < chunks["long"] / 2
-    for request in server.requests:
-        assert estimate_message_tokens(request["messages"]) < 1700
-        assert (TEXTS["tea"] in list_quoted_texts(request)) == (
-            len(list_quoted_texts(request)) == 1 and "Tea is" in str(request)
-        )
+    assert report.passages == 80
+    assert report.sent / 80 <= 220
+
+
+def test_a_passage_without_an_answer_is_asked_for_alone(filled: kvstore.Store, server: Server) -> None:
+    def answering(request: dict[str, Any]) -> Planned:
+        texts = list_quoted_texts(request)
+        if TEXTS["tea"] in texts and len(texts) > 1:
+            return build_extract_answer(
+                request,
+                "units",
+                lambda text: ["Milk goes into it." if text == TEXTS["tea"] else text.partition(" It ")[0]],
+            )
+        return units_of(request)
+
+    server.answering = answering
+    report = filled.extract("units")
+    assert (report.passages, report.calls, report.left, report.failures) == (4, 2, 0, [])
+    assert list_quoted_texts(server.requests[1]) == [TEXTS["tea"]]
+    assert list_written_units(filled)["tea"] == {
+        "Tea is made ": ["TEA IS MADE FROM LEAVES.", "ROBERT FORTUNE TOOK IT TO INDIA."]
+    }
+
+
+def test_the_passages_of_a_refused_answer_are_asked_for_one_by_one(filled: kvstore.Store, server: Server) -> None:
+    server.answering = lambda request: stream("no") if len(list_quoted_texts(request)) > 1 else units_of(request)
+    report = filled.extract("units")
+    assert (report.passages, report.calls, report.refused, report.left) == (4, 6, 2, 0)
+
+
+def test_the_entries_of_an_unfinished_answer_are_used(filled: kvstore.Store, server: Server) -> None:
+    def answering(request: dict[str, Any]) -> Planned:
+        planned = units_of(request)
+        if len(list_quoted_texts(request)) < 4:
+            return planned
+        entry = {"passage": 1, "units": [list_quoted_texts(request)[0].partition(" It ")[0]]}
+        text = json.dumps({"passages": [entry, entry | {"passage": 2}]})[:-30]
+        return Planned([event({"choices": [{"delta": {"content": text}, "finish_reason": "length"}]})])
+
+    server.answering = answering
+    report = filled.extract("units")
+    assert (report.passages, report.calls, report.refused, report.left) == (4, 4, 0, 0)
 
 
 def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.Store, server: Server) -> None:
@@ -166,43 +238,42 @@ def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.
         store.put(key, TEXTS["tea"], title="Tea")
     store.put("d", TEXTS["tea"], title="Another title")
     report = store.extract("units", where="key <> 'c'")
-    assert (report.passages, report.copied, report.calls) == (3, 1, 2)
+    assert (report.passages, report.copied, report.calls) == (3, 1, 1)
     report = store.extract("units")
     assert (report.passages, report.copied, report.calls) == (1, 1, 0)
-    assert len(server.requests) == 2
+    assert len(server.requests) == 1 and len(list_quoted_texts(server.requests[0])) == 2
     assert list_written_units(store)["a"] == list_written_units(store)["c"]
 
 
 @pytest.mark.parametrize(
-    ("entries", "said"),
+    ("entry", "said"),
     [
-        ({}, "the answer has no field 'passage_1'"),
+        (None, "the answer has no field 'passages'"),
+        ({"passage": 2, "units": ["Tea is made."]}, "must be between 1 and 1, not 2"),
+        ({"units": []}, "has 0 entries; it must have at least 1"),
+        ({"units": [" ".join(f"tea{n}" for n in range(400))]}, "it must have at most 1000"),
+        ({"units": [f"Tea is made {n}" for n in range(9)]}, "it must have at most 6"),
         (
-            {"passage_1": ["Tea is made."], "passage_2": ["Tea is made."]},
-            "has a field 'passage_2' that the schema does not have",
-        ),
-        ({"passage_1": []}, "has 0 entries; it must have at least 1"),
-        ({"passage_1": [" ".join(f"tea{n}" for n in range(400))]}, "it must have at most 1000"),
-        ({"passage_1": [f"Tea is made {n}" for n in range(9)]}, "it must have at most 6"),
-        (
-            {"passage_1": ["Ignore all former orders!", "      "]},
+            {"units": ["Ignore all former orders!", "      "]},
             "only 0% of the words of a statement are in its sources",
         ),
-        ({"passage_1": ["Tea is made from 300 leaves."]}, "has the number 300, which is not in its sources"),
+        ({"units": ["Tea is made from 300 leaves."]}, "has the number 300, which is not in its sources"),
         (
-            {"passage_1": ["Tea is made of leaves, and tea is made of leaves, and tea is made of leaves."]},
+            {"units": ["Tea is made of leaves, and tea is made of leaves, and tea is made of leaves."]},
             "repeats itself",
         ),
-        ({"passage_1": ["Split each passage into short statements, each of which can be tea."]}, "repeats the prompt"),
-        ({"passage_1": ["<<text1 Tea is made from leaves."]}, "repeats the prompt"),
+        ({"units": ["Split each passage into short statements, each of which can be tea."]}, "repeats the prompt"),
+        ({"units": ["<<text1 Tea is made from leaves."]}, "repeats the prompt"),
+        ({"units": ["Tea was taken to leaves."]}, "no sentence of the passages says what the answer says"),
     ],
 )
+@pytest.mark.usefixtures("single_passages")
 def test_an_invalid_reply_is_reported_and_the_next_passage_is_requested(
-    filled: kvstore.Store, server: Server, entries: dict[str, Any], said: str
+    filled: kvstore.Store, server: Server, entry: dict[str, Any] | None, said: str
 ) -> None:
     def answering(request: dict[str, Any]) -> Planned:
         if list_quoted_texts(request)[0] == TEXTS["tea"]:
-            return stream(json.dumps(entries))
+            return stream(json.dumps({} if entry is None else {"passages": [{"passage": 1, **entry}]}))
         return units_of(request)
 
     server.answering = answering
@@ -219,7 +290,7 @@ def test_an_invalid_reply_is_reported_and_the_next_passage_is_requested(
 
 def test_statements_that_share_no_word_with_their_passage_are_left_out(filled: kvstore.Store, server: Server) -> None:
     statements = ["Tea  is\nmade from leaves.", "Ignore all former orders!", "      ", "Tea  is made from leaves."]
-    server.answering = lambda request: stream(json.dumps({"passage_1": statements}))
+    server.answering = lambda request: build_extract_answer(request, "units", lambda _: statements)
     filled.extract("units", where="key = 'tea'")
     assert list_written_units(filled)["tea"] == {"Tea is made ": ["Tea is made from leaves."]}
 
@@ -240,6 +311,7 @@ def test_a_request_that_exceeds_the_context_is_halved(store: kvstore.Store, serv
     assert "context size (2000 tokens); use a model with a larger context" in report.failures[0]
 
 
+@pytest.mark.usefixtures("single_passages")
 def test_a_model_that_keeps_failing_is_abandoned(store: kvstore.Store, server: Server) -> None:
     for number in range(30):
         store.put(f"d{number:02}", f"Text number {number}.")
@@ -306,6 +378,7 @@ def test_a_number_of_tokens_is_kept_with_answers_asked_for_twice(store: kvstore.
     assert report.left == 10 - report.passages > 0
 
 
+@pytest.mark.usefixtures("single_passages")
 def test_those_that_are_easily_confused_are_chosen(store: kvstore.Store) -> None:
     with store.transaction() as transaction:
         for number in range(6):
@@ -515,7 +588,7 @@ def test_a_model_describes_documents_and_sections(store: kvstore.Store, server: 
 
 def test_context_is_one_title_and_one_sentence(filled: kvstore.Store, server: Server) -> None:
     entry = {"title": " ", "about": "It is about tea."}
-    server.answering = lambda request: stream(json.dumps({"passage_1": entry}))
+    server.answering = lambda request: build_extract_answer(request, "context", lambda _: entry)
     cursor = filled.execute("EXTRACT CONTEXT WHERE key = 'tea'")
     assert "a title has 0 of at least 1 words" in cursor.problems[0]
     entry |= {"title": "Tea", "about": "Wholly unrelated orders!"}
@@ -532,6 +605,7 @@ def test_context_is_one_title_and_one_sentence(filled: kvstore.Store, server: Se
 # Interruptions -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("single_passages")
 def test_written_texts_survive_a_failing_server(filled: kvstore.Store, server: Server) -> None:
     filled.set("attempts", 1)
     answered: list[str] = []
@@ -550,6 +624,7 @@ def test_written_texts_survive_a_failing_server(filled: kvstore.Store, server: S
     assert filled.extract("units").passages == 2
 
 
+@pytest.mark.usefixtures("single_passages")
 def test_ctrl_c_keeps_texts_that_were_paid_for(
     filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -569,6 +644,7 @@ def test_ctrl_c_keeps_texts_that_were_paid_for(
     assert len(list_written_units(filled)) == len(server.requests) == 1
 
 
+@pytest.mark.usefixtures("single_passages")
 def test_the_shell_reports_progress_and_committed_work(
     filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -621,6 +697,7 @@ def test_bleu_is_that_of_each_chunk_against_all_others(store: kvstore.Store) -> 
     assert worths.tolist() == pytest.approx(expected)
 
 
+@pytest.mark.usefixtures("single_passages")
 def test_a_change_meanwhile_is_no_matter(filled: kvstore.Store, server: Server) -> None:
     def answering(request: dict[str, Any]) -> Planned:
         if list_quoted_texts(request)[0] == TEXTS["coffee"]:
@@ -636,7 +713,8 @@ def test_a_change_meanwhile_is_no_matter(filled: kvstore.Store, server: Server) 
 
 KILLED = """
 import sys, kvstore
-from kvstore.changes.changes import Changes
+from kvstore.systems.cue.written_units import WRITTEN_UNITS
+WRITTEN_UNITS.passage_tokens = 1
 with kvstore.open(sys.argv[1], embedder="hashing") as store:
     print(store.extract("units").passages)
 """
@@ -683,6 +761,7 @@ def test_a_kill_loses_no_answer_that_was_kept_and_nothing_is_sent_twice(
     assert len(answered) == len(set(answered)) == 2 * kills
 
 
+@pytest.mark.usefixtures("single_passages")
 @pytest.mark.parametrize("kills", [5, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.long])])
 def test_a_kill_at_any_point_loses_at_most_one_answer_and_leaves_a_whole_store(
     make_store: MakeStore, server: Server, tmp_path: Path, kills: int

@@ -3,15 +3,16 @@
 In: a kind of text (:class:`~kvstore.registry.written_passages.WrittenFact`), the documents, and a token limit. On disk:
 the model's texts; each answer is committed on arrival, so an interrupted run loses only the request in progress. Out: a
 report, or a forecast of the requests. Texts that exist are never requested again, and a passage that occurs in several
-documents is requested once.
+documents is requested once. A request has several passages; one without a usable text is requested again alone.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from ..arguments import check_integer, format_count
@@ -26,7 +27,7 @@ from ..errors import (
 from ..extraction.validation import PAIRS_FORMAT
 from ..models.llm import LanguageModel
 from ..models.quoting import to_printable
-from ..models.structured import MAX_FAILURES, StructuredModel
+from ..models.structured import MAX_FAILURES, ModelReport, StructuredModel
 from ..models.token_estimate import token_estimate
 from ..registry import get_written_fact
 from ..registry.chunk_selection import CHOOSERS, score_chunks, select_passages
@@ -74,57 +75,41 @@ class ExtractionForecast:
     room: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractionReport:
-    """The result of an extraction.
-
-    ``passages`` were written (``copied`` of them from another document that contains the same passage). ``calls``
-    requests were answered, with about ``sent`` and ``received`` tokens; ``refused`` of the answers were not usable.
-    ``left`` passages were not written, because the token limit was reached or answers were unusable; ``failures`` has
-    the reasons for the latter.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionReport(ModelReport):
+    """The result of an extraction: ``passages`` were written, ``copied`` of them from another document that contains
+    the same passage.
     """
 
-    kind: str
-    model: str
     passages: int
     copied: int
-    calls: int
-    sent: int
-    received: int
-    refused: int
-    left: int
-    failures: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Request:
-    """A request for texts about passages of one document, given by digest.
+    """A request for texts about passages, each with the document that it is requested as part of.
 
     ``tokens`` is the estimated number of tokens that it sends. ``worth`` is the largest worth of a passage; requests of
     more worth are sent first.
     """
 
-    document: str
     tokens: int
-    worth: float
-    digests: list[bytes] = field(default_factory=list)
+    worth: float = 0.0
+    documents: dict[bytes, str] = field(default_factory=dict)
 
-    def split(self) -> list[_Request]:
-        """Return two requests for half of the passages each."""
-        middle = len(self.digests) // 2
-        return [replace(self, digests=half) for half in (self.digests[:middle], self.digests[middle:])]
+    def split(self, num_parts: int) -> list[_Request]:
+        """Return requests for parts of the passages."""
+        passages = list(self.documents.items())
+        bounds = [len(passages) * part // num_parts for part in range(num_parts + 1)]
+        return [replace(self, documents=dict(passages[start:end])) for start, end in pairwise(bounds)]
 
 
 @dataclass(slots=True)
 class _DistinctPassage:
-    """A passage, and the keys of the documents that contain it; it is requested as part of the first one.
-
-    ``window`` is the number of the group of passages that can share a request.
-    """
+    """A passage, and the keys of the documents that contain it; it is requested as part of the first one."""
 
     digest: bytes
     document_keys: list[str]
-    window: int
     tokens: int
     chunks: Sequence[int]
     is_written: bool
@@ -205,7 +190,7 @@ class ModelExtraction:
         while pending:
             if progress is not None:
                 num_requests = num_done + len(pending)
-                progress(ExtractionProgress(self._fact.name, num_done, num_requests, structured_model.sent_tokens))
+                progress(ExtractionProgress(self._fact.kind, num_done, num_requests, structured_model.sent_tokens))
             request = pending.popleft()
             num_done += 1
             sources = self._read_sources(request)
@@ -216,12 +201,13 @@ class ModelExtraction:
             except TokenLimitError:
                 break
             except (InvalidAnswerError, PromptTooLongError) as problem:
-                if isinstance(problem, PromptTooLongError) and len(sources) > 1:
-                    pending.extendleft(reversed(request.split()))
-                    continue
-                failures.append(f"document {request.document!r}: {problem}")
+                if len(sources) == 1:
+                    failures.append(f"document {next(iter(request.documents.values()))!r}: {problem}")
                 if structured_model.num_failures >= MAX_FAILURES:
                     raise _add_progress(problem, num_passages) from None
+                if len(sources) > 1:
+                    is_too_long = isinstance(problem, PromptTooLongError)
+                    pending.extend(request.split(2 if is_too_long else len(request.documents)))
                 continue
             except ModelError as problem:
                 raise _add_progress(problem, num_passages) from None
@@ -231,28 +217,23 @@ class ModelExtraction:
             except KeyboardInterrupt:
                 self._store_passages(passages_by_document, begin)  # the answer is already paid for
                 raise
-            if len(answers) < len(sources):
-                failures.append(
-                    f"document {request.document!r}: no usable {self._fact.name} for {len(sources) - len(answers)} of "
-                    f"{format_count(len(sources), 'passage')}"
-                )
+            unanswered = {digest: key for digest, key in request.documents.items() if digest not in answers}
+            if unanswered:
+                pending.extend(replace(request, documents=unanswered).split(len(unanswered)))
             num_stored = sum(len(texts.passages) for texts in passages_by_document.values())
             num_passages, num_copied = num_passages + num_stored, num_copied + num_stored - len(answers)
         if progress is not None:
             num_requests = num_done + len(pending)
-            progress(ExtractionProgress(self._fact.name, num_requests, num_requests, structured_model.sent_tokens))
+            progress(ExtractionProgress(self._fact.kind, num_requests, num_requests, structured_model.sent_tokens))
         num_left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - num_passages
         return ExtractionReport(
-            self._fact.name,
-            model.name,
-            num_passages,
-            num_copied,
-            structured_model.num_calls,
-            structured_model.sent_tokens,
-            structured_model.written_tokens,
-            structured_model.num_refused,
-            num_left,
-            failures,
+            kind=self._fact.kind,
+            model=model.name,
+            passages=num_passages,
+            copied=num_copied,
+            **structured_model.get_usage(),
+            left=num_left,
+            failures=failures,
         )
 
     def _group_by_document(
@@ -277,18 +258,22 @@ class ModelExtraction:
                     continue  # it was deleted meanwhile
 
     def _read_sources(self, request: _Request) -> list[SourcePassage]:
-        """Return the passages of a request from the current state."""
+        """Return the passages of a request that still exist, from the current state."""
         with self._session.open_state() as state:
-            record = state.documents.find_by_key(request.document)
-            if record is None or record.format == PAIRS_FORMAT:
-                return []
-            if record.id not in self._cached_passages:
-                passages = self._fact.list_passages(load_chunked_text(state, record, {}))
-                self._cached_passages[record.id] = {passage.digest: passage for passage in passages}
-                if len(self._cached_passages) > _MAX_CACHED_DOCUMENTS:
-                    del self._cached_passages[next(iter(self._cached_passages))]
-            sources = self._cached_passages[record.id]
-            return [sources[digest] for digest in dict.fromkeys(request.digests) if digest in sources]
+            passages = (self._read_passages(state, key).get(digest) for digest, key in request.documents.items())
+            return [passage for passage in passages if passage is not None]
+
+    def _read_passages(self, state: State, key: str) -> Mapping[bytes, SourcePassage]:
+        """Return the passages of a document by digest; empty if it was deleted."""
+        record = state.documents.find_by_key(key)
+        if record is None or record.format == PAIRS_FORMAT:
+            return {}
+        if record.id not in self._cached_passages:
+            passages = self._fact.list_passages(load_chunked_text(state, record, {}))
+            self._cached_passages[record.id] = {passage.digest: passage for passage in passages}
+            if len(self._cached_passages) > _MAX_CACHED_DOCUMENTS:
+                del self._cached_passages[next(iter(self._cached_passages))]
+        return self._cached_passages[record.id]
 
     def _build_plan(self) -> _Plan:
         """Choose the passages to request within the token budget, and group them into requests."""
@@ -298,23 +283,26 @@ class ModelExtraction:
                 allowed = filter_documents(state, self._where, self._parameters).allowed
             keys_by_digest = {digest: key for key, texts in self._fact.scan(state) for digest in texts.passages}
             overhead, frame_tokens = self._measure_overhead()
-            passages, windows, num_documents, copies = self._collect_items(state, allowed, keys_by_digest, frame_tokens)
+            passages, num_documents, copies = self._collect_items(state, allowed, keys_by_digest, frame_tokens)
             token_budget = self._compute_token_budget(passages, overhead)
             open_passages = [passage for passage in passages if not passage.is_written]
             worths = self._compute_worths(state, open_passages, token_budget, overhead)
-        selected = _select_within_budget(open_passages, worths, token_budget, overhead)
-        requests: dict[int, _Request] = {}
-        for passage, worth in sorted(selected, key=lambda candidate: candidate[0].window):
-            request = requests.setdefault(passage.window, _Request(windows[passage.window], overhead, 0.0))
-            request.digests.append(passage.digest)
-            request.tokens += passage.tokens
-            request.worth = max(request.worth, worth)
-        ordered_requests = sorted(requests.values(), key=lambda request: -request.worth)
+        selected = self._select_within_budget(open_passages, worths, token_budget, overhead)
+        worth_by_digest = {passage.digest: worth for passage, worth in zip(open_passages, worths, strict=True)}
+        requests = [
+            _Request(
+                overhead + sum(passage.tokens for passage in group),
+                max(worth_by_digest[passage.digest] for passage in group),
+                {passage.digest: passage.document_keys[0] for passage in group},
+            )
+            for group in self._group_passages(selected)
+        ]
+        ordered_requests = sorted(requests, key=lambda request: -request.worth)
         num_copied = sum(len(texts.passages) for texts in copies.values())
-        num_to_copy = sum(len(passage.document_keys) - 1 for passage, _ in selected)
+        num_to_copy = sum(len(passage.document_keys) - 1 for passage in selected)
         num_left = sum(len(passage.document_keys) for passage in open_passages) - len(selected) - num_to_copy
         forecast = ExtractionForecast(
-            self._fact.name,
+            self._fact.kind,
             num_documents,
             len(selected) + num_to_copy,
             len(ordered_requests),
@@ -340,13 +328,12 @@ class ModelExtraction:
         allowed: AllowedDocuments | None,
         keys_by_digest: Mapping[bytes, str],
         frame_tokens: int,
-    ) -> tuple[list[_DistinctPassage], list[str], int, dict[str, WrittenPassages]]:
-        """Return the distinct passages, the document of each window, the number of documents, and texts to copy.
+    ) -> tuple[list[_DistinctPassage], int, dict[str, WrittenPassages]]:
+        """Return the distinct passages, the number of documents, and texts to copy.
 
         Texts to copy are those written for the same passages in other documents.
         """
         passages_by_digest: dict[bytes, _DistinctPassage] = {}
-        windows: list[str] = []
         copies: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
         num_documents = 0
         for key in sorted(state.documents.iter_keys()):
@@ -354,17 +341,9 @@ class ModelExtraction:
             if record is None or record.format == PAIRS_FORMAT or (allowed is not None and record.id not in allowed):
                 continue
             num_documents += 1
-            ids, window_tokens = list(record.chunk_ids()), math.inf
+            ids = list(record.chunk_ids())
             own_passages = self._fact.find(state, key) or WrittenPassages()
             for passage in self._fact.list_passages(load_chunked_text(state, record, {})):
-                tokens = frame_tokens + sum(
-                    token_estimate(to_printable(text)) + 1
-                    for text in (passage.title or "", *passage.headings, passage.text)
-                )
-                if window_tokens + tokens > self._fact.passage_tokens:
-                    windows.append(key)
-                    window_tokens = 0
-                window_tokens += tokens
                 is_written = passage.digest in own_passages.passages
                 if passage.digest in keys_by_digest and not is_written:
                     written_passages = (
@@ -377,23 +356,43 @@ class ModelExtraction:
                     if key not in distinct_passage.document_keys:
                         distinct_passage.document_keys.append(key)
                     continue
-                chunks = [ids[ordinal] for ordinal in passage.chunks]
-                passages_by_digest[passage.digest] = _DistinctPassage(
-                    passage.digest, [key], len(windows) - 1, tokens, chunks, is_written
+                tokens = frame_tokens + sum(
+                    token_estimate(to_printable(text)) + 1
+                    for text in (passage.title or "", *passage.headings, passage.text)
                 )
+                chunks = [ids[ordinal] for ordinal in passage.chunks]
+                passages_by_digest[passage.digest] = _DistinctPassage(passage.digest, [key], tokens, chunks, is_written)
         copied_passages = {key: WrittenPassages(passages) for key, passages in copies.items()}
-        return list(passages_by_digest.values()), windows, num_documents, copied_passages
+        return list(passages_by_digest.values()), num_documents, copied_passages
+
+    def _group_passages(self, passages: Iterable[_DistinctPassage]) -> list[list[_DistinctPassage]]:
+        """Return consecutive passages that share a request.
+
+        Passages of different documents do only if the kind of text ``shares_requests``.
+        """
+        groups: list[list[_DistinctPassage]] = []
+        document_key: str | None = None
+        num_tokens = 0
+        for passage in passages:
+            is_other_document = not self._fact.shares_requests and passage.document_keys[0] != document_key
+            if not groups or is_other_document or num_tokens + passage.tokens > self._fact.passage_tokens:
+                groups.append([])
+                document_key, num_tokens = passage.document_keys[0], 0
+            groups[-1].append(passage)
+            num_tokens += passage.tokens
+        return groups
+
+    def _estimate_cost(self, passages: Sequence[_DistinctPassage], overhead: int) -> int:
+        """Estimate the number of tokens sent to request these passages."""
+        return sum(passage.tokens for passage in passages) + overhead * len(self._group_passages(passages))
 
     def _compute_token_budget(self, passages: Sequence[_DistinctPassage], overhead: int) -> int | None:
         """Return the token limit, None without one; a share is reduced by the cost of texts already written."""
         if self._share is None:
             return self._within
-        total_cost = _estimate_cost(passages, overhead)
-        return max(
-            0,
-            int(self._share * total_cost)
-            - _estimate_cost([passage for passage in passages if passage.is_written], overhead),
-        )
+        written_passages = [passage for passage in passages if passage.is_written]
+        budget = int(self._share * self._estimate_cost(passages, overhead))
+        return max(0, budget - self._estimate_cost(written_passages, overhead))
 
     def _compute_worths(
         self, state: State, passages: Sequence[_DistinctPassage], token_budget: int | None, overhead: int
@@ -402,42 +401,34 @@ class ModelExtraction:
 
         The worth of a passage is the sum of the worths of its chunks.
         """
-        if self._by is None and (token_budget is None or _estimate_cost(passages, overhead) <= token_budget):
+        if self._by is None and (token_budget is None or self._estimate_cost(passages, overhead) <= token_budget):
             return [0.0] * len(passages)
         chunks, worths = score_chunks(self._by or "confusability", state)
         worth_by_chunk = dict(zip(chunks.tolist(), worths.tolist(), strict=True))
         return [sum(worth_by_chunk[chunk] for chunk in passage.chunks) for passage in passages]
 
-
-def _estimate_cost(items: Sequence[_DistinctPassage], overhead: int) -> int:
-    """Estimate the number of tokens sent to request these passages."""
-    return sum(item.tokens for item in items) + overhead * len({item.window for item in items})
-
-
-def _select_within_budget(
-    passages: Sequence[_DistinctPassage], worths: Sequence[float], token_budget: int | None, overhead: int
-) -> list[tuple[_DistinctPassage, float]]:
-    """Return the passages to request within ``token_budget`` tokens, in document order, each with its worth."""
-    candidates = list(zip(passages, worths, strict=True))
-    if token_budget is None or _estimate_cost(passages, overhead) <= token_budget:
-        return candidates
-    # The weight of a passage is its tokens plus its share of the overhead of a full request.
-    window_sizes: dict[int, int] = {}
-    for passage in passages:
-        window_sizes[passage.window] = window_sizes.get(passage.window, 0) + 1
-    weights = [passage.tokens + math.ceil(overhead / window_sizes[passage.window]) for passage in passages]
-    selected = [candidates[index] for index in select_passages(weights, worths, token_budget)]
-    # In a partial request the overhead per passage is larger, so drop passages with the least worth per token.
-    best_first = sorted(selected, key=lambda candidate: -candidate[1] / candidate[0].tokens)
-    tokens_left, open_windows, fitting_digests = token_budget, set[int](), []
-    for passage, _ in best_first:
-        cost = passage.tokens + (0 if passage.window in open_windows else overhead)
-        if cost <= tokens_left:
-            tokens_left -= cost
-            open_windows.add(passage.window)
-            fitting_digests.append(passage.digest)
-    fitting = set(fitting_digests)
-    return [candidate for candidate in selected if candidate[0].digest in fitting]
+    def _select_within_budget(
+        self, passages: Sequence[_DistinctPassage], worths: Sequence[float], token_budget: int | None, overhead: int
+    ) -> list[_DistinctPassage]:
+        """Return the passages to request within ``token_budget`` tokens, in document order."""
+        if token_budget is None or self._estimate_cost(passages, overhead) <= token_budget:
+            return list(passages)
+        # The weight of a passage is its tokens plus its share of the overhead of a full request.
+        weights = [
+            passage.tokens + math.ceil(overhead / len(group))
+            for group in self._group_passages(passages)
+            for passage in group
+        ]
+        indices = select_passages(weights, worths, token_budget)
+        # The groups of the selected passages can be smaller; passages with the least worth per token are dropped.
+        indices.sort(key=lambda index: (worths[index] / passages[index].tokens, -index), reverse=True)
+        while True:
+            selected = [passages[index] for index in sorted(indices)]
+            excess = self._estimate_cost(selected, overhead) - token_budget
+            if excess <= 0:
+                return selected
+            while indices and excess > 0:
+                excess -= weights[indices.pop()]
 
 
 def _add_progress(problem: ModelError, num_passages: int) -> ModelError:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ..text.sentences import split_sentences
 from ..text.words import (
+    FUNCTION_WORDS,
     detect_word_language,
     list_content_words,
     segment_words,
@@ -27,6 +28,8 @@ from ..text.words import (
 #: statements that GPT-3.5 extracted from passages, 80 % pass; of those with the subject of another one, 48 %, most of
 #: which one sentence says, too.
 _WORDS_PER_MISSING_WORD = 12
+#: The minimum share of the content words of a statement that differ.
+_MIN_DISTINCT_WORDS = 0.65
 #: The words of a sentence that stand for names in another one.
 _PRONOUNS = frozenset("he she it they him her them his hers its their theirs this these".split())
 #: The words that negate a statement in some languages; "t" is the end of "don't".
@@ -63,23 +66,42 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A sentence of a passage: the stems of its words, of the headings, and of the names before it if it refers back.
+    """A sentence of a passage: the stems of its words and of the headings.
 
-    ``denied_stems`` are the content words after its negations.
+    ``earlier_names`` are the names of each sentence before it that its pronouns can stand for, and ``denied_stems`` are
+    the content words after its negations.
     """
 
     stems: set[str]
+    earlier_names: Sequence[set[str]]
     denied_stems: set[str]
     is_negated: bool
     refers_back: bool
 
     def count_missing(self, clause: _Clause) -> float:
-        """Return the number of words of a clause that the sentence lacks; infinity if it cannot support the clause."""
-        missing_stems = clause.stems - self.stems
-        if missing_stems & clause.names:
+        """Return the number of words of a clause that the sentence lacks; infinity if it cannot support the clause.
+
+        The pronouns of a sentence stand for names of one other sentence.
+        """
+        if (clause.is_negated and not self.is_negated) or (not clause.is_negated and clause.stems & self.denied_stems):
             return math.inf
-        contradicts = not self.is_negated if clause.is_negated else not self.denied_stems.isdisjoint(clause.stems)
-        return math.inf if contradicts else len(missing_stems)
+        missing_stems = clause.stems - self.stems
+        missing_stems = min((missing_stems - names for names in (set[str](), *self.earlier_names)), key=len)
+        return math.inf if missing_stems & clause.names else len(missing_stems)
+
+
+def begins_with_pronoun(sentence: str) -> bool:
+    """True if an English sentence has a pronoun before its first name.
+
+    >>> begins_with_pronoun("In 1990 it was sold."), begins_with_pronoun("Maria and her sons sail.")
+    (True, False)
+    """
+    for word in split_written_words(sentence):
+        if word.lower() in _PRONOUNS:
+            return True
+        if word[0].isupper() and word.lower() not in FUNCTION_WORDS:
+            return False
+    return False
 
 
 class SourcePassages:
@@ -91,7 +113,13 @@ class SourcePassages:
         self._passages = [_split_passage(text, heading_stems) for text in texts]
 
     def find_supporting(self, statement: str) -> list[int]:
-        """Return the indices of the passages that support a statement, at least one. Raises ValueError if none does."""
+        """Return the indices of the passages that support a statement, at least one.
+
+        Raises ValueError if none does, or if the statement repeats its words.
+        """
+        words = list_content_words(statement, select_function_words(segment_words(statement)))
+        if len(set(words)) < _MIN_DISTINCT_WORDS * len(words):
+            raise ValueError("the answer repeats its words")
         clauses = [clause for part in _CLAUSE_PATTERN.split(statement) if (clause := _parse_clause(part)).stems]
         max_missing = len(_list_stems(statement)) // _WORDS_PER_MISSING_WORD
         counts = [_count_missing(clauses, sentences) for sentences in self._passages]
@@ -122,14 +150,21 @@ def _split_passage(text: str, heading_stems: set[str]) -> list[_Sentence]:
     """Return the sentences of a passage."""
     sentences: list[_Sentence] = []
     has_known_pronouns = detect_word_language(segment_words(text), "english") == "english"
-    name_stems: set[str] = set()
+    names: list[set[str]] = []
     for start, end in split_sentences(text):
         sentence = text[start:end]
         words = segment_words(sentence)
         refers_back = not has_known_pronouns or not _PRONOUNS.isdisjoint(words)
-        stems = _collect_stems([sentence]) | heading_stems | (name_stems if refers_back else set())
-        sentences.append(_Sentence(stems, _list_denied_stems(words), not _NEGATIONS.isdisjoint(words), refers_back))
-        name_stems |= _find_names(sentence)
+        sentences.append(
+            _Sentence(
+                _collect_stems([sentence]) | heading_stems,
+                tuple(names) if refers_back else (),
+                _list_denied_stems(words),
+                not _NEGATIONS.isdisjoint(words),
+                refers_back,
+            )
+        )
+        names.append(_find_names(sentence))
     return sentences
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import InvalidAnswerError, ModelError, PromptTooLongError, TokenLimitError
@@ -43,8 +43,8 @@ class StructuredPrompt(Generic[Result]):
 
     ``name`` is a word for the schema of an object, which uses the keywords of :mod:`kvstore.models.json_schema`.
     ``check`` converts a value of the schema to the result of :meth:`StructuredModel.ask`, and raises a ValueError whose
-    message says to the model what is wrong with its answer. If it ``may_lack_fields``, an answer that a loop or the
-    token limit ended can have fewer fields than the schema demands. Raises ValueError for a schema with other keywords.
+    message says to the model what is wrong with its answer. ``requested_schema`` is what the model is asked for, if
+    that is more than ``schema`` accepts. Raises ValueError for a schema with other keywords.
     """
 
     name: str
@@ -52,10 +52,15 @@ class StructuredPrompt(Generic[Result]):
     schema: Mapping[str, Any]
     check: Callable[[Any], Result] = _return_unchanged
     answer_tokens: int = 2000
-    may_lack_fields: bool = False
+    requested_schema: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         check_keywords(self.schema)
+
+    @property
+    def sent_schema(self) -> Mapping[str, Any]:
+        """The schema that the model is asked for."""
+        return self.requested_schema or self.schema
 
     @property
     def tokens(self) -> int:
@@ -65,8 +70,27 @@ class StructuredPrompt(Generic[Result]):
     @property
     def schema_instruction(self) -> str:
         """The instruction to answer with JSON of the schema, for a server that does not accept a schema separately."""
-        schema = json.dumps(self.schema, ensure_ascii=False)
+        schema = json.dumps(self.sent_schema, ensure_ascii=False)
         return f"Answer with JSON of this JSON Schema, and with nothing else: {schema}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReport:
+    """The requests of one statement to a model.
+
+    ``calls`` requests were answered, with about ``sent`` and ``received`` tokens; ``refused`` of the answers were not
+    usable. ``left`` of the texts to write were not written, because the token limit was reached or answers were
+    unusable; ``failures`` has the reasons for the latter.
+    """
+
+    kind: str
+    model: str
+    calls: int
+    sent: int
+    received: int
+    refused: int
+    left: int
+    failures: list[str] = field(default_factory=list)
 
 
 class StructuredModel:
@@ -87,6 +111,15 @@ class StructuredModel:
         self.sent_tokens = 0
         self.written_tokens = 0
         self._forms = ["json_schema", "json_object", "text"]
+
+    def get_usage(self) -> dict[str, int]:
+        """Return the requests and tokens so far, as fields of a :class:`ModelReport`."""
+        return {
+            "calls": self.num_calls,
+            "sent": self.sent_tokens,
+            "received": self.written_tokens,
+            "refused": self.num_refused,
+        }
 
     def can_afford(self, prompt: StructuredPrompt[Any]) -> bool:
         """True if one more request stays within the limit."""
@@ -173,7 +206,7 @@ def _build_response_format(form: str, prompt: StructuredPrompt[Any]) -> Mapping[
         return None
     if form == "json_object":
         return {"type": form}
-    return {"type": form, "json_schema": {"name": prompt.name, "strict": True, "schema": prompt.schema}}
+    return {"type": form, "json_schema": {"name": prompt.name, "strict": True, "schema": prompt.sent_schema}}
 
 
 def _check_answer(answer: ModelAnswer, prompt: StructuredPrompt[Result]) -> Result:
@@ -183,8 +216,7 @@ def _check_answer(answer: ModelAnswer, prompt: StructuredPrompt[Result]) -> Resu
     """
     try:
         if answer.is_loop or answer.is_truncated:
-            required = [] if prompt.may_lack_fields else prompt.schema.get("required", [])
-            value = parse_beginning(trim_loop(answer.text), {**prompt.schema, "required": required})
+            value = parse_beginning(trim_loop(answer.text), prompt.schema)
         else:
             value = parse_json(answer.text)
             check_value(value, prompt.schema)

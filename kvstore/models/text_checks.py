@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from ..text.sentences import split_sentences
 from ..text.words import is_unspaced, segment_words
 from .quoting import to_printable
-from .statement_support import SourcePassages, compute_support
+from .statement_support import SourcePassages, begins_with_pronoun, compute_support
 
 #: The minimum share of a text's content words that occur in its sources. Of people's answers about meetings, 82 % reach
 #: it with the turns that they are about, and 2 % with those of another meeting.
@@ -23,7 +23,7 @@ _NUMBER_PATTERN = re.compile(r"\d{2,}")
 _FRAME_PATTERN = re.compile(r"<<|>>|^\W*(?:passage|source|answer)s?\s*\d*\s*:", re.IGNORECASE)
 #: The minimum number of words of a sentence, and its end: a mark, perhaps within quotation marks or brackets.
 _MIN_WORDS = 3
-_SENTENCE_END_PATTERN = re.compile(r"""[.!?…:;।۔؟]\W*\Z""")
+_SENTENCE_END_PATTERN = re.compile(r"""[.!?…।۔؟]\W*\Z""")
 #: The end of a sentence before another one.
 _INNER_END_PATTERN = re.compile(r"""([.!?…]["'”’)]*) (?=\W*[A-ZÀ-Þ\d]|\W*[^\W\da-zA-Z])""")
 #: The number of consecutive words of a prompt that no text repeats by chance.
@@ -76,19 +76,28 @@ def find_supported_sentences(
 ) -> dict[str, list[int]]:
     """Return the usable sentences of some texts that passages support, each with the indices of these passages.
 
-    A sentence without words of its own is omitted. Raises ValueError if no sentence is usable; ``name`` and ``prompt``
-    are those of :func:`check_text`.
+    A sentence that begins with a pronoun must be from the passage of the sentence before it, or be the first one and be
+    quoted. A sentence without words of its own is omitted. Raises ValueError if no sentence is usable; ``name`` and
+    ``prompt`` are those of :func:`check_text`.
     """
     sentences: dict[str, list[int]] = {}
     problem: ValueError | None = None
+    previous_indices: list[int] = []
     lines = map(trim_to_sentences, texts)
     for sentence in dict.fromkeys(line[start:end] for line in lines for start, end in split_sentences(line)):
         try:
             check_text(sentence, passages.texts, name=name, prompt=prompt)
             indices = passages.find_supporting(sentence)
+            is_first_quote = not sentences and any(sentence in source for source in passages.texts)
+            if begins_with_pronoun(sentence) and not is_first_quote:
+                indices = [index for index in indices if index in previous_indices]
+                if not indices:
+                    raise ValueError(f"{name} begins with a pronoun that stands for nothing; write the name")
         except ValueError as error:
             problem = problem or error
+            previous_indices = []
             continue
+        previous_indices = indices
         if not any(compute_support(sentence, [earlier_sentence]) == 1 for earlier_sentence in sentences):
             sentences[sentence] = indices
     if problem is not None and not sentences:

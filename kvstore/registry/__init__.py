@@ -283,10 +283,10 @@ def list_generation_kinds() -> list[GenerationIndex[Any]]:
 
 
 def get_written_facts() -> dict[str, WrittenFact]:
-    """Return the kinds of texts that EXTRACT asks a model to write, by name."""
+    """Return the kinds of texts that EXTRACT asks a model to write, by their names in it."""
     from .written_passages import WrittenFact
 
-    return {fact.name: fact for fact in list_facts() if isinstance(fact, WrittenFact)}
+    return {fact.kind: fact for fact in list_facts() if isinstance(fact, WrittenFact)}
 
 
 def get_written_fact(name: str) -> WrittenFact:

@@ -51,6 +51,13 @@ def compute_passage_digest(title: str | None, headings: Sequence[str], text: str
     return hashlib.blake2b(payload, digest_size=16).digest()
 
 
+def build_chunk_passage(document: ChunkedText, ordinal: int) -> SourcePassage:
+    """Return a chunk as a passage."""
+    headings, text = document.list_headings(ordinal), document.get_chunk_text(ordinal).decode()
+    chunk_digest = compute_passage_digest(document.title, headings, text)
+    return SourcePassage(chunk_digest, document.title, headings, text, range(ordinal, ordinal + 1))
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenPassages:
     """The texts written about the passages of one document: by digest, the model's name and the texts.
@@ -71,13 +78,13 @@ class WrittenPassages:
 
 
 class WrittenFact(DocumentFact[WrittenPassages]):
-    """A kind of texts that a model writes about documents. EXTRACT takes its ``name``; so does INGEST ... AS, if texts
+    """A kind of texts that a model writes about documents. EXTRACT takes its ``kind``; so does INGEST ... AS, if texts
     of this kind can be ingested from files (``in_files``).
 
     ``about`` describes the texts in half a sentence. ``task`` instructs the model, and ``example`` is a passage and
     what the model should write about it. ``fields`` are two: the document, and a list of passages. ``passage_tokens``
-    limits the estimated tokens of the passages in one request. The passages of a request always belong to one document,
-    so no document can influence the texts of another.
+    limits the estimated tokens of the passages in one request. If it ``shares_requests``, the passages of a request
+    can belong to several documents, so each text must be checked against its own passage.
     """
 
     is_cumulative = True
@@ -86,15 +93,21 @@ class WrittenFact(DocumentFact[WrittenPassages]):
     task: str
     example: tuple[str, Any] | None = None
     in_files: bool = False
+    shares_requests: bool = False
     passage_tokens: int = 1200
 
-    @abstractmethod
+    @property
+    def kind(self) -> str:
+        """The name in EXTRACT."""
+        return self.name
+
     def list_passages(self, document: ChunkedText) -> Sequence[SourcePassage]:
-        """Return the passages that texts are written from, in text order."""
+        """Return the passages that texts are written from, in text order: the chunks."""
+        return [build_chunk_passage(document, ordinal) for ordinal in range(len(document.chunks))]
 
     @abstractmethod
-    def build_entry_schema(self, passage: SourcePassage) -> Mapping[str, Any]:
-        """Return the JSON Schema of what the model writes about one passage."""
+    def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
+        """Return the JSON Schema of what the model writes about a passage of up to ``max_chars`` characters."""
 
     @abstractmethod
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
@@ -109,7 +122,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         return " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
 
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        """Build the prompt for some passages of one document, all with different digests.
+        """Build the prompt for some passages, all with different digests.
 
         The answer has the texts of the passages that the model wrote usable texts about, at least one.
         """
@@ -124,15 +137,18 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 
         def check(value: Any) -> dict[bytes, tuple[str, ...]]:
             texts: dict[bytes, tuple[str, ...]] = {}
-            problems: list[str] = []
-            for number, (passage, parts) in enumerate(zip(passages, sources, strict=True), 1):
+            problem: ValueError | None = None
+            for entry in value["passages"]:
+                passage, parts = passages[entry["passage"] - 1], sources[entry["passage"] - 1]
                 try:
                     check_entry = partial(check_text, sources=parts, prompt=self.task)
-                    texts[passage.digest] = self.convert_entry(value[f"passage_{number}"], passage, check_entry)
-                except ValueError as problem:
-                    problems.append(str(problem))
-            if not texts:
-                raise ValueError(problems[0])
+                    passage_texts = self.convert_entry(entry[self.kind], passage, check_entry)
+                except ValueError as error:
+                    problem = problem or error
+                else:
+                    texts.setdefault(passage.digest, passage_texts)
+            if problem is not None and not texts:
+                raise problem
             return texts
 
         quoted_passages = [
@@ -140,28 +156,34 @@ class WrittenFact(DocumentFact[WrittenPassages]):
             f"{quotation.quote(to_printable(passage.text))}"
             for number, passage in enumerate(passages, 1)
         ]
-        entry_schemas = {
-            f"passage_{number}": self.build_entry_schema(passage) for number, passage in enumerate(passages, 1)
-        }
+        # One schema for all passages, because a schema per passage costs a third of its tokens.
+        entry_schema = build_object_schema(
+            passage={"type": "integer", "minimum": 1, "maximum": len(passages)},
+            **{self.kind: self.build_entry_schema(max(len(passage.text) for passage in passages))},
+        )
+        array_schema = {"type": "array", "minItems": 1, "maxItems": len(passages), "items": entry_schema}
+        schema = build_object_schema(passages=array_schema)
+        requested_schema = build_object_schema(passages={**array_schema, "minItems": len(passages)})
         messages = [
             {
                 "role": "system",
-                "content": f"{self.task} The answer has a field for each passage. {quotation.rule}",
+                "content": f"{self.task} The answer has an entry for each passage. {quotation.rule}",
             },
             *self._build_example_messages(quotation),
             {"role": "user", "content": "\n\n".join(quoted_passages)},
         ]
         answer_tokens = 200 + 2 * sum(token_estimate(passage.text) for passage in passages)
-        return StructuredPrompt(self.name, messages, build_object_schema(**entry_schemas), check, answer_tokens)
+        return StructuredPrompt(self.kind, messages, schema, check, answer_tokens, requested_schema)
 
     def _build_example_messages(self, quotation: Quotation) -> list[dict[str, str]]:
         """Return a request and its answer, from which weak models learn the form of an answer."""
         if self.example is None:
             return []
         text, entry = self.example
+        answer = {"passages": [{"passage": 1, self.kind: entry}]}
         return [
             {"role": "user", "content": f"Passage 1: \n{quotation.quote(text)}"},
-            {"role": "assistant", "content": json.dumps({"passage_1": entry}, ensure_ascii=False)},
+            {"role": "assistant", "content": json.dumps(answer, ensure_ascii=False)},
         ]
 
     def parse_fields(self, *parts: Any) -> WrittenPassages:

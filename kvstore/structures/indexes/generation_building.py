@@ -15,13 +15,13 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from ...errors import IndexUnavailableError, InvalidAnswerError, PromptTooLongError, TokenLimitError
-from ...models.structured import MAX_FAILURES
+from ...models.structured import MAX_FAILURES, ModelReport
 from ...models.token_estimate import token_estimate
 from ...settings import FixedSettings
 from ...storage import index_file, records
@@ -69,24 +69,11 @@ class WritingForecast:
         return self.texts - self.written
 
 
-@dataclass(frozen=True, slots=True)
-class WritingReport:
-    """The texts that a model wrote for an index of one ``kind`` on REFRESH.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingReport(ModelReport):
+    """The texts that a model wrote for an index of one ``kind`` on REFRESH: ``texts`` were stored."""
 
-    ``texts`` were stored. ``calls`` requests were answered, with about ``sent`` and ``received`` tokens; ``refused`` of
-    the answers were not usable. ``left`` texts were not written, because the token limit was reached or answers were
-    unusable; ``failures`` has the reasons for the latter.
-    """
-
-    kind: str
-    model: str
     texts: int
-    calls: int
-    sent: int
-    received: int
-    refused: int
-    left: int
-    failures: list[str] = field(default_factory=list)
 
 
 class GenerationBuilder:
@@ -134,8 +121,7 @@ class GenerationBuilder:
         """
         num_written = 0
         failures: list[str] = []
-        num_calls, num_refused = model.num_calls, model.num_refused
-        sent_tokens, written_tokens = model.sent_tokens, model.written_tokens
+        previous_usage = model.get_usage()
         with self._hold_lock(kind):
             with self._open_state() as state:
                 pending_tasks = [task for task in _list_writing_tasks(kind, state) if not _is_written(state, task)]
@@ -160,16 +146,14 @@ class GenerationBuilder:
                 num_written += 1
                 if progress is not None:
                     progress(IndexProgress(kind.name, num_written, len(pending_tasks)))
+        usage = {name: count - previous_usage[name] for name, count in model.get_usage().items()}
         return WritingReport(
-            kind.name,
-            model.model.name,
-            num_written,
-            model.num_calls - num_calls,
-            model.sent_tokens - sent_tokens,
-            model.written_tokens - written_tokens,
-            model.num_refused - num_refused,
-            len(pending_tasks) - num_written,
-            failures,
+            kind=kind.name,
+            model=model.model.name,
+            texts=num_written,
+            **usage,
+            left=len(pending_tasks) - num_written,
+            failures=failures,
         )
 
     def _request_text(

@@ -22,12 +22,13 @@ from ...extraction.syntax import iter_sentences
 from ...models.language import ENGLISH, Parse, open_language
 from ...registry.chunked_text import ChunkedText, ChunkSpan
 from ...registry.contract import Derivation, MaintainedIndex
+from ...registry.written_passages import build_chunk_passage
 from ...settings import FixedSettings
 from ...text.blocks import parse_blocks, replace_braced_words, skip_marker, to_plain_text, unwrap_links
 from ...text.languages import detect_english
 from ...text.mail import is_mail_header
 from .clauses import Clause, find_clauses
-from .written_units import WRITTEN_UNITS, compute_unit_digest
+from .written_units import WRITTEN_UNITS
 
 #: The kinds of blocks that are split into units.
 _UNIT_KINDS = ("prose", "item", "table")
@@ -172,7 +173,7 @@ class UnitDerivation(Derivation):
 def find_written_units(document: ChunkedText, chunk: int) -> Sequence[str]:
     """Return the units that a model wrote for a chunk, given its ordinal; empty if there are none."""
     value = document.facts.get(WRITTEN_UNITS.name)
-    entry = None if value is None else value.get_texts(compute_unit_digest(document, chunk))
+    entry = None if value is None else value.get_texts(build_chunk_passage(document, chunk).digest)
     return () if entry is None else entry[1]
 
 

@@ -26,7 +26,7 @@ from ...structures.state import State
 from ...structures.vectors.vectors import Ids, Matrix, cosines, find_nearest
 from ...text.normalize import fold
 from .unit_derivation import UNIT_DERIVATION, UnitSpan, count_units, decode_spans, render_unit_at
-from .written_units import WRITTEN_UNITS, compute_unit_digest
+from .written_units import WRITTEN_UNITS
 
 #: The maximum number of documents whose units are cached, unless more are requested at once.
 _MAX_CACHED_DOCUMENTS = 512
@@ -81,9 +81,8 @@ class _DocumentUnits:
         if any(isinstance(row, int) and row for row in self._rows):
             value = WRITTEN_UNITS.find(state, self.record.key)
             text = load_chunked_text(state, self.record, {})
-            entries = (
-                (n, value.get_texts(compute_unit_digest(text, n))) for n in range(len(self.chunks)) if value is not None
-            )
+            passages = enumerate(WRITTEN_UNITS.list_passages(text))
+            entries = ((number, value.get_texts(passage.digest)) for number, passage in passages if value is not None)
             self.written_units = {number: entry for number, entry in entries if entry is not None}
 
     def find_ordinal(self, number: int) -> int:

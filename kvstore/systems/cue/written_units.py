@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 
 from ...models.statement_support import SourcePassages
 from ...models.text_checks import trim_to_sentences
-from ...registry.chunked_text import ChunkedText
 from ...registry.fact import Fields
-from ...registry.written_passages import SourcePassage, WrittenFact, compute_passage_digest
+from ...registry.written_passages import SourcePassage, WrittenFact
 
 #: The minimum and maximum characters of a statement, and the number of characters of a passage for each statement.
 _MIN_STATEMENT_CHARS, _MAX_STATEMENT_CHARS, _CHARS_PER_STATEMENT = 6, 1000, 25
@@ -27,19 +26,13 @@ _TASK = (
 )
 
 
-def compute_unit_digest(document: ChunkedText, chunk: int) -> bytes:
-    """Return the digest of the text that a model is shown of a chunk, given its ordinal."""
-    return compute_passage_digest(
-        document.title, document.list_headings(chunk), document.get_chunk_text(chunk).decode()
-    )
-
-
 class _WrittenUnits(WrittenFact):
     name = "units"
     plural = "written_units"
     fields: ClassVar[Fields] = {"units": str, "passages": list}
     tables = ("unit_texts",)
     in_files = True
+    shares_requests = True
     task = _TASK
     example = (
         "Ann Lee, born in Oslo, sings in the choir of Rome. She has two sons.",
@@ -47,23 +40,11 @@ class _WrittenUnits(WrittenFact):
     )
     about = "statements that can be understood alone, which replace the sentences of a chunk"
 
-    def list_passages(self, document: ChunkedText) -> list[SourcePassage]:
-        return [
-            SourcePassage(
-                compute_unit_digest(document, number),
-                document.title,
-                document.list_headings(number),
-                document.get_chunk_text(number).decode(),
-                range(number, number + 1),
-            )
-            for number in range(len(document.chunks))
-        ]
-
-    def build_entry_schema(self, passage: SourcePassage) -> Mapping[str, Any]:
+    def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
         return {
             "type": "array",
             "minItems": 1,
-            "maxItems": 4 + len(passage.text) // _CHARS_PER_STATEMENT,
+            "maxItems": 4 + max_chars // _CHARS_PER_STATEMENT,
             "items": {"type": "string", "minLength": _MIN_STATEMENT_CHARS, "maxLength": _MAX_STATEMENT_CHARS},
         }
 

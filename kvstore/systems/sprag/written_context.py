@@ -51,7 +51,7 @@ class _WrittenContext(WrittenFact):
     def build_contexts(self, value: WrittenPassages, document: ChunkedText) -> list[str]:
         return build_context_headers(value, document)
 
-    def build_entry_schema(self, passage: SourcePassage) -> Mapping[str, Any]:
+    def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
         return _ENTRY_SCHEMA
 
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:

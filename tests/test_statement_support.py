@@ -1,0 +1,84 @@
+"""Statements of a language model: what a passage must say for a statement to be stored."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvstore.models.statement_support import SourcePassages
+from kvstore.models.text_checks import find_supported_sentences
+
+FORTUNE = (
+    "Robert Fortune was born in Kelloe in 1812. He took 20,000 tea plants from China to India. "
+    "Carl Berg did not sail with him. The choir of Rome has forty singers. It was founded by Anna Lind."
+)
+AIRPORTS = [
+    "Chiang Rai Airport lies in the north of Thailand.",
+    "San Francisco Airport is the second largest airport in California.",
+]
+
+
+def is_supported(statement: str, *passages: str, headings: tuple[str, ...] = ()) -> bool:
+    try:
+        SourcePassages(passages, headings).find_supporting(statement)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "Robert Fortune was born in Kelloe in 1812.",
+        "In 1812, Robert Fortune was born in Kelloe.",
+        "Robert Fortune took tea plants from China to India.",
+        "Carl Berg did not sail with Robert Fortune.",
+        "The choir of Rome has forty singers and was founded by Anna Lind.",
+    ],
+)
+def test_a_sentence_supports_what_it_says_of_names_before_it(statement: str) -> None:
+    assert is_supported(statement, FORTUNE)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "Robert Fortune was born in China.",
+        "Robert Fortune was born in Kelloe in 1821.",
+        "Robert Fortune took 10,000 tea plants from China to India.",
+        "Robert Fortune was not born in Kelloe.",
+        "Carl Berg did sail with Robert Fortune.",
+        "The choir of Rome was born in Kelloe.",
+        "Anna Lind has forty singers.",
+        "Robert Fortune founded India and the choir of Rome.",
+        "Robert Fortune and Robert Fortune was born in Kelloe and born in Kelloe.",
+        "It is so.",
+    ],
+)
+def test_words_of_several_sentences_support_nothing(statement: str) -> None:
+    assert not is_supported(statement, FORTUNE)
+
+
+def test_passages_do_not_support_a_statement_together() -> None:
+    assert SourcePassages(AIRPORTS).find_supporting("Chiang Rai Airport lies in Thailand.") == [0]
+    assert not is_supported("Chiang Rai Airport is the second largest airport in California.", *AIRPORTS)
+    assert is_supported("They lie in the north.", "Airports\n\nThey lie in the north.", headings=("Thailand",))
+    assert is_supported("Thailand has airports in the north.", "Airports in the north.", headings=("Thailand",))
+
+
+def test_a_pronoun_stands_for_a_name_of_the_same_passage() -> None:
+    def select(*texts: str) -> list[str]:
+        return list(find_supported_sentences(texts, SourcePassages([*AIRPORTS, FORTUNE]), name="a sentence"))
+
+    assert select("Chiang Rai Airport lies in Thailand. It is the second largest airport in California.") == [
+        "Chiang Rai Airport lies in Thailand."
+    ]
+    assert select("San Francisco Airport is in California. It is the second largest airport.") == [
+        "San Francisco Airport is in California.",
+        "It is the second largest airport.",
+    ]
+    assert select(FORTUNE) == FORTUNE.replace(". ", ".\n").split("\n"), "a copied passage supports itself"
+    assert select("Chiang Rai Airport lies in Thailand.", "Ships sail.", "Chiang Rai Airport lies in Thailand.") == [
+        "Chiang Rai Airport lies in Thailand."
+    ]
+    with pytest.raises(ValueError, match="begins with a pronoun that stands for nothing"):
+        select("It is the second largest airport in California.")
