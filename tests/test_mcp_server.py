@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 import kvstore
@@ -115,17 +116,28 @@ def over_stdio(*arguments: str) -> Any:
 async def every_tool(client: Any) -> None:
     """Call each tool once, and read what there is beside them."""
     listed = (await client.list_tools()).tools
-    assert len(json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in listed])) <= SCHEMA_BYTES
+    descriptions = [tool.model_dump(by_alias=True, exclude_none=True, exclude={"output_schema"}) for tool in listed]
+    assert len(json.dumps(descriptions)) <= SCHEMA_BYTES
+    assert len(json.dumps([tool.output_schema for tool in listed])) <= SCHEMA_BYTES // 3
     reading = [tool.name for tool in listed if tool.annotations.read_only_hint]
     assert reading == ["retrieve", "ask", "lookup", "expand", "select", "document", "overview"]
     assert [tool.name for tool in listed if tool.annotations.destructive_hint] == ["put", "delete"]
     assert [tool.name for tool in listed][len(reading) :] == ["put", "delete", "put_edge", "alias"]
+
+    schemas = {tool.name: tool.output_schema for tool in listed if tool.output_schema is not None}
+    assert list(schemas) == ["retrieve", "ask", "lookup", "select", "document"]
+    data: dict[str, Any] = {}
 
     async def call(tool: str, /, **arguments: Any) -> str:
         result = await client.call_tool(tool, arguments)
         assert not result.is_error, result.content
         (content,) = result.content
         assert kvstore.token_estimate(content.text) <= 2000
+        assert (result.structured_content is not None) == (tool in schemas)
+        if tool in schemas:
+            jsonschema.validate(result.structured_content, schemas[tool])
+            assert kvstore.token_estimate(json.dumps(result.structured_content)) <= 2200
+            data.update({tool: result.structured_content})
         return str(content.text)
 
     assert "lights/tolland-head.md" in await call("overview", prefix="lights/")
@@ -136,6 +148,11 @@ async def every_tool(client: Any) -> None:
     selected = await call("select", sql="SELECT count(*) FROM documents WHERE key LIKE 'lights/%'")
     assert selected.splitlines()[2:4] == ['["count(*)"]', "[6]"]
     assert "Ruth Ashby" in await call("document", key="lights/tolland-head.md")
+    assert data["retrieve"]["passages"][0]["document"] == "lights/tolland-head.md"
+    assert (data["ask"]["outcome"], data["ask"]["citations"][0]["document"]) == ("answered", "lights/tolland-head.md")
+    assert "North District" in [location["parent"] for location in data["lookup"]["locations"]]
+    assert data["select"] == {"columns": ["count(*)"], "rows": [[6]], "left_out": 0}
+    assert data["document"]["start"] == 0 and "Ruth Ashby" in data["document"]["text"]
     assert await call("put", key="notes/n", text="Vera Kohl keeps the lamp.", meta={"year": 2024}) == "notes/n: stored"
     assert "notes/n" in await call("lookup", name="Vera Kohl")
     assert "added" in await call("alias", name="VK", entity="Vera Kohl")

@@ -31,7 +31,7 @@ import kvstore  # noqa: E402
 from ..answering.prompt import to_one_line  # noqa: E402
 from .result_text import SCHEME  # noqa: E402
 from .store_tools import StoreTools  # noqa: E402
-from .tool_definitions import StoreTool  # noqa: E402
+from .tool_definitions import OUTPUT_SCHEMAS, StoreTool  # noqa: E402
 
 #: The number of documents per page of the list of resources.
 _PAGE_SIZE = 100
@@ -53,12 +53,14 @@ def make_server(tools: StoreTools) -> Any:
         return types.ListToolsResult(tools=[_describe_tool(tool) for tool in tools.tools.values()])
 
     async def call_tool(_: Any, request: Any) -> Any:
-        """Call a tool and return its text; an error of kvstore becomes a failed result."""
+        """Call a tool and return its text and data; an error of kvstore becomes a failed result."""
         try:
-            text, failed = await _run_in_thread(lambda: tools.call(request.name, request.arguments)), False
+            result = await _run_in_thread(lambda: tools.call_tool(request.name, request.arguments))
         except KvstoreError as error:
-            text, failed = tools.describe_error(error), True
-        return types.CallToolResult(content=[types.TextContent(text=text)], is_error=failed)
+            text = types.TextContent(text=tools.describe_error(error))
+            return types.CallToolResult(content=[text], is_error=True)
+        data = {} if result.data is None else {"structured_content": result.data}
+        return types.CallToolResult(content=[types.TextContent(text=result.text)], is_error=False, **data)
 
     async def list_resources(_: Any, request: Any) -> Any:
         """Return the next page of documents as resources; the cursor is the last key of the page before."""
@@ -145,6 +147,7 @@ def _describe_tool(tool: StoreTool) -> Any:
         name=tool.name,
         description=tool.description,
         input_schema=tool.schema,
+        output_schema=OUTPUT_SCHEMAS.get(tool.name),
         annotations=types.ToolAnnotations(
             read_only_hint=not tool.changes,
             destructive_hint=tool.destroys if tool.changes else None,

@@ -9,6 +9,7 @@ result is limited to the allowed tokens, by :func:`kvstore.token_estimate`, and 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,23 @@ def render_lines(
     num_left = len(all_lines) - len(fitting)
     footer = f"\n{render_note(num_left)}" if num_left or always_note else ""
     return header + quotation.quote("\n".join(fitting)) + footer
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The result of a tool: the text for a language model, and the same as JSON for programs, if the tool has a schema.
+
+    Texts of documents in ``data`` are quoted like those in the text.
+    """
+
+    text: str
+    data: dict[str, Any] | None = None
+
+
+def build_list_data(name: str, items: Sequence[Any], tokens: int) -> dict[str, Any]:
+    """Return a list as JSON data: as many items as fit in so many tokens, and the number of the others."""
+    num_fitting = _count_fitting([json.dumps(item, ensure_ascii=False) for item in items], ", ", tokens)
+    return {name: list(items[:num_fitting]), "left_out": len(items) - num_fitting}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The tools that a language model can use on a store: names, JSON arguments, text results.
 
 In: a store, and the limits set by its owner (write access, a condition on documents, tokens per result). Out: the
-tools, and the text of each call.
+tools, and the text and data of each call.
 
 Reads go through :meth:`kvstore.Store.query`, so that one reading statement runs within :data:`TIMEOUT_SECONDS`. An
 error of the client is a KvstoreError, whose message is for the model. Results are built by :mod:`.result_text`.
@@ -22,6 +22,8 @@ from .. import language
 from ..answering.prompt import Quotation, quote_slice, quote_text, to_one_line
 from .result_text import (
     ResultPart,
+    ToolResult,
+    build_list_data,
     format_key,
     format_source,
     format_spans,
@@ -85,6 +87,10 @@ class StoreTools:
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> str:
         """Return the text of a call. Raises KvstoreError with a message for the client if the call fails."""
+        return self.call_tool(name, arguments).text
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
+        """Return the text of a call, and its data if the tool has an output schema. Raises what :meth:`call` raises."""
         tool = self.tools.get(name)
         if tool is None:
             raise InputError(f"there is no tool {shorten(name)}; tools are {', '.join(self.tools)}")
@@ -92,7 +98,10 @@ class StoreTools:
             {} if arguments is None else {key: value for key, value in arguments.items() if value is not None}
         )
         check_arguments(tool, tool_arguments)
-        return self.truncate_result(getattr(self, tool.name)(**tool_arguments))
+        result = getattr(self, tool.name)(**tool_arguments)
+        if isinstance(result, str):
+            result = ToolResult(result)
+        return ToolResult(self.truncate_result(result.text), result.data)
 
     def warm(self) -> None:
         """Run a question in the background, so that the first real one does not wait for the embedder and indexes."""
@@ -117,12 +126,21 @@ class StoreTools:
 
     def retrieve(
         self, question: str, strategy: str | None = None, top: int | None = None, where: str | None = None
-    ) -> str:
+    ) -> ToolResult:
         """Return the passages that answer a question."""
         rows = self._query(*self._build_statement("RETRIEVE", question, strategy, where, top))
         titles = self._load_titles([row[2] for row in rows])
+        data = build_list_data(
+            "passages",
+            [
+                {"document": document, "start": spans[0]["start"], "end": spans[0]["end"], "score": score,
+                 "why": quote_slice(path), "text": quote_slice(text)}
+                for _, score, document, _, text, path, _, spans, *_ in rows
+            ],
+            self._tokens,
+        )  # fmt: skip
         if not rows:
-            return "Nothing was found."
+            return ToolResult("Nothing was found.", data)
         passages = [
             ResultPart(
                 f"[{rank}] {format_source(document, titles.get(document))}, {format_spans(spans)} (why: "
@@ -131,19 +149,20 @@ class StoreTools:
             )
             for rank, _, document, _, text, path, _, spans, *_ in rows
         ]
-        return render_parts(
+        text = render_parts(
             self._tokens,
             passages,
             "\n\n",
             lambda left: f"({left} more do not fit; ask for fewer with top, or read the document)",
         )
+        return ToolResult(text, data)
 
-    def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> str:
+    def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> ToolResult:
         """Return an answer with its citations."""
         uses_model = self._store.language_model() is not None
         statement = self._build_statement("ASK", question, strategy, where)
         cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)
-        ((answer, citations, _, model, _, _, _, outcome, answer_span),) = cursor.fetchall()
+        ((answer, citations, _, model, _, confidence, _, outcome, answer_span),) = cursor.fetchall()
         origin = "" if outcome != "answered" else ", extractive" if model is None else f", written by {model}"
         words = f"; answer_span: {to_one_line(answer_span['text'])}" if answer_span else ""
         sources = [
@@ -155,9 +174,19 @@ class StoreTools:
             parts.append(to_one_line(cursor.message))
         # The only numbers in brackets in an answer are those of its citations.
         pieces = [ResultPart("", answer), *map(ResultPart, parts)]
-        return render_parts(self._tokens, pieces, "\n", lambda left: f"({left} more lines do not fit)")
+        text = render_parts(self._tokens, pieces, "\n", lambda left: f"({left} more lines do not fit)")
+        fields = ("number", "document", "start", "end")
+        data = {
+            "outcome": outcome,
+            "answer": truncate(answer, self._tokens),
+            "answer_span": quote_slice(answer_span["text"]) if answer_span else None,
+            "model": model,
+            "confidence": confidence,
+            "citations": [{field: citation[field] for field in fields} for citation in citations],
+        }
+        return ToolResult(text, data)
 
-    def lookup(self, name: str, limit: int = 10) -> str:
+    def lookup(self, name: str, limit: int = 10) -> ToolResult:
         """Return the locations of a name."""
         cursor = self._store.query(
             "LOOKUP ? LIMIT ?", (name, limit if self._where is None else MAX_ROWS), timeout=TIMEOUT_SECONDS
@@ -166,14 +195,21 @@ class StoreTools:
         if self._where is not None:
             allowed = self._select_allowed([row[5] for row in rows])
             rows = [row for row in rows if row[5] in allowed][:limit]
+        fields = ("name", "tree", "level", "parent", "document")
+        locations = [
+            dict(zip(fields, (entity, tree, level, parent, document), strict=True), text=quote_slice(text))
+            for entity, _, tree, level, parent, document, _, text in rows
+        ]
+        data = build_list_data("locations", locations, self._tokens)
         if not rows:
             not_found_text = f"no document here mentions {name}"
-            return not_found_text if self._where is not None else cursor.message or not_found_text
+            return ToolResult(not_found_text if self._where is not None else cursor.message or not_found_text, data)
         occurrences = []
         for entity, _, tree, level, parent, document, _, text in rows:
             where = f"in tree {tree}, level {level}" if document is None else f"in {format_key(document)}"
             occurrences.append(f"{entity} {where}{f', under {parent}' if parent else ''}: {text}")
-        return render_lines(self._tokens, map(to_one_line, occurrences), lambda left: f"({left} more occurrences)")
+        text = render_lines(self._tokens, map(to_one_line, occurrences), lambda left: f"({left} more occurrences)")
+        return ToolResult(text, data)
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
         """Return the names above and below a name."""
@@ -191,7 +227,7 @@ class StoreTools:
             self._tokens, map(to_one_line, lines), lambda left: f"({left} more; use a smaller depth, or one tree)"
         )
 
-    def select(self, sql: str, parameters: Sequence[Any] = ()) -> str:
+    def select(self, sql: str, parameters: Sequence[Any] = ()) -> ToolResult:
         """Return the rows of a query after the column names, one JSON array per line."""
         first_token = next(
             (token for token in language.iter_tokens(sql) if token.kind not in ("space", "comment")), None
@@ -202,14 +238,16 @@ class StoreTools:
                 "for the rest"
             )
         cursor = self._store.query(sql, parameters, timeout=TIMEOUT_SECONDS, max_rows=MAX_ROWS)
-        rows = ([quote_cell(cell) for cell in row] for row in (cursor.columns, *cursor))
+        rows = [[quote_cell(cell) for cell in row] for row in (cursor.columns, *cursor)]
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+        data = {"columns": rows[0], **build_list_data("rows", rows[1:], self._tokens)}
         more = f", of {cursor.message}" if cursor.message else ""
-        return render_lines(
+        text = render_lines(
             self._tokens, lines, lambda left: f"({left} more rows{more}; select fewer columns, or use LIMIT ... OFFSET)"
         )
+        return ToolResult(text, data)
 
-    def document(self, key: str, start: int = 0) -> str:
+    def document(self, key: str, start: int = 0) -> ToolResult:
         """Return a document's text from a byte offset on."""
         key = parse_key(key)
         stored = self._store.get(key) if self._where is None or self._select_allowed([key]) else None
@@ -220,18 +258,23 @@ class StoreTools:
         head = f"{format_source(stored.key, stored.title)}, {stored.bytes:,} bytes"
         if stored.meta and not start:
             head += f", meta {to_one_line(json.dumps(stored.meta, ensure_ascii=False))}"
-        data = stored.text.encode()
-        while start < len(data) and data[start] & 0xC0 == 0x80:  # within a character
+        encoded = stored.text.encode()
+        while start < len(encoded) and encoded[start] & 0xC0 == 0x80:  # within a character
             start += 1
-        text = data[start:].decode()
+        text = encoded[start:].decode()
         head = truncate(head, self._tokens // 2)
         quotation = Quotation([head, text])
         end = "\n(continues; start at byte {})"
         frame = "\n\n".join((quotation.rule, head, quotation.quote("")))
         max_tokens = self._tokens - kvstore.token_estimate(frame) - kvstore.token_estimate(end) - 10
         excerpt = truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
-        continuation = "" if excerpt == text else end.format(start + len(excerpt.encode()))
-        return f"{quotation.rule}\n\n{head}\n{quotation.quote(quote_slice(excerpt))}{continuation}"
+        last = start + len(excerpt.encode())
+        continuation = "" if excerpt == text else end.format(last)
+        quoted = quote_slice(excerpt)
+        data = {"document": stored.key, "title": stored.title, "bytes": stored.bytes, "start": start, "end": last}
+        return ToolResult(
+            f"{quotation.rule}\n\n{head}\n{quotation.quote(quoted)}{continuation}", {**data, "text": quoted}
+        )
 
     def overview(self, prefix: str = "", after: str = "") -> str:
         """Return an overview of the store."""

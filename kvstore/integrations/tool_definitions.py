@@ -171,6 +171,47 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
         )
 
 
+def _build_output_schema(**fields: str) -> dict[str, Any]:
+    """Return the JSON schema of an object with these fields: the type of each, with ``?`` if it can be null."""
+    return {
+        "type": "object",
+        "properties": {
+            name: {"type": [kind[:-1], "null"] if kind.endswith("?") else kind} for name, kind in fields.items()
+        },
+        "required": list(fields),
+    }
+
+
+def _build_list_schema(name: str, items: Mapping[str, Any], **fields: str) -> dict[str, Any]:
+    """Return the JSON schema of a list of items, with the number of items that did not fit, and of further fields."""
+    schema = _build_output_schema(**fields, **{name: "array"}, left_out="integer")
+    schema["properties"][name]["items"] = items
+    return schema
+
+
+_PASSAGE = _build_output_schema(
+    document="string", start="integer", end="integer", score="number", why="string", text="string"
+)
+_CITATION = _build_output_schema(number="integer", document="string", start="integer", end="integer")
+_LOCATION = _build_output_schema(
+    name="string", tree="string?", level="integer?", parent="string?", document="string?", text="string"
+)
+_ANSWER = _build_output_schema(
+    outcome="string", answer="string", answer_span="string?", model="string?", confidence="number", citations="array"
+)
+_ANSWER["properties"]["citations"]["items"] = _CITATION
+#: The schemas of the data of the tools that return data. Offsets are bytes of the document.
+OUTPUT_SCHEMAS: Mapping[str, dict[str, Any]] = {
+    "retrieve": _build_list_schema("passages", _PASSAGE),
+    "ask": _ANSWER,
+    "lookup": _build_list_schema("locations", _LOCATION),
+    "select": _build_list_schema("rows", {"type": "array"}, columns="array"),
+    "document": _build_output_schema(
+        document="string", title="string?", bytes="integer", start="integer", end="integer", text="string"
+    ),
+}
+
+
 def check_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
     """Raise InputError unless the arguments are valid for the tool."""
     for name in arguments:
