@@ -38,7 +38,7 @@ class FixedSettings:
       embedder that kvstore includes (empty for any other).
     - ``chunk_tokens`` is the target size of a chunk (words and punctuation marks, 16 to 2,000).
     - ``name_words`` is the longest name, in words, that is recognized in a text (1 to 32).
-    - ``stemmer`` is a Snowball language or ``none``.
+    - ``stemmer`` is a Snowball language, ``none``, or a segmenter: ``jieba`` (Chinese) or ``fugashi`` (Japanese).
     - ``language`` selects how names are found: only by ``rules`` (without relations in prose), or also by the parser
       ``en`` (of the extra ``english``) or a spaCy pipeline, given by its name.
     - ``chunk_context`` 1 adds a sentence about the document to the headings and text that a chunk's vector is made

@@ -1,7 +1,7 @@
 """Measure search and answers in several languages on XQuAD: the same paragraphs and questions in each of them.
 
     python tools/evaluate_languages.py [LANGUAGE | QUESTION_LANGUAGE:TEXT_LANGUAGE ...] [--questions N] [--choose]
-                                       [--data FOLDER] [--store FOLDER] [--segmenter NAME] [--details FILE] [--json]
+                                       [--data FOLDER] [--store FOLDER] [--stemmer NAME] [--details FILE] [--json]
 
 Every store is new, with the settings that an ingest of the paragraphs chooses. The articles form two halves, by their
 numbers. The questions are ``N`` of the second half, evenly spaced; ``--choose`` takes them from the first half, on
@@ -19,6 +19,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def ask_all(store: kvstore.Store, questions: list[Record]) -> list[dict[str, Any
         text = fold_case(" ".join(answer.text.split()))
         rows.append({
             "question": question["question"], "facts": [fact for _, fact in question["answers"]], "text": answer.text,
-            "refused": answer.abstained, "confidence": str(answer.weighed),
+            "refused": answer.abstained, "confidence": asdict(answer.weighed),
             "held": not answer.abstained and any(fold_case(fact) in text for _, fact in question["answers"]),
         })  # fmt: skip
     return rows
@@ -132,7 +133,7 @@ def measure_pair(
 @click.option("--choose", is_flag=True, help="Ask about the articles that thresholds are chosen on.")
 @click.option("--data", type=click.Path(exists=True, path_type=Path), default=Path("/work/shared/data/languages"))
 @click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
-@click.option("--segmenter", help="Split Chinese or Japanese words with this segmenter.")
+@click.option("--stemmer", help="The stemmer of every store, such as jieba.")
 @click.option("--embedder", help="The embedder of every store.")
 @click.option("--details", type=click.Path(path_type=Path), help="Write every question with its answer, as JSON lines.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
@@ -142,7 +143,7 @@ def main(
     choose: bool,
     data: Path,
     store: Path | None,
-    segmenter: str | None,
+    stemmer: str | None,
     embedder: str | None,
     details: Path | None,
     as_json: bool,
@@ -150,7 +151,9 @@ def main(
     """Print the figures of each language, by default of all six and of two pairs."""
     rows, lines = [], []
     chosen_half = 0 if choose else 1
-    settings = {name: value for name, value in (("segmenter", segmenter), ("embedder", embedder)) if value}
+    settings: dict[str, Any] = {"settings": {"stemmer": stemmer}} if stemmer else {}
+    if embedder:
+        settings["embedder"] = embedder
     with tempfile.TemporaryDirectory() as scratch:
         folder = store or Path(scratch)
         folder.mkdir(exist_ok=True, parents=True)

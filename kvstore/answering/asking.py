@@ -18,6 +18,7 @@ from ..errors import InputError, ModelUnavailableError, PromptTooLongError
 from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
 from ..retrieval.question_clauses import Clauses
 from ..structures.vectors.vectors import cosines
+from ..text.languages import detect_question_language, get_stemmed_language, is_latin
 
 if TYPE_CHECKING:
     from ..models.llm import LanguageModel
@@ -313,7 +314,7 @@ class Asker:
             or not hits
             or evidence.groups
             or any(hit.kind not in ("chunk", "segment") for hit in hits)
-            or not is_english(query.question)
+            or not is_english(query.question, get_stemmed_language(query.state.settings.stemmer))
             or (not is_part and needs_several_passages(query.question, hits))
             or query.state.settings.embedder.startswith(("hashing", "none:"))
             or (reader := load_reader()) is None
@@ -369,9 +370,10 @@ class Asker:
 
         state = query.state
         stem = get_stemmer(state.settings.stemmer)
-        rarities = compute_question_rarities(query.question, state)
+        language = detect_question_language(query.question, get_stemmed_language(state.settings.stemmer))
+        rarities = compute_question_rarities(query.question, state, language)
         if state.settings.embedder.startswith("none:"):
-            return Relevance(query.question, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
+            return Relevance(query.question, language, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
         uncounted_query = replace(query, count_hits=lambda keys: None)
         names = recognize_entities(uncounted_query, capitalized_only=True)
         rest_vector = query.embed_part(decompose(query.question, names).remainder)
@@ -381,14 +383,18 @@ class Asker:
             question_cosines, rest_cosines = cosines(vectors, query.vector), cosines(vectors, rest_vector)
             return list(zip(question_cosines.tolist(), rest_cosines.tolist(), strict=True))
 
-        return Relevance(query.question, rarities, stem, compute_similarities)
+        return Relevance(query.question, language, rarities, stem, compute_similarities)
 
 
-def is_english(question: str) -> bool:
-    """True if a question is in English, or too short to tell."""
-    from ..text.words import detect_word_language, is_unspaced, segment_words
+def is_english(question: str, likely: str | None) -> bool:
+    """True if a question is in English, or too short to tell; ``likely`` is the language of the documents."""
+    from ..text.words import is_unspaced
 
-    return not is_unspaced(question) and detect_word_language(segment_words(question)) in (None, "english")
+    return (
+        is_latin(question)
+        and not is_unspaced(question)
+        and detect_question_language(question, likely) in (None, "english")
+    )
 
 
 def needs_several_passages(question: str, hits: Sequence[Hit]) -> bool:

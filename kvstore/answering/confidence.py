@@ -34,6 +34,7 @@ from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.languages import detect_question_language, is_latin
 from ..text.question_words import remove_asking_words
+from ..text.segmenters import Segmenter
 from ..text.words import (
     detect_word_language,
     get_function_words,
@@ -122,8 +123,8 @@ class Confidence:
         return f"{self.value:.2f}: {signals}, unnamed {self.unnamed:.2f}{lacking}, missing {self.missing:.2f}{names}"
 
 
-def compute_question_rarities(question: str, state: State) -> dict[str, float]:
-    """Return the question's terms with their rarity in the store.
+def compute_question_rarities(question: str, state: State, language: str | None) -> dict[str, float]:
+    """Return the terms of a question in a language (None: English) with their rarity in the store.
 
     Words that only say what kind of thing is asked for ("how long") are omitted. Rarities are smoothed by adding
     ``BACKGROUND_CHUNKS`` chunks of other texts: in a store of ten chunks, a word in five of them is not necessarily
@@ -131,7 +132,7 @@ def compute_question_rarities(question: str, state: State) -> dict[str, float]:
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
     stem = get_stemmer(state.settings.stemmer)
-    subject = _HOW_MUCH_PATTERN.sub(" ", remove_asking_words(question, detect_question_language(question)))
+    subject = _HOW_MUCH_PATTERN.sub(" ", remove_asking_words(question, language))
     terms = sorted(set(list_content_terms(subject if _WORD_PATTERN.search(subject) else question, stem)))
     return {term: compute_term_rarity(chunks, state.postings.count_chunks(term)) for term in terms}
 
@@ -217,7 +218,8 @@ def estimate_confidence(
     if hits and cosine_weights is not None and query.given_vector is None:
         best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
     passage_terms = [
-        [question_terms.stem(word) for word in list_content_words(passage.text, function_words)] for passage in passages
+        [question_terms.stem(word) for word in list_content_words(passage.text, function_words, question_terms.stem)]
+        for passage in passages
     ]
     coverage = max(map(question_terms.compute_coverage, passage_terms))
     parts = {
@@ -307,14 +309,15 @@ class _QuestionTerms:
             return compute_term_rarity(chunks, counts[term])
 
         subject = _HOW_MUCH_PATTERN.sub(" ", remove_asking_words(question, language))
-        consecutive_terms = list(map(stem, list_informative_words(subject, function_words)))
-        consecutive_terms = _drop_crossing_pairs(
-            consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_pair, consecutive_terms)))
-        )
+        consecutive_terms = list(map(stem, list_informative_words(subject, function_words, stem)))
+        if not isinstance(stem, Segmenter):
+            consecutive_terms = _drop_crossing_pairs(
+                consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_pair, consecutive_terms)))
+            )
         stems = consecutive_terms or list_content_terms(question, stem)
-        rarities = {term: get_rarity(term) * _count_words(term) for term in sorted(set(stems))}
+        rarities = {term: get_rarity(term) * _count_words(term, stem) for term in sorted(set(stems))}
         pairs = {
-            pair: min(get_rarity(term) * _count_words(term) for term in pair)
+            pair: min(get_rarity(term) * _count_words(term, stem) for term in pair)
             for pair in sorted(set(pairwise(consecutive_terms)))
         }
         question_names = {
@@ -328,7 +331,7 @@ class _QuestionTerms:
 
     def compute_coverage(self, terms: Sequence[str]) -> float:
         """Return the rarity-weighted share of the question that the best run of ``terms`` has."""
-        word_offsets = accumulate(map(_count_words, terms))
+        word_offsets = accumulate(_count_words(term, self.stem) for term in terms)
         matches = [(offset, term) for offset, term in zip(word_offsets, terms, strict=True) if term in self.rarities]
         max_covered, first, covered = 0.0, 0, 0.0
         counts = dict.fromkeys(self.rarities, 0)  # of the matches in the run
@@ -391,9 +394,12 @@ def _drop_crossing_pairs(terms: list[str], counts: Mapping[str, int]) -> list[st
     return remaining
 
 
-def _count_words(term: str) -> float:
-    """Return the size of a term in words: 0.5 for a character pair, since neighboring pairs share a character."""
-    return 0.5 if is_pair(term) else 1.0
+def _count_words(term: str, stem: Callable[[str], str]) -> float:
+    """Return the size of a term in words: 0.5 for a character pair, since neighboring pairs share a character.
+
+    With a segmenter as the stemmer, every term is a word.
+    """
+    return 0.5 if is_pair(term) and not isinstance(stem, Segmenter) else 1.0
 
 
 def _compute_share(rarities: Mapping[str, float], terms: set[str]) -> float:

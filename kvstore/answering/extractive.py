@@ -16,7 +16,6 @@ from pathlib import PurePosixPath
 
 from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import to_plain_text
-from ..text.languages import detect_question_language
 from ..text.words import count_written_words, find_reference_numbers, is_unspaced, list_terms
 from .answer_span import AnswerSpan
 from .citations import Citation, cite_hit, neutralize_citations
@@ -85,12 +84,14 @@ class SnippetScores:
 class Relevance:
     """A scorer of how much each snippet says about a question.
 
+    ``language`` is that of the question (None: English).
     ``rarities`` are those of the question's terms, see :func:`~.confidence.compute_question_rarities`.
     ``compute_similarities`` returns two cosines per text: with the question, and with the question without its names.
     They are 0 if the store has no embedder.
     """
 
     question: str
+    language: str | None
     rarities: Mapping[str, float]
     stem: Stem
     compute_similarities: Callable[[Sequence[str]], Sequence[tuple[float, float]]]
@@ -106,7 +107,7 @@ class Relevance:
         }
         if positions is None:
             positions = self._select_likeliest(passages, list_candidates(passages), snippet_terms)
-        kind = classify_question(self.question, detect_question_language(self.question))
+        kind = classify_question(self.question, self.language)
         total = self._total_rarity
         tokens = frozenset(_find_tokens(self.question))
         asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))

@@ -29,7 +29,7 @@ from ..structures.names.mentions import HeadingOccurrence, MentionWriter, Occurr
 from ..structures.state import State
 from ..text.blocks import to_plain_text
 from ..text.normalize import FoldedText, fold, fold_to_bytes
-from ..text.words import get_stemmer, list_terms, split_words
+from ..text.words import get_stemmer, list_terms_in_any_text, split_words
 from .full_delta import iter_batches
 from .trace_cache import TraceCache
 
@@ -280,7 +280,7 @@ class Linker:
         without those known not to contain the name."""
         stem, postings = get_stemmer(self._state.settings.stemmer), self._state.postings
         searchable = (name for name, key in enumerate(new_keys) if 0 < len(split_words(key)) <= self._name_words)
-        terms_by_name = {name: set(list_terms(new_keys[name], stem)) for name in searchable}
+        terms_by_name = {name: set(list_terms_in_any_text(new_keys[name], stem)) for name in searchable}
         all_terms = list(dict.fromkeys(chain.from_iterable(terms_by_name.values())))
         sizes = dict(zip(all_terms, postings.get_sizes(all_terms), strict=True))
         for name, name_terms in terms_by_name.items():

@@ -16,13 +16,11 @@ from ..models.language import ENGLISH, RULES, has_english
 from ..models.multilingual_embedder import is_installed
 from ..models.protocol import INSTALL_LANGUAGES, MULTILINGUAL_EMBEDDER
 from ..settings import FixedSettings
-from ..text.languages import detect_language
+from ..text.languages import detect_language, get_stemmed_language
 
 #: The number of documents whose language is detected, and the number of bytes examined in each.
 FIRST_DOCUMENTS = 24
 _FIRST_BYTES = 8000
-#: Stemmers that are not named after their language.
-_STEMMED_LANGUAGES = {"porter": "english", "dutch_porter": "dutch"}
 
 
 class DocumentLanguages:
@@ -90,8 +88,8 @@ class DocumentLanguages:
                 f"{finding}, so the store was created with {_join(assignments)}; to choose others, create it with "
                 f"{_join(options)}"
             )
-        stemmed = _STEMMED_LANGUAGES.get(settings.stemmer, settings.stemmer)
-        if language is not None and stemmed not in (language, "none") and language in _list_stemmers():
+        stemmed = get_stemmed_language(settings.stemmer)
+        if language is not None and stemmed not in (language, None) and language in _list_stemmers():
             yield (
                 f"{finding}, but this store stems {stemmed.capitalize()} words, so other forms of a {name} word are "
                 f"not found; create a new store with stemmer = {language} and ingest the documents again"

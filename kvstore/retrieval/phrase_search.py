@@ -8,7 +8,7 @@ have all words of a phrase, and could reach the top with it, are read. Questions
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..structures.read_requests import ReadRequest
 from ..structures.state import State
 from ..structures.text_candidates import find_chunks_with_all
 from ..text.text_query import Phrase, WordPattern, count_occurrences
-from ..text.words import get_stemmer, is_unspaced, list_term_words, segment_words
+from ..text.words import get_stemmer, is_unspaced, list_terms, segment_words
 from .lexical_search import TermWeights, find_best_by_words, score_by_weights
 from .loaded_chunks import ChunkReadRequest
 
@@ -37,11 +37,11 @@ def find_quoted_phrases(question: str) -> list[Phrase]:
     return list(dict.fromkeys(Phrase(words) for words in patterns if len(words) > 1))
 
 
-def _list_term_words(phrase: Phrase) -> list[str]:
-    """Return the words under which a phrase is in the postings. Text without spaces is indexed by pairs of characters,
+def _list_terms(phrase: Phrase, stem: Callable[[str], str]) -> list[str]:
+    """Return the terms under which a phrase is in the postings. Text without spaces is indexed by pairs of characters,
     so its words are joined first."""
     words = [pattern.word for pattern in phrase.words]
-    return list_term_words("".join(word if is_unspaced(word) else f" {word} " for word in words))
+    return list_terms("".join(word if is_unspaced(word) else f" {word} " for word in words), stem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         min_score = min(scores_by_chunk.values()) if len(scores_by_chunk) == self.top else 0.0
         stem = get_stemmer(state.settings.stemmer)
         rarities = [
-            self.share * sum(self.weights.rarities.get(stem(word), 0.0) for word in _list_term_words(phrase))
+            self.share * sum(self.weights.rarities.get(term, 0.0) for term in _list_terms(phrase, stem))
             for phrase in self.phrases
         ]
         weighted_phrases = [

@@ -81,7 +81,7 @@ def _get_language(reader: TableReader, document: int) -> str | None:
 
 DOCUMENTS = SqlTable(
     "documents",
-    "stored documents; the column content, which * omits, is the text that is searched",
+    "stored documents; * omits the columns language and content, the text that is searched",
     {
         "key": ("TEXT", lambda reader, row, record: record.key),
         "title": ("TEXT", lambda reader, row, record: record.title),
@@ -92,7 +92,6 @@ DOCUMENTS = SqlTable(
         "changed": ("TEXT", lambda reader, row, record: record.changed),
         "origin": ("TEXT", lambda reader, row, record: _decode_origin(record)),
         "left_out": ("INTEGER", lambda reader, row, record: record.left_out),
-        "language": ("TEXT", lambda reader, row, record: _get_language(reader, row)),
     },
     scan=lambda reader: reader.iter_ids(tables.DOCUMENTS),
     load=lambda reader, row: reader.get_document(row),
@@ -103,7 +102,10 @@ DOCUMENTS = SqlTable(
     },
     between={"key": _scan_document_range, "rowid": make_range_scan(tables.DOCUMENTS)},
     size=make_row_counter(tables.DOCUMENTS),
-    hidden={"content": ("TEXT", lambda reader, row, record: reader.state.read_searchable_text(record))},
+    hidden={
+        "language": ("TEXT", lambda reader, row, record: _get_language(reader, row)),
+        "content": ("TEXT", lambda reader, row, record: reader.state.read_searchable_text(record)),
+    },
     matching={"content": _find_matching_documents},
 )
 

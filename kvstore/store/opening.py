@@ -31,6 +31,7 @@ from ..storage.environment import Environment, View, WriteTransaction, WriteView
 from ..storage.file_lock import get_file_identity
 from ..storage.location import DATA_FILE
 from ..structures import tables
+from ..text.segmenters import SEGMENTERS
 from .store import Store
 
 if TYPE_CHECKING:
@@ -317,6 +318,15 @@ def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]
     return fixed, True
 
 
+def _explain_other_segmenter(view: View, fixed: FixedSettings) -> str | None:
+    """Return why a store must not be changed because another segmenter is installed, or None."""
+    if fixed.stemmer not in SEGMENTERS:
+        return None
+    from ..structures.language_version import explain_other_segmenter
+
+    return explain_other_segmenter(view, fixed)
+
+
 def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
     """Rebuild outdated structures of a store, and refuse changes if it has structures that this kvstore does not
     maintain.
@@ -332,7 +342,7 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
         if environment.readonly:
             return
         refusal, outdated_structures, missing_derivations = (
-            explain_read_only(snapshot),
+            explain_read_only(snapshot) or _explain_other_segmenter(snapshot, fixed),
             find_outdated(snapshot),
             explain_migration(snapshot),
         )

@@ -16,6 +16,7 @@ from ..models.language import get_language_version
 from ..settings import FixedSettings
 from ..storage import records
 from ..storage.environment import View, WriteView
+from ..text.segmenters import get_segmenter_version
 from . import tables
 from .state import State
 
@@ -31,7 +32,13 @@ def put_settings(view: WriteView, settings: FixedSettings) -> None:
 
 def put_language_version(view: WriteView, settings: FixedSettings) -> None:
     """Record the installed version as the one that all data is derived with."""
-    view.put(tables.META, _KEY, records.pack(get_language_version(settings.language)))
+    view.put(tables.META, _KEY, records.pack(_get_installed_version(settings)))
+
+
+def _get_installed_version(settings: FixedSettings) -> str:
+    """Return the versions of the pipeline and of the segmenter that are installed."""
+    versions = (get_language_version(settings.language), get_segmenter_version(settings.stemmer))
+    return ", ".join(filter(None, versions))
 
 
 def get_stored_language_version(view: View) -> str:
@@ -40,11 +47,25 @@ def get_stored_language_version(view: View) -> str:
     return "" if value is None else str(records.unpack(value, tables.META, _KEY))
 
 
+def explain_other_segmenter(view: View, settings: FixedSettings) -> str | None:
+    """Return why a store must not be changed because another segmenter is installed than the one that split its texts,
+    as the end of a sentence, or None. The terms of a text could not be removed."""
+    installed_version, stored_version = get_segmenter_version(settings.stemmer), get_stored_language_version(view)
+    if not installed_version or stored_version.endswith(installed_version):
+        return None
+    return (
+        f"its words were split by {stored_version}, and {installed_version} is installed; install the former version "
+        "to change it, or create a new store and ingest the documents again"
+    )
+
+
 def check_language_version(state: State) -> Iterator[str]:
     """Yield a sentence for CHECK if the installed version differs from the one the store was derived with."""
     language = state.settings.language
-    stored_version, installed_version = get_stored_language_version(state.lmdb), get_language_version(language)
-    if stored_version and installed_version and stored_version != installed_version:
+    stored_version, installed_version = get_stored_language_version(state.lmdb), _get_installed_version(state.settings)
+    if (reason := explain_other_segmenter(state.lmdb, state.settings)) is not None:
+        yield reason
+    elif stored_version and installed_version and stored_version != installed_version:
         yield (
             f"the texts were parsed by version {stored_version} of the language pipeline {language!r}, and version "
             f"{installed_version} is installed: names and relations may differ; CHECK REPAIR derives all of them with "

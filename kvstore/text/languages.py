@@ -26,6 +26,8 @@ _NON_ENGLISH_WORDS = MARKING_WORDS - frozenset("die ne non par por sin con ale m
 _FOREIGN_WORD_SET, _ENGLISH_WORD_SET = WordSet(_NON_ENGLISH_WORDS), WordSet(FUNCTION_WORDS)
 _OTHER_SCRIPT_PATTERN = re.compile(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
 _LANGUAGES_WITH_CAPITAL_NOUNS = frozenset(("german", "luxembourgish"))
+#: Stemmers that are not named after their language.
+_STEMMED_LANGUAGES = {"porter": "english", "dutch_porter": "dutch"}
 #: Languages that their script shows, and the minimum share of letters in it. Japanese also uses Chinese characters.
 _SCRIPTS = (
     ("japanese", re.compile("[\u3040-\u30ff]"), 0.1),
@@ -116,6 +118,11 @@ def detect_script_language(text: str) -> str | None:
             is_russian = letters < _MAX_RUSSIAN_LETTERS or _RUSSIAN_PATTERN.search(text)
             return name if name != "russian" or is_russian else None
     return None
+
+
+def get_stemmed_language(stemmer: str) -> str | None:
+    """Return the language of the words that a stemmer stems; None if it leaves words unchanged."""
+    return None if stemmer == "none" else _STEMMED_LANGUAGES.get(stemmer, stemmer)
 
 
 def detect_question_language(question: str, likely: str | None = None) -> str | None:

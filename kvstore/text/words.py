@@ -5,7 +5,8 @@ word of a name that occurs in a chunk is one of the chunk's terms.
 
 Chinese, Japanese, Thai, Lao, Burmese and Khmer have no spaces between words: each character is a word here. The terms
 of such text are its characters and each pair of adjacent characters; a question searches for the pairs, and for a
-character only if it has no neighbor. Technical tokens, which are recognized by their marks (``--no-owner``,
+character only if it has no neighbor. With a segmenter as the stemmer, the terms are the words that it finds instead of
+the pairs. Technical tokens, which are recognized by their marks (``--no-owner``,
 ``/etc/hosts``, ``initdb(1)``, ``postgresql.conf``, ``c++``), are terms in addition to the words in them, and so are the
 parts of a word with underscores (``max_wal_size``).
 """
@@ -24,6 +25,7 @@ from kvstore_cext.words import count_terms, count_tokens, find_term_words, find_
 from ..errors import InputError
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE
 from .normalize import fold_case
+from .segmenters import SEGMENTERS, Segmenter, open_segmenter
 
 _WORD_PATTERN = re.compile(r"\w+")
 #: Characters of writing without spaces: Thai and Lao, Burmese, Khmer, ideographs and kana.
@@ -129,10 +131,13 @@ _MAX_CACHED_STEMS = 1 << 14
 def get_stemmer(language: str) -> Callable[[str], str]:
     """Return the stemming function of a Snowball language (``none`` keeps words unchanged), for all threads.
 
-    English is stemmed by a kernel; the stems of other languages are cached.
+    English is stemmed by a kernel; the stems of other languages are cached. The name of a segmenter gives a
+    :class:`~.segmenters.Segmenter`. Raises InputError, or MissingExtraError.
     """
     if language == "none":
         return str
+    if language in SEGMENTERS:
+        return open_segmenter(language)
     if language.lower() == "english":
         return stem_english
     import snowballstemmer
@@ -140,7 +145,7 @@ def get_stemmer(language: str) -> Callable[[str], str]:
     try:
         stem_word = snowballstemmer.stemmer(language).stemWord
     except KeyError:
-        languages = ", ".join(sorted(snowballstemmer.algorithms()))
+        languages = ", ".join(sorted((*snowballstemmer.algorithms(), *SEGMENTERS)))
         raise InputError(f"there is no stemmer {language!r}; use none or one of {languages}") from None
     lock = Lock()  # a stemmer stores the word that it is stemming
 
@@ -194,7 +199,7 @@ def count_written_words(text: str) -> int:
     return len(spaced_words) + -(-characters // 2)
 
 
-def list_term_words(text: str) -> list[str]:
+def list_term_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
     """Return the words of a text in normal form with which a question is looked up, in order.
 
     Writing without spaces has a word for each pair of adjacent characters, and for each character without a neighbor.
@@ -202,10 +207,28 @@ def list_term_words(text: str) -> list[str]:
     >>> list_term_words("東京タワー 333m 港")
     ['東京', '京タ', 'タワ', 'ワー', '333m', '港']
     """
-    return find_term_words(fold_case(text))
+    return _find_term_words(fold_case(text), stem)
 
 
-def list_content_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
+def _find_term_words(folded: str, stem: Callable[[str], str]) -> list[str]:
+    """Return the words of a text in normal form; ``stem`` can be a segmenter, which finds those without spaces."""
+    if not (isinstance(stem, Segmenter) and is_unspaced(folded)):
+        return find_term_words(folded)
+    words, offset = [], 0
+    for match in _UNSPACED_RUN_PATTERN.finditer(folded):
+        words += find_term_words(folded[offset : match.start()])
+        words += (
+            word
+            for word in stem.split_run(match.group())
+            if len(word) > 1 or not _FUNCTION_CHARACTER_PATTERN.fullmatch(word)
+        )
+        offset = match.end()
+    return words + find_term_words(folded[offset:])
+
+
+def list_content_words(
+    text: str, function_words: frozenset[str] = FUNCTION_WORDS, stem: Callable[[str], str] = str
+) -> list[str]:
     """Return the term words of a text without function words, in order.
 
     >>> list_content_words("谁发现了氧气？"), list_content_words("Who found it in Bergen?")
@@ -214,7 +237,7 @@ def list_content_words(text: str, function_words: frozenset[str] = FUNCTION_WORD
     folded = fold_case(text)
     if is_unspaced(folded):
         folded = _UNSPACED_FUNCTION_WORD_PATTERN.sub(" ", folded)
-    return [word for word in find_term_words(folded) if word not in function_words]
+    return [word for word in _find_term_words(folded, stem) if word not in function_words]
 
 
 def is_pair(word: str) -> bool:
@@ -275,7 +298,12 @@ def split_underscores(word: str) -> list[str]:
 
 def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Return the terms of a text in order: the stem of every word."""
-    return [stem(word) for word in list_term_words(text)]
+    return [stem(word) for word in list_term_words(text, stem)]
+
+
+def list_terms_in_any_text(name: str, stem: Callable[[str], str]) -> list[str]:
+    """Return terms that every text with a name has, in order; a segmenter can divide a text inside a name."""
+    return list_terms(name, stem) if not isinstance(stem, Segmenter) else [stem(word) for word in segment_words(name)]
 
 
 def detect_word_language(words: Iterable[str], likely: str | None = None) -> str | None:
@@ -316,26 +344,43 @@ def select_function_words(words: Sequence[str]) -> frozenset[str]:
 
 def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Return the terms of a text without its function words, or all terms if no other is left."""
-    words = list_term_words(text)
-    return [stem(word) for word in list_content_words(text, select_function_words(words)) or words]
+    words = list_term_words(text, stem)
+    return [stem(word) for word in list_content_words(text, select_function_words(words), stem) or words]
 
 
-def list_informative_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
+def list_informative_words(
+    text: str, function_words: frozenset[str] = FUNCTION_WORDS, stem: Callable[[str], str] = str
+) -> list[str]:
     """Return the words of a part of a question in order, without function words and words that any question can have.
 
     These are words such as *explain*, *describe* and *find*.
     """
-    return [word for word in list_content_words(text, function_words) if word not in _QUESTION_WORDS]
+    return [word for word in list_content_words(text, function_words, stem) if word not in _QUESTION_WORDS]
 
 
 def get_informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
     """Return the terms of the informative words of a part of a question."""
-    return set(map(stem, list_informative_words(text)))
+    return set(map(stem, list_informative_words(text, stem=stem)))
 
 
 def count_text_terms(text: str, stem: Callable[[str], str], excluded: frozenset[str] = frozenset()) -> dict[str, int]:
     """Count the terms of a text, without those of the ``excluded`` words, in order of first occurrence."""
-    return count_terms(fold_case(text), stem, excluded)
+    return _count_terms(text, stem, excluded)
+
+
+def _count_terms(
+    text: str, stem: Callable[[str], str], excluded: frozenset[str] = frozenset(), technical: bool = False
+) -> dict[str, int]:
+    """Count the terms of a text; with a segmenter, its words and single characters instead of pairs of characters."""
+    folded = fold_case(text)
+    counts = count_terms(folded, stem, excluded, technical)
+    if isinstance(stem, Segmenter) and is_unspaced(folded):
+        counts = {term: count for term, count in counts.items() if not is_pair(term)}
+        for run in _UNSPACED_RUN_PATTERN.findall(folded):
+            for word in stem.split_run(run):
+                if len(word) > 1 and word not in excluded:
+                    counts[word] = counts.get(word, 0) + 1
+    return counts
 
 
 def count_chunk_terms(
@@ -345,7 +390,7 @@ def count_chunk_terms(
 
     They include technical tokens and the parts of words with underscores.
     """
-    counts = count_terms(fold_case(text), stem, frozenset(), True)
+    counts = _count_terms(text, stem, technical=True)
     for term, count in count_heading_terms(title, headings, stem).items():
         counts[term] = counts.get(term, 0) + count
     return counts
@@ -361,5 +406,5 @@ def _count_heading_terms(texts: tuple[str, ...], stem: Callable[[str], str]) -> 
     """Count the terms of several texts."""
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(count_terms(fold_case(text), stem, frozenset(), True))
+        counts.update(_count_terms(text, stem, technical=True))
     return counts

@@ -1,9 +1,9 @@
 """Stores with questions that they answer, near misses and foreign questions, to measure whole answers.
 
 In: the name of a set: ``squad2`` or ``squad2:choose`` (articles of the file of questions with and without an answer
-that are in no training row), ``notes`` (tools/note_folders), ``folders`` or ``folders:NAME`` (archives of real
-documents), ``hotpotqa`` or ``musique`` (questions that need several passages). Out: an :class:`AnswerSet` for each
-store: its name, a function that fills it, and its questions.
+that are in no training row), ``notes`` (tools/note_folders), ``languages`` (tools/language_folders: German and French),
+``folders`` or ``folders:NAME`` (archives of real documents), ``hotpotqa`` or ``musique`` (questions that need several
+passages). Out: an :class:`AnswerSet` for each store: its name, a function that fills it, and its questions.
 
 A near miss is on the topic of the store, which does not answer it; a foreign question is on another topic.
 """
@@ -28,6 +28,7 @@ from kvstore.evaluation import Question, holds_text
 from .question_sets import fill_store, load, read_lines
 
 NOTES = Path(__file__).resolve().parents[1] / "note_folders"
+FOREIGN_NOTES = NOTES.with_name("language_folders")
 #: Articles of SQuAD 2.0 that no reader was trained on: thresholds are chosen on the first, the others are reported.
 CHOICE_ARTICLES = ("2008 sichuan earthquake", "geology", "harvard university", "victoria (australia)")
 REPORT_ARTICLES = (
@@ -51,7 +52,8 @@ def load_answer_sets(name: str, data: Path, limit: int | None) -> list[AnswerSet
     head, _, part = name.partition(":")
     loaders: dict[str, Callable[[Path, str], Iterator[AnswerSet]]] = {
         "squad2": _load_squad2,
-        "notes": _load_notes,
+        "notes": lambda data, part: _load_notes("notes", NOTES, part),
+        "languages": lambda data, part: _load_notes("languages", FOREIGN_NOTES, part),
         "folders": _load_folders,
         "hotpotqa": lambda data, part: _load_chains(data, "hotpotqa"),
         "musique": lambda data, part: _load_chains(data, "musique"),
@@ -106,9 +108,9 @@ def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
     yield AnswerSet(f"squad2:{part or 'report'}", put_passages, list(questions.values()))
 
 
-def _load_notes(data: Path, part: str) -> Iterator[AnswerSet]:
-    """Yield a store for each folder of notes."""
-    for path in sorted(NOTES.glob(f"{part or '*'}.jsonl")):
+def _load_notes(name: str, folder: Path, part: str) -> Iterator[AnswerSet]:
+    """Yield a store for each folder of notes in a folder."""
+    for path in sorted(folder.glob(f"{part or '*'}.jsonl")):
         questions = [
             Question(
                 row["question"],
@@ -117,7 +119,7 @@ def _load_notes(data: Path, part: str) -> Iterator[AnswerSet]:
             )
             for row in read_lines(path)
         ]
-        yield AnswerSet(f"notes:{path.stem}", _ingest_folder(path.with_suffix("")), questions)
+        yield AnswerSet(f"{name}:{path.stem}", _ingest_folder(path.with_suffix("")), questions)
 
 
 def _load_folders(data: Path, part: str) -> Iterator[AnswerSet]:

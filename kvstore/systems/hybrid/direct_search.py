@@ -57,7 +57,7 @@ from ...text.words import (
     get_stemmer,
     is_unspaced,
     list_content_words,
-    list_term_words,
+    list_terms,
 )
 
 #: The lower of the two ranks from which the noise is estimated is divided by this to get the upper one.
@@ -320,7 +320,7 @@ class _ResemblanceScorer:
         self._total_rarity = sum(rarities.values()) or 1.0
         self._pairs = _WordPairs(query.question, self._stem, rarities)
         # Words that any question can contain identify nothing.
-        generic_terms = {self._stem(word) for word in list_term_words(query.question)}
+        generic_terms = set(list_terms(query.question, self._stem))
         generic_terms -= get_informative_terms(query.question, self._stem)
         self._informative = {term: rarity for term, rarity in rarities.items() if term not in generic_terms} or rarities
         self._informative_rarity = sum(self._informative.values()) or 1.0
@@ -355,7 +355,7 @@ class _ResemblanceScorer:
         share = sum(rarity for term, rarity in self._informative.items() if term in terms) / self._informative_rarity
         if not share:
             return 0.0
-        words = list(map(self._stem, list_content_words(name)))
+        words = list(map(self._stem, list_content_words(name, stem=self._stem)))
         return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
 
     def compute_coverage(self, chunk: LoadedChunk) -> float:
@@ -368,7 +368,7 @@ class _WordPairs:
     """Pairs of words that are adjacent in a question without its function words. A pair weighs the sum of its words."""
 
     def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
-        content = list(map(stem, list_content_words(question)))
+        content = list(map(stem, list_content_words(question, stem=stem)))
         self._weights = {
             (word, other): rarities[word] + rarities[other]
             for word, other in pairwise(content)

@@ -1,0 +1,70 @@
+"""Segmenters: words of Chinese and Japanese by a dictionary, instead of pairs of characters.
+
+In: the value of the setting ``stemmer``: ``jieba`` (Chinese; extra ``chinese``) or ``fugashi`` (Japanese, with the
+dictionary of ``unidic-lite``; extra ``japanese``), and runs of writing without spaces in normal form. Out: their words,
+in order. Another version of a package can split texts in another way, so the store records it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from threading import Lock
+
+from ..extensions.extras import find_first_missing, import_extra
+
+#: The packages of each segmenter.
+_PACKAGES = {"jieba": ("jieba",), "fugashi": ("fugashi", "unidic-lite")}
+_EXTRAS = {"jieba": "chinese", "fugashi": "japanese"}
+SEGMENTERS = tuple(_PACKAGES)
+_MODULES = {"unidic-lite": "unidic_lite"}
+#: The number of runs whose words are cached: sentences are read by several parts of one answer.
+_MAX_CACHED_RUNS = 1 << 12
+
+
+class Segmenter:
+    """A stemming function that leaves words unchanged, and the function that splits runs into words."""
+
+    def __init__(self, split_run: Callable[[str], tuple[str, ...]]) -> None:
+        self.split_run = split_run
+
+    def __call__(self, word: str) -> str:
+        """Return the word."""
+        return word
+
+
+@cache
+def open_segmenter(name: str) -> Segmenter:
+    """Return a segmenter. Raises MissingExtraError if its package is not installed."""
+    purpose = f"the stemmer {name}"
+    module = import_extra(name, _EXTRAS[name], purpose)
+    if name == "jieba":
+        tokenizer = module.Tokenizer()
+        module.setLogLevel("WARNING")  # it reports the loading of its dictionary
+        split = tokenizer.lcut
+    else:
+        dictionary = import_extra("unidic_lite", _EXTRAS[name], purpose, package="unidic-lite").DICDIR
+        tagger = module.GenericTagger(f'-d "{dictionary}" -r "{dictionary}/dicrc"')
+
+        def split(run: str) -> list[str]:
+            return [node.surface for node in tagger(run)]
+
+    lock = Lock()
+
+    @lru_cache(maxsize=_MAX_CACHED_RUNS)
+    def split_run(run: str) -> tuple[str, ...]:
+        """Return the words of a run, for all threads."""
+        with lock:
+            return tuple(split(run))
+
+    return Segmenter(split_run)
+
+
+def get_segmenter_version(stemmer: str) -> str:
+    """Return the names and versions of the packages of a segmenter; empty for other stemmers, or without them."""
+    packages = _PACKAGES.get(stemmer, ())
+    if not packages or find_first_missing(_MODULES.get(package, package) for package in packages) is not None:
+        return ""
+    from importlib.metadata import version  # slow to import
+
+    return ", ".join(f"{package} {version(package)}" for package in packages)
