@@ -25,7 +25,7 @@ from ..registry.contract import TRIPLE_LINK
 from ..registry.fact import BoundStatement, ChangeContext, DocumentFact, ExportLine, Fact, Fields, StatedFact
 from ..storage import records
 from ..structures import tables
-from ..structures.documents.document_triples import TRIPLE_KIND, DocumentTriples, find_entity_pairs, parse_triples
+from ..structures.documents.document_triples import TRIPLE_KIND, DocumentTriples, find_linked_pairs, parse_triples
 from ..structures.documents.document_triples import Triple as Triple
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.forest import EdgeKey, StatedEdge
@@ -182,11 +182,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
 
     def list_links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
         """Return the links between the two entities of each triple."""
-        return (
-            (first_entity, second_entity, TRIPLE_LINK)
-            for first_entity, second_entity in find_entity_pairs(value, state.filter)
-            if first_entity != second_entity
-        )
+        return ((first, second, TRIPLE_LINK) for first, second in find_linked_pairs(value, state.filter))
 
 
 class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):

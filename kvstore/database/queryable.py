@@ -125,7 +125,7 @@ class Queryable(ABC):
             return read_vectors(state, chunks)
 
     def triples(self, key: str) -> list[Triple]:
-        """Return the triples that were imported for the document with this key; empty if there are none.
+        """Return the triples of the document with this key, imported or written by a model; empty if it has none.
 
         >>> store.triples("tea")
         []

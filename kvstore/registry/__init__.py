@@ -61,7 +61,7 @@ _OUTLINES_BY_PACKAGE = {
         structures={"passage_graph": 2},
         buffered_tables=("passage_entities", "entity_passages", "entity_heads", "entity_links"),
     ),
-    "kvstore.systems.hipporag": SystemOutline(("hipporag",)),
+    "kvstore.systems.hipporag": SystemOutline(("hipporag",), buffered_tables=("triple_texts",)),
     "kvstore.systems.cue": SystemOutline(
         ("cue",),
         ("units",),

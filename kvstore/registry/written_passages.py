@@ -71,6 +71,11 @@ class WrittenPassages:
     def __bool__(self) -> bool:
         return bool(self.passages or self.unassigned)
 
+    def list_texts(self) -> list[str]:
+        """Return all texts, in the order of the digests of their passages."""
+        assigned = (text for _, (_, texts) in sorted(self.passages.items()) for text in texts)
+        return [*assigned, *(text for _, text in self.unassigned)]
+
     def get_texts(self, digest: bytes) -> tuple[str, tuple[str, ...]] | None:
         """Return the model and the texts for the passage with this digest, or None."""
         entry = self.passages.get(digest)

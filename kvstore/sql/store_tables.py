@@ -34,7 +34,7 @@ from ..structures.state import State
 from ..text.normalize import to_entity_key
 
 if TYPE_CHECKING:
-    from ..structures.documents.document_triples import Triple
+    from ..structures.documents.document_triples import DocumentTriples, Triple
     from ..structures.indexes.index import IndexStatus
 
 # Entities ------------------------------------------------------------------------------------------------------------
@@ -262,16 +262,29 @@ ALIASES = SqlTable(
 )
 
 
-def _read_triples(state: State, document: int) -> tuple[Triple, ...]:
+def _read_triples(state: State, document: int) -> DocumentTriples:
     from ..structures.documents.document_triples import Triples
 
-    return Triples(state.lmdb).get(document).triples
+    return Triples(state.lmdb).get(document)
+
+
+def _list_documents_with_triples(reader: TableReader) -> Iterator[int]:
+    from ..structures.documents.document_triples import Triples
+
+    return iter(Triples(reader.state.lmdb).list_documents())
+
+
+def _load_triple(reader: TableReader, row: tuple[int, int]) -> tuple[Triple, str | None]:
+    """Return the triple of a row, and the model that wrote it."""
+    triples = reader.call_cached(_read_triples, row[0])
+    triple = triples.triples[row[1]]
+    return triple, triples.models.get(triple)
 
 
 def _iter_triples(reader: TableReader, documents: Iterator[int]) -> TableRows:
     """Yield the rows of the triples of some documents: the document, and the index of the triple in it."""
     for document in documents:
-        for index in range(len(reader.call_cached(_read_triples, document))):
+        for index in range(len(reader.call_cached(_read_triples, document).triples)):
             yield document, index
 
 
@@ -286,7 +299,7 @@ def _iter_entity_triples(reader: TableReader, name: str) -> TableRows:
     from ..text.stated_names import is_written_as_name
 
     if not is_written_as_name(name):
-        yield from _iter_triples(reader, reader.iter_ids(tables.TRIPLES))
+        yield from _iter_triples(reader, _list_documents_with_triples(reader))
         return
     entity = reader.find_entity(name)
     if entity is None:
@@ -297,18 +310,19 @@ def _iter_entity_triples(reader: TableReader, name: str) -> TableRows:
 
 TRIPLES = SqlTable(
     "triples",
-    "triples that were imported for documents",
+    "triples that were imported for documents, or extracted from them by a model",
     {
-        "subject": ("TEXT", lambda reader, row, record: record.subject),
-        "relation": ("TEXT", lambda reader, row, record: record.relation),
-        "object": ("TEXT", lambda reader, row, record: record.object),
+        "subject": ("TEXT", lambda reader, row, record: record[0].subject),
+        "relation": ("TEXT", lambda reader, row, record: record[0].relation),
+        "object": ("TEXT", lambda reader, row, record: record[0].object),
         "document": ("TEXT", lambda reader, row, record: reader.get_document(row[0]).key),
+        "written_by": ("TEXT", lambda reader, row, record: record[1]),
     },
-    scan=lambda reader: _iter_triples(reader, reader.iter_ids(tables.TRIPLES)),
-    load=lambda reader, row: reader.call_cached(_read_triples, row[0])[row[1]],
+    scan=lambda reader: _iter_triples(reader, _list_documents_with_triples(reader)),
+    load=_load_triple,
     number=hash_row,
     equal={"document": _iter_document_triples, "subject": _iter_entity_triples, "object": _iter_entity_triples},
-    size=lambda reader: 10 * reader.state.lmdb.count(tables.TRIPLES),
+    size=lambda reader: 10 * sum(map(reader.state.lmdb.count, (tables.TRIPLES, tables.WRITTEN_TRIPLES))),
 )
 
 # The store itself ----------------------------------------------------------------------------------------------------

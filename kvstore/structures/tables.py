@@ -46,6 +46,8 @@ TRIPLES = "triples"
 INGESTED_FILES = "ingested_files"
 INDEXES = "indexes"
 WRITTEN = "written"
+#: The table of a kind of fact that the structures read too.
+WRITTEN_TRIPLES = "triple_texts"
 
 #: The key in ``meta`` of the settings that a store is created with.
 SETTINGS_KEY = b"settings"

@@ -1,15 +1,17 @@
 """Triples that a language model or another tool extracted from a document, stored with it.
 
-In: the names and the triples (subject, relation, object) extracted from a document. On disk: ``triples`` (document →
-names and triples, as they were given). Single names, and the subjects and objects that are written as names, introduce
-entities with the kind ``triple``; other subjects and objects are only values ("a monthly publication", "1963"). Triples
-are removed with the document's text. Out: triples by document. Damage raises CorruptionError.
+In: the names and the triples (subject, relation, object) that were imported for a document, and those that EXTRACT had
+a model write. On disk: ``triples`` (document → names and triples, as they were given) and ``triple_texts`` (document →
+texts by passage, see :mod:`~kvstore.registry.written_passages`). Single names, and the subjects and objects that are
+written as names, introduce entities with the kind ``triple``; other subjects and objects are only values ("a monthly
+publication", "1963"). Triples are removed with the document's text. Out: triples by document. Damage raises
+CorruptionError.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...arguments import format_value
@@ -38,10 +40,14 @@ class Triple(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentTriples:
-    """The names and triples imported for one document, each once. A name need not occur in a triple."""
+    """The names and triples of one document, each once. A name need not occur in a triple.
+
+    ``models`` has the name of the model that wrote a triple, unless the triple was imported.
+    """
 
     names: tuple[str, ...] = ()
     triples: tuple[Triple, ...] = ()
+    models: Mapping[Triple, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.names or self.triples)
@@ -77,16 +83,15 @@ def parse_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> Doc
 
     Raises InputError for a row that is not subject, relation and object, and for a text that is empty or too long.
     """
-    parsed_triples: dict[Triple, None] = {}
-    for triple in triples:
-        if (
-            not isinstance(triple, (list, tuple))
-            or len(triple) != 3
-            or not all(isinstance(text, str) for text in triple)
-        ):
-            raise InputError(f"a triple is a subject, a relation and an object, not {format_value(triple)}")
-        parsed_triples[Triple(clean_name(triple[0]), clean_relation(triple[1]), clean_name(triple[2]))] = None
+    parsed_triples = dict.fromkeys(map(parse_triple, triples))
     return DocumentTriples(tuple(dict.fromkeys(map(clean_name, names))), tuple(parsed_triples))
+
+
+def parse_triple(parts: Sequence[str]) -> Triple:
+    """Parse one triple, as :func:`parse_triples` does."""
+    if not isinstance(parts, (list, tuple)) or len(parts) != 3 or not all(isinstance(text, str) for text in parts):
+        raise InputError(f"a triple is a subject, a relation and an object, not {format_value(parts)}")
+    return Triple(clean_name(parts[0]), clean_relation(parts[1]), clean_name(parts[2]))
 
 
 def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
@@ -99,24 +104,37 @@ def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> 
     return list(zip(first_entities, second_entities, strict=True))
 
 
+def find_linked_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
+    """Return the pairs of different entities joined by the triples, each once. Their names must be known."""
+    return [(first, second) for first, second in find_entity_pairs(triples, entity_filter) if first != second]
+
+
 class Triples:
-    """The triples of one view."""
+    """The triples of one view, imported and written."""
 
     def __init__(self, view: View) -> None:
         self._view = view
 
     def get(self, document: int) -> DocumentTriples:
-        """Return what was imported for a document; empty if nothing was."""
+        """Return the triples of a document; empty if it has none."""
         key = records.encode_u64(document)
-        value = self._view.get(tables.TRIPLES, key)
-        return DocumentTriples() if value is None else _decode(key, value)
+        value, texts = self._view.get(tables.TRIPLES, key), self._view.get(tables.WRITTEN_TRIPLES, key)
+        if value is None and texts is None:
+            return DocumentTriples()
+        names, rows = ([], []) if value is None else records.unpack(value, tables.TRIPLES, key)
+        triples = dict.fromkeys(Triple(*row) for row in rows)
+        if texts is None:
+            return DocumentTriples(tuple(names), tuple(triples))
+        passages = records.unpack(texts, tables.WRITTEN_TRIPLES, key)[0]
+        models = {
+            triple: model
+            for _, model, passage_texts in passages
+            for triple in (Triple(*text.split("\t")) for text in passage_texts)
+            if triple not in triples
+        }
+        return DocumentTriples(tuple(names), (*triples, *models), models)
 
-    def scan(self) -> Iterator[tuple[int, DocumentTriples]]:
-        """Yield all documents that have imported names or triples, in order of their ids."""
-        for key, value in self._view.scan(tables.TRIPLES):
-            yield records.U64.unpack(key)[0], _decode(key, value)
-
-
-def _decode(key: bytes, value: memoryview) -> DocumentTriples:
-    names, triples = records.unpack(value, tables.TRIPLES, key)
-    return DocumentTriples(tuple(names), tuple(Triple(*row) for row in triples))
+    def list_documents(self) -> list[int]:
+        """Return the documents that have triples or imported names, ascending."""
+        keys = {key for table in (tables.TRIPLES, tables.WRITTEN_TRIPLES) for key, _ in self._view.scan(table)}
+        return [records.U64.unpack(key)[0] for key in sorted(map(bytes, keys))]

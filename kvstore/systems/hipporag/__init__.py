@@ -3,6 +3,7 @@
 from ...registry.contract import System
 from ...registry.deferred_strategy import DeferredStrategy
 from ...retrieval.query import Strategy
+from .written_triples import WRITTEN_TRIPLES
 
 
 def _make_strategy() -> Strategy:
@@ -12,5 +13,8 @@ def _make_strategy() -> Strategy:
 
 
 SYSTEM = System(
-    "hipporag", "Gutiérrez et al. 2024, HippoRAG", strategies=(DeferredStrategy("hipporag", _make_strategy),)
+    "hipporag",
+    "Gutiérrez et al. 2024, HippoRAG",
+    facts=(WRITTEN_TRIPLES,),
+    strategies=(DeferredStrategy("hipporag", _make_strategy),),
 )

@@ -1,0 +1,103 @@
+"""Triples that a language model extracts from chunks (HippoRAG, section 2.3: open information extraction).
+
+In: the chunks of a document. On disk: table ``triple_texts``. Out: triples of the document, in addition to imported
+ones (:mod:`~kvstore.structures.documents.document_triples`). The prompt is kvstore's; the paper's first asks for the
+names of a passage, and then for triples of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+from ...errors import InputError
+from ...models.statement_support import SourcePassages
+from ...registry.contract import TRIPLE_LINK
+from ...registry.fact import Fields
+from ...registry.written_passages import SourcePassage, WrittenFact, WrittenPassages
+from ...structures import tables
+from ...structures.documents.document_triples import (
+    TRIPLE_KIND,
+    DocumentTriples,
+    Triple,
+    find_linked_pairs,
+    parse_triple,
+)
+from ...structures.state import State
+
+#: The maximum characters of a name and of a relation, and the number of characters of a passage for each triple.
+_MAX_NAME_CHARS, _CHARS_PER_TRIPLE = 120, 30
+
+_TASK = (
+    'List what each passage says as triples of subject, relation and object, such as ["Ann Lee", "was born in", '
+    '"Oslo"]. Subject and object are names, dates, numbers or short terms; the relation is a verb with its '
+    "preposition. Write names in full, and in place of a pronoun what it stands for; the line above a passage says "
+    "what its document and its sections are called. Use the words of the passage, and add nothing to it."
+)
+
+
+class _WrittenTriples(WrittenFact):
+    name = "written_triples"
+    plural = "written_triples"
+    fields: ClassVar[Fields] = {"written_triples": str, "passages": list}
+    tables = (tables.WRITTEN_TRIPLES,)
+    kinds = (TRIPLE_KIND,)
+    affects_structures = True
+    shares_requests = True
+    task = _TASK
+    example = (
+        "Ann Lee, born in Oslo, sings in the choir of Rome. She has two sons.",
+        [["Ann Lee", "was born in", "Oslo"], ["Ann Lee", "sings in", "choir of Rome"], ["Ann Lee", "has", "two sons"]],
+    )
+    about = "triples of subject, relation and object, which join entities"
+
+    @property
+    def kind(self) -> str:
+        return "triples"
+
+    def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
+        part_schema = {"type": "string", "minLength": 1, "maxLength": _MAX_NAME_CHARS}
+        triple_schema = {"type": "array", "minItems": 3, "maxItems": 3, "items": part_schema}
+        max_triples = 4 + max_chars // _CHARS_PER_TRIPLE
+        return {"type": "array", "minItems": 1, "maxItems": max_triples, "items": triple_schema}
+
+    def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
+        """Return the different triples that a sentence of the passage supports."""
+        source = SourcePassages([passage.text], [passage.title or "", *passage.headings])
+        texts: dict[str, None] = {}
+        problem: ValueError | None = None
+        for parts in entry:
+            try:
+                triple = parse_triple(parts)
+                statement = " ".join(triple)
+                check(statement, name="a triple", is_title=True)
+                source.find_supporting(statement)
+                texts["\t".join(triple)] = None
+            except InputError as error:
+                problem = problem or ValueError(str(error))
+            except ValueError as error:
+                problem = problem or error
+        if not texts and problem is not None:
+            raise problem
+        return tuple(texts)
+
+    def parse_fields(self, *parts: Any) -> WrittenPassages:
+        value = super().parse_fields(*parts)
+        for text in value.list_texts():
+            parse_triple(text.split("\t"))
+        return value
+
+    def list_introductions(self, value: WrittenPassages) -> Iterable[tuple[str, str]]:
+        return ((name, TRIPLE_KIND) for name in _to_triples(value).get_forms_by_key().values())
+
+    def list_links(self, state: State, value: WrittenPassages) -> Iterable[tuple[int, int, int]]:
+        return ((first, second, TRIPLE_LINK) for first, second in find_linked_pairs(_to_triples(value), state.filter))
+
+
+def _to_triples(value: WrittenPassages) -> DocumentTriples:
+    """Return the triples in the texts of a document."""
+    return DocumentTriples((), tuple(dict.fromkeys(Triple(*text.split("\t")) for text in value.list_texts())))
+
+
+#: The triples written by models, by chunk; EXTRACT triples has a model write them.
+WRITTEN_TRIPLES = _WrittenTriples()
