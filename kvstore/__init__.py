@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .ingest.forecast import Forecast
     from .ingest.ingest_interface import Ingestion, IngestProgress, IngestReport
     from .language.cursor import Cursor
+    from .models.protocol import Embedder
     from .models.token_estimate import token_estimate
     from .readers import FORMATS, RawDocument, ReadFailure
     from .retrieval.evidence import Evidence, Hit, Location, Step, TextSpan
@@ -65,6 +66,7 @@ __all__ = [
     "Confidence",
     "Cursor",
     "Document",
+    "Embedder",
     "Evidence",
     "ExportReport",
     "ExtractionForecast",
@@ -120,6 +122,7 @@ _LAZY_ATTRIBUTES = {
     "Confidence": ".answering.confidence:Confidence",
     "Cursor": ".language.cursor:Cursor",
     "Document": ".database.stored_document:Document",
+    "Embedder": ".models.protocol:Embedder",
     "Evidence": ".retrieval.evidence:Evidence",
     "ExportReport": ".changes.facts:ExportReport",
     "ExtractionForecast": ".database.model_extraction:ExtractionForecast",

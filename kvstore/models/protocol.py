@@ -37,11 +37,28 @@ EXPORT_PACKAGES = ("onnxruntime", "onnx")
 
 
 class Embedder(Protocol):
-    """An object that computes the vectors of texts."""
+    """An object that computes the vectors of texts; pass yours to :func:`kvstore.open`.
+
+    A subclass needs a ``name``, a ``dimension`` and the method ``embed``. The store records the name, and every later
+    :func:`kvstore.open` needs an embedder with this name.
+
+    >>> import kvstore, numpy
+    >>> class LetterEmbedder(kvstore.Embedder):
+    ...     name, dimension = "letters", 26
+    ...
+    ...     def embed(self, texts):
+    ...         counts = [[text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+    ...         rows = numpy.array(counts, numpy.float32).reshape(len(texts), 26) + 1e-6
+    ...         return rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
+    >>> own = kvstore.open(tempfile.mkdtemp() + "/letters", embedder=LetterEmbedder())
+    >>> own.put("tea", "Tea is made from leaves."), own.search("a leaf of tea", using="vector")[0].document
+    (True, 'tea')
+    >>> own.close()
+    """
 
     @property
     def name(self) -> str:
-        """The name with which ``open_embedder`` returns an equal embedder."""
+        """The name that the store records."""
         ...
 
     @property
@@ -51,21 +68,22 @@ class Embedder(Protocol):
 
     @property
     def description(self) -> str:
-        """A sentence that describes the embedder and its quality."""
-        ...
+        """A sentence that describes the embedder and its quality; by default the name."""
+        return self.name
 
     @property
     def poor(self) -> bool:
-        """True if it matches words rather than meanings."""
-        ...
+        """True if it matches words rather than meanings; by default False."""
+        return False
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
         """Return the vectors of ``texts``, shape (len(texts), dimension), of length 1. Raises EmbedderError."""
         ...
 
     def embed_query(self, text: str) -> Embeddings:
-        """Return the vector of a question, shape (dimension,), of length 1. Raises EmbedderError."""
-        ...
+        """Return the vector of a question, shape (dimension,), of length 1; by default that of :meth:`embed`."""
+        vector: Embeddings = self.embed([text])[0]
+        return vector
 
 
 def normalised(vectors: npt.ArrayLike) -> Embeddings:
