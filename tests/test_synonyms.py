@@ -154,3 +154,25 @@ def test_a_store_without_names_has_an_empty_index(store: kvstore.Store) -> None:
     with store.snapshot() as snapshot:
         assert synonyms(snapshot).find_nearest(np.eye(256, dtype=np.float32)[0], 3) == []
         assert synonyms(snapshot).list_neighbors(1) == []
+
+
+def test_hipporag_walks_between_synonyms(store: kvstore.Store) -> None:
+    with store.transaction() as transaction:
+        transaction.put("ship", "The ship came from Port Averill A in spring.")
+        transaction.put("mayor", "Cape Averill B has a mayor called Ines.")
+        transaction.put("mill", "Corrin Mill is old.")
+    # Raise the cosine of two names to that of synonyms, by the threshold of the index.
+    cosine = compute_expected(store, 0.3)[("Port Averill A", "Cape Averill B")]
+    store.create_index("synonyms", {"similarity": round(cosine, 2) - 0.02})
+
+    def list_documents(**options: float) -> dict[str, str]:
+        hits = store.retrieve("What is in Port Averill A?", using="hipporag", options=options).hits
+        return {hit.document: hit.path for hit in hits}
+
+    assert list_documents()["mayor"].startswith("port averill a → cape averill b")
+    assert set(list_documents(synonyms=0)) == {"ship"}
+    # Of a restricted state, only the names of visible documents are synonyms.
+    hits = store.retrieve("What is in Port Averill A?", using="hipporag", where="key <> 'mayor'").hits
+    assert {hit.document for hit in hits} == {"ship"}
+    store.drop_index("synonyms")
+    assert set(list_documents()) == {"ship"}

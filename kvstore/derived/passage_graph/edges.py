@@ -35,6 +35,9 @@ FEATURE_SETS = 1 << FEATURE_BITS
 #: The kind of link between a title and the same title without the bracket at its end, in addition to the kinds of a
 #: :class:`~kvstore.registry.contract.Delta`.
 TITLE_LINK = 1
+#: The kind of link between two names with nearly the same meaning. These links are not stored: they are read from the
+#: index ``synonyms``.
+SYNONYM_LINK = 4
 
 
 class ChunkRows(NamedTuple):

@@ -16,9 +16,12 @@ import numpy.typing as npt
 
 from ...retrieval.dense_search import compute_cosines
 from ...structures.id_sets import merge_distinct, subtract_ids
+from ...structures.indexes.index_reading import bind_index
 from ...structures.read_requests import Ids, Matrix, ReadRequest
 from ...structures.state import State
-from .edges import ChunkRows, Degrees, EntityRows, LinkRows
+from ..synonyms.synonym_graph import Synonyms
+from ..synonyms.synonym_index import SYNONYMS
+from .edges import SYNONYM_LINK, ChunkRows, Degrees, EntityRows, LinkRows
 from .graph import StoredDegrees
 from .structure import GRAPH
 
@@ -127,8 +130,9 @@ class Surroundings(NamedTuple):
 class NeighborhoodRequest(ReadRequest[Surroundings]):
     """A request for the rows of nodes, with the degrees of their neighbors.
 
-    An entity in more than ``max_chunks`` chunks has an empty row. ``with_links`` requests the links of entities. A unit
-    ``vector`` requests its cosines with the chunks of entities, except those already ``compared`` (ids ascending).
+    An entity in more than ``max_chunks`` chunks has an empty row. ``with_links`` requests the links of entities, and
+    ``with_synonyms`` links to their synonyms if the store has the index. A unit ``vector`` requests its cosines with
+    the chunks of entities, except those already ``compared`` (ids ascending).
     """
 
     chunks: Ids
@@ -137,6 +141,7 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
     with_links: bool
     vector: Matrix | None = None
     compared: Ids | None = None
+    with_synonyms: bool = False
 
     def fetch(self, state: State) -> Surroundings:
         """Read the rows of the chunks and of the entities."""
@@ -159,12 +164,28 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
         links = other_degrees = None
         if self.with_links and degrees.has_links.any():
             links = graph.read_link_rows(self.entities[degrees.has_links])
+        if self.with_synonyms and (synonyms := bind_index(state, SYNONYMS)) is not None:
+            links = _add_synonyms(links, self.entities, synonyms)
+        if links is not None:
             other_degrees = graph.read_degrees(links.others)
         compared, cosines = np.empty(0, np.uint64), np.empty(0, np.float32)
         if self.vector is not None:
             compared = rows.chunks if self.compared is None else subtract_ids(rows.chunks, self.compared)
             cosines = compute_cosines(state, compared, self.vector) if len(compared) else cosines
         return EntitySurroundings(rows, degrees, links, other_degrees, compared, cosines)
+
+
+def _add_synonyms(links: LinkRows | None, entities: EntityNumbers, synonyms: Synonyms) -> LinkRows | None:
+    """Return some links and a link of kind ``SYNONYM_LINK`` from each entity to each of its synonyms."""
+    pairs = [(entity, synonym) for entity in entities.tolist() for synonym, _ in synonyms.list_neighbors(entity)]
+    if not pairs:
+        return links
+    sources, targets = np.array(pairs, np.uint32).T
+    kinds, ones = np.full(len(pairs), SYNONYM_LINK, np.uint8), np.ones(len(pairs), np.uint32)
+    synonym_links = LinkRows(sources, targets, kinds, ones)
+    if links is None:
+        return synonym_links
+    return LinkRows(*(np.concatenate(columns) for columns in zip(links, synonym_links, strict=True)))
 
 
 class NamedNeighborhoods(NamedTuple):

@@ -85,7 +85,8 @@ class EdgeWeights:
       a common noun, gets only the share ``common`` of its weight from a chunk. For any other entity, chunks that
       mention it in lower case count for its rarity with the weight ``lower``.
     - Heading weight: the sum for the names in titles and headings, whole or part.
-    - Link weight of two entities: the weight of the kind of link · count ^ ``count_exponent``.
+    - Link weight of two entities: the weight of the kind of link · count ^ ``count_exponent``. Links between synonyms
+      exist if the store has the index ``synonyms``.
 
     The walk neither enters nor crosses an entity in more than ``max_chunks`` chunks.
     """
@@ -102,12 +103,13 @@ class EdgeWeights:
     title_link: float = 0.0
     triple_link: float = 0.05
     relation_link: float = 0.05
+    synonym_link: float = 0.0
     rarity_exponent: float = 1.0
     max_chunks: int = 2000
 
     @property
     def has_links(self) -> bool:
-        """True if any kind of link has weight."""
+        """True if any stored kind of link has weight."""
         return self.title_link > 0 or self.triple_link > 0 or self.relation_link > 0
 
 
@@ -242,6 +244,7 @@ def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Matrix | None)
         weights.max_chunks,
         weights.has_links,
         vector,
+        with_synonyms=weights.synonym_link > 0,
     )
 
 
@@ -283,10 +286,11 @@ class _WeightedRows:
         self._weights = weights
         #: The weights of steps from a chunk to an entity, and back, see :func:`_compute_feature_weights`.
         self._outward, self._inward = _compute_feature_weights(weights)
-        self._link_weights = np.zeros(1 + max(edges.TITLE_LINK, TRIPLE_LINK, RELATION_LINK))
+        self._link_weights = np.zeros(1 + max(edges.TITLE_LINK, TRIPLE_LINK, RELATION_LINK, edges.SYNONYM_LINK))
         self._link_weights[edges.TITLE_LINK] = weights.title_link
         self._link_weights[TRIPLE_LINK] = weights.triple_link
         self._link_weights[RELATION_LINK] = weights.relation_link
+        self._link_weights[edges.SYNONYM_LINK] = weights.synonym_link
 
     def compute_costs(self, nodes: Nodes, degrees: Mapping[int, int]) -> Masses:
         """Return the cost of the rows of nodes, in neighbors; ``degrees`` are those of the entities, if known."""

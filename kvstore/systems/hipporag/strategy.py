@@ -2,19 +2,20 @@
 
 A walk over the graph starts at the entities of the question, weighted by how specific they are. If no entity is known,
 it starts at the nearest names by embedding (with an index of kind ``synonyms``), or else at the names in the nearest
-passage. Passages are ranked only by the mass that reaches them. If no name is found at all, the search is dense, and
-the paths say so.
+passage. With that index, the walk also goes between names with nearly the same meaning (section 2.3). Passages are
+ranked only by the mass that reaches them. If no name is found at all, the search is dense, and the paths say so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from ...arguments import Option
 from ...derived.passage_graph.neighborhood import NamesInChunks, make_entity_node
-from ...derived.passage_graph.pagerank import compute_personalized_pagerank
+from ...derived.passage_graph.pagerank import DEFAULT_WEIGHTS, compute_personalized_pagerank
 from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request
 from ...derived.synonyms.nearest_names import NearestNames
 from ...retrieval.dense_search import rank_by_vector
@@ -34,6 +35,9 @@ class HippoRagStrategy:
     description = "HippoRAG: personalized PageRank from the question's entities over chunks and entities"
     options: Mapping[str, Option] = {
         "restart": Option(0.5, 0.01, 0.99, "probability that the walk goes back to the question's names"),
+        "synonyms": Option(
+            0.05, 0, 10, "weight of a step to a synonym; one to a related name weighs 0.05; needs the index synonyms"
+        ),
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -46,7 +50,10 @@ class HippoRagStrategy:
             ranking = rank_by_vector(query, query.reach)
             return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))
         with query.trace.step("personalized PageRank") as step:
-            ranks = compute_personalized_pagerank(reading, starts, restart=option(query, self, "restart"))
+            weights = replace(DEFAULT_WEIGHTS, synonym_link=option(query, self, "synonyms"))
+            ranks = compute_personalized_pagerank(
+                reading, starts, restart=option(query, self, "restart"), weights=weights
+            )
             keep = query.mask_allowed(ranks.chunks)
             ranking = best(reading, ranks.chunks[keep], ranks.chunk_masses[keep], query.reach)
             step.detail, step.count = ranks.cost, len(ranks.chunks)
