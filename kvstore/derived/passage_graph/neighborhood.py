@@ -185,7 +185,12 @@ def _add_synonyms(links: LinkRows | None, entities: EntityNumbers, synonyms: Syn
     synonym_links = LinkRows(sources, targets, kinds, ones)
     if links is None:
         return synonym_links
-    return LinkRows(*(np.concatenate(columns) for columns in zip(links, synonym_links, strict=True)))
+    return LinkRows(
+        np.concatenate((links.entities, synonym_links.entities)),
+        np.concatenate((links.others, synonym_links.others)),
+        np.concatenate((links.kinds, synonym_links.kinds)),
+        np.concatenate((links.multiplicities, synonym_links.multiplicities)),
+    )
 
 
 class NamedNeighborhoods(NamedTuple):
