@@ -37,6 +37,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+#: Suites of the group ``conformance`` whose imports take seconds.
+_FRAMEWORK_SUITES = {"test_haystack.py", "test_langchain.py", "test_langgraph.py", "test_llamaindex.py"}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Know the setting of pytest-asyncio where that is not installed."""
     if find_spec("pytest_asyncio") is None:
@@ -56,6 +60,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     yield
     processes = int(getattr(config, "workerinput", {}).get("workercount", 1))
     items[:] = long_first(items, lambda item: item.get_closest_marker("long") is not None, processes)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the suites of frameworks if none of their tests is selected."""
+    is_suite = collection_path.name in _FRAMEWORK_SUITES
+    return True if is_suite and "not conformance" in config.getoption("markexpr") else None
 
 
 def pytest_collection_finish() -> None:
@@ -112,7 +122,7 @@ def make_store(tmp_path: Path) -> Iterator[Callable[..., Store]]:
     assert not any(findings.values()), findings
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_needed_indexes() -> Callable[[Store], None]:
     """Makes the indexes of a store that some strategy needs."""
     from kvstore.registry import STRATEGIES

@@ -10,7 +10,7 @@ import os
 import hypothesis
 
 IS_THOROUGH = os.environ.get("KVSTORE_TEST_PROFILE", "fast") == "thorough"
-_MAX_FAST_EXAMPLES = 20
+_MAX_FAST_EXAMPLES = 10
 
 
 def load_profile() -> None:

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import spacy
 
 import kvstore_english
 from kvstore.models.greedy_parser import GreedyParser
+from kvstore.models.lean_import import hide_unneeded_modules
 from kvstore.models.row_ops import use_row_ops
 from kvstore_cext.arc_eager import parse
+
+with hide_unneeded_modules():
+    import spacy
 
 WORDS = """the old engine of a mill that Watt built in Leeds was sold to its owner , and she likes it . ? ! because He
 did not tell them which ones were hers ( or his ) -- 1788 \n\n""".split(" ")

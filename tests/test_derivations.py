@@ -164,6 +164,7 @@ def swap_rows(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
     return {key: other if other != value else value[:-1] + bytes([value[-1] ^ 1])}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("fault", [drop_row, one_more, swap_rows])
 @pytest.mark.parametrize("table", ["phrases_parts", "phrases_vectors", "phrases_vector_space", "phrase_counts"])
 def test_a_fault_is_found_and_mended(

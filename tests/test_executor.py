@@ -8,7 +8,7 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -32,13 +32,27 @@ PAY = "Wages are paid on the last day. Maria Jensen signs them."
 TREE = "Payroll,Finance\nFinance,Administration\n"
 
 
-@pytest.fixture
-def filled(store: kvstore.Store) -> kvstore.Store:
-    """A store of two documents and a tree."""
+def fill(store: kvstore.Store) -> kvstore.Store:
+    """Put two documents and a tree."""
     store.put("hr/leave", LEAVE, title="Leave", meta={"year": 2024})
     store.put("hr/pay", PAY, title="Pay")
     store.put("tree.csv", TREE, format="pairs")
     return store
+
+
+@pytest.fixture
+def filled(store: kvstore.Store) -> kvstore.Store:
+    """A store of two documents and a tree."""
+    return fill(store)
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
+    """The same store, for tests that change nothing."""
+    path = tmp_path_factory.mktemp("unchanged") / "store"
+    with kvstore.open(path, embedder="hashing", settings={"language": "rules"}) as store:
+        yield fill(store)
+        assert store.check() == []
 
 
 def rows(store: kvstore.Store, text: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
@@ -319,12 +333,12 @@ def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path
     ],
 )
 def test_an_impossible_statement_is_reported_and_changes_nothing(
-    filled: kvstore.Store, text: str, error: type[errors.KvstoreError], said: str
+    unchanged: kvstore.Store, text: str, error: type[errors.KvstoreError], said: str
 ) -> None:
-    before = rows(filled, "SELECT * FROM documents")
+    before = rows(unchanged, "SELECT * FROM documents")
     with pytest.raises(error, match=re.escape(said)):
-        filled.execute(text)
-    assert rows(filled, "SELECT * FROM documents") == before
+        unchanged.execute(text)
+    assert rows(unchanged, "SELECT * FROM documents") == before
 
 
 def test_nothing_is_done_when_a_later_statement_does_not_parse(filled: kvstore.Store) -> None:

@@ -344,6 +344,7 @@ def test_a_missing_model_or_wrong_limits_are_reported(filled: kvstore.Store, ser
 # Tokens --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("by", list(chunk_choice.CHOOSERS))
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_a_share_sends_no_more_than_that_of_all_the_tokens(

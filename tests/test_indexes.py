@@ -679,6 +679,7 @@ FORGED: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("forgery", FORGED)
 @pytest.mark.parametrize("part", [False, True])
 def test_a_forged_head_is_refused(filled: kvstore.Store, forgery: str, part: bool) -> None:

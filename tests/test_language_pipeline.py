@@ -14,17 +14,20 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import spacy
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Doc
 
 import kvstore
 from kvstore.changes.dump import dump
 from kvstore.errors import LanguageError
 from kvstore.models import language
 from kvstore.models.language import LanguagePipeline, Parse, open_language, split_pieces
+from kvstore.models.lean_import import hide_unneeded_modules
 from kvstore.models.noun_chunks import iter_noun_chunks
+
+with hide_unneeded_modules():
+    import spacy
+    from spacy.tokens import Doc
 
 ROOT = Path(__file__).resolve().parent.parent
 

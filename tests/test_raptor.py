@@ -302,6 +302,7 @@ def test_both_trees_are_read_as_one(make_store: Callable[..., kvstore.Store], mo
     assert {span.document[:-1] for hit in found() for span in hit.spans} == {"coins"}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("mode", ["collapsed", "traversal"])
 @pytest.mark.parametrize("options", ["size = 4", "size = 4, soft = 0.3", "size = 3, relatedness = 1"])
 def test_stored_sums_of_vectors_agree_with_all_vectors(

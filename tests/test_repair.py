@@ -118,6 +118,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path
     return made
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("how", [flip_bit, remove_row])
 @pytest.mark.parametrize(
     "table", sorted({table.name for table in list_store_tables()} - PRIMARY - DISPENSABLE - REFRESHED - {tables.RECENT})

@@ -462,6 +462,7 @@ def test_completion(before: str, texts: list[str]) -> None:
     assert list_completions(before) == texts
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_completion_on_every_prefix_of_every_example(example: str) -> None:
     for end in range(len(example) + 1):

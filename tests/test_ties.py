@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -12,19 +12,21 @@ from kvstore.registry import STRATEGIES
 KEYS = ["d", "b", "e", "a", "c"]
 
 
-@pytest.fixture(params=[KEYS, KEYS[::-1]], ids=["one order", "the other"])
+@pytest.fixture(scope="module", params=[KEYS, KEYS[::-1]], ids=["one order", "the other"])
 def twins(
     request: pytest.FixtureRequest,
-    make_store: Callable[..., kvstore.Store],
+    tmp_path_factory: pytest.TempPathFactory,
     make_needed_indexes: Callable[[kvstore.Store], None],
-) -> kvstore.Store:
+) -> Iterator[kvstore.Store]:
     """Documents of one text, put in an order or in the opposite."""
-    store = make_store(settings={"chunk_tokens": 16})
-    store.create_index("units")
-    for key in request.param:
-        store.put(key, "# Ada\n\nAda knew the Engine well. " + "Ada wrote of the Engine. " * 6, format="markdown")
-    make_needed_indexes(store)
-    return store
+    settings = {"chunk_tokens": 16, "language": "rules"}
+    with kvstore.open(tmp_path_factory.mktemp("ties") / "store", embedder="hashing", settings=settings) as store:
+        store.create_index("units")
+        for key in request.param:
+            store.put(key, "# Ada\n\nAda knew the Engine well. " + "Ada wrote of the Engine. " * 6, format="markdown")
+        make_needed_indexes(store)
+        yield store
+        assert store.check() == []
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))

@@ -92,9 +92,14 @@ class _CountingReader(StateReader):
 
 
 def measure_strategy(
-    store: kvstore.Store, strategy: str, questions: Sequence[str], options: Mapping[str, Any] | None = None
+    store: kvstore.Store,
+    strategy: str,
+    questions: Sequence[str],
+    options: Mapping[str, Any] | None = None,
+    *,
+    repetitions: int = 3,
 ) -> dict[str, Any]:
-    """Measure the number of reads of a strategy for some questions, and its time."""
+    """Measure the number of reads of a strategy for some questions, and its time, the least of some repetitions."""
     rounds, requests, reads, reads_outside, times = [], [], [], [], []
     for question in questions:
         with store.snapshot() as snapshot:
@@ -107,7 +112,7 @@ def measure_strategy(
         requests.append(reader.requests)
         reads_outside.append(view.reads - reader.reads)
         reads.append(view.reads)
-        times.append(min(_time_question(store, strategy, question, options) for _ in range(3)))
+        times.append(min(_time_question(store, strategy, question, options) for _ in range(repetitions)))
     return {
         "strategy": strategy,
         "rounds": round(statistics.mean(rounds), 1),
