@@ -56,7 +56,7 @@ def compute_support(text: str, sources: Iterable[str]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Clause:
+class _StatedClause:
     """The content words of a part of a statement as stems; ``names`` are its names and numbers."""
 
     stems: set[str]
@@ -65,7 +65,7 @@ class _Clause:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
+class _PassageSentence:
     """A sentence of a passage: the stems of its words and of the headings.
 
     ``earlier_names`` are the names of each sentence before it that its pronouns can stand for, and ``denied_stems`` are
@@ -78,7 +78,7 @@ class _Sentence:
     is_negated: bool
     refers_back: bool
 
-    def count_missing(self, clause: _Clause) -> float:
+    def count_missing(self, clause: _StatedClause) -> float:
         """Return the number of words of a clause that the sentence lacks; infinity if it cannot support the clause.
 
         The pronouns of a sentence stand for names of one other sentence.
@@ -133,7 +133,7 @@ class SourcePassages:
             self.find_supporting(part)
 
 
-def _count_missing(clauses: Sequence[_Clause], sentences: Sequence[_Sentence]) -> float:
+def _count_missing(clauses: Sequence[_StatedClause], sentences: Sequence[_PassageSentence]) -> float:
     """Return the number of words of clauses that a sentence lacks, or a sentence with the one after it, the least."""
     least_missing = math.inf
     previous_counts: list[float] = []
@@ -146,9 +146,9 @@ def _count_missing(clauses: Sequence[_Clause], sentences: Sequence[_Sentence]) -
     return least_missing
 
 
-def _split_passage(text: str, heading_stems: set[str]) -> list[_Sentence]:
+def _split_passage(text: str, heading_stems: set[str]) -> list[_PassageSentence]:
     """Return the sentences of a passage."""
-    sentences: list[_Sentence] = []
+    sentences: list[_PassageSentence] = []
     has_known_pronouns = detect_word_language(segment_words(text), "english") == "english"
     names: list[set[str]] = []
     for start, end in split_sentences(text):
@@ -156,7 +156,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> list[_Sentence]:
         words = segment_words(sentence)
         refers_back = not has_known_pronouns or not _PRONOUNS.isdisjoint(words)
         sentences.append(
-            _Sentence(
+            _PassageSentence(
                 _collect_stems([sentence]) | heading_stems,
                 tuple(names) if refers_back else (),
                 _list_denied_stems(words),
@@ -175,9 +175,9 @@ def _list_denied_stems(words: Sequence[str]) -> set[str]:
     return {_to_stem(following_words[0]) for following_words in content_words if following_words}
 
 
-def _parse_clause(text: str) -> _Clause:
+def _parse_clause(text: str) -> _StatedClause:
     """Return the content words of a clause."""
-    return _Clause(_list_content_stems(text), _find_names(text), not _NEGATIONS.isdisjoint(segment_words(text)))
+    return _StatedClause(_list_content_stems(text), _find_names(text), not _NEGATIONS.isdisjoint(segment_words(text)))
 
 
 def _find_names(text: str) -> set[str]:
