@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvstore import sample
-from kvstore.models.bert_export import BertGraph, Tensors, write_bert
+from kvstore.models.bert_export import MAX_PAIR, MAX_WEIGHT, BertGraph, QuantizedBertGraph, Tensors, write_bert
 from kvstore.models.onnx_runtime import DESCRIPTION_FILE, MODEL_FILE, TOKENIZER_FILE, import_onnxruntime
 from kvstore.models.packaged_embedder import ORIGINAL_DIGEST, WEIGHTS_FOLDER, compute_digest
 
@@ -49,10 +49,6 @@ _DAMPING = 0.01
 #: The number of inputs rounded before their errors are applied to all later inputs.
 _ROUNDING_BLOCK = 64
 
-#: The largest absolute value of a weight, and of two neighboring weights together.
-_MAX_WEIGHT, _MAX_PAIR = 127, 128
-#: The minimum of GELU, rounded down.
-_GELU_MINIMUM = -0.17
 #: The number of paragraphs in a calibration text.
 _PARAGRAPHS = 3
 
@@ -94,17 +90,15 @@ class _RecordingGraph(BertGraph):
         return super()._add_linear(rows, name)
 
 
-class _QuantizedGraph(BertGraph):
-    """A graph whose linear layers multiply bytes."""
+class _QuantizedGraph(QuantizedBertGraph):
+    """A graph with word vectors of bytes, and scales by the statistics of inputs."""
 
     def __init__(self, weights: Tensors, statistics: dict[str, _InputStatistics]) -> None:
         super().__init__(weights)
         self._statistics = statistics
-        #: The quantized rows, their scales, and the scales and the shift of their channels, by the name of the input.
-        self._quantized: dict[str, tuple[str, str, Array, float]] = {}
 
     def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
-        scales = np.abs(table).max(axis=1, keepdims=True) / _MAX_WEIGHT
+        scales = np.abs(table).max(axis=1, keepdims=True) / MAX_WEIGHT
         scales[scales == 0] = 1
         numbers = np.rint(table / scales).astype(np.int8)
         rows = self._add_operation("Gather", [self._add_constant("words", numbers), "input_ids"], "words.rows")
@@ -117,57 +111,20 @@ class _QuantizedGraph(BertGraph):
         halves = self._add_constant("position_table", table[:_MAX_TOKENS].astype(np.float16))
         return self._add_cast(halves, "position_table.floats")
 
-    def _add_linear(self, rows: str, name: str) -> str:
-        statistics = self._statistics[name]
-        if rows not in self._quantized:
-            self._quantized[rows] = self._add_quantized_rows(rows, name, statistics)
-        bytes_name, row_scales, scales, shift = self._quantized[rows]
+    def _quantize_layer(
+        self, name: str, scales: Array, shift: float
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         matrix = self._take_weight(name).T.astype(np.float64) * scales[:, None]
-        means, moments = statistics.transform(scales, shift)
+        means, moments = self._statistics[name].transform(scales, shift)
         numbers, column_scales = round_matrix(matrix, moments)
-        products = self._add_operation(
-            "MatMulIntegerToFloat",
-            [
-                bytes_name,
-                self._add_constant(f"{name}.weight", numbers),
-                self._add_number("unit", 1),
-                self._add_constant(f"{name}.scales", column_scales.astype(np.float32)),
-                self._get_zero_point(shift),
-            ],
-            f"{name}.integers",
-            domain="com.microsoft",
-        )
-        products = self._add_operation("Mul", [products, row_scales], f"{name}.products")
         rounded = numbers * column_scales
         # The shift is taken back, and so is the mean error of rounding.
         bias = self._take_weight(name, "bias") - (shift / scales) @ rounded + means @ (matrix - rounded)
-        return self._add_sum(products, self._add_constant(f"{name}.bias", bias.astype(np.float32)), f"{name}.output")
+        return numbers, column_scales.astype(np.float32), bias.astype(np.float32)
 
-    def _add_quantized_rows(self, rows: str, name: str, statistics: _InputStatistics) -> tuple[str, str, Array, float]:
-        """Add the rows as bytes, and the scale of each row; return both names, the scales and shift of channels."""
-        follows_gelu = name.endswith("output.dense") and "attention" not in name
-        shift = -_GELU_MINIMUM if follows_gelu else 0.0
-        scales = self._compute_input_scales(name, statistics)
-        scaled = self._add_operation(
-            "Mul", [rows, self._add_constant(f"{name}.smoothing", (1 / scales).astype(np.float32))], f"{name}.scaled"
-        )
-        if shift:
-            shifts = self._add_constant(f"{name}.shifts", (shift / scales).astype(np.float32))
-            scaled = magnitudes = self._add_sum(scaled, shifts, f"{name}.shifted")
-        else:
-            magnitudes = self._add_operation("Abs", [scaled], f"{name}.magnitudes")
-        highest = self._add_operation("ReduceMax", [magnitudes], f"{name}.highest", axes=[-1], keepdims=1)
-        highest = self._add_operation("Max", [highest, self._add_number("tiny", 1e-12)], f"{name}.range")
-        steps = self._add_number("steps", 255) if shift else self._add_number("signed_steps", 127)
-        factors = self._add_operation("Div", [steps, highest], f"{name}.factors")
-        numbers = self._add_operation("Mul", [scaled, factors], f"{name}.numbers")
-        bytes_name = self._add_operation(
-            "QuantizeLinear", [numbers, self._add_number("unit", 1), self._get_zero_point(shift)], f"{name}.bytes"
-        )
-        return bytes_name, self._add_operation("Div", [highest, steps], f"{name}.row_scales"), scales, shift
-
-    def _compute_input_scales(self, name: str, statistics: _InputStatistics) -> Array:
+    def _compute_input_scales(self, name: str) -> Array:
         """Return the scale of each input channel, with a geometric mean of 1; layers with the same input share it."""
+        statistics = self._statistics[name]
         head, _, part = name.rpartition(".")
         names = [f"{head}.{other}" for other in ("query", "key", "value")] if part == "query" else [name]
         if name.endswith("attention.output.dense"):
@@ -177,10 +134,6 @@ class _QuantizedGraph(BertGraph):
         scales = maxima**_SMOOTHING / matrix_maxima.astype(np.float64) ** (1 - _SMOOTHING)
         scales /= np.exp(np.log(scales).mean())
         return scales.astype(np.float32).astype(np.float64)
-
-    def _get_zero_point(self, shift: float) -> str:
-        """Return the constant byte that represents 0."""
-        return self._add_constant("first_byte", np.uint8(0)) if shift else self._add_constant("middle", np.uint8(128))
 
     def _add_cast(self, name: str, result: str) -> str:
         return self._add_operation("Cast", [name], result, to=self._helper.TensorProto.FLOAT)
@@ -194,7 +147,7 @@ def round_matrix(matrix: Array, moments: Array) -> tuple[npt.NDArray[np.int8], A
     """
     magnitudes = np.abs(matrix)
     highest = np.maximum(magnitudes.max(axis=0), (magnitudes[::2] + magnitudes[1::2]).max(axis=0))
-    scales = (highest / _MAX_WEIGHT).astype(np.float32).astype(np.float64)
+    scales = (highest / MAX_WEIGHT).astype(np.float32).astype(np.float64)
     damped = moments + np.eye(len(matrix)) * _DAMPING * np.mean(np.diag(moments))
     order = np.argsort(-np.diag(damped), kind="stable")
     remaining = matrix[order]
@@ -206,7 +159,7 @@ def round_matrix(matrix: Array, moments: Array) -> tuple[npt.NDArray[np.int8], A
         for index in range(start, block.stop):
             # A neighbor that is not rounded yet is still 0, and yields later.
             neighbor = np.abs(numbers[order[index] ^ 1].astype(np.int16))
-            limits = np.minimum(_MAX_WEIGHT, _MAX_PAIR - neighbor)
+            limits = np.minimum(MAX_WEIGHT, MAX_PAIR - neighbor)
             row = np.clip(np.rint(remaining[index] / scales), -limits, limits)
             numbers[order[index]] = row
             error = (remaining[index] - row * scales) / factors[index, index]

@@ -36,6 +36,12 @@ _KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 
 _OPSET, _IR_VERSION = 17, 8
 
+#: The largest absolute value of a quantized weight, and of two neighboring weights together: two products that a
+#: processor adds in 16 bits then never overflow.
+MAX_WEIGHT, MAX_PAIR = 127, 128
+#: The minimum of GELU, rounded down. The outputs of GELU are shifted by it, so that bytes without a sign are used.
+_GELU_MINIMUM = -0.17
+
 Tensors = dict[str, npt.NDArray[np.float32]]
 
 
@@ -244,7 +250,7 @@ class BertGraph:
         self._nodes.append(self._helper.make_node(kind, inputs, [name], name=name, **attributes))
         return name
 
-    def _add_constant(self, name: str, numbers: npt.NDArray[Any]) -> str:
+    def _add_constant(self, name: str, numbers: npt.ArrayLike) -> str:
         """Add a constant, unless there is one of this name."""
         if name not in self._constants:
             self._constants[name] = self._numpy.from_array(np.asarray(numbers, order="C"), name)
@@ -257,3 +263,75 @@ class BertGraph:
     def _add_number(self, name: str, number: float) -> str:
         """Add a constant number."""
         return self._add_constant(name, np.array(number, np.float32))
+
+
+class QuantizedBertGraph(BertGraph):
+    """A graph whose linear layers multiply bytes; each row of activations has its own scale.
+
+    Subclasses choose the scales of input channels and round the weights.
+    """
+
+    def __init__(self, weights: Tensors) -> None:
+        super().__init__(weights)
+        #: The bytes, the scales of the rows, and the scales and the shift of the channels, by the name of the input.
+        self._quantized: dict[str, tuple[str, str, npt.NDArray[Any], float]] = {}
+
+    def _compute_input_scales(self, name: str) -> npt.NDArray[Any]:
+        """Return the scale of each input channel of a layer; layers with the same input share those of the first."""
+        raise NotImplementedError
+
+    def _quantize_layer(
+        self, name: str, scales: npt.NDArray[Any], shift: float
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Return the weights of a layer as bytes (inputs, outputs), the scale of each output, and the bias.
+
+        The inputs are divided by ``scales`` after ``shift`` is added to them.
+        """
+        raise NotImplementedError
+
+    def _add_linear(self, rows: str, name: str) -> str:
+        if rows not in self._quantized:
+            self._quantized[rows] = self._add_quantized_rows(rows, name)
+        bytes_name, row_scales, scales, shift = self._quantized[rows]
+        numbers, column_scales, bias = self._quantize_layer(name, scales, shift)
+        products = self._add_operation(
+            "MatMulIntegerToFloat",
+            [
+                bytes_name,
+                self._add_constant(f"{name}.weight", numbers),
+                self._add_number("unit", 1),
+                self._add_constant(f"{name}.scales", column_scales),
+                self._get_zero_point(shift),
+            ],
+            f"{name}.integers",
+            domain="com.microsoft",
+        )
+        products = self._add_operation("Mul", [products, row_scales], f"{name}.products")
+        return self._add_sum(products, self._add_constant(f"{name}.bias", bias), f"{name}.output")
+
+    def _add_quantized_rows(self, rows: str, name: str) -> tuple[str, str, npt.NDArray[Any], float]:
+        """Add the rows as bytes, and the scale of each row; return both names, the scales and shift of channels."""
+        follows_gelu = name.endswith("output.dense") and "attention" not in name
+        shift = -_GELU_MINIMUM if follows_gelu else 0.0
+        scales = self._compute_input_scales(name)
+        scaled = self._add_operation(
+            "Mul", [rows, self._add_constant(f"{name}.smoothing", (1 / scales).astype(np.float32))], f"{name}.scaled"
+        )
+        if shift:
+            shifts = self._add_constant(f"{name}.shifts", (shift / scales).astype(np.float32))
+            scaled = magnitudes = self._add_sum(scaled, shifts, f"{name}.shifted")
+        else:
+            magnitudes = self._add_operation("Abs", [scaled], f"{name}.magnitudes")
+        highest = self._add_operation("ReduceMax", [magnitudes], f"{name}.highest", axes=[-1], keepdims=1)
+        highest = self._add_operation("Max", [highest, self._add_number("tiny", 1e-12)], f"{name}.range")
+        steps = self._add_number("steps", 255) if shift else self._add_number("signed_steps", 127)
+        factors = self._add_operation("Div", [steps, highest], f"{name}.factors")
+        numbers = self._add_operation("Mul", [scaled, factors], f"{name}.numbers")
+        bytes_name = self._add_operation(
+            "QuantizeLinear", [numbers, self._add_number("unit", 1), self._get_zero_point(shift)], f"{name}.bytes"
+        )
+        return bytes_name, self._add_operation("Div", [highest, steps], f"{name}.row_scales"), scales, shift
+
+    def _get_zero_point(self, shift: float) -> str:
+        """Return the constant byte that represents 0."""
+        return self._add_constant("first_byte", np.uint8(0)) if shift else self._add_constant("middle", np.uint8(128))

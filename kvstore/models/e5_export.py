@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from .bert_export import BertGraph, Tensors
+from .bert_export import MAX_PAIR, MAX_WEIGHT, BertGraph, QuantizedBertGraph, Tensors
 from .e5_weights import (
     BLOCK,
     EPSILON,
@@ -50,10 +50,6 @@ _LINEAR_NAMES = {
     "output.dense": "fo",
 }
 _NORM_NAMES = {"attention.output.LayerNorm": "aln", "output.LayerNorm": "oln"}
-#: The largest absolute value of a weight, and of two neighboring weights together.
-_MAX_WEIGHT, _MAX_PAIR = 127, 128
-#: The minimum of GELU, rounded down. The outputs of GELU are shifted by it, so that bytes without a sign are used.
-_GELU_MINIMUM = -0.17
 
 
 def write_e5(folder: Path) -> None:
@@ -136,71 +132,31 @@ class E5Graph(BertGraph):
         )
 
 
-class QuantizedE5Graph(E5Graph):
+class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
     """The same graph with linear layers that multiply bytes."""
 
     def __init__(self, weights: E5Weights, smoothing: dict[str, npt.NDArray[np.float32]]) -> None:
         super().__init__(weights)
         self._smoothing = smoothing
-        #: The bytes, the scales of the rows, the factors of the channels and the shift, by the name of the input.
-        self._quantized: dict[str, tuple[str, str, npt.NDArray[np.float32], float]] = {}
 
-    def _add_linear(self, rows: str, name: str) -> str:
-        matrix = self._take_weight(name)
-        if rows not in self._quantized:
-            self._quantized[rows] = self._add_bytes(rows, name, matrix.shape[1])
-        bytes_name, row_scales, factors, shift = self._quantized[rows]
-        numbers, scales = _round_matrix(matrix * factors)
-        products = self._add_operation(
-            "MatMulIntegerToFloat",
-            [
-                bytes_name,
-                self._add_constant(f"{name}.weight", numbers.T),
-                self._add_number("unit", 1),
-                self._add_constant(f"{name}.scales", scales),
-                self._get_zero_point(shift),
-            ],
-            f"{name}.integers",
-            domain="com.microsoft",
-        )
-        products = self._add_operation("Mul", [products, row_scales], f"{name}.products")
+    def _compute_input_scales(self, name: str) -> npt.NDArray[np.float32]:
+        scales = self._smoothing.get(name)
+        return np.ones(self._weights[f"{name}.weight"].shape[1], np.float32) if scales is None else scales
+
+    def _quantize_layer(
+        self, name: str, scales: npt.NDArray[np.float32], shift: float
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        numbers, column_scales = _round_matrix(self._take_weight(name) * scales)
         bias = self._take_weight(name, "bias")
         if shift:  # the products of the shift are subtracted
-            bias = bias - ((numbers / factors.astype(np.float64)).sum(axis=1) * shift * scales).astype(np.float32)
-        return self._add_sum(products, self._add_constant(f"{name}.bias", bias), f"{name}.output")
-
-    def _add_bytes(self, rows: str, name: str, width: int) -> tuple[str, str, npt.NDArray[np.float32], float]:
-        """Add the rows as bytes, and the scale of each row; return both names, the factors and the shift."""
-        factors = self._smoothing.get(name, np.ones(width, np.float32))
-        follows_gelu = name.endswith("output.dense") and "attention" not in name
-        shift = -_GELU_MINIMUM if follows_gelu else 0.0
-        rows = self._add_operation(
-            "Mul", [rows, self._add_constant(f"{name}.smoothing", 1 / factors)], f"{name}.smoothed"
-        )
-        if shift:
-            shifts = self._add_constant(f"{name}.shifts", (shift / factors).astype(np.float32))
-            rows = magnitudes = self._add_sum(rows, shifts, f"{name}.shifted")
-        else:
-            magnitudes = self._add_operation("Abs", [rows], f"{name}.magnitudes")
-        highest = self._add_operation("ReduceMax", [magnitudes], f"{name}.highest", axes=[-1], keepdims=1)
-        highest = self._add_operation("Max", [highest, self._add_number("tiny", 1e-12)], f"{name}.range")
-        steps = self._add_number("steps", 255) if shift else self._add_number("signed_steps", 127)
-        scale = self._add_operation("Div", [steps, highest], f"{name}.factors")
-        numbers = self._add_operation("Mul", [rows, scale], f"{name}.numbers")
-        bytes_name = self._add_operation(
-            "QuantizeLinear", [numbers, self._add_number("unit", 1), self._get_zero_point(shift)], f"{name}.bytes"
-        )
-        return bytes_name, self._add_operation("Div", [highest, steps], f"{name}.row_scales"), factors, shift
-
-    def _get_zero_point(self, shift: float) -> str:
-        """Return the constant byte that represents 0."""
-        name, byte = ("first_byte", 0) if shift else ("middle", 128)
-        return self._add_constant(name, np.array(byte, np.uint8))
+            shift_products = (numbers / scales.astype(np.float64)).sum(axis=1) * shift * column_scales
+            bias = bias - shift_products.astype(np.float32)
+        return numbers.T, column_scales, bias
 
 
 def _round_matrix(matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
     """Return a matrix (outputs, inputs) as bytes, and the scale of each output."""
     magnitudes = np.abs(matrix)
-    pairs = (magnitudes[:, ::2] + magnitudes[:, 1::2]).max(axis=1) / np.float32(_MAX_PAIR - 1)
-    scales = np.maximum(magnitudes.max(axis=1) / np.float32(_MAX_WEIGHT), pairs)
+    pairs = (magnitudes[:, ::2] + magnitudes[:, 1::2]).max(axis=1) / np.float32(MAX_PAIR - 1)
+    scales = np.maximum(magnitudes.max(axis=1) / np.float32(MAX_WEIGHT), pairs)
     return np.rint(matrix / scales[:, None]).astype(np.int8), scales
