@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,3 +105,65 @@ def test_other_libraries_read_a_cursor(store: kvstore.Store) -> None:
     cursor = store.execute("SELECT key, chunks FROM documents")
     assert duckdb.sql("SELECT key, chunks + 1 FROM cursor").fetchall() == [("tea", 2)]
     assert cursor.fetchall() == []
+
+
+def test_a_parquet_file_is_ingested_by_rows(store: kvstore.Store, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [
+        {
+            "id": 7,
+            "title": "Tea",
+            "text": "Tea is hot.",
+            "year": 1848,
+            "day": date(2024, 1, 2),
+            "price": Decimal("1.50"),
+        },
+        {"id": 8, "title": None, "text": "The sea is salty.", "year": None, "tags": ["wet"], "vector": [0.5, 0.5]},
+        {"id": 9, "title": "Void", "text": "a\0b", "raw": b"\x00"},
+        {"id": 10, "title": "Rum", "text": None, "nested": {"from": "cane"}, "ratio": math.nan},
+    ]
+    parquet.write_table(pyarrow.Table.from_pylist(rows, schema=make_schema(pyarrow)), tmp_path / "rows.parquet")
+    report = store.ingest(tmp_path / "rows.parquet", workers=0)
+    (problem,) = report.problems
+    assert report.added == 3 and problem.endswith("rows.parquet:3: contains a NUL character; remove it")
+    tea, sea, rum = store.get_many(["7", "8", "10"])
+    assert tea is not None and sea is not None and rum is not None
+    assert (tea.title, tea.text) == ("Tea", "Tea is hot.")
+    assert (tea.meta["year"], tea.meta["day"], tea.meta["price"]) == (1848, "2024-01-02", "1.50")
+    assert (sea.meta["year"], sea.meta["tags"], "vector" in sea.meta) == (None, ["wet"], False)
+    assert rum.meta["ratio"] is None and rum.text == "nested.from: cane"
+    assert store.ingest(tmp_path / "rows.parquet", workers=0).added == 0
+    store.execute("EXPORT TO ? TABLE chunks", (str(tmp_path / "chunks.parquet"),))
+    with kvstore.open(tmp_path / "copy", embedder="hashing", settings={"language": "rules"}) as copy:
+        assert copy.ingest(tmp_path / "chunks.parquet", workers=0).added == 3
+        assert copy.search("salty", using="lexical")[0].text == "The sea is salty."
+
+
+@pytest.mark.parametrize("size", [5, 40, -9])
+def test_an_invalid_parquet_file_is_reported(store: kvstore.Store, tmp_path: Path, size: int) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"text": ["Tea is hot."]}), tmp_path / "whole.parquet")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "whole.parquet").read_bytes()[:size])
+    (problem,) = store.ingest(tmp_path / "cut.parquet", workers=0).problems
+    assert "cut.parquet: is no valid Parquet file" in problem
+
+
+def make_schema(pa: Any) -> Any:
+    """Return the schema of the rows of the test above."""
+    return pa.schema(
+        {
+            "id": pa.int64(),
+            "title": pa.string(),
+            "text": pa.string(),
+            "year": pa.int32(),
+            "day": pa.date32(),
+            "price": pa.decimal128(6, 2),
+            "tags": pa.list_(pa.string()),
+            "vector": pa.list_(pa.float32(), 2),
+            "raw": pa.binary(),
+            "nested": pa.struct({"from": pa.string()}),
+            "ratio": pa.float64(),
+        }
+    )

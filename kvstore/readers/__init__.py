@@ -132,6 +132,7 @@ _FORMATS = {
     "code": _Format("source_code", "read", tuple(LANGUAGES), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
     "csv": _Format("tabular", "read_rows", (".csv", ".tsv"), has_rows=True),
     "jsonl": _Format("json_lines", "read", (".jsonl", ".ndjson"), has_rows=True),
+    "parquet": _Format("parquet", "read", (".parquet",), has_rows=True, trusted_bytes=0),
     "json": _Format("json_lines", "read_value", (".json",), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
     "pairs": _Format("tabular", "read_pairs", (".csv", ".tsv")),
     "triples": _Format("triples", "read", (".jsonl", ".ndjson"), has_rows=True),

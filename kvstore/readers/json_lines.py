@@ -64,6 +64,11 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
     return read_lines(stream, origin, _make_document_maker(origin, options), options)
 
 
+def read_objects(rows: Iterable[tuple[int, _Row]], origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    """Yield a document, or a failure, for each numbered object, such as the rows of a table in another format."""
+    return _iter_items(rows, origin, _make_document_maker(origin, options))
+
+
 def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield the documents of one JSON value: one for each object of its main list, and one for the rest."""
     text = decode_text(stream.read(), origin.name, options.encoding)
