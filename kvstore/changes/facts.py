@@ -223,7 +223,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
     def read(self, state: State, row_key: bytes) -> tuple[EdgeKey, StatedEdge]:
         """Return the edge between the two nodes of a row key."""
         edge = state.forest.find_stated_edge(*records.U64_PAIR.unpack(row_key))
-        assert edge is not None  # the state has just named it
+        assert edge is not None  # the caller found the row key in this state
         return edge.key, edge
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:
@@ -300,7 +300,7 @@ class _StatedAliases(StatedFact[str, Alias]):
     def read(self, state: State, row_key: bytes) -> tuple[str, Alias]:
         """Return the alias or merge with this row key."""
         alias = state.aliases.get(row_key.decode())
-        assert alias is not None  # the state has just named it
+        assert alias is not None  # the caller found the row key in this state
         return alias.key, alias
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:

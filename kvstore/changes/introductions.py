@@ -77,7 +77,7 @@ class NameChanges:
         return {key: self._ids[key] for key in self._introductions}
 
     def get_slot(self, entity: int, form: str, kind: str) -> int:
-        """Return the index of the slot that counts an introduction of this apply. Call it after
+        """Return the index of the slot that counts an introduction in these changes. Call it after
         :meth:`write_records`."""
         return self._slots_by_introduction[entity, form, kind]
 

@@ -33,14 +33,13 @@ class TraceCache:
         self._change = 0
 
     def begin(self, counters: Counters) -> None:
-        """Drop the traces of a transaction that did not commit. ``counters`` are those that the next one begins
-        with."""
+        """Begin a transaction with these counters, and drop the traces of an earlier one that did not commit."""
         is_reset = counters.change > self._change + _MAX_CHANGE_STEP
         self._traces.remove_from(0 if is_reset else min(self._committed, counters.next_document))
         self._change = counters.change
 
     def commit(self, counters: Counters) -> None:
-        """Keep the traces of the transaction that committed with these counters."""
+        """Keep the traces added since :meth:`begin`; ``counters`` are those that were committed."""
         self._committed = counters.next_document
 
     def add(self, document: int, headings: Sequence[bytes], chunks: Mapping[int, bytes]) -> None:

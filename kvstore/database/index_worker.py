@@ -217,7 +217,7 @@ class IndexManager:
         record = self._builder.find_needed_record(kind)
         if record is None:
             return False
-        next_chunk, self._next_due_chunk[kind.name] = self._builder.compute_next_extension(kind, record)
+        next_chunk, self._next_due_chunk[kind.name] = self._builder.compute_next_due_chunk(kind, record)
         is_due = self._next_due_chunk[kind.name] <= next_chunk
         return is_due and self._builder.refresh(kind, is_cancelled=self._is_cancelled)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..readers import READERS, add_row_readers, formats
+from ..readers import READERS, add_line_readers, formats
 
 if TYPE_CHECKING:
     from ..readers.raw_document import FormatReader
@@ -19,4 +19,4 @@ def _get_written_readers() -> dict[str, FormatReader]:
     return get_written_readers()
 
 
-add_row_readers(_get_written_readers)
+add_line_readers(_get_written_readers)

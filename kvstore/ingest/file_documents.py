@@ -85,7 +85,7 @@ def read_documents(
 ) -> Iterator[NewDocument | FileItem]:
     """Yield the documents of a file, and a failure if its reader reports an error or crashes.
 
-    ``format`` is read unless the source names another one. ``content`` replaces the bytes of the file.
+    The file is read as ``format`` unless the source names another format. ``content`` replaces the bytes of the file.
     ``get_stored_digest`` returns the digest of the stored document of a key, so that unchanged documents are not
     extracted again; its errors are raised, and InputError for an unknown format or option.
     """

@@ -184,7 +184,7 @@ class _FileSearch:
         self.skipped[describe_skipped(relative)] += 1
 
     def _add_address(self, address: str) -> None:
-        """Add the file at an address, or the files in its folder that are taken or match its pattern."""
+        """Add the file at an address, or the files that its folder contains or its pattern matches."""
         listing = remote_files.list_remote(address)
         if listing.pattern is None and not listing.is_folder:
             self._add_file(address, address.rpartition("/")[2], None, address)

@@ -51,7 +51,7 @@ __all__ = [
     "ReadFailure",
     "ReadOptions",
     "SkippedPart",
-    "add_row_readers",
+    "add_line_readers",
     "check_format",
     "describe_skipped",
     "find_format",
@@ -149,26 +149,26 @@ _FORMATS_BY_SUFFIX = {suffix: format for format, entry in reversed(_FORMATS.item
 #: Text formats with markup, which are also text.
 _MARKUP_FORMATS = ("markdown", "rst", "asciidoc")
 #: Functions that return the readers which other packages have added, by format.
-_row_reader_sources: list[Callable[[], Mapping[str, FormatReader]]] = []
+_line_reader_sources: list[Callable[[], Mapping[str, FormatReader]]] = []
 
 
 #: Readers of installed packages. They are never trusted, even with small files.
-READERS = PluginGroup("reader", get_reserved_names=lambda: (*FORMATS, *_get_row_readers()), convert=make_plugin_reader)
+READERS = PluginGroup("reader", get_reserved_names=lambda: (*FORMATS, *_get_line_readers()), convert=make_plugin_reader)
 
 
 def formats() -> tuple[str, ...]:
     """Return every name that ``INGEST ... AS`` accepts."""
-    return (*FORMATS, *_get_row_readers(), *READERS.load_usable())
+    return (*FORMATS, *_get_line_readers(), *READERS.load_usable())
 
 
-def add_row_readers(get_readers: Callable[[], Mapping[str, FormatReader]]) -> None:
+def add_line_readers(get_readers: Callable[[], Mapping[str, FormatReader]]) -> None:
     """Add formats of JSON Lines that another package reads: a function that returns their readers by name."""
-    _row_reader_sources.append(get_readers)
+    _line_reader_sources.append(get_readers)
 
 
-def _get_row_readers() -> dict[str, FormatReader]:
-    """Return the readers that other packages have added, by format."""
-    return {name: reader for get_readers in _row_reader_sources for name, reader in get_readers().items()}
+def _get_line_readers() -> dict[str, FormatReader]:
+    """Return the readers added by :func:`add_line_readers`, by format."""
+    return {name: reader for get_readers in _line_reader_sources for name, reader in get_readers().items()}
 
 
 def get_reader_version(format: str | None) -> str:
@@ -186,9 +186,9 @@ def _get_format(format: str) -> _Format:
     """Return a format by its name. Raises InputError for an unknown one."""
     if format in _FORMATS:
         return _FORMATS[format]
-    row_reader = _get_row_readers().get(format)
-    if row_reader is not None:
-        return _Format("", "", (".jsonl", ".ndjson"), has_rows=True, reader=row_reader)
+    line_reader = _get_line_readers().get(format)
+    if line_reader is not None:
+        return _Format("", "", (".jsonl", ".ndjson"), has_rows=True, reader=line_reader)
     plugin = READERS.get(format)
     if plugin is not None:
         return _build_plugin_format(plugin)

@@ -67,7 +67,7 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
 
 
 def _iter_heads(head: str) -> Iterator[str]:
-    """Yield the first part of a compound without each link that it ends with."""
+    """Yield the first part of a compound as written, and without each of the ``_LINKS`` at its end."""
     for link in _LINKS:
         if head.endswith(link) and len(head) - len(link) >= _MIN_PART:
             yield head.removesuffix(link) if link else head

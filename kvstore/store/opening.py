@@ -245,7 +245,7 @@ def _load_or_create_settings(
     with environment.snapshot() as snapshot:
         fixed = _read_settings(snapshot)
         has_format = snapshot.get(tables.META, _FORMAT) is not None
-        if _is_pending(snapshot):
+        if _is_rebuild_pending(snapshot):
             raise StoreFormatError(
                 f"{environment.path}: its migration was interrupted; finish it with: kvstore migrate {environment.path}"
             )
@@ -395,7 +395,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         with environment.snapshot() as snapshot:
             packed_format = snapshot.get(tables.META, _FORMAT)
             stored_format = 0 if packed_format is None else int(records.unpack(packed_format, tables.META, _FORMAT))
-            is_pending, refusal = _is_pending(snapshot), explain_read_only(snapshot)
+            is_pending, refusal = _is_rebuild_pending(snapshot), explain_read_only(snapshot)
             is_incomplete = stored_format == kvstore_migrations.CURRENT_FORMAT and (
                 explain_migration(snapshot) is not None or _find_earlier_writing(snapshot) is not None
             )
@@ -414,7 +414,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             formats = kvstore_migrations.migrate(raw)
         with environment.snapshot() as snapshot:
             needs_rebuild = (
-                _is_pending(snapshot)
+                _is_rebuild_pending(snapshot)
                 or explain_migration(snapshot) is not None
                 or _find_earlier_writing(snapshot) is not None
             )
@@ -431,7 +431,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         return Migrated(formats, backup_path, rebuilt)
 
 
-def _is_pending(view: View) -> bool:
+def _is_rebuild_pending(view: View) -> bool:
     return view.get(tables.META, tables.REBUILD_KEY) is not None
 
 

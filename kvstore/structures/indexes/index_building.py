@@ -115,8 +115,8 @@ class IndexBuilder:
             record = Indexes(state.lmdb).get(kind)
             return None if kind.explain_no_file(record, state) is not None else record
 
-    def compute_next_extension(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
-        """Return the next chunk id of the store, and the one from which the file of an automatic kind is extended."""
+    def compute_next_due_chunk(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
+        """Return the next chunk id of the store, and the one at which the index file of the kind must be extended."""
         path = index_file.build_index_path(self._environment.path, kind.name)
         try:
             head = index_file.read_head(path, kind.name, lambda token: is_trusted(self._environment, kind, token))
