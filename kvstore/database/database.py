@@ -178,6 +178,7 @@ class Database(Handle):
         ([(0, 1, 0), (1, 1, 1)], 1)
         """
         from ..ingest.ingest_interface import IngestOptions, list_ingest_paths, list_ingest_patterns
+        from ..ingest.ingest_log import log_ingest
         from ..ingest.pipeline import create_ingestion
         from .ingest_destination import IngestDestination
 
@@ -185,10 +186,16 @@ class Database(Handle):
         self._require_writable("open it for writing to ingest", fixes_settings=False)
         check_options("options", options.get("options"))
         destination = IngestDestination(self._session, self._begin)
-        settle = self._session.store.growth.compact_if_grown
-        return create_ingestion(
-            destination, list_ingest_paths(paths), include=list_ingest_patterns(include), on_finish=settle, **options
+
+        def finish() -> None:
+            """Compact the file if it has grown much, and log the ingest."""
+            self._session.store.growth.compact_if_grown()
+            log_ingest(self.path, list_ingest_paths(paths), ingestion.report)
+
+        ingestion = create_ingestion(
+            destination, list_ingest_paths(paths), include=list_ingest_patterns(include), on_finish=finish, **options
         )
+        return ingestion
 
     def forecast_ingest(
         self,
