@@ -18,7 +18,14 @@ class Catalog(StatementCatalog, Protocol):
     """A source of completions that adds those of the shell."""
 
     def commands(self) -> Mapping[str, str]:
-        """Return the dot commands and the argument of each: a command, path, table, mode, switch, keys, or nothing."""
+        """Return the dot commands and the argument of each.
+
+        It is a command, path, table, mode, switch, keys, saved, or nothing.
+        """
+        ...
+
+    def saved(self) -> Sequence[str]:
+        """Return the names of the saved statements."""
         ...
 
     def modes(self) -> Sequence[str]:
@@ -49,6 +56,9 @@ def _complete_command(text_before: str, start: int, catalog: Catalog) -> Iterato
         "switch": ("on", "off"),
         "keys": ("emacs", "vi"),
     }
+    # Saved statements are in a file, which is only read for their names.
+    if commands.get(command) == "saved":
+        candidates = {"saved": catalog.saved()}
     argument_kind = commands.get(command, "")
     options = catalog.paths(argument) if argument_kind == "path" else candidates.get(argument_kind, ())
     yield from (Completion(text, argument_start, argument_kind) for text in options if text.startswith(argument))

@@ -8,9 +8,10 @@ An unknown or invalid setting is reported and ignored.
 from __future__ import annotations
 
 import configparser
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from kvstore.integrations.saved_queries import get_config_folder
 
 from .console import Console
 from .render import MODES
@@ -95,8 +96,7 @@ def parse_switch(word: str) -> bool:
 
 def get_config_path() -> Path:
     """Return the path of the settings file: ``kvstore/config`` under XDG_CONFIG_HOME."""
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base and os.path.isabs(base) else Path.home() / ".config") / "kvstore" / "config"
+    return get_config_folder() / "config"
 
 
 def configure(console: Console) -> None:

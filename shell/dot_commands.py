@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvstore.errors import suggest
+from kvstore.integrations.saved_queries import delete_query, describe_missing, load_queries, save_query
 from kvstore.language import format_identifier, format_literal
 
 from .command_options import open_store_at
@@ -26,7 +27,7 @@ from .layout import format_definitions, wrap_message
 from .pager import get_default_pager
 from .psql_commands import find_equivalent, suggest_replacement
 from .render import MODES
-from .script import ScriptItem
+from .script import ScriptItem, split_items
 
 #: Seconds between two runs of a statement by ``.watch``.
 _WATCH_SECONDS = 2.0
@@ -37,7 +38,7 @@ class Command:
     """A dot command: its name, its arguments as ``.help`` shows them, a description, and the function that runs it.
 
     ``min_arguments`` and ``max_arguments`` bound the number of arguments; ``argument_kind`` is the kind of completion
-    for the first one.
+    for the first one. If ``is_raw``, the last argument is the rest of the line, unchanged.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Command:
     min_arguments: int = 0
     max_arguments: int = 0
     argument_kind: str = ""
+    is_raw: bool = False
 
 
 def run_command(console: Console, line: str) -> None:
@@ -56,12 +58,12 @@ def run_command(console: Console, line: str) -> None:
         if equivalent is None:
             raise ValueError(suggest_replacement(line))
         line = equivalent
+    name, _, rest = line[1:].strip().partition(" ")
+    command = find_command(name)
     try:
-        words = shlex.split(line[1:])
+        arguments = rest.split(maxsplit=command.max_arguments - 1) if command.is_raw else shlex.split(rest)
     except ValueError as error:
         raise ValueError(f"{line}: {str(error).lower()}") from None
-    command = find_command(words[0] if words else "")
-    arguments = words[1:]
     if not command.min_arguments <= len(arguments) <= command.max_arguments:
         raise ValueError(f"usage: .{command.name} {command.arguments}".rstrip())
     command.run(console, arguments)
@@ -97,6 +99,35 @@ def _print_help(console: Console, arguments: list[str]) -> None:
 def _quit(console: Console, arguments: list[str]) -> None:
     """Leave the shell."""
     raise Leave
+
+
+def _run_saved(console: Console, arguments: list[str]) -> None:
+    """Run a saved statement, or list all."""
+    queries = load_queries()
+    if not arguments:
+        console.write("SAVED", ("name", "statement"), list(queries.items()))
+        if not queries:
+            console.notify("no statements are saved yet; .save NAME saves the last statement")
+        return
+    if arguments[0] not in queries:
+        raise ValueError(describe_missing(arguments[0], queries))
+    console.notify(queries[arguments[0]])
+    console.run_items(split_items(queries[arguments[0]]))
+
+
+def _save(console: Console, arguments: list[str]) -> None:
+    """Save a statement, or the last one, under a name."""
+    statement = arguments[1] if len(arguments) > 1 else console.last_statement
+    if not statement:
+        raise ValueError("there is no statement to save yet; run one, or add it after the name")
+    save_query(arguments[0], statement)
+    console.notify(f"saved; \\n {arguments[0]} runs it")
+
+
+def _unsave(console: Console, arguments: list[str]) -> None:
+    """Delete a saved statement."""
+    delete_query(arguments[0])
+    console.notify(f"{arguments[0]} is deleted")
 
 
 def _print_tables(console: Console, arguments: list[str]) -> None:
@@ -326,6 +357,24 @@ _COMMAND_LIST = (
         argument_kind="table",
     ),
     Command("expanded", "[on|off]", "print one column per line; also \\x", _set_expanded, max_arguments=1),
+    Command(
+        "saved",
+        "[NAME]",
+        "list the saved statements, or run one; also \\n",
+        _run_saved,
+        max_arguments=1,
+        argument_kind="saved",
+    ),
+    Command(
+        "save",
+        "NAME [STATEMENT]",
+        "save a statement, or the last one, under a name; also \\ns",
+        _save,
+        1,
+        2,
+        is_raw=True,
+    ),
+    Command("unsave", "NAME", "delete a saved statement; also \\nd", _unsave, 1, 1, argument_kind="saved"),
     Command(
         "mode",
         "[MODE]",

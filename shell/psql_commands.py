@@ -1,4 +1,4 @@
-"""Equivalents of psql commands, for users who are used to psql.
+"""Equivalents of commands of psql and pgcli, for users who are used to them.
 
 In: a line that begins with a backslash. Out: the command of the shell that does the same, or a sentence that names the
 command to type instead.
@@ -10,10 +10,14 @@ _COPY = ".import FILE ingests a file, and .output FILE writes results to one"
 _MODE = ".mode sets the format of results"
 _TABLES = ".tables lists the tables, .schema NAME or DESCRIBE NAME; shows the columns of one"
 
-#: The commands that do what they do in psql, with the command of the shell for each, with and without an argument.
+#: The commands that do what they do in psql or pgcli, with the command of the shell for each, with and without an
+#: argument.
 _EQUIVALENTS = {
     "d": (".describe", ".describe {}"),
     "dt": (".describe", ".describe {}"),
+    "n": (".saved", ".saved {}"),
+    "nd": (".unsave", ".unsave {}"),
+    "ns": (".save", ".save {}"),
     "q": (".quit", None),
     "timing": (".timer", ".timer {}"),
     "x": (".expanded", ".expanded {}"),

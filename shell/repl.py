@@ -29,6 +29,7 @@ from prompt_toolkit.styles import Style
 
 from kvstore import language
 from kvstore.errors import KvstoreError
+from kvstore.integrations.saved_queries import load_queries
 from kvstore.integrations.store_catalog import StoreCatalog
 from kvstore.language import find_plain_question, find_unquoted_question, format_literal, is_complete, iter_tokens
 
@@ -293,6 +294,10 @@ class LiveCatalog(StoreCatalog):
     def commands(self) -> Mapping[str, str]:
         """Return the dot commands with the kinds of their arguments."""
         return {command.name: command.argument_kind for command in COMMANDS.values()}
+
+    def saved(self) -> Sequence[str]:
+        """Return the names of the saved statements."""
+        return list(load_queries())
 
     def modes(self) -> Sequence[str]:
         """Return the formats of results."""

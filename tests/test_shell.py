@@ -398,6 +398,9 @@ class SmallCatalog:
     def commands(self) -> Mapping[str, str]:
         return {command.name: command.argument_kind for command in COMMANDS.values()}
 
+    def saved(self) -> Sequence[str]:
+        return ["big", "small"]
+
     def modes(self) -> Sequence[str]:
         return list(render.MODES)
 
@@ -924,6 +927,33 @@ def test_commands_of_psql_do_what_they_do_there(
     assert out.endswith("one = 1\ntwo\n2\n")
     assert error.splitlines()[:3] == ["expanded display on", "expanded display off", "timer on"]
     assert error.count(" ms") == 1
+
+
+def test_statements_are_saved_under_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    lines = [r"\ns two SELECT 'it''s' AS two;", "SELECT 1 AS one;", r"\ns one", r"\n two", r"\nd two", ".saved"]
+    Path("script.sql").write_text("\n".join(lines))
+    assert cli.run(["shell", "s", "--embedder", "hashing", "-f", "script.sql"]) == 0
+    out, error = capsys.readouterr()
+    assert out == "one\n1\ntwo\nit's\nname\tstatement\none\tSELECT 1 AS one;\n"
+    assert r"saved; \n two runs it" in error and "two is deleted" in error
+    assert json.loads(Path("settings/kvstore/queries.json").read_text()) == {"one": "SELECT 1 AS one;"}
+    for command, message in (
+        (r"\n two", "no statement is saved as 'two'; saved statements: one"),
+        (r"\nd two", "no statement is saved as 'two'"),
+        (r"\ns", "usage: .save NAME [STATEMENT]"),
+        (r"\ns three", "there is no statement to save yet"),
+        (r"\n one two", "usage: .saved [NAME]"),
+    ):
+        assert cli.run(["shell", "s", "-c", command]) == 1
+        assert message in capsys.readouterr().err
+    Path("settings/kvstore/queries.json").write_text("[")
+    assert cli.run(["shell", "s", "-c", ".saved"]) == 1
+    assert "repair or remove the file" in capsys.readouterr().err
+    assert [one.text for one in complete(".saved b", SmallCatalog())] == ["big"]
 
 
 def test_a_result_is_copied_to_a_file(

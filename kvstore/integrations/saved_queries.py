@@ -1,0 +1,74 @@
+r"""Statements that the user saved under names, in the shell (``\ns``) and on the explorer's SQL page.
+
+In: ``kvstore/queries.json`` under XDG_CONFIG_HOME, an object of names and statements. Out: the same, changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from ..errors import InputError
+
+#: The maximum number of saved statements, and of characters of a name and of a statement.
+_MAX_QUERIES, _MAX_NAME_CHARS, _MAX_STATEMENT_CHARS = 500, 60, 20_000
+
+
+def get_config_folder() -> Path:
+    """Return the folder of the user's settings: ``kvstore`` under XDG_CONFIG_HOME."""
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base and os.path.isabs(base) else Path.home() / ".config") / "kvstore"
+
+
+def load_queries() -> dict[str, str]:
+    """Return the saved statements by name, in order of name. Raises InputError for a damaged file."""
+    path = get_config_folder() / "queries.json"
+    try:
+        queries = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: the saved statements cannot be read ({error}); repair or remove the file") from None
+    if not isinstance(queries, dict):
+        raise InputError(f"{path}: the file is not an object of names and statements; repair or remove it")
+    return {name: str(statement) for name, statement in sorted(queries.items())}
+
+
+def save_query(name: str, statement: str) -> None:
+    """Save a statement under a name, in place of an earlier one. Raises InputError."""
+    name, statement = name.strip(), statement.strip()
+    if not name or any(character.isspace() for character in name) or len(name) > _MAX_NAME_CHARS:
+        raise InputError(f"a name is one word of at most {_MAX_NAME_CHARS} characters, not {name[:80]!r}")
+    if not statement or len(statement) > _MAX_STATEMENT_CHARS:
+        raise InputError(f"a saved statement has 1 to {_MAX_STATEMENT_CHARS:,} characters, not {len(statement):,}")
+    queries = load_queries() | {name: statement}
+    if len(queries) > _MAX_QUERIES:
+        raise InputError(f"there are {_MAX_QUERIES} saved statements; delete some first")
+    _store(queries)
+
+
+def delete_query(name: str) -> None:
+    """Delete a saved statement. Raises InputError for an unknown name."""
+    queries = load_queries()
+    if queries.pop(name, None) is None:
+        raise InputError(describe_missing(name, queries))
+    _store(queries)
+
+
+def describe_missing(name: str, queries: dict[str, str]) -> str:
+    """Return the message for a name without a statement."""
+    names = ", ".join(queries) or "none yet"
+    return f"no statement is saved as {name!r}; saved statements: {names}"
+
+
+def _store(queries: dict[str, str]) -> None:
+    """Write the statements. Raises InputError if the file cannot be written."""
+    path = get_config_folder() / "queries.json"
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(queries, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        raise InputError(f"{path}: the statement cannot be saved ({error.strerror})") from None
