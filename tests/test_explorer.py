@@ -191,6 +191,11 @@ PAGES = (
     "/ask?q=What+is+tea+made+from%3F",
     "/compare?q=What+is+tea+made+from%3F",
     "/sql?sql=SELECT+key,+title,+meta+FROM+documents",
+    "/names",
+    "/trees",
+    "/topics",
+    "/communities",
+    "/health",
     build_document_url("tea"),
     build_document_url(HOSTILE),
 )
@@ -401,6 +406,136 @@ def test_rows_that_are_not_shown_are_counted(client: Any) -> None:
     assert client.get("/sql.json", params={"sql": numbers(7823)}).json()["total"] == 7823
 
 
+def test_rows_are_sorted_and_paged(client: Any) -> None:
+    statement = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1203) SELECT i, NULL AS e FROM n"
+
+    def rows(**arguments: object) -> list[str]:
+        page = client.get("/sql", params={"sql": statement, **arguments}).text
+        return re.findall(r'<tr><td class="number" dir="auto">(\d+)</td>', page)
+
+    assert rows(page=3) == [str(number) for number in range(1001, 1204)]
+    assert rows(sort=1, down=1)[:2] == ["1203", "1202"] and rows(sort=1, down=1, page=3)[-1] == "1"
+    assert len(rows(sort=2)) == 500 and rows(sort=9)[0] == "1"
+    page = client.get("/sql", params={"sql": statement, "page": 2}).text.replace("\u202f", ",")
+    assert "rows 501–1,000 of 1,203 rows in" in page and "page=3" in page
+    assert client.get("/sql.json", params={"sql": statement, "sort": 1, "down": 1}).json()["rows"][0] == [1203, None]
+
+
+def test_statements_are_saved_for_the_user(client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+    def save(origin: str | None, **arguments: str) -> Any:
+        return client.post("/sql/saved", params=arguments, headers={"origin": origin} if origin else {})
+
+    for origin in (None, "null", "http://example.org"):
+        assert save(origin, name="one", sql="SELECT 1").status_code in (403, 405)
+    assert client.get("/sql/saved").status_code == 405 and not list(tmp_path.iterdir())
+    assert save(HOST, name="one", sql="SELECT 1").json() == [{"name": "one", "sql": "SELECT 1"}]
+    assert 'title="SELECT 1">one</a>' in client.get("/sql").text
+    for name, sql, message in (("two words", "SELECT 1", "one word"), ("two", "", "no statement is saved as")):
+        refused = save(HOST, name=name, sql=sql)
+        assert refused.status_code == 400 and message in refused.json()["error"]
+    assert save(HOST, name="one", sql="").json() == []
+    assert client.get("/sql/stop?run=unknown").json() == {"stopped": False}
+
+
+def test_lists_are_filtered_counted_and_paged(tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    from kvstore.integrations.explore.application import make_explorer
+    from kvstore.integrations.explore.followed_store import FollowedStore
+
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"language": "rules"}) as store:
+        store.put("a", "Ann Lee met Bo Fay in Oslo. Ann Lee left.\n\nBo Fay wrote of Oslo.", title="Ann Lee")
+        with store.transaction() as transaction:
+            for number in range(130):
+                transaction.put_edge(f"leaf {number:03}", "root", tree="big/../tree")
+            transaction.put_edge("deep", "leaf 007", tree="big/../tree")
+        store.create_index("topics")
+        store.create_index("communities")
+    followed = FollowedStore(tmp_path / "s")
+    client = client_of(make_explorer(followed, token=TOKEN, port=PORT))
+    client.get("/", params={"token": TOKEN})
+    names = client.get("/names.json", params={"q": "LEAF"}).json()
+    assert (names["count"], len(names["rows"]), names["page_size"]) == (130, 50, 50)
+    assert names["rows"][0]["trees"] == 1 and {"value": "tree", "count": 130} in names["kinds"]
+    assert len(client.get("/names.json?q=leaf&page=3").json()["rows"]) == 30
+    assert client.get("/names.json?kind=nothing").json()["count"] == 0
+    (tree,) = client.get("/trees.json?q=big").json()["rows"]
+    assert (tree["nodes"], tree["roots"]) == (132, ["root"])
+    whole = client.get(build_path("/tree/", "big/../tree"), headers=AS_DATA).json()
+    assert whole["rows"][0]["children"] == 130 and len(whole["rows"][0]["below"]) == 100
+    assert whole["rows"][0]["below"][0] == {
+        "entity": "leaf 007", "children": 1, "below": [{"entity": "deep", "children": 0, "below": []}]
+    }  # fmt: skip
+    under = client.get(build_path("/tree/", "big/../tree"), params={"under": "leaf 007"}, headers=AS_DATA).json()
+    assert under["path"] == ["root"] and under["rows"][0]["below"][0]["entity"] == "deep"
+    for missing in ("/tree/none", "/tree/big%2F..%2Ftree?under=none", "/topic/x", "/topic/999", "/community/none"):
+        assert client.get(missing).status_code == 404, missing
+    for one, key in (("topics", "topic"), ("communities", "community")):
+        told = client.get(f"/{one}.json").json()
+        assert told["is_built"] and told["count"] == sum(level["count"] for level in told["levels"])
+        for row in told["rows"]:
+            page = client.get(build_path(f"/{key}/", str(row[key])))
+            assert page.status_code == 200 and row["title"] in unescape(page.text)
+    followed.close()
+
+
+def test_the_health_page_shows_the_last_ingests_and_their_failures(tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    from kvstore.integrations.explore.application import make_explorer
+    from kvstore.integrations.explore.followed_store import FollowedStore
+
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "good.md").write_text("# Good\n\nIt is good.")
+    (folder / "bad.docx").write_bytes(b"PK\x03\x04 no archive")
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"language": "rules"}) as store:
+        for _ in range(52):
+            report = store.ingest(folder)
+        dump = list(store.dump())
+        (tmp_path / "s" / "ingests.jsonl").write_text((tmp_path / "s" / "ingests.jsonl").read_text() + "broken\n")
+        assert list(store.dump()) == dump
+    assert report.failures
+    followed = FollowedStore(tmp_path / "s")
+    client = client_of(make_explorer(followed, token=TOKEN, port=PORT))
+    client.get("/", params={"token": TOKEN})
+    told = client.get("/health.json").json()
+    assert len(told["ingests"]) == 20 and told["ingests"][0]["num_failures"] == 1
+    assert told["ingests"][0]["paths"] == [str(folder)] and "bad.docx" in told["ingests"][0]["failures"][0][0]
+    assert len((tmp_path / "s" / "ingests.jsonl").read_text().splitlines()) == 51
+    page = client.get("/health").text
+    assert "1 failure" in page and "bad.docx" in page and "adaptive" in page
+    followed.close()
+
+
+def test_markdown_is_rendered_without_html_and_foreign_pictures() -> None:
+    pytest.importorskip("markupsafe")
+    from kvstore.integrations.explore.markdown_view import Insert, render_markdown
+
+    text = (
+        f"# Ann\n\n- **Bo** [Cy](cy.md) {HOSTILE}\n\n| a |\n|--:|\n| d |\n\n![p](http://e.org/p.png) "
+        "[j](javascript:alert(1)) [d](data:text/html,x) [f](//e.org/x) [w](https://e.org/Ann) [n](no.md)\n\n"
+        "<style>*{}</style>\n\n```js\nlet Ann;\n```\n"
+    )
+    names = [
+        Insert(place.start(), place.end(), '<a class="name" href="/entity/Ann">', "</a>", is_link=True)
+        for place in re.finditer("Ann|Cy", text)
+    ]
+    everything = Insert(0, len(text), "<mark>", "</mark>")
+    page = str(render_markdown(text, [*names, everything], key="x/a.md", has_document=lambda key: key == "x/cy.md"))
+    found = Marks(page)
+    assert found.links == ["/entity/Ann", "/doc/x/cy.md", "https://e.org/Ann", "/entity/Ann"]
+    assert not found.tags & {"img", "script", "style"} and not found.attributes & {"style", "onerror", "src"}
+    assert {"strong", "li", "h2", "table", "code", "mark"} <= found.tags
+    assert "[picture: p]" in page and not re.search("[\ufdd0-\ufdef]", page)
+    shown = "".join(found.marks)
+    assert all(word in shown for word in ("Ann", "Bo", "let Ann;", "<style>*{}</style>", HOSTILE[:20]))
+    assert "\ufdd0" not in str(render_markdown("a\ufdd01\ufdd2 b", [Insert(0, 1, "<b>", "</b>")]))
+    table = "| a |\n|--|\n| b |\n\nAfter [x](http://e.org/y) it."
+    assert Marks(str(render_markdown(table, [Insert(0, 17, "<mark>", "</mark>")]))).marks == ["a", "b"]
+    assert Marks(str(render_markdown(table, [Insert(19, 36, "<mark>", "</mark>")]))).marks == []
+
+
 def test_an_empty_store_explains_how_to_fill_it(tmp_path: Path) -> None:
     pytest.importorskip("starlette")
     from kvstore.integrations.explore.application import make_explorer
@@ -606,7 +741,7 @@ def test_pages_show_passages_without_the_signs_of_markdown(client: Any) -> None:
     assert '<span class="sign"># </span>Leave</span>' in page
 
 
-@pytest.mark.parametrize("module", ["urls", "document_text", "compare_page"])
+@pytest.mark.parametrize("module", ["urls", "document_text", "compare_page", "markdown_view", "map_labels"])
 def test_the_examples_of_its_modules_run(module: str) -> None:
     pytest.importorskip("starlette")
     tested = doctest.testmod(importlib.import_module(f"kvstore.integrations.explore.{module}"))

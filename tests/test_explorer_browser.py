@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
+from xml.etree import ElementTree
 
 import pytest
 from tool_modules import tool_module
@@ -40,6 +43,14 @@ ADDRESSES = {
     "/ask": [f"/ask?q={QUESTION}", "/ask"],
     "/compare": [f"/compare?q={QUESTION}"],
     "/entity/": ["/entity/Tolland"],
+    "/names": ["/names", "/names?q=e&kind=name"],
+    "/trees": ["/trees"],
+    "/tree/": ["/tree/hierarchy", "/tree/hierarchy?under=Corrin%20Sound"],
+    "/topics": ["/topics", "/topics?level=1"],
+    "/topic/": ["/topic/0"],
+    "/communities": ["/communities"],
+    "/community/": ["/community/0/agnes%20marl"],
+    "/health": ["/health"],
     "/map": ["/map", f"/map?q={QUESTION}&colour=topic"],
     "/sql": ["/sql?sql=SELECT+key%2C+title+FROM+documents", "/sql"],
 }
@@ -168,12 +179,16 @@ def test_marked_text_is_the_cited_text(watched: Callable[..., Watched], served: 
             for hit in store.retrieve(question, top=1).hits:
                 places[hit.document, hit.start, hit.end] = question
         texts = {key: store.get(key).text.encode() for key, _, _ in places}  # type: ignore[union-attr]
+    from kvstore.integrations.explore.document_text import strip_markdown
     from kvstore.integrations.explore.urls import build_document_url
 
     for key, start, end in places:
-        page = visit(found, served, build_document_url(key, start, end))
+        cited, address = texts[key][start:end].decode(), build_document_url(key, start, end)
+        page = visit(found, served, address.replace("?", "?view=text&"))
+        assert "".join(page.locator("mark").all_text_contents()) == cited, key
+        page = visit(found, served, address)
         marked = "".join(page.locator("mark").all_text_contents())
-        assert marked == texts[key][start:end].decode(), key
+        assert re.sub(r"\W", "", marked) == re.sub(r"\W", "", strip_markdown(cited)), key
     assert len(asked) == 50 and found.wrong == []
 
 
@@ -308,8 +323,8 @@ def test_without_javascript_all_but_the_pictures_works(watched: Callable[..., Wa
 
 def test_a_screen_reader_and_a_keyboard_can_use_it(watched: Callable[..., Watched], served: Served) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    for scheme in ("light", "dark"):
-        found = watched(color_scheme=scheme)
+    for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)):
+        found = watched(color_scheme=scheme, width=width)
         for address in addresses():
             page = visit(found, served, address)
             grave = [
@@ -317,7 +332,127 @@ def test_a_screen_reader_and_a_keyboard_can_use_it(watched: Callable[..., Watche
                 for finding in axe.run(page).response["violations"]
                 if finding["impact"] in ("serious", "critical") or finding["id"] == "landmark-unique"
             ]
-            assert grave == [], (scheme, address)
+            assert grave == [], (scheme, width, address)
             page.keyboard.press("Tab")
             if "#" not in address:  # else the keyboard goes on from the place that the address names
                 assert page.evaluate("document.activeElement.className") == "skip", address
+
+
+def test_a_slash_focuses_the_search(watched: Callable[..., Watched], served: Served) -> None:
+    found = watched()
+    for address, field in (("/names", "input[name=q]"), ("/sql", "#sql"), ("/", "#q")):
+        page = visit(found, served, address)
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.matches(" + repr(field) + ")"), address
+        assert page.input_value(field) == ""
+    page = visit(found, served, "/health")
+    page.keyboard.press("/")
+    page.wait_for_url("**/ask")
+    assert found.wrong == []
+
+
+def test_a_name_leads_to_its_documents_relations_and_tree(watched: Callable[..., Watched], served: Served) -> None:
+    found = watched()
+    page = visit(found, served, "/names?q=tolland+head")
+    page.click("tbody a.name >> text=/^Tolland Head$/")
+    page.wait_for_selector("#network[data-shown]")
+    assert page.locator("#places ~ ul li").count() > 3 and page.locator("#near ~ .scroll tbody tr").count() > 3
+    page.click("main a >> text=hierarchy")
+    page.wait_for_url("**/tree/hierarchy**")
+    assert "Tolland Head" in page.text_content("h1") and found.wrong == []
+
+
+def test_the_picture_of_a_name_is_filtered_pinned_and_saved(watched: Callable[..., Watched], served: Served) -> None:
+    found = watched()
+    page = visit(found, served, "/entity/Tolland")
+    everything = int(page.get_attribute("#network", "data-shown"))
+    page.uncheck("[data-kind=passages]")
+    fewer = int(page.get_attribute("#network", "data-shown"))
+    page.uncheck("[data-kind=documents]")
+    page.evaluate("() => { const least = document.getElementById('least'); least.value = 1;"
+                  " least.dispatchEvent(new Event('input')); }")  # fmt: skip
+    assert everything >= fewer > int(page.get_attribute("#network", "data-shown")) > 1
+    kinds = page.evaluate("kvstoreNetwork.edges().not('.hidden').map(edge => edge.data('kind'))")
+    assert set(kinds) <= {"trees", "links"}
+    for button, mark in (("#save-svg", "<svg xmlns"), ("#save-graphml", "<graphml xmlns")):
+        with page.expect_download() as download:
+            page.click(button)
+        text = Path(download.value.path()).read_text(encoding="utf-8")
+        assert mark in text and "Tolland" in text and "Ewan Strand" not in text
+        ElementTree.fromstring(text)
+    page.evaluate("() => { const node = kvstoreNetwork.nodes('.name').not('.middle')[0];"
+                  " node.position({ x: 40, y: 50 }); node.emit('dragfree'); }")  # fmt: skip
+    pinned = page.evaluate("kvstoreNetwork.nodes('.pinned').map(node => node.position())")
+    page.click("#release")
+    assert pinned == [{"x": 40, "y": 50}] and page.evaluate("kvstoreNetwork.nodes('.pinned').length") == 0
+    page.select_option("#depth", "2")
+    page.wait_for_url("**depth=2**")
+    assert int(page.get_attribute("#network", "data-names")) > 25 and found.wrong == []
+
+
+def test_the_map_has_labels_of_clusters(watched: Callable[..., Watched], served: Served) -> None:
+    found = watched()
+    page = visit(found, served, "/map")
+    page.wait_for_selector("#map[data-labels]")
+    assert int(page.get_attribute("#map", "data-labels")) >= 5 and page.locator(".legend li").count() >= 5
+    assert " · " in page.text_content(".legend") and found.wrong == []
+
+
+def test_rows_are_sorted_paged_saved_and_stopped(
+    watched: Callable[..., Watched], served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    found = watched()
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1823) SELECT i FROM n"
+    page = visit(found, served, f"/sql?{urlencode({'sql': numbers})}")
+    assert "the first 500 of 1\u202f823 rows" in page.text_content("main")
+    page.click("a[rel=next]")
+    page.wait_for_url("**page=2**")
+    assert page.text_content("tbody tr td") == "501"
+    page.click("thead a")
+    page.wait_for_url("**sort=1**")
+    page.click("thead a")
+    page.wait_for_url("**down=1**")
+    assert page.text_content("tbody tr td") == "1823" and page.get_attribute("thead th", "aria-sort") == "descending"
+    page.fill("#saving-name", "numbers")
+    page.click("#saving button")
+    page.wait_for_selector("#saved a")
+    assert page.text_content("#saved a") == "numbers"
+    page.reload()
+    page.click("#saved button")
+    page.wait_for_selector("#saved a", state="detached")
+    page.fill("#sql", numbers.replace(" LIMIT 1823", "").replace("SELECT i FROM", "SELECT max(i) FROM"))
+    page.press("#sql", "Escape")
+    # A click waits for the page that is being loaded, which the statement delays.
+    page.evaluate("() => { setTimeout(() => { const stop = document.getElementById('stop');"
+                  " if (!stop.hidden) stop.click(); }, 700); }")  # fmt: skip
+    start = time.monotonic()
+    page.click("form.statement button >> text=Run", no_wait_after=True)
+    page.wait_for_selector("[role=alert]", timeout=30_000)
+    assert time.monotonic() - start < 15, "without the button it ends after 20 seconds"
+    assert "stopped" in page.text_content("[role=alert]") or "interrupted" in page.text_content("[role=alert]")
+    assert found.wrong == []
+
+
+def test_markdown_is_rendered_and_marked(watched: Callable[..., Watched], served: Served) -> None:
+    found = watched()
+    page = visit(found, served, "/doc/equipment/petrel.md?start=0&end=300")
+    assert page.locator(".rendered table td").count() >= 4 and page.locator(".rendered em").count() >= 2
+    assert page.locator(".rendered mark").count() >= 2 and page.locator(".rendered a.name").count() > 5
+    page.click(".views a")
+    page.wait_for_url("**view=text**")
+    with kvstore.open(served.path, readonly=True) as store:
+        text = store.get("equipment/petrel.md").text  # type: ignore[union-attr]
+    assert page.text_content(".text") == text and found.wrong == []
+
+
+def test_an_empty_store_says_how_to_fill_it(watched: Callable[..., Watched], tmp_path: Path) -> None:
+    kvstore.open(tmp_path / "notes", embedder="hashing", settings={"language": "rules"}).close()
+    with serve_explorer(tmp_path / "notes") as empty:
+        found = watched()
+        found.page.goto(f"{empty.origin}/?token={TOKEN}")
+        found.page.wait_for_selector("nav")
+        for address in ("/", "/names", "/topics", "/communities", "/health", "/documents", "/map", "/trees"):
+            page = visit(found, empty, address)
+            assert "kvstore ingest notes F" in page.text_content("main"), address
+        assert found.wrong == []

@@ -12,7 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 import kvstore
+
+from ...rendering.markup import escape
+from .markdown_view import Insert, render_markdown
+from .urls import build_spans_url
 
 _CITATION_PATTERN = re.compile(r"\s*\[(\d{1,3}(?:, ?\d{1,3})*)\]")
 _SENTENCE_PATTERN = re.compile(r".+?(?:[.!?…][\"'”’)\]]*(?=\s)|\Z)\s*", re.DOTALL)
@@ -56,6 +62,26 @@ class DocumentTexts:
             stored = self._store.get(document)
             self._texts[document] = b"" if stored is None else stored.text.encode()
         return self._texts[document][start:end].decode(errors="replace")
+
+
+def render_runs(runs: Sequence[Mapping[str, Any]], words: str | None) -> Markup:
+    """Render a paragraph of runs: Markdown, each run linked to its spans, with its citations and marked ``words``."""
+    source, inserts = "", []
+    for run in runs:
+        start, source = len(source), source + run["text"]
+        if run["document"] is not None:
+            url = escape(build_spans_url(run["document"], run["places"]))
+            inserts.append(Insert(start, len(source), f'<a class="said" href="{url}">', "</a>", is_link=True))
+        if words and words in run["text"]:
+            begin = start + run["text"].index(words)
+            inserts.append(Insert(begin, begin + len(words), "<mark>", "</mark>"))
+            words = None
+        end = start + len(run["text"].rstrip())
+        inserts += [
+            Insert(end, end, f'<sup><a href="#cited-{number}" aria-label="citation {number}">{number}</a></sup>', "")
+            for number in run["numbers"]
+        ]
+    return render_markdown(source, inserts)
 
 
 def split_paragraphs(text: str, citations: Sequence[kvstore.Citation], texts: DocumentTexts) -> list[list[AnswerRun]]:

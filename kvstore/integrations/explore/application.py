@@ -37,13 +37,18 @@ from starlette.staticfiles import StaticFiles  # noqa: E402
 
 from . import (  # noqa: E402
     ask_page,
+    communities_page,
     compare_page,
     document_page,
     documents_page,
     entity_page,
+    health_page,
     map_page,
+    names_page,
     overview_page,
     sql_page,
+    topics_page,
+    trees_page,
 )
 from .followed_store import FollowedStore  # noqa: E402
 from .guard import Guard  # noqa: E402
@@ -58,9 +63,17 @@ PAGES: tuple[ExplorerPage, ...] = (
     compare_page.PAGE,
     documents_page.PAGE,
     document_page.PAGE,
+    names_page.PAGE,
     entity_page.PAGE,
+    trees_page.PAGE,
+    trees_page.TREE_PAGE,
+    topics_page.PAGE,
+    topics_page.TOPIC_PAGE,
+    communities_page.PAGE,
+    communities_page.COMMUNITY_PAGE,
     map_page.PAGE,
     sql_page.PAGE,
+    health_page.PAGE,
 )
 
 _JSON_TYPE = "application/json"
@@ -82,7 +95,8 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
         for suffix in ("", ".json", *page.forms):
             url = "/index" if page.url == "/" and suffix else page.url
             if not page.is_named:
-                routes.append(Route(url + suffix, _make_endpoint(store, page, suffix)))
+                method = page.forms[suffix].method if suffix in page.forms else "GET"
+                routes.append(Route(url + suffix, _make_endpoint(store, page, suffix), methods=[method]))
         if page.is_named:
             routes.append(Route(page.url + "{name:path}", _make_endpoint(store, page, None)))
 
@@ -191,7 +205,9 @@ def _build_variables(
 ) -> dict[str, Any]:
     """Return the template variables of a page, including its content."""
     arguments = [
-        (argument, value) for argument, value in request.query_params.multi_items() if argument not in ("name", "form")
+        (argument, value)
+        for argument, value in request.query_params.multi_items()
+        if argument not in ("name", "form", "run")
     ]
     url = build_path(page.url, name) if page.is_named else page.url
 

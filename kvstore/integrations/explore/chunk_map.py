@@ -1,8 +1,8 @@
-"""A two-dimensional map of chunks: their vectors on the first two principal components (Pearson 1901, "On lines and
-planes of closest fit to systems of points in space").
+"""A two-dimensional map of chunks: clusters of their vectors, with labels made of their texts.
 
-In: a session on a store. Out: for every chunk, in order of document key and ordinal, its position on the map and its
-group for a coloring. One map is cached, that of the latest state of the last requested store.
+In: a session on a store. Out: for every chunk, in order of document key and ordinal, its position on the map (see
+:mod:`.map_layout`) and its group for a coloring. One map is cached, that of the latest state of the last requested
+store.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ import numpy.typing as npt
 
 import kvstore
 
-#: The number of chunks that the axes are computed from; more would not change the picture visibly.
+from .map_labels import label_clusters
+from .map_layout import MapLayout
+
+#: The number of chunks that the layout is computed from, and the number per cluster that its label is made of.
 _MAX_SAMPLED = 20_000
+_MAX_LABELED = 300
 #: The number of vectors read at a time.
 _BATCH_SIZE = 8192
 #: The number of groups with their own color; all other chunks form the last group.
 MAX_GROUPS = 11
 #: The resolution of an axis.
 AXIS_STEPS = 65535
-
-_Points = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +59,60 @@ class ChunkMap:
         self._positions = {(document, ordinal): position for position, (_, document, ordinal) in enumerate(rows)}
         ids = [chunk for chunk, _, _ in rows]
         self._by_id = {chunk: position for position, chunk in enumerate(ids)}
-        self._axes, self._mean, self.explained_variance = _compute_axes(store, ids)
+        self._layout = MapLayout(store.vectors(ids[:: -(-len(ids) // _MAX_SAMPLED) or 1]))
         points = np.zeros((len(ids), 2), np.float32)
+        self.clusters = np.zeros(len(ids), np.uint8)
+        closeness = np.zeros(len(ids), np.float32)
         for start in range(0, len(ids), _BATCH_SIZE):
-            points[start : start + _BATCH_SIZE] = self._project(store.vectors(ids[start : start + _BATCH_SIZE]))
+            batch = slice(start, start + _BATCH_SIZE)
+            vectors = store.vectors(ids[batch])
+            points[batch], self.clusters[batch] = self._layout.project(vectors), self._layout.assign(vectors)
+            closeness[batch] = self._layout.measure(vectors)
         self._low = points.min(0) if len(ids) else np.zeros(2, np.float32)
         # One scale for both axes keeps distances in the plane comparable.
         self._span = float(max((points - self._low).max(initial=0.0), 1e-9))
         self.points = np.rint((points - self._low) / self._span * AXIS_STEPS).astype(np.uint16)
+        self.labels = self._make_labels(store, ids, closeness)
         self._groups: dict[str, ChunkGroups] = {}
 
     def __len__(self) -> int:
         return len(self.owners)
 
-    def _project(self, vectors: npt.NDArray[np.float32]) -> _Points:
-        """Return the coordinates of vectors on the two axes, shape (vectors, 2)."""
-        return np.asarray((vectors - self._mean) @ self._axes, np.float32)
+    @property
+    def method(self) -> str:
+        """The method of the layout: ``clusters`` or ``UMAP``."""
+        return self._layout.method
+
+    def _make_labels(self, store: kvstore.Store, ids: Sequence[int], closeness: npt.NDArray[np.float32]) -> list[str]:
+        """Return a label for each cluster, from the chunks nearest to its center."""
+        clusters: list[list[tuple[str, str]]] = []
+        for cluster in range(self._layout.num_clusters):
+            members = np.flatnonzero(self.clusters == cluster)
+            nearest = members[np.argsort(-closeness[members], kind="stable")][:_MAX_LABELED]
+            chosen = [ids[position] for position in nearest.tolist()]
+            rows = _fetch_rows(
+                store,
+                "SELECT coalesce(title, '') || ' > ' || coalesce(heading, ''), text FROM "
+                f"(SELECT document, heading, text FROM chunks WHERE id IN ({','.join('?' * len(chosen))})) "
+                "JOIN documents ON key = document",
+                chosen,
+            )
+            clusters.append([(str(heading), str(text)) for heading, text in rows])
+        return label_clusters(clusters)
+
+    def list_label_points(self) -> list[dict[str, Any]]:
+        """Return each label with its number of chunks and the middle of its cluster, as shares of the map's span."""
+        labels = []
+        for cluster, label in enumerate(self.labels):
+            members = self.points[self.clusters == cluster]
+            if len(members):
+                x, y = (np.median(members, 0) / AXIS_STEPS).round(4).tolist()
+                labels.append({"name": label, "chunks": len(members), "x": x, "y": y})
+        return labels
 
     def locate_vector(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
         """Return the position of a vector as shares of the map's span; it may lie outside the map."""
-        x, y = ((self._project(vector[None]) - self._low) / self._span)[0].tolist()
+        x, y = ((self._layout.project(vector[None]) - self._low) / self._span)[0].tolist()
         return x, y
 
     def find_chunk(self, document: str, ordinal: int) -> int | None:
@@ -88,35 +124,13 @@ class ChunkMap:
         return self._by_id.get(chunk)
 
     def get_groups(self, store: kvstore.Store, coloring: str) -> ChunkGroups:
-        """Return the groups of the chunks by ``document``, ``topic``, ``community``, or by a metadata field."""
+        """Return the groups of the chunks by ``cluster``, ``document``, ``topic``, ``community``, or a field."""
         groups = self._groups.get(coloring)
         if groups is None:
             label_chunks = _LABELERS.get(coloring)
             labels = _label_by_field(store, self, coloring) if label_chunks is None else label_chunks(store, self)
             groups = self._groups[coloring] = _group_labels(labels)
         return groups
-
-
-def _compute_axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _Points, tuple[float, float]]:
-    """Return the first two principal axes, shape (dimension, 2), the mean, and each axis's share of the variance.
-
-    The largest coordinate of an axis is positive, so that the orientation of the map is deterministic.
-    """
-    sample = store.vectors(ids[:: -(-len(ids) // _MAX_SAMPLED) or 1])
-    if len(sample) < 2:
-        dimension = sample.shape[1]
-        return np.zeros((dimension, 2), np.float32), np.zeros(dimension, np.float32), (0.0, 0.0)
-    mean = sample.mean(0)
-    centered = sample - mean
-    eigenvalues, vectors = np.linalg.eigh((centered.T @ centered).astype(np.float64))
-    leading_vectors = vectors[:, ::-1][:, :2]
-    axes = np.zeros((sample.shape[1], 2), np.float64)
-    axes[:, : leading_vectors.shape[1]] = leading_vectors
-    largest = axes[np.abs(axes).argmax(0), np.arange(2)]
-    axes = axes * np.where(largest < 0, -1.0, 1.0)
-    total_variance = max(float(eigenvalues.sum()), 1e-12)
-    shares = [float(eigenvalue) / total_variance for eigenvalue in eigenvalues[::-1][:2]] + [0.0, 0.0]
-    return axes.astype(np.float32), mean.astype(np.float32), (shares[0], shares[1])
 
 
 def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
@@ -132,6 +146,11 @@ def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
     if num_rest:
         names.append(("none" if num_rest == num_unlabeled else f"{len(counts) - len(largest):,} others", num_rest))
     return ChunkGroups(names, np.array([group_numbers.get(label, len(largest)) for label in labels], np.uint8))
+
+
+def _label_by_cluster(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
+    """Return the label of each chunk's cluster."""
+    return [chunks.labels[cluster] for cluster in chunks.clusters.tolist()]
 
 
 def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
@@ -201,6 +220,7 @@ def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | No
 
 
 _LABELERS: dict[str, Callable[[kvstore.Store, ChunkMap], list[str | None]]] = {
+    "cluster": _label_by_cluster,
     "document": _label_by_document,
     "topic": _label_by_topic,
     "community": _label_by_community,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from markupsafe import Markup
 
 import kvstore
 
 from ...errors import DocumentNotFoundError, InputError
 from ..store_facts import fetch_named_rows
-from .document_text import ByteSpan, merge_spans, render_marked_text
+from .document_text import ByteSpan, link_names, merge_spans, render_marked_text
+from .markdown_view import Insert, render_markdown
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: The minimum size in bytes of a part of a long text.
@@ -91,12 +94,50 @@ def _read_content(request: PageRequest) -> PageContent:
             if mark_start < end and mark_end > start
         ],
         "edges": edges[:_MAX_LISTED],
-        "shown": None
-        if request.in_full
-        else render_marked_text(
-            text, (start, end), marks=marks, names=names, anchors=[chunk["start"] for chunk in chunks]
-        ),
-    }
+        "view": "text" if document.format != "markdown" or request.get_text("view") == "text" else "rendered",
+        "can_render": document.format == "markdown",
+    } | (
+        {} if request.in_full else {"shown": _render_text(request, document, text, (start, end), marks, names, chunks)}
+    )
+
+
+def _render_text(
+    request: PageRequest,
+    document: kvstore.Document,
+    text: bytes,
+    part: ByteSpan,
+    marks: Sequence[ByteSpan],
+    names: Sequence[tuple[str, int, int]],
+    chunks: Sequence[Mapping[str, Any]],
+) -> Markup:
+    """Return a part of the text as HTML: rendered Markdown, or with ``view=text`` and in other formats the text."""
+    anchors = [chunk["start"] for chunk in chunks]
+    if document.format != "markdown" or request.get_text("view") == "text":
+        return render_marked_text(text, part, marks=marks, names=names, anchors=anchors)
+    elements = [(start, start, f'<span id="byte-{start}"></span>', "", False) for start in anchors]
+    elements += [
+        (start, end, f'<mark id="mark{f"-{number}" if number > 1 else ""}">', "</mark>", False)
+        for number, (start, end) in enumerate(merge_spans(marks), start=1)
+    ]
+    elements += [(link.start, link.end, link.opening, link.closing, True) for link in link_names(text, names)]
+    count_chars = _make_char_counter(text, part)
+    inserts = [
+        Insert(count_chars(max(start, part[0])), count_chars(min(end, part[1])), opening, closing, is_link)
+        for start, end, opening, closing, is_link in elements
+        if start < part[1] and end >= part[0]
+    ]
+    return render_markdown(
+        text[slice(*part)].decode(), inserts, key=document.key, has_document=request.store.__contains__
+    )
+
+
+def _make_char_counter(text: bytes, part: ByteSpan) -> Callable[[int], int]:
+    """Return a function from an offset in bytes to the number of characters before it in the part."""
+    piece = text[slice(*part)]
+    if piece.isascii():
+        return lambda offset: offset - part[0]
+    starts = [index for index, byte in enumerate(piece) if byte & 0xC0 != 0x80]
+    return lambda offset: bisect_left(starts, offset - part[0])
 
 
 def _query_rows(store: kvstore.Store, sql: str, key: str) -> list[dict[str, Any]]:

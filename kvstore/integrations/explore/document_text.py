@@ -40,7 +40,7 @@ _CODE_SPAN_PATTERN = re.compile(rb"(`+)(?=[^`])([^`\n]{1,1000})(\1)(?!`)")
 
 
 @dataclass(frozen=True, slots=True)
-class _Element:
+class Element:
     """An HTML element around a span of the text."""
 
     start: int
@@ -65,11 +65,11 @@ def render_marked_text(
     """
     layers = [
         [
-            _Element(start, end, f'<mark id="mark{"" if not mark_index else f"-{mark_index + 1}"}">', "</mark>")
+            Element(start, end, f'<mark id="mark{"" if not mark_index else f"-{mark_index + 1}"}">', "</mark>")
             for mark_index, (start, end) in enumerate(merge_spans(marks))
         ],
         _find_blocks(text, part),
-        _link_names(text, names),
+        link_names(text, names),
     ]
     layers = [[element for element in layer if element.start < part[1] and element.end > part[0]] for layer in layers]
     part_anchors = sorted({anchor for anchor in anchors if part[0] <= anchor < part[1]})
@@ -89,9 +89,9 @@ def render_passage(text: str, marks: Sequence[ByteSpan] = ()) -> Markup:
     """
     encoded_text = text.encode()
     layers = [
-        [_Element(start, end, "<mark>", "</mark>") for start, end in merge_spans(marks)],
+        [Element(start, end, "<mark>", "</mark>") for start, end in merge_spans(marks)],
         _find_blocks(encoded_text, (0, len(encoded_text))),
-        [_Element(start, end, '<span class="sign">', "</span>") for start, end in _find_signs(encoded_text)],
+        [Element(start, end, '<span class="sign">', "</span>") for start, end in _find_signs(encoded_text)],
     ]
     boundaries = sorted(
         {
@@ -152,20 +152,20 @@ def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
     return merged
 
 
-def _find_blocks(text: bytes, part: ByteSpan) -> list[_Element]:
+def _find_blocks(text: bytes, part: ByteSpan) -> list[Element]:
     """Return the headings and blocks of code."""
     return [
-        _Element(*match.span(), f'<span class="{"heading" if match[0].startswith(b"#") else "block"}">', "</span>")
+        Element(*match.span(), f'<span class="{"heading" if match[0].startswith(b"#") else "block"}">', "</span>")
         for match in _BLOCK_PATTERN.finditer(text, *part)
     ]
 
 
-def _link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[_Element]:
+def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Element]:
     """Return links to names that do not overlap; of names with the same start, the longest is linked.
 
     Names written in lower case get the class ``common``.
     """
-    links: list[_Element] = []
+    links: list[Element] = []
     previous_end, linked_names = 0, set()
     for name, start, end in sorted(names, key=lambda mention: (mention[1], -mention[2])):
         if start < previous_end:
@@ -174,19 +174,19 @@ def _link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[_Ele
         linked_names.add(name)
         css_class = "name common" if text[start:end].islower() else "name"
         opening = f'<a class="{css_class}" href="{escape(build_entity_url(name))}"{tabindex}>'
-        links.append(_Element(start, end, opening, "</a>"))
+        links.append(Element(start, end, opening, "</a>"))
         previous_end = end
     return links
 
 
 def _render_pieces(
-    text: bytes, boundaries: Sequence[int], layers: Sequence[Sequence[_Element]], anchors: frozenset[int]
+    text: bytes, boundaries: Sequence[int], layers: Sequence[Sequence[Element]], anchors: frozenset[int]
 ) -> Iterable[str]:
     """Yield the text between boundaries inside the elements of all layers, the first layer outermost."""
     positions = [0] * len(layers)
-    open_elements: list[_Element | None] = [None] * len(layers)
+    open_elements: list[Element | None] = [None] * len(layers)
     for start, end in pairwise(boundaries):
-        next_elements: list[_Element | None] = []
+        next_elements: list[Element | None] = []
         for layer_index, layer in enumerate(layers):
             while positions[layer_index] < len(layer) and layer[positions[layer_index]].end <= start:
                 positions[layer_index] += 1

@@ -8,10 +8,10 @@ from typing import Any
 from ... import language
 from ...errors import InputError
 from ..store_facts import fetch_named_rows
+from .list_page import PAGE_SIZE
 from .page import ExplorerPage, PageContent, PageRequest
 
-#: The number of documents per page, of documents whose metadata is counted, of values shown per field, and of fields.
-_PAGE_SIZE = 50
+#: The number of documents whose metadata is counted, of values shown per field, and of fields.
 _MAX_COUNTED = 20_000
 _MAX_VALUES = 8
 _MAX_FIELDS = 12
@@ -49,7 +49,7 @@ def build_content(request: PageRequest) -> PageContent:
     cursor = store.query(
         f"SELECT key, title, bytes, chunks, changed, meta FROM documents{where_clause} "
         f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
-        [*parameters, _PAGE_SIZE + 1, (page - 1) * _PAGE_SIZE],
+        [*parameters, PAGE_SIZE, (page - 1) * PAGE_SIZE],
         timeout=request.seconds,
     )
     rows = fetch_named_rows(cursor)
@@ -66,8 +66,8 @@ def build_content(request: PageRequest) -> PageContent:
         "count": count,
         "of": len(store),
         "page_number": page,
-        "more": len(rows) > _PAGE_SIZE,
-        "documents": rows[:_PAGE_SIZE],
+        "page_size": PAGE_SIZE,
+        "documents": rows,
         "fields": _count_fields(request, where_clause, parameters),
     }
 

@@ -14,28 +14,33 @@ from .page import ExplorerPage, PageContent, PageRequest
 
 #: The default number of neighbors, and the maximum number of listed documents.
 _NUM_NEIGHBOURS, _MAX_DOCUMENTS = 24, 12
-#: The maximum number of names in a picture.
-MAX_NAMES = 150
+#: The maximum number of names in a picture, and the maximum distance of a name from the middle.
+MAX_NAMES, _MAX_DEPTH = 150, 3
 
 
 def build_content(request: PageRequest) -> PageContent:
     """Return the properties of a name, its nearest neighbors with their joins, and its most relevant documents.
 
-    ``limit`` is the number of neighbors.
+    ``limit`` is the number of neighbors, and ``depth`` the maximum distance of the names of the picture.
     """
     store = request.store
     if not request.name:
         raise EntityNotFoundError("the URL names no entity; open /entity/NAME")
     limit = request.get_number("limit", _NUM_NEIGHBOURS, minimum=1, maximum=MAX_NAMES)
+    depth = request.get_number("depth", 1, minimum=1, maximum=_MAX_DEPTH)
     properties = store.describe_entity(request.name)
     neighbours = store.neighbours(request.name, max(limit, MAX_SCANNED_NEIGHBOURS))
+    max_names = limit + 1 if depth == 1 else MAX_NAMES
     network = build_network_around(
-        store, request.name, depth=1, limit=limit + 1, breadth=limit, known_neighbours=neighbours
+        store, request.name, depth=depth, limit=max_names, breadth=limit, known_neighbours=neighbours
     )
     return {
         "name": network.names[0].name,
         "properties": properties,
         "neighbours": [asdict(neighbour) for neighbour in neighbours[:limit]],
+        "names": [asdict(name) for name in network.names],
+        "depth": depth,
+        "max_depth": _MAX_DEPTH,
         "joins": [asdict(edge) | {"solid": edge.solid} for edge in network.edges],
         "places": _list_documents(store, request.name),
         "communities": [_load_community(store, key) for key in properties.get("communities", ())],

@@ -6,7 +6,7 @@ page may make a browser send requests to this machine, and other users may share
 - a cookie, which a browser gets in exchange for the token in the first URL (HttpOnly, SameSite=Strict, of this port);
 - the Host 127.0.0.1 or localhost with the port, so that no foreign name works (DNS rebinding);
 - if it has an Origin, this one, and no other site as its Sec-Fetch-Site, unless it follows a link;
-- the method GET (or HEAD), or POST to submit a token.
+- the method GET (or HEAD), or POST to submit a token or to save a statement of the user's; the latter needs an Origin.
 
 Every response restricts the browser to resources of this server, without inline code.
 """
@@ -23,6 +23,8 @@ from urllib.parse import parse_qsl
 
 #: The path at which a token is submitted.
 ENTRANCE = "/enter"
+#: The other paths with the method POST, which store something for the user outside of the store.
+_SAVING_PATHS = frozenset({"/sql/saved"})
 #: The maximum number of bytes of a POST request with a token.
 _MAX_FORM_BYTES = 4096
 _STYLE = (
@@ -106,8 +108,8 @@ class Guard:
         is_navigation = _get_header_values(scope, b"sec-fetch-mode") == ["navigate"]
         if any(site not in ("same-origin", "none") for site in sites) and not is_navigation:
             return _Rejection(403, "The explorer does not answer requests from other sites.")
-        is_token_post = scope["method"] == "POST" and scope["path"] == ENTRANCE
-        if scope["method"] not in ("GET", "HEAD") and not is_token_post:
+        can_post = scope["path"] == ENTRANCE or (scope["path"] in _SAVING_PATHS and len(origins) == 1)
+        if scope["method"] not in ("GET", "HEAD") and not (scope["method"] == "POST" and can_post):
             return _Rejection(405, "The explorer is read-only: its only method is GET.")
         return None
 

@@ -38,7 +38,8 @@ def build_content(request: PageRequest) -> PageContent:
     content: PageContent = {
         "chunks": len(chunks),
         "documents": len(chunks.documents),
-        "explained": list(chunks.explained_variance),
+        "method": chunks.method,
+        "labels": chunks.list_label_points(),
         "ways": colorings,
         "colour": coloring,
         "groups": [
@@ -66,7 +67,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 def _list_colorings(store: kvstore.Store) -> list[str]:
     """Return the colorings of the points."""
-    colorings = ["document"]
+    colorings = ["cluster", "document"]
     built_kinds = list_built_indexes(store)
     colorings += [
         coloring
@@ -86,7 +87,7 @@ def _list_colorings(store: kvstore.Store) -> list[str]:
 
 def _parse_coloring(request: PageRequest, colorings: list[str]) -> str:
     """Return the requested coloring; raises InputError for an unknown one."""
-    coloring = request.get_text("colour", "document")
+    coloring = request.get_text("colour", "cluster")
     if coloring not in colorings:
         raise InputError(f"chunks cannot be colored by {coloring!r}; use one of {', '.join(colorings)}")
     return coloring

@@ -12,9 +12,8 @@ _NUM_RECENT = 8
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return counts, indexes with their lag, the load of the filter's pages, and the last changed documents."""
+    """Return counts, indexes with their lag, and the last changed documents."""
     store = request.store
-    loads = [load for (load,) in store.query("SELECT load FROM filter_pages ORDER BY page").fetchall()]
     recent = store.query(
         "SELECT key, title, bytes, chunks, changed FROM documents ORDER BY changed DESC, key LIMIT ?", (_NUM_RECENT,)
     )
@@ -23,7 +22,6 @@ def build_content(request: PageRequest) -> PageContent:
         "statistics": store.statistics(),
         "settings": {name: value for name, value, fixed in store.settings_table() if fixed},
         "indexes": [asdict(index) for index in store.indexes()],
-        "filter_loads": loads,
         "recent": fetch_named_rows(recent),
     }
 

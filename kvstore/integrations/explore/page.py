@@ -99,11 +99,15 @@ def _parse_number(name: str, value: str, minimum: int, maximum: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PageForm:
-    """Another form of a page: text or bytes of a media type. A browser saves it as a file if it has a file name."""
+    """Another form of a page: text or bytes of a media type. A browser saves it as a file if it has a file name.
+
+    The ``method`` POST is for a form that changes something of the user's, never the store; the guard lists its path.
+    """
 
     media_type: str
     make: Callable[[PageRequest], str | bytes | Iterator[str]]
     file_name: str | None = None
+    method: str = "GET"
 
 
 @dataclass(frozen=True, slots=True)

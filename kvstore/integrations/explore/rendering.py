@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from ...extensions.extras import import_extra
-from .urls import build_document_url, build_entity_url, build_page_url, build_spans_url
+from .urls import build_document_url, build_entity_url, build_page_url, build_path, build_spans_url, build_tree_url
 
 import_extra("jinja2", "explore", "the explorer")
 
 from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: E402
 
+from .answer_runs import render_runs  # noqa: E402
 from .document_text import render_passage, strip_markdown  # noqa: E402
+from .markdown_view import render_markdown  # noqa: E402
 
 #: The folder of static files.
 STATIC = Path(__file__).parent / "static"
@@ -44,13 +46,18 @@ def _make_environment() -> Any:
     environment.globals |= {
         "document_url": build_document_url,
         "render_passage": render_passage,
+        "render_runs": render_runs,
         "entity_url": build_entity_url,
         "page_url": build_page_url,
         "spans_url": build_spans_url,
+        "tree_url": build_tree_url,
+        "item_url": lambda url, name: build_path(url, str(name)),
         "static": _build_static_url,
     }
     environment.filters |= {
         "strip_markdown": strip_markdown,
+        "markdown": render_markdown,
+        "markdown_line": partial(render_markdown, inline=True),
         "number": _format_number,
         "size": _format_size,
         "when": _format_time,

@@ -7,10 +7,14 @@ import io
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+import kvstore
 
 from ...errors import InputError, KvstoreError
 from ...language.statement_completion import complete_statement
+from ..saved_queries import delete_query, load_queries, save_query
 from ..store_catalog import StoreCatalog
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
 from .urls import build_document_url, build_entity_url
@@ -33,8 +37,13 @@ _EXAMPLES = (
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the rows of the reading statement ``sql``, within limits. It takes no parameters."""
-    statement = request.get_text("sql")
+    """Return the rows of the reading statement ``sql``, within limits. It takes no parameters.
+
+    ``sort`` is the number of a column, from 1, to sort by; ``down`` reverses its order. ``page`` counts from 1. ``run``
+    is a name of this request, for ``/sql/stop``.
+    """
+    statement, page = request.get_text("sql"), request.get_number("page", 1, minimum=1, maximum=_MAX_ROWS)
+    sort, is_descending = request.get_number("sort", 0, maximum=2000), request.get_flag("down")
     content: PageContent = {
         "sql": statement,
         "columns": [],
@@ -43,10 +52,15 @@ def build_content(request: PageRequest) -> PageContent:
         "message": None,
         "milliseconds": None,
         "problem": None,
+        "sort": sort,
+        "down": is_descending,
+        "page_number": page,
+        "page_size": _MAX_SHOWN_ROWS,
     }
     if not request.in_full:
         content["examples"] = _EXAMPLES
         content["most"] = _MAX_ROWS
+        content["saved"] = _load_saved()
         content["tables"] = [
             {"name": table.name, "columns": [column.name for column in table.columns], "description": table.description}
             for table in request.store.tables()
@@ -54,21 +68,26 @@ def build_content(request: PageRequest) -> PageContent:
     if not statement:
         return content
     start_time = time.perf_counter()
-    try:
-        # One extra row shows whether there are more.
-        cursor = request.store.query(
-            statement, timeout=request.seconds, max_rows=_MAX_ROWS if request.in_full else _MAX_SHOWN_ROWS + 1
-        )
-    except KvstoreError as error:
-        if request.in_full:
-            raise
-        return content | {"problem": str(error)}
-    rows = cursor.fetchall()
-    milliseconds = 1000 * (time.perf_counter() - start_time)
-    message = cursor.message
-    total: int | None = len(rows)
-    if not request.in_full and len(rows) > _MAX_SHOWN_ROWS:
-        rows, message, total = rows[:_MAX_SHOWN_ROWS], None, _count_rows(request, statement)
+    # One extra row shows whether there are more. Rows are sorted here, since not every statement can be sorted.
+    max_rows = _MAX_ROWS if request.in_full else _MAX_ROWS + 1 if sort else page * _MAX_SHOWN_ROWS + 1
+    with _stoppable(request):
+        try:
+            cursor = request.store.query(statement, timeout=request.seconds, max_rows=max_rows)
+        except KvstoreError as error:
+            if request.in_full:
+                raise
+            return content | {"problem": str(error)}
+        rows = cursor.fetchall()
+        milliseconds = 1000 * (time.perf_counter() - start_time)
+        message = cursor.message
+        total: int | None = len(rows)
+        if not request.in_full and len(rows) == max_rows:
+            message, total = None, len(rows) if sort else _count_rows(request, statement)
+    if 0 < sort <= len(cursor.columns):
+        rows.sort(key=lambda row: _order_value(row[sort - 1]), reverse=is_descending)
+    if not request.in_full:
+        rows = rows[(page - 1) * _MAX_SHOWN_ROWS : page * _MAX_SHOWN_ROWS]
+        message = None if total is None or total > _MAX_SHOWN_ROWS else message
     content |= {
         "columns": list(cursor.columns),
         "rows": [list(row) for row in rows],
@@ -77,6 +96,57 @@ def build_content(request: PageRequest) -> PageContent:
         "milliseconds": milliseconds,
     }
     return content if request.in_full else content | {"cells": [_build_cells(cursor.columns, row) for row in rows]}
+
+
+def _order_value(value: Any) -> tuple[int, Any]:
+    """Return the sort key of a value, in SQLite's order: NULL, numbers, texts, bytes."""
+    if value is None:
+        return 0, 0
+    if isinstance(value, int | float):
+        return 1, value
+    return (3, value) if isinstance(value, bytes) else (2, _to_text(value))
+
+
+#: The sessions of running statements, by the names of their requests.
+_RUNNING: dict[str, kvstore.Store] = {}
+
+
+@contextmanager
+def _stoppable(request: PageRequest) -> Iterator[None]:
+    """Let ``/sql/stop`` interrupt the statement of this request meanwhile."""
+    run = request.get_text("run")
+    if run:
+        _RUNNING[run] = request.store
+    try:
+        yield
+    finally:
+        _RUNNING.pop(run, None)
+
+
+def _stop(request: PageRequest) -> str:
+    """Interrupt the statement of the request named ``run``, which then shows that it was stopped."""
+    session = _RUNNING.get(request.get_text("run"))
+    if session is not None:
+        session.interrupt()
+    return json.dumps({"stopped": session is not None})
+
+
+def _load_saved() -> list[dict[str, str]]:
+    """Return the saved statements; a damaged file has none."""
+    try:
+        return [{"name": name, "sql": statement} for name, statement in load_queries().items()]
+    except InputError:
+        return []
+
+
+def _change_saved(request: PageRequest) -> str:
+    """Save the statement ``sql`` under ``name``, or delete the one with this name if ``sql`` is empty."""
+    name, statement = request.get_text("name"), request.get_text("sql")
+    if statement:
+        save_query(name, statement)
+    else:
+        delete_query(name)
+    return json.dumps(_load_saved())
 
 
 def _count_rows(request: PageRequest, statement: str) -> int | None:
@@ -172,5 +242,7 @@ PAGE = ExplorerPage(
     forms={
         ".csv": PageForm("text/csv", _render_csv, "rows.csv"),
         "/completions.json": PageForm("application/json", _list_completions),
+        "/stop": PageForm("application/json", _stop),
+        "/saved": PageForm("application/json", _change_saved, method="POST"),
     },
 )

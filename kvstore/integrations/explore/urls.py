@@ -42,6 +42,11 @@ def build_entity_url(name: str) -> str:
     return build_path("/entity/", name)
 
 
+def build_tree_url(name: str, under: str | None = None) -> str:
+    """Return the URL of a tree's page, or of its part below a name."""
+    return add_query(build_path("/tree/", name), [] if under is None else [("under", under)])
+
+
 def build_page_url(url: str, **arguments: str | int | None) -> str:
     """Return the URL of a page with arguments, without those that are None or empty.
 

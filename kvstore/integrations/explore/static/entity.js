@@ -26,6 +26,8 @@
       { selector: "edge", style: { width: "mapData(score, 0, 1, 1, 3)", "line-color": value("--faint"), "curve-style": "straight", "line-style": "dashed", "line-dash-pattern": [5, 4], opacity: 0.62 } },
       { selector: "edge.solid", style: { width: 2, "line-style": "solid", "line-color": value("--hue-1"), opacity: 0.95, "target-arrow-shape": "triangle", "target-arrow-color": value("--hue-1"), "arrow-scale": 0.8, "curve-style": "bezier" } },
       { selector: "edge.document", style: { width: 1, "line-style": "dotted", opacity: 0.55 } },
+      { selector: "node.pinned", style: { "border-width": 2, "border-color": value("--ink") } },
+      { selector: ".hidden", style: { display: "none" } },
       { selector: ".far", style: { opacity: 0.16 } },
       { selector: "node:active", style: { "overlay-color": value("--accent"), "overlay-opacity": 0.15 } },
     ];
@@ -56,7 +58,7 @@
     known.remove();
     if (!back.hasClass("solid")) back.remove();
     graph.add({ group: "edges", classes: join.solid ? "solid" : "", data: { id: `${source}>${target}`, source, target,
-      score: Math.min(1, join.score) } });
+      score: Math.min(1, join.score), kind: join.solid ? "trees" : join.links?.length ? "links" : "passages" } });
   };
   const addDocument = (place, of) => {
     const id = documentId(place.document);
@@ -65,29 +67,32 @@
         position: { x: of.position("x") + 40, y: of.position("y") - 60 } });
     const edge = `${of.id()}>${id}`;
     if (graph.getElementById(edge).empty())
-      graph.add({ group: "edges", classes: "document", data: { id: edge, source: of.id(), target: id, score: 0 } });
+      graph.add({ group: "edges", classes: "document", data: { id: edge, source: of.id(), target: id, score: 0, kind: "documents" } });
   };
 
   const take = (data) => {
     const middle = graph.getElementById(nameId(data.name));
     graph.batch(() => {
       for (const one of data.neighbours) addName(one.name, middle);
+      for (const one of data.names ?? []) addName(one.name, middle);
       for (const join of data.joins) addJoin(join);
       for (const place of data.places ?? []) addDocument(place, middle);
       middle.addClass("open");
     });
   };
   const arrange = (fit) => {
+    graph.nodes(".pinned").lock();
     graph.layout({ name: "cose", animate: false, randomize: false, fit: false, nodeDimensionsIncludeLabels: true, nodeRepulsion: () => 9000,
       idealEdgeLength: () => 85, edgeElasticity: () => 90, gravity: 0.35, numIter: graph.nodes().length > 80 ? 500 : 900, padding: 30 }).run();
+    graph.nodes().unlock();
     // Stretched to fill the box at scale one, so that labels have the size of the page's text.
     const { x1, y1, w, h } = graph.nodes().boundingBox({ includeLabels: false });
     const wide = box.clientWidth - 130, high = box.clientHeight - 70;
-    const places = graph.nodes().map((node) => {
+    const places = graph.nodes().not(".pinned").map((node) => {
       const { x, y } = node.position();
       return [node, { x: 65 + (w ? (x - x1) / w : 0.5) * wide, y: 25 + (h ? (y - y1) / h : 0.5) * high }];
     });
-    graph.viewport({ zoom: 1, pan: { x: 0, y: 0 } });
+    if (!graph.nodes(".pinned").length) graph.viewport({ zoom: 1, pan: { x: 0, y: 0 } });
     for (const [node, position] of places) {
       if (fit || still) node.position(position);
       else node.animate({ position }, { duration: 250 });
@@ -100,10 +105,67 @@
     box.dataset.joins = String(graph.edges().length);
   };
 
+  // Controls: which lines are drawn, from which weight on, and names that stay where they were dragged.
+  const kinds = [...document.querySelectorAll("[data-kind]")], least = document.getElementById("least");
+  const filter = () => {
+    const chosen = new Set(kinds.filter((box) => box.checked).map((box) => box.dataset.kind));
+    graph.batch(() => {
+      for (const edge of graph.edges()) {
+        const { kind, score } = edge.data();
+        const isWeighed = kind === "links" || kind === "passages";
+        edge.toggleClass("hidden", !chosen.has(kind) || (isWeighed && score < Number(least.value)));
+      }
+      for (const node of graph.nodes().not(".middle"))
+        node.toggleClass("hidden", node.connectedEdges().not(".hidden").empty());
+    });
+    box.dataset.shown = String(graph.nodes().not(".hidden").length);
+  };
+  for (const input of [...kinds, least]) input.addEventListener("input", filter);
+  for (const part of document.querySelectorAll(".scripted")) part.hidden = false;
+  document.getElementById("depth").addEventListener("change", (event) => event.target.form.submit());
+  graph.on("dragfree", "node", (event) => event.target.addClass("pinned"));
+  document.getElementById("release").addEventListener("click", () => { graph.nodes().removeClass("pinned"); arrange(false); });
+
+  const escaped = (text) => String(text).replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd");
+  const save = (suffix, type, text) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = `${first.name.replace(/[^\p{L}\p{N} .-]/gu, "_").slice(0, 80)}.${suffix}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+  const visible = () => [graph.nodes().not(".hidden"), graph.edges().not(".hidden")];
+  document.getElementById("save-svg").addEventListener("click", () => {
+    const [nodes, edges] = visible(), { x1, y1, w, h } = nodes.boundingBox();
+    const number = (value) => value.toFixed(1);
+    const lines = edges.map((edge) => {
+      const from = edge.source().position(), to = edge.target().position(), dash = edge.hasClass("solid") ? "" : ' stroke-dasharray="5 4"';
+      return `<line x1="${number(from.x)}" y1="${number(from.y)}" x2="${number(to.x)}" y2="${number(to.y)}" stroke="${value(edge.hasClass("solid") ? "--hue-1" : "--faint")}" stroke-width="${edge.hasClass("solid") ? 2 : 1.2}"${dash}/>`;
+    });
+    const dots = nodes.map((node) => {
+      const { x, y } = node.position(), radius = node.width() / 2;
+      const fill = value(node.hasClass("document") ? "--hue-5" : node.hasClass("middle") ? "--accent" : "--hue-1");
+      const shape = node.hasClass("document") ? `<rect x="${number(x - radius)}" y="${number(y - radius)}" width="${number(2 * radius)}" height="${number(2 * radius)}" rx="2" fill="${fill}"/>` : `<circle cx="${number(x)}" cy="${number(y)}" r="${number(radius)}" fill="${fill}"/>`;
+      return `${shape}<text x="${number(x)}" y="${number(y + radius + 14)}">${escaped(node.data("label"))}</text>`;
+    });
+    save("svg", "image/svg+xml", `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${[x1 - 20, y1 - 20, w + 40, h + 40].map(number).join(" ")}" width="${number(w + 40)}" height="${number(h + 40)}" font-family="sans-serif" font-size="12" text-anchor="middle" fill="${value("--ink")}"><rect x="${number(x1 - 20)}" y="${number(y1 - 20)}" width="100%" height="100%" fill="${value("--surface")}"/>${lines.join("")}${dots.join("")}</svg>\n`);
+  });
+  document.getElementById("save-graphml").addEventListener("click", () => {
+    const [nodes, edges] = visible();
+    const keys = ["node label string", "node kind string", "edge kind string", "edge weight double"].map((key) => {
+      const [kind, name, type] = key.split(" ");
+      return `<key id="${kind}-${name}" for="${kind}" attr.name="${name}" attr.type="${type}"/>`;
+    });
+    const points = nodes.map((node) => `<node id="${escaped(node.id())}"><data key="node-label">${escaped(node.data("name") ?? node.data("key"))}</data><data key="node-kind">${node.hasClass("document") ? "document" : "name"}</data></node>`);
+    const lines = edges.map((edge) => `<edge source="${escaped(edge.data("source"))}" target="${escaped(edge.data("target"))}"><data key="edge-kind">${edge.data("kind")}</data><data key="edge-weight">${edge.data("score")}</data></edge>`);
+    save("graphml", "application/graphml+xml", `<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">${keys.join("")}<graph edgedefault="directed">${points.join("\n")}\n${lines.join("\n")}</graph></graphml>\n`);
+  });
+
   addName(first.name, null);
   graph.getElementById(nameId(first.name)).addClass("middle");
   take(first);
   arrange(true);
+  filter();
   tell();
 
   const pathOf = (base, name, suffix) => {
@@ -126,6 +188,7 @@
     take({ ...data, name, places: [], joins: data.joins.map((join) => ({ ...join,
       source: join.source === data.name ? name : join.source, target: join.target === data.name ? name : join.target })) });
     arrange(false);
+    filter();
     tell();
   });
   graph.on("tap", "node.document", (event) => { location.href = pathOf("/doc/", event.target.data("key"), ""); });

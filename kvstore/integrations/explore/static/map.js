@@ -7,6 +7,7 @@
   const statusLine = document.getElementById("status");
   const card = document.getElementById("point");
   const star = JSON.parse(document.getElementById("star")?.textContent ?? "null");
+  const labels = JSON.parse(document.getElementById("labels").textContent);
   const evidence = [...document.querySelectorAll(".ranked li[data-point]")]
     .filter((line) => line.dataset.point !== "")
     .map((line) => ({ point: Number(line.dataset.point), rank: line.dataset.rank, line }));
@@ -62,6 +63,33 @@
       pen.fill();
     }
     pen.globalAlpha = 1;
+    // Labels of clusters, the largest first; one that would cover another is omitted until the map is zoomed.
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.font = `600 12.5px ${getComputedStyle(document.body).fontFamily}`;
+    pen.lineJoin = "round";
+    const taken = [];
+    let shown = 0;
+    for (const { name, x, y } of labels) {
+      const lines = name.split(" · "), wide = Math.max(...lines.map((line) => pen.measureText(line).width)) / 2 + 4;
+      const high = 8 * lines.length + 2;
+      const cx = Math.max(wide, Math.min(width - wide, toX(x))), cy = toY(y);
+      if (cy < -high || cy > height + high || toX(x) < -wide || toX(x) > width + wide) continue;
+      if (taken.some((other) => Math.abs(other.cx - cx) < other.wide + wide && Math.abs(other.cy - cy) < other.high + high)) continue;
+      taken.push({ cx, cy, wide, high });
+      shown++;
+      lines.forEach((line, number) => {
+        const ly = cy + 16 * (number - (lines.length - 1) / 2);
+        pen.strokeStyle = palette.ground;
+        pen.lineWidth = 4;
+        pen.globalAlpha = 0.85;
+        pen.strokeText(line, cx, ly);
+        pen.globalAlpha = 1;
+        pen.fillStyle = palette.ink;
+        pen.fillText(line, cx, ly);
+      });
+    }
+    box.dataset.labels = String(shown);
     const at = (point) => [toX(xs[point] / STEPS), toY(ys[point] / STEPS)];
     if (star) {
       pen.strokeStyle = palette.line;

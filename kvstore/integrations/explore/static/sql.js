@@ -77,6 +77,50 @@
     show(found.filter((one) => one.text !== typed(one)));
   }
 
+  // A running statement can be stopped: the request has a name, by which the server finds it.
+  const stop = document.getElementById("stop");
+  editor.form.addEventListener("submit", () => {
+    const run = document.createElement("input");
+    run.type = "hidden";
+    run.name = "run";
+    run.value = crypto.randomUUID();
+    editor.form.querySelector("[name=run]")?.remove();
+    editor.form.append(run);
+    stop.hidden = false;
+    stop.onclick = () => fetch(`/sql/stop?run=${run.value}`);
+  });
+  addEventListener("pageshow", () => { stop.hidden = true; });
+
+  // Statements are saved in the user's settings, which the shell shares.
+  const saved = document.getElementById("saved");
+  const saving = document.getElementById("saving");
+  const savingName = document.getElementById("saving-name");
+  const change = async (name, sql) => {
+    const answer = await fetch(`/sql/saved?${new URLSearchParams({ name, sql })}`, { method: "POST" });
+    const result = await answer.json();
+    document.getElementById("saving-status").textContent = answer.ok ? (sql ? `Saved as ${name}.` : `Deleted ${name}.`) : result.error;
+    if (!answer.ok) return;
+    saved.replaceChildren(...result.map((one) => {
+      const line = document.createElement("li"), link = document.createElement("a"), remove = document.createElement("button");
+      link.href = `/sql?${new URLSearchParams({ sql: one.sql })}`;
+      link.title = one.sql;
+      link.textContent = one.name;
+      Object.assign(remove, { type: "button", className: "plain small", textContent: "×" });
+      remove.dataset.name = one.name;
+      remove.setAttribute("aria-label", `Delete ${one.name}`);
+      line.append(link, " ", remove);
+      return line;
+    }));
+  };
+  saving.hidden = false;
+  saving.addEventListener("submit", (event) => {
+    event.preventDefault();
+    change(savingName.value, editor.value);
+  });
+  saved.addEventListener("click", (event) => {
+    if (event.target.dataset.name) change(event.target.dataset.name, "");
+  });
+
   let waiting = 0;
   editor.addEventListener("input", () => {
     clearTimeout(waiting);

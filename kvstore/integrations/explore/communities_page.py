@@ -1,0 +1,49 @@
+"""The pages of communities: the list of communities, and one community with its names."""
+
+from __future__ import annotations
+
+from ...errors import EntityNotFoundError, InputError
+from ..store_facts import fetch_named_rows, list_built_indexes
+from .list_page import RowList
+from .page import ExplorerPage, PageContent, PageRequest
+
+_COLUMNS = "community, level, parent, title, entities, passages, documents, stale, text"
+
+
+def build_list(request: PageRequest) -> PageContent:
+    """Return the communities that contain ``q`` in their title or text; ``level`` selects a level."""
+    if "communities" not in list_built_indexes(request.store):
+        return {"index": "communities", "is_built": False, "documents": len(request.store)}
+    communities = RowList(request, "communities")
+    text = communities.filter_by_text("title", "text")
+    levels = communities.count_by("level", "level")
+    level = request.get_text("level")
+    if level:
+        communities.add_condition("level = ?", request.get_number("level", 0))
+    content = communities.build(_COLUMNS, "level, entities DESC, community")
+    return content | {"index": "communities", "is_built": True, "q": text, "level": level, "levels": levels}
+
+
+def build_community(request: PageRequest) -> PageContent:
+    """Return a community with its parent, its parts and its names."""
+    store, key = request.store, request.name
+    try:
+        description = store.describe("community", key) if "communities" in list_built_indexes(store) else None
+    except InputError:
+        description = None
+    if description is None:
+        raise EntityNotFoundError(f"there is no community {key[:80]!r}; /communities lists the communities")
+    members = RowList(request, "community_members LEFT JOIN entities ON name = entity", size=100)
+    members.add_condition("community = ?", key)
+    content = members.build("entity, weight, mentions", "weight DESC, entity")
+    parts = fetch_named_rows(
+        store.query(
+            "SELECT community, title, entities FROM communities WHERE parent = ? ORDER BY entities DESC", (key,)
+        )
+    )
+    parent = description["parent"] and store.describe("community", description["parent"])
+    return content | {"community": description, "parent": parent, "parts": parts}
+
+
+PAGE = ExplorerPage("/communities", build_list, "communities.html", label="Communities")
+COMMUNITY_PAGE = ExplorerPage("/community/", build_community, "community.html", is_named=True)

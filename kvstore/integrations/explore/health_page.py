@@ -1,0 +1,67 @@
+"""The health page: sizes, indexes, strategies, the entity filter, and the last ingests with their failures."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..store_facts import fetch_named_rows, get_default_strategy
+from .page import ExplorerPage, PageContent, PageRequest
+
+#: The number of listed ingests and of documents with omitted text.
+_NUM_LISTED = 20
+_SIZES = (
+    ("texts", "text_bytes"),
+    ("data file", "file_bytes"),
+    ("used in the data file", "file_used_bytes"),
+    ("entity filter", "filter_bytes"),
+)
+
+
+def build_content(request: PageRequest) -> PageContent:
+    """Return sizes, the state of indexes, strategies, the load of the filter's pages, and the log of ingests."""
+    store = request.store
+    statistics = store.statistics()
+    sizes = [(label, int(statistics[name])) for label, name in _SIZES]
+    sizes += [
+        (f"index {name.removeprefix('index_').removesuffix('_bytes')}", int(value))
+        for name, value in statistics.items()
+        if name.startswith("index_") and name.endswith("_bytes")
+    ]
+    omitted = store.query(
+        "SELECT key, title, left_out FROM documents WHERE left_out > 0 ORDER BY left_out DESC, key LIMIT ?",
+        (_NUM_LISTED,),
+    )
+    changes = store.query(
+        "SELECT substr(changed, 1, 10) AS day, count(*) AS documents FROM documents GROUP BY 1 ORDER BY 1 DESC LIMIT ?",
+        (_NUM_LISTED,),
+        timeout=request.seconds,
+    )
+    return {
+        "statistics": statistics,
+        "sizes": [{"label": label, "bytes": size} for label, size in sizes],
+        "indexes": [asdict(index) for index in store.indexes()],
+        "filter_loads": [load for (load,) in store.query("SELECT load FROM filter_pages ORDER BY page").fetchall()],
+        "strategy": get_default_strategy(store),
+        "strategies": [{"name": one.name, "description": one.description} for one in store.strategies()],
+        "settings": [{"name": name, "value": value} for name, value, _ in store.settings_table()],
+        "ingests": _read_ingests(Path(store.path)),
+        "omitted": fetch_named_rows(omitted),
+        "changes": fetch_named_rows(changes),
+    }
+
+
+def _read_ingests(folder: Path) -> list[dict[str, Any]]:
+    """Return the logged ingests, the last first; a damaged line is omitted."""
+    ingests: list[dict[str, Any]] = []
+    with suppress(OSError):
+        for line in (folder / "ingests.jsonl").read_text(encoding="utf-8", errors="replace").splitlines():
+            with suppress(ValueError):
+                ingests.insert(0, json.loads(line))
+    return ingests[:_NUM_LISTED]
+
+
+PAGE = ExplorerPage("/health", build_content, "health.html", label="Health")

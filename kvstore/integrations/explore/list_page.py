@@ -1,0 +1,62 @@
+"""Lists of rows with a filter, counts and pages, which several explorer pages share.
+
+In: a request, a table and conditions. Out: the rows of one page, with the number of all rows that satisfy the
+conditions. ``q`` of a request filters by text, and ``page`` counts from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..store_facts import fetch_named_rows
+from .page import PageContent, PageRequest
+
+#: The number of rows per page.
+PAGE_SIZE = 50
+
+
+class RowList:
+    """The rows of a table that satisfy conditions."""
+
+    def __init__(self, request: PageRequest, table: str, *, size: int = PAGE_SIZE) -> None:
+        self._request = request
+        self._table = table
+        self._size = size
+        self._conditions: list[str] = []
+        self._parameters: list[Any] = []
+
+    def add_condition(self, condition: str, *parameters: Any) -> None:
+        """Keep only rows that satisfy a condition."""
+        self._conditions.append(condition)
+        self._parameters += parameters
+
+    def filter_by_text(self, *columns: str) -> str:
+        """Keep only rows that have the request's ``q`` in a column; return ``q``."""
+        text = self._request.get_text("q")
+        if text:
+            condition = " OR ".join(f"instr(lower(coalesce({column}, '')), lower(?))" for column in columns)
+            self.add_condition(f"({condition})", *[text] * len(columns))
+        return text
+
+    def query(self, selection: str, suffix: str = "", parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """Return named rows of a selection from the table, with the conditions and a suffix such as GROUP BY."""
+        where = f" WHERE {' AND '.join(self._conditions)}" if self._conditions else ""
+        return fetch_named_rows(
+            self._request.store.query(
+                f"SELECT {selection} FROM {self._table}{where} {suffix}",
+                [*self._parameters, *parameters],
+                timeout=self._request.seconds,
+            )
+        )
+
+    def count_by(self, column: str, order: str) -> list[dict[str, Any]]:
+        """Return the values of a column with their numbers of rows."""
+        return self.query(f"{column} AS value, count(*) AS count", f"GROUP BY {column} ORDER BY {order}")
+
+    def build(self, columns: str, order: str) -> PageContent:
+        """Return the rows of the requested page as ``rows``, and the numbers that its template shows."""
+        page = self._request.get_number("page", 1, minimum=1, maximum=10**7)
+        count = self.query("count(*) AS count")[0]["count"]
+        rows = self.query(columns, f"ORDER BY {order} LIMIT ? OFFSET ?", (self._size, (page - 1) * self._size))
+        return {"rows": rows, "count": count, "page_number": page, "page_size": self._size}

@@ -1,0 +1,144 @@
+"""The layout of the map: clusters of vectors as separate discs, or UMAP if it is installed.
+
+In: a sample of vectors, shape (vectors, dimension). Out: a layout, which gives any vector its position and its
+cluster. Clusters are those of spherical k-means (Dhillon and Modha 2001, "Concept decompositions for large sparse text
+data using clustering") on centered vectors. Their centers are placed by classical scaling (Torgerson 1952) of their
+cosines and then moved apart until their discs do not overlap; the area of a disc is proportional to the size of its
+cluster. In its disc, a vector is placed by the two principal axes of its cluster. With the package ``umap-learn``,
+positions are those of UMAP (McInnes, Healy and Melville 2018) instead.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: The maximum number of clusters, one less than the stylesheet has colors.
+MAX_CLUSTERS = 11
+#: The number of starts and of steps of the clustering.
+_NUM_STARTS, _NUM_STEPS = 4, 30
+#: The maximum number of vectors that the axes of a cluster are computed from, and the gap between discs.
+_MAX_MEMBERS = 1000
+_GAP = 0.25
+#: The number of steps that move discs apart.
+_NUM_MOVES = 400
+#: The minimum number of vectors for UMAP.
+_MIN_UMAP_VECTORS = 30
+
+Vectors = npt.NDArray[np.float32]
+
+
+class MapLayout:
+    """A layout: ``method`` is ``clusters`` or ``UMAP``, ``num_clusters`` the number of clusters."""
+
+    def __init__(self, sample: Vectors) -> None:
+        num_vectors, dimension = sample.shape
+        self._mean = sample.mean(0) if num_vectors else np.zeros(dimension, np.float32)
+        vectors = self._normalize(sample)
+        self.num_clusters = min(MAX_CLUSTERS, max(1, round((num_vectors / 2) ** 0.5)))
+        self._centers = (
+            _find_centers(vectors, self.num_clusters) if num_vectors else np.zeros((1, dimension), np.float32)
+        )
+        clusters = self.assign(sample)
+        sizes = np.bincount(clusters, minlength=self.num_clusters)
+        self._radii = np.sqrt(sizes / max(1, num_vectors))
+        self._places = _place_discs(self._centers, self._radii)
+        self._axes = [_find_axes(vectors[clusters == cluster]) for cluster in range(self.num_clusters)]
+        self._umap = _fit_umap(sample)
+        self.method = "clusters" if self._umap is None else "UMAP"
+
+    def _normalize(self, vectors: Vectors) -> Vectors:
+        """Return centered vectors of unit length."""
+        centered = vectors - self._mean
+        return np.asarray(centered / np.maximum(np.linalg.norm(centered, axis=1, keepdims=True), 1e-9), np.float32)
+
+    def assign(self, vectors: Vectors) -> npt.NDArray[np.intp]:
+        """Return the cluster of each vector."""
+        return np.asarray(np.argmax(self._normalize(vectors) @ self._centers.T, 1))
+
+    def measure(self, vectors: Vectors) -> npt.NDArray[np.float32]:
+        """Return the cosine of each vector with the center of its cluster."""
+        return np.asarray((self._normalize(vectors) @ self._centers.T).max(1), np.float32)
+
+    def project(self, vectors: Vectors) -> npt.NDArray[np.float32]:
+        """Return the position of each vector, shape (vectors, 2)."""
+        if self._umap is not None:
+            return np.asarray(self._umap.transform(vectors), np.float32)
+        clusters, normalized = self.assign(vectors), self._normalize(vectors)
+        points = self._places[clusters].astype(np.float32)
+        for cluster, (axes, scale) in enumerate(self._axes):
+            members = clusters == cluster
+            local = (normalized[members] - self._centers[cluster]) @ axes / scale
+            distance = np.linalg.norm(local, axis=1, keepdims=True)
+            points[members] += local / np.maximum(distance, 1e-9) * np.tanh(distance) * self._radii[cluster]
+        return points
+
+
+def _find_centers(vectors: Vectors, num_clusters: int) -> Vectors:
+    """Return the centers of the best of several runs of spherical k-means, in order of descending size."""
+    random = np.random.default_rng(0)
+    best_score, best_centers = -np.inf, vectors[:1]
+    for _ in range(_NUM_STARTS):
+        centers = vectors[[random.integers(len(vectors))]]
+        while len(centers) < num_clusters:  # k-means++
+            distances = np.maximum(1 - (vectors @ centers.T).max(1), 0).astype(np.float64)
+            total = distances.sum()
+            chosen = random.choice(len(vectors), p=distances / total) if total > 0 else 0
+            centers = np.concatenate([centers, vectors[[chosen]]])
+        for _ in range(_NUM_STEPS):
+            clusters = np.argmax(vectors @ centers.T, 1)
+            sums = np.zeros_like(centers)
+            np.add.at(sums, clusters, vectors)
+            norms = np.linalg.norm(sums, axis=1, keepdims=True)
+            next_centers = np.where(norms > 0, sums / np.maximum(norms, 1e-9), centers).astype(np.float32)
+            if np.allclose(next_centers, centers, atol=1e-5):
+                break
+            centers = next_centers
+        score = float((vectors @ centers.T).max(1).sum())
+        if score > best_score + 1e-6:
+            best_score, best_centers = score, centers
+    sizes = np.bincount(np.argmax(vectors @ best_centers.T, 1), minlength=len(best_centers))
+    return best_centers[np.argsort(-sizes, kind="stable")]
+
+
+def _place_discs(centers: Vectors, radii: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the centers of discs in the plane: near if the clusters are alike, and without overlap."""
+    cosines = (centers @ centers.T).astype(np.float64)
+    centered = cosines - cosines.mean(0) - cosines.mean(1)[:, None] + cosines.mean()
+    eigenvalues, eigenvectors = np.linalg.eigh(centered)
+    places = np.zeros((len(centers), 2))
+    count = min(2, len(centers))
+    places[:, :count] = eigenvectors[:, ::-1][:, :count] * np.sqrt(np.maximum(eigenvalues[::-1][:count], 0))
+    places *= np.where(places[np.abs(places).argmax(0), np.arange(2)] < 0, -1.0, 1.0)
+    places += 1e-3 * np.stack([np.cos(np.arange(len(places))), np.sin(np.arange(len(places)))], 1)
+    needed = radii[:, None] + radii + _GAP * radii.mean()
+    for _ in range(_NUM_MOVES):
+        steps = places[:, None] - places
+        distances = np.linalg.norm(steps, axis=2) + np.eye(len(places))
+        overlaps = np.maximum(needed - distances, 0) * (1 - np.eye(len(places)))
+        places += (steps / distances[:, :, None] * overlaps[:, :, None]).sum(1) * 0.25
+        places -= (places - places.mean(0)) * 0.004  # keeps the map compact
+    return places
+
+
+def _find_axes(members: Vectors) -> tuple[Vectors, float]:
+    """Return the two principal axes of the members of a cluster, shape (dimension, 2), and the scale of positions."""
+    axes = np.zeros((members.shape[1], 2), np.float32)
+    if len(members) < 2:
+        return axes, 1.0
+    sample = members[:: -(-len(members) // _MAX_MEMBERS)]
+    _, _, directions = np.linalg.svd(sample - sample.mean(0), full_matrices=False)
+    axes[:, : len(directions[:2])] = directions[:2].T
+    axes *= np.where(axes[np.abs(axes).argmax(0), np.arange(2)] < 0, -1.0, 1.0).astype(np.float32)
+    return axes, max(float(np.linalg.norm((sample - sample.mean(0)) @ axes, axis=1).mean()), 1e-6)
+
+
+def _fit_umap(sample: Vectors) -> Any:
+    """Return UMAP fitted to a sample, or None if it is not installed or the sample is small."""
+    if len(sample) < _MIN_UMAP_VECTORS or find_spec("umap") is None:
+        return None
+    return import_module("umap").UMAP(metric="cosine", random_state=0, n_jobs=1).fit(sample)

@@ -1,0 +1,194 @@
+"""Rendering of Markdown as HTML, with marked, linked and anchored spans of its source.
+
+In: a text in Markdown, and :class:`Insert` objects for spans of it. Out: markup without raw HTML, scripts, styles or
+images of the document: HTML in the text is shown as text, a picture as its description, and a link only if it leads to
+a website, an address of mail or another document of the store.
+
+The spans survive rendering as *signs*, sequences of noncharacters of Unicode that Markdown treats as letters. After
+rendering, the text between the signs of a span is wrapped in its elements, piece by piece between the tags.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from posixpath import join, normpath
+from urllib.parse import unquote, urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from .urls import build_document_url
+
+#: The first and last characters of the signs that begin and end a span. They contain the number of the span.
+_BEGIN, _END, _LAST = "\ufdd0", "\ufdd1", "\ufdd2"
+_SIGN_PATTERN = re.compile(f"[{_BEGIN}{_END}](\\d+){_LAST}")
+_PIECE_PATTERN = re.compile(f"(<[^>]*>|[{_BEGIN}{_END}]\\d+{_LAST})")
+#: The characters that begin a block of Markdown, which a sign must not precede.
+_BLOCK_START_PATTERN = re.compile(r"[ \t]*(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|>|\|)[ \t]+|```[^\n]*\n|~~~[^\n]*\n|\|)*")
+_RULE_PATTERN = re.compile(r"[ \t]*(?:[-=*_:| \t]{3,}|\[[^\]\n]+\]:[^\n]*)$", re.MULTILINE)
+_SCHEMES = frozenset({"http", "https", "mailto"})
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """HTML around a span of a source text, in characters; an empty span inserts the HTML at its place.
+
+    ``is_link`` prevents a link within another one.
+    """
+
+    start: int
+    end: int
+    opening: str
+    closing: str
+    is_link: bool = False
+
+
+class _Parser(MarkdownIt):
+    """A parser whose URLs contain no signs."""
+
+    def normalizeLink(self, url: str) -> str:
+        return super().normalizeLink(_SIGN_PATTERN.sub("", url))
+
+
+@cache
+def _get_parser() -> MarkdownIt:
+    """Return the Markdown parser, which renders no HTML of a text."""
+    parser = _Parser("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.add_render_rule("image", _render_image)
+    return parser
+
+
+def _render_image(renderer: RendererHTML, tokens: Sequence[Token], index: int, *_: object) -> str:
+    """Render a picture as its description, since pages load nothing that a document names."""
+    return f'<span class="quiet picture-text">[picture: {escapeHtml(tokens[index].content)}]</span>'
+
+
+def render_markdown(
+    text: str,
+    inserts: Iterable[Insert] = (),
+    *,
+    key: str | None = None,
+    has_document: Callable[[str], bool] = lambda key: False,
+    inline: bool = False,
+) -> Markup:
+    """Render a text; ``key`` is the document that relative links begin from.
+
+    >>> render_markdown("*Ann* <b>", [Insert(1, 4, "<mark>", "</mark>")])
+    Markup('<p><em><mark>Ann</mark></em> &lt;b&gt;</p>\\n')
+    """
+    inserts = list(inserts)
+    parser = _get_parser()
+    source = _add_signs(re.sub(f"[{_BEGIN}{_END}{_LAST}]", "\ufffd", text), inserts)
+    tokens = parser.parseInline(source) if inline else parser.parse(source)
+    _adapt_tokens(tokens, lambda url: _resolve_link(url, key, has_document))
+    return Markup("".join(_wrap_pieces(parser.renderer.render(tokens, parser.options, {}), inserts)))
+
+
+def _add_signs(text: str, inserts: Sequence[Insert]) -> str:
+    """Return the text with a sign at both ends of every span; signs never precede the start of a block."""
+    marks: list[tuple[int, int, str]] = []
+    for number, insert in enumerate(inserts):
+        start = _skip_block_start(text, insert.start)
+        # After the last bar of a row of a table there is no cell.
+        end = insert.start + len(text[insert.start : insert.end].rstrip(" \t\r\n|"))
+        if start is None or (end <= start and insert.start < insert.end):
+            continue
+        marks.append((start, 1, f"{_BEGIN}{number}{_LAST}"))
+        marks.append((max(start, end), 2 if end <= start else 0, f"{_END}{number}{_LAST}"))
+    pieces, position = [], 0
+    for offset, _, sign in sorted(marks, key=lambda mark: mark[:2]):
+        pieces += [text[position:offset], sign]
+        position = offset
+    return "".join([*pieces, text[position:]])
+
+
+def _skip_block_start(text: str, position: int) -> int | None:
+    """Return the first position from ``position`` on that is in the text of a line; None if that line has no text."""
+    line_start = text.rfind("\n", 0, position) + 1
+    while text[line_start : line_start + 1] == "\n" or _RULE_PATTERN.match(text, line_start):
+        line_end = text.find("\n", line_start)
+        if line_end < 0:
+            return None
+        line_start = line_end + 1
+    block_start = _BLOCK_START_PATTERN.match(text, line_start)
+    return max(position, block_start.end() if block_start else line_start)
+
+
+def _adapt_tokens(tokens: Iterable[Token], resolve: Callable[[str], str | None]) -> None:
+    """Replace links, styles and heading levels: the title of the page is the first level."""
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
+        style = token.attrs.pop("style", None)
+        if style is not None:
+            token.attrSet("class", "number" if "right" in str(style) else "centered" if "center" in str(style) else "")
+        if token.type == "link_open":
+            url = resolve(str(token.attrs.pop("href", "")))
+            token.attrs.pop("title", None)
+            token.tag = "a" if url is not None else "span"
+            if url is not None:
+                token.attrs |= {"href": url} | ({} if url.startswith("/") else {"rel": "noopener noreferrer"})
+        _adapt_tokens(token.children or (), resolve)
+    opened: list[str] = []
+    for token in tokens:
+        if token.type == "link_open":
+            opened.append(token.tag)
+        elif token.type == "link_close":
+            token.tag = opened.pop()
+
+
+def _resolve_link(url: str, key: str | None, has_document: Callable[[str], bool]) -> str | None:
+    """Return the URL that a link leads to: a website, or the page of a document; None for any other link."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    if parts.scheme or parts.netloc:
+        return url if parts.scheme in _SCHEMES else None
+    if key is None or not parts.path:
+        return None
+    target = normpath(join(key.rpartition("/")[0], unquote(parts.path)))
+    return build_document_url(target) if has_document(target) else None
+
+
+def _wrap_pieces(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
+    """Yield the HTML without signs, with the text between the signs of each span in its elements."""
+    open_numbers: list[int] = []
+    # A sign is lost in text that is not rendered, such as a URL; a span without an end is ignored.
+    ended = {int(number) for number in re.findall(f"{_END}(\\d+){_LAST}", html)}
+    seen: set[int] = set()
+    num_links = 0
+    for piece in _PIECE_PATTERN.split(html):
+        sign = _SIGN_PATTERN.fullmatch(piece)
+        if sign is None and piece.startswith("<"):
+            num_links += piece.startswith("<a ") - (piece == "</a>")
+            yield _SIGN_PATTERN.sub("", piece)
+        elif sign is not None:
+            number = int(sign[1])
+            if number not in ended:
+                continue
+            if piece[0] == _BEGIN:
+                open_numbers.append(number)
+                if inserts[number].start >= inserts[number].end:
+                    yield inserts[number].opening + inserts[number].closing
+            elif number in open_numbers:
+                open_numbers.remove(number)
+        elif piece.strip():
+            wraps = [inserts[number] for number in open_numbers if not (inserts[number].is_link and num_links)]
+            wraps = [insert for insert in wraps if insert.start < insert.end]
+            links = [insert for insert in wraps if insert.is_link]
+            wraps = [insert for insert in wraps if not insert.is_link] + links[-1:]
+            # Only the first piece of a span has its id.
+            openings = [
+                re.sub(r' id="[^"]*"', "", insert.opening) if id(insert) in seen else insert.opening for insert in wraps
+            ]
+            seen.update(id(insert) for insert in wraps)
+            yield "".join(openings) + piece + "".join(insert.closing for insert in reversed(wraps))
+        else:
+            yield piece

@@ -1,0 +1,28 @@
+"""The page of names: the entities of the store, the most mentioned first, with a filter by text and kind."""
+
+from __future__ import annotations
+
+from .list_page import RowList
+from .page import ExplorerPage, PageContent, PageRequest
+
+
+def build_content(request: PageRequest) -> PageContent:
+    """Return the names that contain ``q`` and have the kind ``kind``, with their numbers of mentions and trees."""
+    names = RowList(request, "entities")
+    text = names.filter_by_text("name")
+    kinds = names.count_by("kind", "count(*) DESC, kind")
+    kind = request.get_text("kind")
+    if kind:
+        names.add_condition("kind = ?", kind)
+    content = names.build("name, kind, mentions", "mentions DESC, key")
+    for row in content["rows"]:
+        ((row["documents"], row["trees"]),) = request.store.query(
+            "SELECT (SELECT count(DISTINCT document) FROM mentions WHERE entity = :name), "
+            "(SELECT count(*) FROM nodes WHERE entity = :name)",
+            {"name": row["name"]},
+            timeout=request.seconds,
+        ).fetchall()
+    return content | {"q": text, "kind": kind, "kinds": kinds, "of": int(request.store.statistics()["entities"])}
+
+
+PAGE = ExplorerPage("/names", build_content, "names.html", label="Names")

@@ -1,0 +1,58 @@
+"""The pages of topics: the list of topics, and one topic with its chunks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import EntityNotFoundError
+from ..store_facts import fetch_named_rows, list_built_indexes
+from .list_page import RowList
+from .page import ExplorerPage, PageContent, PageRequest
+
+_COLUMNS = "topic, level, tree, parent, title, chunks, documents, stale, text"
+
+
+def build_list(request: PageRequest) -> PageContent:
+    """Return the topics that contain ``q`` in their title or text, the largest first; ``level`` selects a level."""
+    if "topics" not in list_built_indexes(request.store):
+        return {"index": "topics", "is_built": False, "documents": len(request.store)}
+    topics = RowList(request, "topics")
+    text = topics.filter_by_text("title", "text")
+    levels = topics.count_by("level", "level")
+    level = request.get_text("level")
+    if level:
+        topics.add_condition("level = ?", request.get_number("level", 0))
+    content = topics.build(_COLUMNS, "tree DESC, level DESC, chunks DESC, topic")
+    return content | {"index": "topics", "is_built": True, "q": text, "level": level, "levels": levels}
+
+
+def build_topic(request: PageRequest) -> PageContent:
+    """Return a topic with its parent, its subtopics and its chunks."""
+    number, store = request.name, request.store
+    rows = _load(request, "topic", number) if number.isdecimal() and "topics" in list_built_indexes(store) else []
+    if not rows:
+        raise EntityNotFoundError(f"there is no topic {number[:40]!r}; /topics lists the topics")
+    topic = rows[0]
+    subtopics = _load(request, "parent", number)
+    members = RowList(
+        request,
+        "topic_members JOIN chunks ON chunks.document = topic_members.document "
+        "AND chunks.ordinal = topic_members.chunk JOIN documents ON key = chunks.document",
+    )
+    members.add_condition("topic = ?", int(number))
+    content = members.build(
+        'chunks.document AS document, documents.title AS title, heading, start, "end", chunks.text AS text',
+        "chunks.document, ordinal",
+    )
+    parent = None if topic["parent"] is None else _load(request, "topic", topic["parent"])[0]
+    return content | {"topic": topic, "parent": parent, "subtopics": subtopics}
+
+
+def _load(request: PageRequest, column: str, number: Any) -> list[dict[str, Any]]:
+    """Return the topics that have a number in a column, the largest first."""
+    query = f"SELECT {_COLUMNS} FROM topics WHERE {column} = ? ORDER BY chunks DESC, topic LIMIT 200"
+    return fetch_named_rows(request.store.query(query, (int(number),)))
+
+
+PAGE = ExplorerPage("/topics", build_list, "topics.html", label="Topics")
+TOPIC_PAGE = ExplorerPage("/topic/", build_topic, "topic.html", is_named=True)

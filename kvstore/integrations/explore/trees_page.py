@@ -1,0 +1,95 @@
+"""The pages of trees: the list of trees, and one tree as an outline."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import kvstore
+
+from ...errors import EntityNotFoundError
+from ..store_facts import fetch_named_rows
+from .list_page import RowList
+from .page import ExplorerPage, PageContent, PageRequest
+
+#: The maximum number of names in an outline, and of names directly below one of them.
+_MAX_NAMES, _MAX_CHILDREN = 400, 100
+#: The maximum number of names in the path from the root.
+_MAX_PATH = 64
+
+
+def build_list(request: PageRequest) -> PageContent:
+    """Return the trees whose name contains ``q``, the largest first."""
+    trees = RowList(request, "trees")
+    text = trees.filter_by_text("name")
+    content = trees.build("name, nodes, source", "nodes DESC, name")
+    for row in content["rows"]:
+        row["roots"] = [
+            root
+            for (root,) in request.store.query(
+                "SELECT entity FROM nodes WHERE tree = ? AND level = 0 ORDER BY entity LIMIT 4", (row["name"],)
+            )
+        ]
+    return content | {"q": text, "of": int(request.store.statistics()["trees"])}
+
+
+def build_tree(request: PageRequest) -> PageContent:
+    """Return a tree, or its part below the name ``under``, as nested names."""
+    store, tree = request.store, request.name
+    trees = fetch_named_rows(store.query("SELECT name, nodes, source FROM trees WHERE name = ?", (tree,)))
+    if not trees:
+        raise EntityNotFoundError(f"there is no tree {tree[:80]!r}; /trees lists the trees")
+    under = request.get_text("under")
+    nodes = RowList(request, "nodes", size=_MAX_CHILDREN)
+    nodes.add_condition("tree = ?", tree)
+    nodes.add_condition("entity = ?", under) if under else nodes.add_condition("level = 0")
+    content = nodes.build("entity, children", "children DESC, entity")
+    if under and not content["rows"]:
+        raise EntityNotFoundError(f"the tree {tree[:80]!r} has no name {under[:80]!r}")
+    _add_children(store, tree, content["rows"])
+    path = _find_path(store, tree, under) if under else []
+    return content | {"tree": trees[0], "under": under, "path": path}
+
+
+def _add_children(store: kvstore.Store, tree: str, roots: list[dict[str, Any]]) -> None:
+    """Add ``below`` to each name, the upper levels first, until the outline is full; else ``below`` is empty."""
+    queue, num_names = deque(roots), len(roots)
+    while queue:
+        node = queue.popleft()
+        node["below"] = []
+        if not node["children"] or num_names >= _MAX_NAMES:
+            continue
+        node["below"] = fetch_named_rows(
+            store.query(
+                "SELECT nodes.entity AS entity, children FROM edges JOIN nodes "
+                "ON nodes.tree = edges.tree AND nodes.entity = edges.child "
+                "WHERE edges.tree = ? AND edges.parent = ? AND accepted "
+                "GROUP BY nodes.entity ORDER BY children DESC, nodes.entity LIMIT ?",
+                (tree, node["entity"], _MAX_CHILDREN),
+            )
+        )
+        num_names += len(node["below"])
+        queue.extend(node["below"])
+
+
+def _find_path(store: kvstore.Store, tree: str, name: str) -> list[str]:
+    """Return the names above a name in a tree, from the root."""
+    path: list[str] = []
+    while len(path) < _MAX_PATH:
+        row = store.query(
+            "SELECT parent FROM edges WHERE tree = ? AND child = ? AND accepted ORDER BY parent LIMIT 1", (tree, name)
+        ).fetchone()
+        if row is None or row[0] in path:
+            break
+        name = row[0]
+        path.insert(0, name)
+    return path
+
+
+def _has_tree(store: kvstore.Store, name: str) -> bool:
+    """True if the store has a tree with this name."""
+    return store.query("SELECT 1 FROM trees WHERE name = ?", (name,)).fetchone() is not None
+
+
+PAGE = ExplorerPage("/trees", build_list, "trees.html", label="Trees")
+TREE_PAGE = ExplorerPage("/tree/", build_tree, "tree.html", is_named=True, exists=_has_tree)
