@@ -19,6 +19,7 @@ from kvstore.changes.dump import dump
 from kvstore.errors import CorruptionError, InputError
 from kvstore.models.structured import MAX_FAILURES, StructuredModel
 from kvstore.storage import records
+from kvstore.systems.archrag.layer_requests import NearestNodes
 from kvstore.systems.graphrag.community_rows import TABLES
 from kvstore.systems.graphrag.community_tables import get_communities, get_community_text
 
@@ -355,6 +356,50 @@ def test_a_model_writes_reports_of_existing_communities(themed: Store, server: S
         assert text and "A model wrote" not in text
     assert 0 < write(themed) <= 3
     assert not rows(themed, "SELECT 1 FROM communities WHERE written_by IS NULL")
+
+
+def test_a_report_by_a_model_is_found_by_the_vector_of_its_text(themed: Store, server: Server) -> None:
+    (vector,) = themed.embed(["Which apples are in the orchard?"])
+
+    def find_nearest() -> dict[int, float]:
+        with themed.state() as state:
+            communities = get_communities(state)
+            assert communities is not None
+            return dict(communities.find_nearest(vector, len(communities)))
+
+    def search_layers() -> dict[int, float]:
+        with themed.state() as state:
+            search = NearestNodes(vector, 100, 9, 200).fetch(state)
+        return dict(pair for layer in search.layers[1:] for pair in layer)
+
+    centroids = find_nearest()
+    assert search_layers() == pytest.approx(centroids, abs=1e-3)
+    server.answering = report
+    write(themed)
+    expected: dict[int, float] = {}
+    with themed.state() as state:
+        communities = get_communities(state)
+        assert communities is not None
+        for number in range(len(communities)):
+            text = communities.get_written_text(number)
+            assert text is not None
+            (text_vector,) = themed.embed([f"{text.value['title']}\n{text.value['summary']}"])
+            expected[number] = float(text_vector @ vector)
+    written = find_nearest()
+    assert written == pytest.approx(expected, abs=1e-5)
+    assert list(written.values()) == sorted(written.values(), reverse=True)
+    assert search_layers() == pytest.approx(expected, abs=1e-3)
+    # The vector is dropped with its text: the communities whose source is gone have their centroids again.
+    themed.delete("orchard-3")
+    silent = {key for (key,) in rows(themed, "SELECT community FROM communities WHERE written_by IS NULL")}
+    with themed.state() as state:
+        communities = get_communities(state)
+        assert communities is not None
+        numbers = {number for number in centroids if communities.get_key(number) in silent}
+    assert numbers
+    nearest = find_nearest()
+    for number in numbers & nearest.keys():
+        assert nearest[number] == pytest.approx(centroids[number], abs=1e-6)
 
 
 def test_a_report_without_sources_is_invalid(themed: Store, server: Server) -> None:

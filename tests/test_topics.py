@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import tracemalloc
@@ -18,8 +19,10 @@ from model_server import Planned, Server, list_quoted_texts, refusal, stream
 import kvstore
 from kvstore import errors
 from kvstore.changes.dump import dump
+from kvstore.storage.view import WriteView
 from kvstore.structures.indexes.index import BuildTools, IndexRecord
 from kvstore.structures.indexes.index_reading import bind_index
+from kvstore.structures.indexes.written_texts import WrittenTextWriter
 from kvstore.systems.raptor import gaussian_mixtures, topic_index
 from kvstore.systems.raptor.topic_building import iter_partitions
 from kvstore.systems.raptor.topic_index import TOPICS
@@ -268,6 +271,39 @@ def test_a_written_summary_has_the_sources_that_the_model_named(grouped: kvstore
         (span,) = hit.spans
         document = grouped.get(span.document)
         assert document is not None and document.text.encode()[span.start : span.end].decode() in hit.text
+
+
+def test_a_written_summary_is_found_by_the_vector_of_its_text(grouped: kvstore.Store, server: Server) -> None:
+    question = "Camellia leaves"
+    (vector,) = grouped.embed([question])
+
+    def list_summaries() -> list[kvstore.Hit]:
+        hits = grouped.retrieve(question, using="raptor", top=30, options={"mode": "collapsed"}).hits
+        return [hit for hit in hits if hit.path.startswith("topic of ")]
+
+    centroids = {hit.spans: hit.score for hit in list_summaries()}
+    server.answering = answer_first_source
+    assert grouped.refresh("topics", model="scribe").written[0].failures == []
+    written = list_summaries()
+    assert written and not centroids.keys() & {hit.spans for hit in written}
+    for hit in written:
+        (text_vector,) = grouped.embed([f"{hit.title}\n{hit.text}"])
+        assert hit.score == pytest.approx(float(text_vector @ vector), abs=1e-5)
+    # The text of an earlier version has no vector: its topic has the centroid.
+    by_centroid = {hit.title: hit.score for hit in written}
+
+    def remove_vectors(view: WriteView) -> None:
+        texts = WrittenTextWriter(view)
+        for digest in list(texts.iter_digests()):
+            text = texts.get(digest)
+            assert text is not None
+            value = {field: part for field, part in text.value.items() if field != "vector"}
+            texts.copy(digest, dataclasses.replace(text, value=value))
+
+    grouped._session.store.environment.write_with_growth(remove_vectors)
+    earlier = {hit.title: hit.score for hit in list_summaries()}
+    assert earlier and earlier != by_centroid
+    assert {round(score, 4) for score in earlier.values()} <= {round(score, 4) for score in centroids.values()}
 
 
 def test_a_model_sums_topics_up(grouped: kvstore.Store, server: Server) -> None:

@@ -35,7 +35,7 @@ from .generations import Generation, GenerationIndex, GenerationRows, WritingTas
 from .index import IndexRecord
 from .index_building import IndexProgress, ReportProgress, make_build_tools
 from .indexes import Indexes, IndexWriter
-from .written_texts import WrittenTexts, WrittenTextWriter
+from .written_texts import WrittenTexts, WrittenTextWriter, add_vector, get_embedded_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,6 +141,7 @@ class GenerationBuilder:
                     continue
                 if answer is None:  # a source is gone
                     continue
+                answer = add_vector(answer, self._embed([get_embedded_text(answer)])[0])
                 put_text = partial(_put_text, task.digest, kind.name, model.model.name, answer)
                 self._environment.write_with_growth(put_text)
                 num_written += 1

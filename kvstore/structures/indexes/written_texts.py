@@ -13,9 +13,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...storage import records
 from ...storage.view import View, WriteView
 from .. import tables
+from ..vectors.vectors import Matrix
+
+#: The field with the vector of a text.
+_VECTOR = "vector"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,12 @@ class WrittenText:
     model: str
     written_at: int
     value: Mapping[str, Any]
+
+    @property
+    def vector(self) -> Matrix | None:
+        """The unit vector of the text, or None if the kvstore that stored it did not embed it."""
+        packed_vector = self.value.get(_VECTOR)
+        return None if packed_vector is None else np.frombuffer(packed_vector, "<f4")
 
 
 class WrittenTexts:
@@ -77,6 +89,32 @@ class WrittenTextWriter(WrittenTexts):
         """Remove the texts stored under these digests."""
         for digest in digests:
             self._write_view.delete(tables.WRITTEN, digest)
+
+
+def get_embedded_text(value: Mapping[str, Any]) -> str:
+    """Return the part of a written text that its vector is made from: its title and its summary."""
+    return "\n".join(value[field] for field in ("title", "summary") if field in value)
+
+
+def add_vector(value: Mapping[str, Any], vector: Matrix) -> Mapping[str, Any]:
+    """Return a written text with its vector."""
+    return {**value, _VECTOR: vector.astype("<f4").tobytes()}
+
+
+def load_text_vectors(view: View, cache: dict[bytes, Matrix | None]) -> dict[bytes, Matrix]:
+    """Return the vectors of all written texts that have one, by digest.
+
+    ``cache`` holds the vectors read before. A digest identifies a text, so they remain valid.
+    """
+    texts = WrittenTexts(view)
+    vectors: dict[bytes, Matrix] = {}
+    for digest in texts.iter_digests():
+        if digest not in cache:
+            text = texts.get(digest)
+            cache[digest] = None if text is None else text.vector
+        if (vector := cache[digest]) is not None:
+            vectors[digest] = vector
+    return vectors
 
 
 def get_written_text(view: View, digest: bytes) -> WrittenText | None:

@@ -87,7 +87,9 @@ class NearestNodes(ReadRequest[LayerSearch]):
     def _search(self, state: State, communities: Communities, graph: CommunityGraph) -> list[RankedNodes]:
         """Return the nearest nodes of each layer that still exist, requesting more in place of deleted ones."""
         limits = [self.count] * (1 + min(communities.levels, self.levels))
-        counts = [*limits, *(0 for _ in graph.nodes[len(limits) :])]
+        written_layers = _group_by_layer(communities)
+        counts = [limit + len(written) for limit, written in zip(limits, written_layers, strict=False)]
+        counts += [0] * (len(graph.nodes) - len(limits))
         layers: list[RankedNodes] = []
         for _ in range(_MAX_RETRIES + 1):
             nearest = graph.find_nearest(self.vector, counts, self.ef)[: len(limits)]
@@ -101,6 +103,10 @@ class NearestNodes(ReadRequest[LayerSearch]):
             counts[: len(limits)] = [
                 4 * count if is_short else count for count, is_short in zip(counts, needs_more, strict=False)
             ]
+        layers = [
+            _merge_written(communities, layer, written, self.vector) if written else layer
+            for layer, written in zip(layers, written_layers, strict=False)
+        ]
         return [layer[:count] for layer, count in zip(layers, limits, strict=True)]
 
 
@@ -113,7 +119,32 @@ def _select_existing(
         existing = set(communities.filter_alive(np.array(ids, np.int64)).tolist())
     else:
         existing = {node for node, exists in zip(ids, state.entities.has_many(ids), strict=True) if exists}
-    return [(node, round(cosine / _COSINE_STEP) * _COSINE_STEP) for node, cosine in nodes if node in existing]
+    return [(node, _round_cosine(cosine)) for node, cosine in nodes if node in existing]
+
+
+def _group_by_layer(communities: Communities) -> list[list[int]]:
+    """Return for each layer the communities with a report by a model. The graph has the centroids of all communities,
+    so these are compared with the question apart from it, by the vectors of their texts."""
+    layers: list[list[int]] = [[] for _ in range(1 + communities.levels)]
+    for number in communities.text_vectors:
+        layers[communities.levels - communities.get(number).level].append(number)
+    return layers
+
+
+def _merge_written(communities: Communities, layer: RankedNodes, written: Sequence[int], vector: Matrix) -> RankedNodes:
+    """Return the nodes of a layer, those with a report by a model with the cosine of its text, best first."""
+    living = communities.filter_alive(np.array(written, np.int64))
+    cosines = communities.compute_cosines(living, vector).tolist()
+    ranked = [
+        *((node, cosine) for node, cosine in layer if node not in communities.text_vectors),
+        *((node, _round_cosine(cosine)) for node, cosine in zip(living.tolist(), cosines, strict=True)),
+    ]
+    return sorted(ranked, key=lambda item: (-item[1], communities.get_key(item[0])))
+
+
+def _round_cosine(cosine: float) -> float:
+    """Return a cosine as it is compared."""
+    return round(cosine / _COSINE_STEP) * _COSINE_STEP
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ from ...structures import tables
 from ...structures.clustering.affinity import Partition
 from ...structures.display_entities import load_display_entities
 from ...structures.indexes.generations import GenerationRows
-from ...structures.indexes.written_texts import WrittenText, get_written_text
+from ...structures.indexes.written_texts import WrittenText, get_written_text, load_text_vectors
 from ...structures.state import State
-from ...structures.vectors.vectors import Matrix, cosines
+from ...structures.vectors.vectors import Matrix
 from ...text.normalize import to_entity_key
 from .community_building import NO_COMMUNITY, assign_homes, compute_home_weights
 from .community_reports import MAX_NAMED_MEMBERS, MAX_REPORT_CHUNKS, Finding, list_report_spans
@@ -304,12 +304,38 @@ class Communities(StoredCommunities):
             if self._is_current and self._rows.get(TERMS, records.encode_u32(number)) is None:
                 yield f"index communities: the terms of community {number} are not stored"
 
+    def compute_cosines(self, communities: Partition, vector: Matrix) -> Matrix:
+        """Return the cosines of communities with a unit vector; of a report that a model wrote, that of its text."""
+        scores = super().compute_cosines(communities, vector)
+        for position in np.flatnonzero(np.isin(communities, list(self.text_vectors))).tolist():
+            scores[position] = self.text_vectors[int(communities[position])] @ vector
+        return scores
+
+    @cached_property
+    def text_vectors(self) -> Mapping[int, Matrix]:
+        """The vectors of the reports that models wrote and that may be shown, by community."""
+        if not self._has_written_texts:
+            return {}
+        contents: list[bytes] = self._rows.get_cached("contents", self._list_contents)
+        cache: dict[bytes, Matrix | None] = self._rows.get_cached("text vectors", lambda _: {})
+        vectors = load_text_vectors(self._state.lmdb, cache)
+        return {
+            number: vectors[content]
+            for number, content in enumerate(contents)
+            if content in vectors and (self._is_current or self.get_written_text(number) is not None)
+        }
+
+    def _list_contents(self, rows: GenerationRows) -> list[bytes]:
+        """Return the digest of the material of each community."""
+        self.preload(range(self._count))
+        return [self.get(number).content for number in range(self._count)]
+
     def find_nearest(self, vector: Matrix, count: int, level: int | None = None) -> list[tuple[int, float]]:
         """Return the ``count`` living communities nearest to a unit vector, with their cosines, best first.
 
         With ``level``, only the communities of that partition are considered, see :meth:`list_level`.
         """
-        scores = cosines(self._vectors, vector)
+        scores = self.compute_cosines(np.arange(self._count), vector)
         candidates = None if level is None else set(self.list_level(level))
         nearest: list[tuple[int, float]] = []
         for number in _iter_largest(scores, 4 * count):

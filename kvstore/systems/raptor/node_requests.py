@@ -1,8 +1,8 @@
 """Requests of ``raptor`` to the trees of a state: nodes with their cosines with the question, and their hits.
 
 In: chunks near a question, or nodes found before. Out: the nodes above or below them. A node is a chunk, an abstract or
-a topic; its vector is the sum of its chunks' vectors. If the state is restricted, there are no topics, since topics
-include text of other documents.
+a topic; its vector is that of the text that a model wrote of it, or the sum of its chunks' vectors. If the state is
+restricted, there are no topics, since topics include text of other documents.
 """
 
 from __future__ import annotations
@@ -214,7 +214,12 @@ class _NodeReader:
         sums = self._sum_chunks(chunk_groups)
         topics = [number for kind, number in ids if kind == "topic"]
         if topics:
-            sums = np.concatenate((sums, self._sum_topics(topics)))
+            topic_vectors = self._sum_topics(topics)
+            for position, topic in enumerate(topics):
+                if (model_text := self._bound_topics.get_written_text(topic)) is not None:
+                    text_vector = model_text.vector
+                    topic_vectors[position] = topic_vectors[position] if text_vector is None else text_vector
+            sums = np.concatenate((sums, topic_vectors))
         lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
         cosines = np.round(sums @ vector.astype(np.float64) / np.where(lengths == 0, 1, lengths), _DECIMALS).tolist()
         in_documents, in_topics = iter(zip(cosines, positions, strict=False)), iter(cosines[len(positions) :])

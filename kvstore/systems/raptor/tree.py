@@ -2,9 +2,10 @@
 
 In: a query. Out: evidence of chunks and their ancestors (hits of kind ``summary``), best first. Ancestors are the
 abstracts of each document. If the index ``topics`` exists and all documents may answer, they include the topics above
-them. The vector of an abstract or a topic is the centroid of its chunks' vectors, so nothing is embedded (RAPTOR embeds
-summaries written by a model). The published search of all nodes stops at the first that does not fit; kvstore skips it
-and goes on. A node whose sentences were all shown already is skipped. The requests are in :mod:`.node_requests`.
+them. The vector of an abstract or a topic is the centroid of its chunks' vectors; that of a summary that a model wrote
+is made from its text, as in RAPTOR. The published search of all nodes stops at the first that does not fit; kvstore
+skips it and goes on. A node whose sentences were all shown already is skipped. The requests are in
+:mod:`.node_requests`.
 """
 
 from __future__ import annotations
