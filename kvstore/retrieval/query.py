@@ -124,8 +124,8 @@ class Query:
         return self._vectors[part]
 
     def _embed_text(self, text: str) -> Matrix:
-        """Return the vector of a text, and record the step."""
-        with self.trace.step("embed question") as step:
+        """Return the vector of the question or a part of it, and record the step."""
+        with self.trace.step("embed question" if text == self.question else "embed part") as step:
             vector = self.embed(text)
             step.detail, step.count = self.state.settings.embedder, len(vector)
         return vector

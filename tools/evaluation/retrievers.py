@@ -64,7 +64,7 @@ class StrategyRetriever:
 
     def __call__(self, question: str) -> Retrieved:
         evidence = self._store.retrieve(question, using=self._using, options=self._options)
-        embedding = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name == "embed question")
+        embedding = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name.startswith("embed "))
         started = time.perf_counter()
         longer = self._store.retrieve(question, using=self._using, top=CHUNKS, options=self._options)
         elapsed = 1000 * (time.perf_counter() - started)
@@ -82,7 +82,7 @@ class SegmentRetriever:
 
     def __call__(self, question: str) -> Retrieved:
         evidence = self._retrieve(question)
-        embedding = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name == "embed question")
+        embedding = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name.startswith("embed "))
         started = time.perf_counter()
         within = {words: _list_passages(self._retrieve(question, round(TOKENS_A_WORD * words))) for words in WORDS}
         elapsed = 1000 * (time.perf_counter() - started)
