@@ -39,9 +39,11 @@ _KIND_PATTERNS = {
         re.IGNORECASE,
     ),
     "number": re.compile(rf"\d|\b(?:{_NUMBERS})\b", re.IGNORECASE),
-    # An amount in a list of prices has no currency; a number with a unit, a year or a clock time is no price.
+    # An amount in a list of prices has no currency; a number with a unit, a year or a clock time is no price. A share
+    # answers "How much of the pay".
     "money": re.compile(
-        rf"(?:{_CURRENCIES}) ?\d[\d.,]*|{_AMOUNT}(?:[ -](?:{_NUMBERS}|k|m|us))*[ -]?(?:{_CURRENCIES})(?!\w)"
+        rf"\d ?(?:%|per ?cent\b)"
+        rf"|(?:{_CURRENCIES}) ?\d[\d.,]*|{_AMOUNT}(?:[ -](?:{_NUMBERS}|k|m|us))*[ -]?(?:{_CURRENCIES})(?!\w)"
         r"|(?<![\w.,:/-])(?!(?:19|20)\d\d\b)\d[\d.,]*\d(?![\w%:/-])"
         rf"(?! (?:{_TIME_UNITS}|{_LENGTH_UNITS}|people)\b)",
         re.IGNORECASE,

@@ -15,6 +15,7 @@ from ...retrieval.evidence import Evidence
 from ..answer_span import AnswerSpan
 from ..citations import Citation, neutralize_citations
 from ..extractive import ExtractedAnswer, Relevance, render_runs
+from ..question_kinds import classify_question
 from ..runs import Run, SnippetPosition, extend_over_definition, find_required_span
 from ..snippets import Snippet
 from .reading import PassageReading, SnippetReading
@@ -22,7 +23,16 @@ from .reading import PassageReading, SnippetReading
 #: The maximum number of sentences of context, and the words of an answer from which on no more are added.
 _MAX_CONTEXT, _MAX_WORDS = 2, 80
 #: The maximum distance of the score of a sentence of context from that of the answer.
-_MAX_CONTEXT_GAP = 4.0
+_MAX_CONTEXT_GAP = 6.0
+#: The start of a sentence whose reason is the sentence before it.
+_CONSEQUENCE_PATTERN = re.compile(
+    r"(?:for (?:this|that|these|those) reasons?|because of (?:this|that)|(?:this|that) is why|therefore|thus|hence"
+    r"|as a result|consequently|so,? (?:we|you|they|it|the)\b)",
+    re.IGNORECASE,
+)
+#: Pronouns that refer to the sentence before, if the sentence has at most this many words.
+_PRONOUN_PATTERN = re.compile(r"\b(?:it|them|they|him|her)\b", re.IGNORECASE)
+_MAX_PRONOUN_WORDS = 12
 #: Questions whose answer is several items.
 _LIST_QUESTION_PATTERN = re.compile(
     r"\b(?:how (?:do|can|could|should|to|does)|what (?:are|were|do|does|must|should|can)|which \w+s|list|steps)\b",
@@ -98,24 +108,38 @@ def _list_context(reading: PassageReading) -> list[SnippetPosition]:
     """Return the positions of sentences of context: what the answer refers to, and other likely sentences."""
     number, index = reading.best.position
     snippets = reading.passages[number].snippets
-    refers_back = snippets[index].needs_previous or snippets[index].needs_subject
-    is_explained = index > 0 and refers_back and snippets[index - 1].section == snippets[index].section
+    is_explained = (
+        _refers_back(snippets[index]) and index > 0 and snippets[index - 1].section == snippets[index].section
+    )
     likely = [other.position for other in reading.readings[1:] if reading.best.score - other.score <= _MAX_CONTEXT_GAP]
     return [(number, index - 1), *likely] if is_explained else likely
+
+
+def _refers_back(snippet: Snippet) -> bool:
+    """True if a sentence refers to the one before it."""
+    has_pronoun = snippet.words <= _MAX_PRONOUN_WORDS and _PRONOUN_PATTERN.search(snippet.text) is not None
+    return snippet.needs_previous or snippet.needs_subject or has_pronoun
 
 
 def _find_shown_span(snippets: Sequence[Snippet], index: int, question: str) -> tuple[int, int]:
     """Return the first and last snippet of the first paragraph.
 
     It is the snippet itself with the block that it introduces or the definition that it opens; an item also brings the
-    sentence that introduces it. If a question asks for steps or a list and the snippet is an item, it is the list with
-    the sentence that introduces it, as far as it is short enough.
+    sentence that introduces it, and a consequence the reason that a question asks for. If a question asks for steps or
+    a list and the snippet is an item, it is the list with the sentence that introduces it, if it is short enough.
     """
     snippet = snippets[index]
     required_first, last = find_required_span(snippets, index)
     first = index - 1 if snippet.kind == "item" and required_first < index and snippets[index - 1].is_lead_in else index
     if snippet.kind == "code":
         first = required_first
+    if (
+        index
+        and snippets[index - 1].block == snippet.block
+        and _CONSEQUENCE_PATTERN.match(snippet.text)
+        and classify_question(question).name == "reason"
+    ):
+        first = index - 1
     last = extend_over_definition(snippets, index, first, last)
     if snippet.kind != "item" or not _LIST_QUESTION_PATTERN.search(question):
         return first, last
