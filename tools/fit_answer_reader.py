@@ -2,8 +2,8 @@
 
     python tools/fit_answer_reader.py SET ... [--report SET] ... [--limit N] [--store FOLDER] [--data FOLDER]
 
-A SET is one of ``tools/evaluate_answers.py``. Of ``notes``, only the questions in even places are used, so that the
-others can be reported; ``squad2:choose`` has other articles than ``squad2``. In: the signals of every sentence that the
+A SET is one of ``tools/evaluate_answers.py``. Only its questions in even places are used, so that the others can be
+reported. In: the signals of every sentence that the
 reader reads for a question, and whether the sentence holds the answer. Out: the weights of the score, for which a
 softmax over the sentences of a question gives the answering ones the most probability; then those of the confidence
 that the best sentence answers, a logistic model. Every set has the same total weight. ``--report`` names sets that are
@@ -82,7 +82,7 @@ def read_set(name: str, data: Path, limit: int | None, folder: Path) -> list[dic
             for number, question in enumerate(answer_set.questions):
                 row = read_question(opened, question)
                 if row is not None:
-                    rows.append({"set": name, "is_fitted": name != "notes" or number % 2 == 0, **row})
+                    rows.append({"set": name, "is_fitted": number % 2 == 0, **row})
     return rows
 
 
@@ -91,8 +91,7 @@ def read_question(store: kvstore.Store, question: AnswerQuestion) -> dict[str, A
     asker = store._make_asker()
     with asker._open_query(question.text, {}) as (strategy, query):
         evidence = asker._retrieve_evidence(strategy, query)
-        scored = asker._score_passages(query, evidence)
-        reading = asker._read_passages(query, evidence, scored.relevance, {})
+        _, reading = asker._read_evidence(query, evidence, {})
         if reading is None:
             return None
         by_rules = estimate_confidence(query, evidence.hits, evidence.context, lambda: reading.nearest).value

@@ -236,9 +236,8 @@ def estimate_confidence(
     weights = cosine_weights if cosine_weights is not None and best_cosines else WORD_WEIGHTS
     logit = sum(weight * parts.get(name, 1.0) for name, weight in weights.items())
     if reading is not None:
-        logit = reading.compute_confidence(logit)
-        if question_terms.unknown:  # the reader does not notice that a sentence is about another name
-            logit += weights["unnamed"] * parts["unnamed"] + weights["lacking"] * parts["lacking"]
+        unknown = weights["unnamed"] * parts["unnamed"] + weights["lacking"] * parts["lacking"]
+        logit = reading.compute_confidence(logit, unknown if question_terms.unknown else 0.0)
     value = _to_probability(logit)
     kind = classify_question(query.question, question_language)
     lacks_form = kind.name in KNOWN_BY_FORM and not any(kind.is_met_by(passage.text) for passage in passages)

@@ -143,6 +143,10 @@ class Relevance:
             scores[number, index] = sum(_WEIGHTS[name] * part for name, part in parts.items())
         return SnippetScores(scores, nearest)
 
+    def compute_share(self, text: str) -> float:
+        """Return the share of the question's terms, by rarity, that a text has."""
+        return self._sum_rarities(set(list_terms(text, self.stem)) & self.rarities.keys()) / self._total_rarity
+
     def _select_likeliest(
         self,
         passages: Sequence[Passage],

@@ -1,4 +1,4 @@
-"""The windows that the answer reader reads: one snippet each, after its heading or title.
+"""The windows that the answer reader reads: one snippet each, after its title and heading.
 
 A snippet that refers to the sentence before it is read with that.
 
@@ -87,8 +87,11 @@ def _build_text(passage: Passage, index: int) -> tuple[str, int]:
     """Return the text of the window of a snippet, and the character at which the snippet begins."""
     snippets = passage.snippets
     snippet = snippets[index]
-    heading = to_plain_text(snippet.heading or passage.title or "").strip()
-    before = f"{heading.rstrip('.')}{'' if heading.endswith(('?', '!', ':')) else '.'} " if heading else ""
+    labels = [to_plain_text(label or "").strip() for label in (passage.title, snippet.heading)]
+    before = "".join(
+        f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
+        for label in dict.fromkeys(filter(None, labels))
+    )
     if index and (snippet.needs_previous or snippet.needs_subject):
         previous = snippets[index - 1]
         if previous.section == snippet.section:
