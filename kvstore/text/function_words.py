@@ -160,7 +160,7 @@ _OTHERS: Mapping[str, str] = {
 
 def _fold_words(words: str) -> frozenset[str]:
     """Return the words of a list, separated by spaces, in normal form."""
-    return frozenset(map(fold_case, words.split()))
+    return frozenset(fold_case(words).split())
 
 
 #: As written.
