@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import kvstore
+from kvstore.integrations.progress_bar import ProgressBar
 
 OPENING = 'store = kvstore.open("notes", embedder="hashing", settings={"language": "rules"})'
 #: The cells, each by a name. The dialect is named as an installed kvstore names it to SQLAlchemy.
@@ -18,12 +22,21 @@ import kvstore
 """,
     "open": OPENING,
     "open again": OPENING,
+    "empty store": "store",
     "put": """
 _ = store.put("tea", "Tea is made from leaves. Robert Fortune took it to India. <script>alert(1)</script>")
 _ = store.put("coffee", "Coffee is brewed from roasted seeds.", meta={"year": 2024})
 _ = store.put_edge("Darjeeling", "India", tree="places")
 """,
     "ask": 'store.ask("What is tea made from?")',
+    "progress": """
+from pathlib import Path
+from kvstore.integrations.progress_bar import ProgressBar
+Path("folder").mkdir()
+Path("folder/milk.md").write_text("Milk is white.")
+_ = store.ingest("folder", workers=0, progress=ProgressBar())
+_ = store.delete("milk.md")
+""",
     "evidence": 'store.retrieve("Where was tea taken?", using="lexical")',
     "table": 'cursor = store.execute("SELECT key, meta FROM documents ORDER BY key")\ncursor',
     "rows are left": "cursor.fetchall()",
@@ -35,6 +48,21 @@ _ = store.put_edge("Darjeeling", "India", tree="places")
     "from pandas": 'import pandas\npandas.read_sql("ASK \'What is tea made from?\'", "kvstore:///notes")',
     "close": "%sql --close kvstore:///notes\nstore.close()",
 }
+
+
+def test_a_bar_without_a_notebook_is_a_line(
+    store: kvstore.Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "IPython", None)
+    (tmp_path / "milk.md").write_text("Milk is white.")
+    bar = ProgressBar()
+    store.ingest(tmp_path / "milk.md", workers=0, progress=bar)
+    written = capsys.readouterr()
+    assert (written.out, written.err.endswith("1 of 1 files, 1 documents, 1 chunks\x1b[K\n")) == ("", True)
+    store.create_index("topics", progress=bar)
+    assert str(bar).startswith("topics: ")
+    store.close()
+    assert "closed" in store._repr_html_()
 
 
 @pytest.mark.slow
@@ -59,6 +87,8 @@ def test_a_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         shown[name] = results[-1] if results else {}
     assert shown["open again"] == {}
     html = {name: data.get("text/html", "") for name, data in shown.items()}
+    assert "<td>0</td>" in html["empty store"] and "hashing:256" in html["empty store"]
+    assert '<progress value="1.000" max="1"></progress> 1 of 1 files, 1 documents, 1 chunks' in html["progress"]
     assert "<mark>Tea is made from leaves.</mark>" in html["ask"]
     assert "&lt;script&gt;" in html["ask"]
     assert "<td dir=" in html["evidence"]

@@ -38,6 +38,17 @@ class Store(Database):
     ...     _ = transaction.put_edge("Darjeeling", "India", tree="places")
     """
 
+    def _repr_html_(self) -> str:
+        """Return the HTML that a notebook displays: the path, and counts of what the store contains."""
+        from ..rendering import markup
+
+        if self.closed:
+            return markup.render_remark(repr(self))
+        statistics = self.statistics()
+        names = ("documents", "chunks", "entities", "edges")
+        rows = [(name, statistics[name]) for name in names] + [("embedder", self.settings.embedder)]
+        return markup.render_table((str(self.path), ""), rows)
+
     def execute(
         self,
         sql: str,
