@@ -50,7 +50,7 @@ def test_a_sentence_supports_what_it_says_of_names_before_it(statement: str) -> 
         "The choir of Rome was born in Kelloe.",
         "Anna Lind has forty singers.",
         "Robert Fortune founded India and the choir of Rome.",
-        "Robert Fortune and Robert Fortune was born in Kelloe and born in Kelloe.",
+        "Robert Fortune was born in Kelloe and was born in Kelloe.",
         "It is so.",
     ],
 )

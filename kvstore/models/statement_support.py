@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -28,8 +29,8 @@ from ..text.words import (
 #: statements that GPT-3.5 extracted from passages, 80 % pass; of those with the subject of another one, 48 %, most of
 #: which one sentence says, too.
 _WORDS_PER_MISSING_WORD = 12
-#: The minimum share of the content words of a statement that differ.
-_MIN_DISTINCT_WORDS = 0.65
+#: The number of consecutive words that a statement can have only once, unless they are a name.
+_SEQUENCE_WORDS = 3
 #: The words of a sentence that stand for names in another one.
 _PRONOUNS = frozenset("he she it they him her them his hers its their theirs this these".split())
 #: The words that negate a statement in some languages; "t" is the end of "don't".
@@ -117,8 +118,7 @@ class SourcePassages:
 
         Raises ValueError if none does, or if the statement repeats its words.
         """
-        words = list_content_words(statement, select_function_words(segment_words(statement)))
-        if len(set(words)) < _MIN_DISTINCT_WORDS * len(words):
+        if _repeats_words(statement):
             raise ValueError("the answer repeats its words")
         clauses = [clause for part in _CLAUSE_PATTERN.split(statement) if (clause := _parse_clause(part)).stems]
         max_missing = len(_list_stems(statement)) // _WORDS_PER_MISSING_WORD
@@ -178,6 +178,18 @@ def _list_denied_stems(words: Sequence[str]) -> set[str]:
 def _parse_clause(text: str) -> _StatedClause:
     """Return the content words of a clause."""
     return _StatedClause(_list_content_stems(text), _find_names(text), not _NEGATIONS.isdisjoint(segment_words(text)))
+
+
+def _repeats_words(statement: str) -> bool:
+    """True if a sequence with several content words, not all of them of a name, occurs twice in a statement.
+
+    >>> _repeats_words("The man about town is a man about town."), _repeats_words("Ann High School and Bo High School.")
+    (True, False)
+    """
+    words = split_written_words(statement)
+    sequences = Counter(tuple(words[start : start + _SEQUENCE_WORDS]) for start in range(len(words)))
+    repeated = (list_content_words(" ".join(sequence)) for sequence, count in sequences.items() if count > 1)
+    return any(len(content) > 1 and any(word in words for word in content) for content in repeated)
 
 
 def _find_names(text: str) -> set[str]:
