@@ -5,10 +5,11 @@ from __future__ import annotations
 import fcntl
 import gc
 import os
+import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,6 +121,29 @@ def make_store(tmp_path: Path) -> Iterator[Callable[..., Store]]:
             findings[store.path.name] = store.check()
             store.close()
     assert not any(findings.values()), findings
+
+
+@pytest.fixture(scope="session")
+def filled_stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the stores that ``copy_store`` copies."""
+    return tmp_path_factory.mktemp("filled")
+
+
+@pytest.fixture
+def copy_store(make_store: Callable[..., Store], filled_stores: Path, tmp_path: Path) -> Callable[..., Store]:
+    """Opens a copy of a store that a function fills, which it does once per process of the tests."""
+    import kvstore
+
+    def copy(fill: Callable[[Store], object], settings: Mapping[str, Any] | None = None, **options: Any) -> Store:
+        filled = filled_stores / f"{fill.__module__}.{fill.__qualname__}"
+        if not filled.exists():
+            with kvstore.open(filled, embedder="hashing", settings={"language": "rules", **(settings or {})}) as store:
+                fill(store)
+        name = options.pop("name", "store")
+        shutil.copytree(filled, tmp_path / name)
+        return make_store(name, **options)
+
+    return copy
 
 
 @pytest.fixture(scope="session")

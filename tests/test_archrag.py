@@ -36,15 +36,17 @@ def links() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def themed(make_store: MakeStore) -> Store:
-    """A store of texts on four themes, and their communities."""
-    store = make_store()
+def put_themes(store: Store) -> None:
     with store.transaction() as transaction:
         for key, text in theme_documents(10).items():
             transaction.put(key, text)
     store.create_index("communities", SMALL)
-    return store
+
+
+@pytest.fixture
+def themed(copy_store: MakeStore) -> Store:
+    """A store of texts on four themes, and their communities."""
+    return copy_store(put_themes)
 
 
 def ask(store: Any, question: str = QUESTION, **clauses: Any) -> Evidence:

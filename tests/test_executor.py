@@ -41,9 +41,9 @@ def fill(store: kvstore.Store) -> kvstore.Store:
 
 
 @pytest.fixture
-def filled(store: kvstore.Store) -> kvstore.Store:
+def filled(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
     """A store of two documents and a tree."""
-    return fill(store)
+    return copy_store(fill)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,15 +16,18 @@ from kvstore.text.words import count_text_tokens
 HARBOUR, ORCHARD = "Where was Captain Orlov seen?", "What was written of Farmer Quill?"
 
 
-@pytest.fixture
-def themed(store: Store) -> Store:
-    """Texts on four themes, with units and communities."""
+def put_themes(store: Store) -> None:
     with store.transaction() as transaction:
         for key, text in theme_documents(8).items():
             transaction.put(key, text)
     store.create_index("communities", {"least": 2})
     store.create_index("units")
-    return store
+
+
+@pytest.fixture
+def themed(copy_store: Callable[..., Store]) -> Store:
+    """Texts on four themes, with units and communities."""
+    return copy_store(put_themes)
 
 
 def list_keys(evidence: Evidence) -> list[tuple[str, int, str]]:

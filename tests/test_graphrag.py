@@ -26,15 +26,17 @@ STRATEGIES = ("local", "global", "drift")
 QUESTION = "What did Captain Orlov and the Kestrel Ferry have to do with each other?"
 
 
-@pytest.fixture
-def themed(make_store: Callable[..., Store]) -> Store:
-    """A store of texts on four themes, and their communities."""
-    store = make_store()
+def put_themes(store: Store) -> None:
     with store.transaction() as transaction:
         for key, text in theme_documents(10).items():
             transaction.put(key, text)
     store.create_index("communities", {"least": 2})
-    return store
+
+
+@pytest.fixture
+def themed(copy_store: Callable[..., Store]) -> Store:
+    """A store of texts on four themes, and their communities."""
+    return copy_store(put_themes)
 
 
 def _themes(hit: Hit) -> set[str]:

@@ -69,13 +69,17 @@ def reopen(store: kvstore.Store) -> kvstore.Store:
     return kvstore.open(store.path)
 
 
-@pytest.fixture
-def filled(store: kvstore.Store) -> kvstore.Store:
-    """Forty documents, all in the graph."""
+def put_forty(store: kvstore.Store) -> None:
     with store.transaction() as transaction:
         for number in range(40):
             put(transaction, f"d{number}", number)
     store.create_index("vectors", TINY)
+
+
+@pytest.fixture
+def filled(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    """Forty documents, all in the graph."""
+    store = copy_store(put_forty)
     assert status(store) == ("ready", 0)
     return store
 

@@ -29,13 +29,15 @@ def long_text(subjects: list[str]) -> str:
     )
 
 
-@pytest.fixture
-def filled(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
-    store = make_store(settings={"chunk_tokens": 40})
+def put_documents(store: kvstore.Store) -> None:
     store.put("long", long_text(SUBJECTS), title="Long", format="markdown")
     store.put("short", "Whales sing in the sea. Sailors listen to whales at night.", title="Short")
     store.put("kinds", "Tug,Ship\nShip,Vessel", format="pairs")
-    return store
+
+
+@pytest.fixture
+def filled(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    return copy_store(put_documents, {"chunk_tokens": 40})
 
 
 def read_spans(store: kvstore.Store, hit: Hit) -> list[str]:
@@ -233,17 +235,19 @@ def test_a_model_is_given_the_summary(filled: kvstore.Store) -> None:
 # Topics above documents -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def grouped(make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch) -> kvstore.Store:
-    """Twelve documents on three subjects, and topics of them."""
-    monkeypatch.setattr(topic_index, "_MAX_LEVELS", 2)
-    store = make_store(settings={"chunk_tokens": 40})
+def put_topics(store: kvstore.Store) -> None:
     for one in SUBJECTS[:3]:
         for number in range(4):
             text = f"Keeper number{number} writes of {one}. The {one} of {one} are {one} indeed, say {one}."
             store.put(f"{one}{number}", text, title=one.capitalize())
     store.execute("CREATE INDEX topics WITH (size = 4)")
-    return store
+
+
+@pytest.fixture
+def grouped(copy_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch) -> kvstore.Store:
+    """Twelve documents on three subjects, and topics of them."""
+    monkeypatch.setattr(topic_index, "_MAX_LEVELS", 2)
+    return copy_store(put_topics, {"chunk_tokens": 40})
 
 
 def test_an_overview_of_a_store_is_ordered_by_topics(grouped: kvstore.Store) -> None:

@@ -22,12 +22,16 @@ DOCUMENTS = {
 
 
 @pytest.fixture
-def filled(store: kvstore.Store, make_needed_indexes: Callable[[kvstore.Store], None]) -> kvstore.Store:
-    with store.transaction() as transaction:
-        for key, (title, text) in DOCUMENTS.items():
-            transaction.put(key, text, title=title, meta={"length": len(text)})
-    make_needed_indexes(store)
-    return store
+def filled(
+    copy_store: Callable[..., kvstore.Store], make_needed_indexes: Callable[[kvstore.Store], None]
+) -> kvstore.Store:
+    def put_documents(store: kvstore.Store) -> None:
+        with store.transaction() as transaction:
+            for key, (title, text) in DOCUMENTS.items():
+                transaction.put(key, text, title=title, meta={"length": len(text)})
+        make_needed_indexes(store)
+
+    return copy_store(put_documents)
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))

@@ -42,15 +42,21 @@ def text_of(subject: str, number: int) -> str:
     return f"{sentences[number % 3]}. {sentences[(number + 1) % 3]}. It was said by Xyzzy{subject}{number}qux."
 
 
-@pytest.fixture
-def grouped(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
-    """Twelve documents on three subjects, and their topics."""
-    store = make_store()
+def put_subjects(store: kvstore.Store) -> None:
     for subject in SUBJECTS:
         for number in range(4):
             store.put(f"{subject}-{number}", text_of(subject, number))
+
+
+def put_topics(store: kvstore.Store) -> None:
+    put_subjects(store)
     store.create_index("topics")
-    return store
+
+
+@pytest.fixture
+def grouped(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    """Twelve documents on three subjects, and their topics."""
+    return copy_store(put_topics)
 
 
 def rows(store: kvstore.Store, query: str) -> list[tuple[Any, ...]]:
@@ -322,15 +328,15 @@ def test_a_model_sums_topics_up(grouped: kvstore.Store, server: Server) -> None:
     assert len(server.requests) - first < first, "topics that are as they were are not paid for again"
 
 
-@pytest.fixture
-def related(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
-    """The same twelve documents with both trees."""
-    store = make_store("related")
-    for subject in SUBJECTS:
-        for number in range(4):
-            store.put(f"{subject}-{number}", text_of(subject, number))
+def put_related_topics(store: kvstore.Store) -> None:
+    put_subjects(store)
     store.execute("CREATE INDEX topics WITH (relatedness = 1)")
-    return store
+
+
+@pytest.fixture
+def related(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    """The same twelve documents with both trees."""
+    return copy_store(put_related_topics, name="related")
 
 
 RELATED = "tree = 'relatedness'"
