@@ -288,6 +288,10 @@ def test_most_recipes_have_examples_that_are_run() -> None:
         ("change embedder", "faq"),
         ("windows", "how-to/platforms"),
         ("macos", "how-to/platforms"),
+        ("asyncio", "how-to/application"),
+        ("haystack", "how-to/frameworks"),
+        ("llamaindex", "how-to/frameworks"),
+        ("parquet", "recipes/duckdb"),
     ],
 )
 def test_words_of_a_search_are_in_a_heading_of_their_page(words: str, page: str) -> None:
