@@ -57,6 +57,8 @@ _SEMITIC_PATTERN = re.compile(f"[{'-'.join(SEMITIC_RANGE)}]")
 
 def _fold_nfkc(text: str) -> str:
     """Return a text in normal form (NFKC, case folding, no accents) with its white space unchanged."""
+    if text.isascii():
+        return text.lower()
     # Case folding can undo composition, and composition can create characters that fold again. Doing both twice reaches
     # a fixed point for all of Unicode 15.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
