@@ -187,6 +187,7 @@ TOOLS: dict[str, dict[str, Any]] = {
 STORE_TOOLS: dict[str, Call] = {
     **{name: lambda tools, folder, name=name: tools.call(name, TOOLS[name]) for name in TOOLS},  # type: ignore[misc]
     "call": lambda tools, folder: tools.call("select", {"sql": "SELECT nothing FROM documents"}),
+    "call_tool": lambda tools, folder: tools.call_tool("retrieve", {"question": QUESTION}),
     "describe_error": lambda tools, folder: tools.describe_error(errors.InputError("the key 'tea' is taken")),
     "list_documents": lambda tools, folder: tools.list_documents("", 10),
     "build_prompt": lambda tools, folder: tools.build_prompt(QUESTION),

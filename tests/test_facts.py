@@ -144,7 +144,7 @@ def test_the_reports_have_a_field_for_every_kind_of_fact() -> None:
     assert [field.name for field in fields(kvstore.ExportReport)] == declared
     assert [field.name for field in fields(kvstore.ImportReport)] == [*declared, "unchanged"]
     names = [name for fact in facts.list_fact_kinds() for name in (fact.name, fact.plural)]
-    assert len(set(names)) + 1 == len(names), "triples alone are called the same, one and many"
+    assert len(set(names)) + 2 == len(names), "triples, stated or written, are called the same, one and many"
 
 
 def test_dump_reports_parts_of_pages_that_were_left_out(store: kvstore.Store) -> None:
@@ -169,5 +169,6 @@ def names_triples(path: Path) -> bool:
 def test_few_files_know_one_kind_of_fact_by_name() -> None:
     package = Path(kvstore.__file__).parent
     own = {"changes/facts.py", "structures/documents/document_triples.py"}
+    own |= {"systems/hipporag/__init__.py", "systems/hipporag/written_triples.py"}  # triples that a model writes
     known = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if names_triples(path)}
     assert len([name for name in known - own if not name.startswith(("aio/", "language/"))]) <= 10

@@ -29,13 +29,13 @@ _NUM_MOVES = 400
 #: The minimum number of vectors for UMAP.
 _MIN_UMAP_VECTORS = 30
 
-Vectors = npt.NDArray[np.float32]
+MapVectors = npt.NDArray[np.float32]
 
 
 class MapLayout:
     """A layout: ``method`` is ``clusters`` or ``UMAP``, ``num_clusters`` the number of clusters."""
 
-    def __init__(self, sample: Vectors) -> None:
+    def __init__(self, sample: MapVectors) -> None:
         num_vectors, dimension = sample.shape
         self._mean = sample.mean(0) if num_vectors else np.zeros(dimension, np.float32)
         vectors = self._normalize(sample)
@@ -51,20 +51,20 @@ class MapLayout:
         self._umap = _fit_umap(sample)
         self.method = "clusters" if self._umap is None else "UMAP"
 
-    def _normalize(self, vectors: Vectors) -> Vectors:
+    def _normalize(self, vectors: MapVectors) -> MapVectors:
         """Return centered vectors of unit length."""
         centered = vectors - self._mean
         return np.asarray(centered / np.maximum(np.linalg.norm(centered, axis=1, keepdims=True), 1e-9), np.float32)
 
-    def assign(self, vectors: Vectors) -> npt.NDArray[np.intp]:
+    def assign(self, vectors: MapVectors) -> npt.NDArray[np.intp]:
         """Return the cluster of each vector."""
         return np.asarray(np.argmax(self._normalize(vectors) @ self._centers.T, 1))
 
-    def measure(self, vectors: Vectors) -> npt.NDArray[np.float32]:
+    def measure(self, vectors: MapVectors) -> npt.NDArray[np.float32]:
         """Return the cosine of each vector with the center of its cluster."""
         return np.asarray((self._normalize(vectors) @ self._centers.T).max(1), np.float32)
 
-    def project(self, vectors: Vectors) -> npt.NDArray[np.float32]:
+    def project(self, vectors: MapVectors) -> npt.NDArray[np.float32]:
         """Return the position of each vector, shape (vectors, 2)."""
         if self._umap is not None:
             return np.asarray(self._umap.transform(vectors), np.float32)
@@ -78,7 +78,7 @@ class MapLayout:
         return points
 
 
-def _find_centers(vectors: Vectors, num_clusters: int) -> Vectors:
+def _find_centers(vectors: MapVectors, num_clusters: int) -> MapVectors:
     """Return the centers of the best of several runs of spherical k-means, in order of descending size."""
     random = np.random.default_rng(0)
     best_score, best_centers = -np.inf, vectors[:1]
@@ -105,7 +105,7 @@ def _find_centers(vectors: Vectors, num_clusters: int) -> Vectors:
     return best_centers[np.argsort(-sizes, kind="stable")]
 
 
-def _place_discs(centers: Vectors, radii: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _place_discs(centers: MapVectors, radii: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the centers of discs in the plane: near if the clusters are alike, and without overlap."""
     cosines = (centers @ centers.T).astype(np.float64)
     centered = cosines - cosines.mean(0) - cosines.mean(1)[:, None] + cosines.mean()
@@ -125,7 +125,7 @@ def _place_discs(centers: Vectors, radii: npt.NDArray[np.float64]) -> npt.NDArra
     return places
 
 
-def _find_axes(members: Vectors) -> tuple[Vectors, float]:
+def _find_axes(members: MapVectors) -> tuple[MapVectors, float]:
     """Return the two principal axes of the members of a cluster, shape (dimension, 2), and the scale of positions."""
     axes = np.zeros((members.shape[1], 2), np.float32)
     if len(members) < 2:
@@ -137,7 +137,7 @@ def _find_axes(members: Vectors) -> tuple[Vectors, float]:
     return axes, max(float(np.linalg.norm((sample - sample.mean(0)) @ axes, axis=1).mean()), 1e-6)
 
 
-def _fit_umap(sample: Vectors) -> Any:
+def _fit_umap(sample: MapVectors) -> Any:
     """Return UMAP fitted to a sample, or None if it is not installed or the sample is small."""
     if len(sample) < _MIN_UMAP_VECTORS or find_spec("umap") is None:
         return None

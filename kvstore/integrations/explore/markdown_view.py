@@ -49,7 +49,7 @@ class Insert:
     is_link: bool = False
 
 
-class _Parser(MarkdownIt):
+class _MarkdownParser(MarkdownIt):
     """A parser whose URLs contain no signs."""
 
     def normalizeLink(self, url: str) -> str:
@@ -59,7 +59,7 @@ class _Parser(MarkdownIt):
 @cache
 def _get_parser() -> MarkdownIt:
     """Return the Markdown parser, which renders no HTML of a text."""
-    parser = _Parser("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser = _MarkdownParser("commonmark", {"html": False}).enable(["table", "strikethrough"])
     parser.add_render_rule("image", _render_image)
     return parser
 
