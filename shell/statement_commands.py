@@ -118,14 +118,13 @@ def shell(
 
     with pause_garbage_collection():
         from .console import Bail, Console, Leave
-        from .dot_commands import run_command
 
     # Options of a new store mean that the user wants one; otherwise a missing store is created once there is data to
     # store.
     opens_lazily = not (readonly or embedder or new_settings or (store / "data.mdb").exists())
     with pause_garbage_collection():
         store_or_opening = BackgroundOpening(store, open_store) if opens_lazily else open_store()
-    console = Console(store_or_opening, mode=mode, bail=bail, parameters=parameter_values, run_command=run_command)
+    console = Console(store_or_opening, mode=mode, bail=bail, parameters=parameter_values, run_command=_run_command)
     try:
         _run_scripts(console, commands, files)
     except (Bail, Leave):
@@ -133,6 +132,13 @@ def shell(
     finally:
         console.finish()
     return FAILED if console.failed else 0
+
+
+def _run_command(console: Console, line: str) -> None:
+    """Run a dot command; a script without one does not load them."""
+    from .dot_commands import run_command
+
+    run_command(console, line)
 
 
 def _run_conversation(
