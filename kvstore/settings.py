@@ -17,8 +17,8 @@ from .errors import InputError, SettingsMismatchError
 
 #: Changes whenever words, names or chunk boundaries are determined differently, so that a store never mixes two rules.
 TOKENIZER = "words-4"
-#: Previous rules: ``words-3`` left letters of Arabic and Hebrew unchanged, and ``words-2`` also made single characters
-#: the terms of writing without spaces. For other writing they are the same.
+#: Previous rules: ``words-3`` left letters of Arabic and Hebrew unchanged, and found no names in Chinese title marks.
+#: ``words-2`` also made single characters the terms of writing without spaces. For other writing they are the same.
 EARLIER_TOKENIZERS = ("words-2", "words-3")
 
 #: Settings that a new store takes from the language of its first documents unless the user sets them.

@@ -213,6 +213,10 @@ def test_names_are_found_with_case_endings() -> None:
     (name,) = find_question_names("Seit wann ist Marlene Vogt Vorsitzende?", "german")
     assert PassageWords("Vorsitzende ist Marlene Vogt.").has_name(name)
     assert not PassageWords("Vorsitzende ist Marlene Hirsch, und Vogt ist Kassenwart.").has_name(name)
+    (name,) = find_question_names("Wann wurden Luthers Schriften gedruckt?", "german")
+    stem = get_stemmer("german")
+    assert PassageWords("Die Schriften von Luther wurden 1520 gedruckt.", stem).has_name(name)
+    assert not PassageWords("Die Schriften von Melanchthon wurden 1520 gedruckt.", stem).has_name(name)
 
 
 @pytest.mark.parametrize(

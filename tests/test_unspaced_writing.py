@@ -144,3 +144,13 @@ def test_an_answer_that_nothing_answers_has_abstained_in_every_interface(
     assert "(outcome: nothing)" in StoreTools(store).call("ask", {"question": question})
     page = build_answer_data(store, answer)
     assert (page["abstained"], page["outcome"]) == (True, "nothing")
+
+
+def test_titles_in_title_marks_are_names(store: kvstore.Store) -> None:
+    store.put("曹雪芹", "曹雪芹写了《红楼梦》。他说：「是的，我写了很多年。」")
+    store.put("芥川", "芥川は『羅生門』を書いた。「鼻と芋」もある。")
+    names = {name for (name,) in store.execute("SELECT name FROM entities").fetchall()}
+    assert names == {"红楼梦", "羅生門", "鼻と芋"}
+    answer = store.ask("谁写了《西游记》？")
+    assert answer.abstained and "No document names 西游记" in answer.text
+    assert "曹雪芹" in store.ask("谁写了《红楼梦》？").text

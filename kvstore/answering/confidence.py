@@ -240,7 +240,11 @@ def estimate_confidence(
         logit = reading.compute_confidence(logit, unknown if question_terms.unknown else 0.0)
     value = _to_probability(logit)
     kind = classify_question(query.question, question_language)
-    lacks_form = kind.name in KNOWN_BY_FORM and not any(kind.is_met_by(passage.text) for passage in passages)
+    formed_passages = passages
+    if question_language not in (None, "english"):  # for English, the reader reads whose form it is
+        named = [p for p in passages if all(p.has_name(name, function_words) for name in question_terms.names)]
+        formed_passages = named or passages
+    lacks_form = kind.name in KNOWN_BY_FORM and not any(kind.is_met_by(passage.text) for passage in formed_passages)
     if lacks_form:
         value = 0.0
     signals: dict[str, Any] = parts if best_cosines else {**parts, "similarity": None, "nearby": None}

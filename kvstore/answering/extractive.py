@@ -49,6 +49,8 @@ _WEIGHTS |= {"history": -3.0}
 #: number, such as an invoice, passages without it are about something else.
 _WEIGHTS |= {"asks": -1.0, "other": -12.0}
 
+#: The amount by which the cosine of a sentence counts less if it has nothing of the kind that the question asks for.
+_UNLIKELY_DISCOUNT = 0.05
 #: Titles and headings of lists of changes or names, and words of questions that ask for changes.
 _CHANGELOG_PATTERN = re.compile(
     r"change ?logs?|changes|history|news|release notes|index|what(?:'|’)?s new|(?:community )?updates", re.IGNORECASE
@@ -74,7 +76,7 @@ Stem = Callable[[str], str]
 @dataclass(frozen=True, slots=True)
 class SnippetScores:
     """The scores of the snippets that can be chosen. ``nearest`` is the highest cosine of a snippet, with its title and
-    heading, and the question (0 if there are no snippets)."""
+    heading, and the question (0 if there are no snippets); a snippet without the kind asked for counts less."""
 
     scores: Mapping[SnippetPosition, float]
     nearest: float
@@ -121,7 +123,7 @@ class Relevance:
         similarities = self.compute_similarities(titled_texts)
         scores, nearest = {}, 0.0
         for (number, index), text, (cosine, rest_cosine) in zip(positions, texts, similarities, strict=True):
-            nearest = max(nearest, cosine)
+            nearest = max(nearest, cosine - _UNLIKELY_DISCOUNT * kind.is_unlikely_in(text))
             passage = passages[number]
             snippet = passage.snippets[index]
             assert snippet.hit is not None

@@ -89,6 +89,8 @@ def _build_noun_pattern(nouns: str) -> str:
 KNOWN_BY_FORM = frozenset(("telephone number", "e-mail address", "web address"))
 #: Kinds whose form almost every sentence that answers has.
 _DEMANDED_KINDS = KNOWN_BY_FORM | {"number", "money", "duration", "frequency", "percentage"}
+#: Kinds whose form nearly every sentence has that answers in another language than English.
+_FORMED_KINDS = _DEMANDED_KINDS | {"time", "person"}
 _WHAT_IS = (
     r"\b(?:what|which)(?: is|'s|’s| was| are)(?: the| his| her| its| their| our| your| my|(?: [\w-]+){1,3}['’]s?)?"
 )
@@ -171,6 +173,10 @@ class QuestionKind:
         """True if a text cannot answer, because it lacks the form of what the question asks for."""
         return self.name in _DEMANDED_KINDS and not self.is_met_by(text)
 
+    def is_unlikely_in(self, text: str) -> bool:
+        """True if a sentence rarely answers because it has nothing of the kind; for English, a reader decides that."""
+        return False
+
     def is_met_by(self, text: str) -> bool:
         """True if a text contains something of the kind that is not in the question; never for ``thing``."""
         if self.name == "meaning":
@@ -194,6 +200,11 @@ class ForeignQuestionKind(QuestionKind):
     """The kind of a question in another language than English, whose words describe the forms of answers."""
 
     language_words: QuestionVocabulary | None = None
+
+    def is_unlikely_in(self, text: str) -> bool:
+        """True if a sentence has nothing of the kind, and nearly all answers of this kind have its form."""
+        has_form = self.language_words is not None and self.name in self.language_words.forms
+        return has_form and self.name in _FORMED_KINDS and not self.is_met_by(text)
 
     def is_met_by(self, text: str) -> bool:
         """True if a text contains something of the kind that is not in the question."""

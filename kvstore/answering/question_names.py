@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from ..text.everyday_words import is_everyday
 from ..text.languages import capitalizes_nouns
+from ..text.names import find_marked_titles
 from ..text.normalize import fold_case
 from ..text.words import (
     FUNCTION_WORDS,
@@ -42,7 +43,7 @@ _GERMAN_MEASURES = frozenset(
     """
     anteil art arten becher bund cent dollar dutzend euro flasche flaschen glas grad gramm hektar jahre jahren kilo
     kilogramm kilometer liter löffel meter menge milliarden millionen minuten monate paar pfund prozent quadratkilometer
-    quadratmeter sorte sorten stück stunden tage tasse tassen teil tonnen wochen zentimeter
+    quadratmeter sekunden sorte sorten stück stunden tage tasse tassen teil tonnen wochen zentimeter
     """.split()
 )
 
@@ -86,6 +87,9 @@ class PassageWords:
         """True if the passage contains a name as a whole, its words capitalized; a token must occur as written."""
         if name.is_token:
             return name.text.lower() in self.text.lower()
+        if name.has_other_nouns and len(name.words) == 2 and any(word.endswith("s") for word in name.words):
+            # A genitive: "Luthers Schriften" are "die Schriften von Luther".
+            return all(self._has_words(name, slice(word, word + 1), function_words) for word in range(2))
         if name.has_other_nouns and len(name.words) > 2:
             pairs = range(len(name.words) - 1)
             return any(self._has_words(name, slice(first, first + 2), function_words) for first in pairs)
@@ -148,6 +152,8 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     >>> question = "Who wrote the Duke of York and what does --no-owner do in pg_dump?"
     >>> [name.text for name in find_question_names(question)]
     ['Duke of York', '--no-owner', 'pg_dump']
+    >>> [name.text for name in find_question_names("谁写了《红楼梦》？")]
+    ['红楼梦']
     >>> [name.text for name in find_question_names("Wo ist das Auto von Elise Voss im Plan der NASA?", "german")]
     ['Elise Voss', 'NASA']
     """
@@ -204,7 +210,14 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
             close_run()
         at_sentence_start = piece in ".?!:" if not piece[0].isalnum() else False
     close_run()
+    names += (QuestionName(title, *_split_title(title)) for title in find_marked_titles(question))
     return list(dict.fromkeys(names))
+
+
+def _split_title(title: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words of a title in normal form, and as written."""
+    words, forms = tuple(segment_words(title)), tuple(split_written_words(title))
+    return words, forms if len(forms) == len(words) else words
 
 
 def _is_name_like(piece: str) -> bool:

@@ -281,26 +281,26 @@ def _read_settings(view: View) -> FixedSettings | None:
 
 def _find_earlier_writing(view: View) -> str | None:
     """Return the kind of writing in a store whose words the current rules would form differently, or None."""
-    tokenizer = _read_earlier_tokenizer(view)
-    if tokenizer is None:
+    if not _has_earlier_tokenizer(view):
         return None
     from ..structures.postings import Postings
     from ..text.normalize import SEMITIC_RANGE
     from ..text.words import list_unspaced_ranges
 
     postings = Postings(view)
-    if tokenizer == "words-2" and any(postings.has_term_between(*characters) for characters in list_unspaced_ranges()):
+    if any(postings.has_term_between(*characters) for characters in list_unspaced_ranges()):
         return "Chinese, Japanese and other writing without spaces"
     first, last = SEMITIC_RANGE
     has_names = next(view.scan(tables.ENTITY_NAMES, first.encode(), chr(ord(last) + 1).encode()), None) is not None
     return "Arabic and Hebrew" if has_names or postings.has_term_between(first, last) else None
 
 
-def _read_earlier_tokenizer(view: View) -> str | None:
-    """Return the rules that the settings name if they are previous ones, which split most texts the same way."""
+def _has_earlier_tokenizer(view: View) -> bool:
+    """True if the settings name previous rules, which split most texts the same way."""
     value = view.get(tables.META, tables.SETTINGS_KEY)
-    tokenizer = None if value is None else records.unpack(value, tables.META, tables.SETTINGS_KEY)["tokenizer"]
-    return tokenizer if tokenizer in EARLIER_TOKENIZERS else None
+    return (
+        value is not None and records.unpack(value, tables.META, tables.SETTINGS_KEY)["tokenizer"] in EARLIER_TOKENIZERS
+    )
 
 
 def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]) -> tuple[FixedSettings, bool]:
@@ -346,7 +346,7 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
             find_outdated(snapshot),
             explain_migration(snapshot),
         )
-        has_earlier_tokenizer = _read_earlier_tokenizer(snapshot) is not None
+        has_earlier_tokenizer = _has_earlier_tokenizer(snapshot)
     if refusal is None and has_earlier_tokenizer:  # none of its terms differ
         from ..structures.language_version import put_settings
 

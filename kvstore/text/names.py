@@ -77,6 +77,9 @@ _SPEECH_VERBS = frozenset("am is are was were be has have had do does did will w
 _URL_OR_MAIL_PATTERN = re.compile(r"[a-z]+://[^\s<>]+|<[^\s<>]+@[^\s<>]+>|[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 #: A title of a work in quotation marks.
 _QUOTED_TITLE_PATTERN = re.compile(r"(?:[\"“„]|``) ?([^\W_][\w .,'’!?&:;/-]{2,80}?) ?(?:[\"”“]|'')")
+#: A title in the title marks of Chinese and Japanese; single corner brackets also mark quotations, which are longer or
+#: have punctuation.
+_MARKED_TITLE_PATTERN = re.compile(r"[《『]([^《》『』\n]{2,40})[》』]|「([^\W\d_][^「」\s、。，！？!?]{1,11})」")
 #: Characters that every identifier in running text contains; few texts contain them.
 _CODE_HINT_PATTERN = re.compile(r"[_A-Z(-](?:(?<=_)|(?<=[a-z][A-Z])|(?<=\()\)|(?<=-)-)")
 #: The content of a term: words, with the marks inside words, and balanced brackets.
@@ -302,11 +305,22 @@ def find_identifiers(text: str) -> Iterator[Name]:
             yield from _iter_code_name(match.group())
 
 
+def find_marked_titles(text: str) -> list[str]:
+    """Return the titles between Chinese and Japanese title marks in a text, in order.
+
+    >>> find_marked_titles("他写了《红楼梦》。「はい、そうです」")
+    ['红楼梦']
+    """
+    return [] if text.isascii() else [match[1] or match[2] for match in _MARKED_TITLE_PATTERN.finditer(text)]
+
+
 def find_marked_names(text: str, kind: str) -> Iterator[Name]:
-    """Yield names with a slash in a piece of English text, and the term that a list item explains.
+    """Yield names with a slash in a piece of English text, titles in title marks, and the term that a list item
+    explains.
 
     ``kind`` is that of the block: ``item`` for a list item.
     """
+    yield from (Name(title, "name") for title in find_marked_titles(text))
     if "/" in text:
         yield from (Name(match.group(), "name") for match in _SLASH_NAME_PATTERN.finditer(text))
     item = _EXPLAINED_ITEM_PATTERN.match(text) if kind == "item" else None
