@@ -130,3 +130,33 @@ def test_a_line_with_an_invalid_triple_is_reported(filled: kvstore.Store, tmp_pa
         print(json.dumps({"written_triples": "pier", "passages": [[None, "given", ["light is red"]]]}), file=file)
     with pytest.raises(errors.InputError, match="a triple is a subject, a relation and an object"):
         filled.import_(path)
+
+
+def test_triples_of_unchanged_chunks_stay(store: kvstore.Store, make_store: MakeStore, server: Server) -> None:
+    """A change of one section removes the triples of that section, and the store equals a new one."""
+    filler = " ".join(f"Word{number} follows word{number + 1}." for number in range(20))
+    names = ["Maria Jensen", "Tom Berg", "Anna Lind", "Carl Holm"]
+    server.answering = lambda request: build_extract_answer(
+        request, "triples", lambda text: [[text.partition(" leads ")[0].split("\n")[-1], "leads", "Port Office"]]
+    )
+
+    def build_book(leaders: list[str]) -> str:
+        parts = enumerate(leaders)
+        return "\n\n".join(f"# Part {number}\n\n{name} leads Port Office. {filler}" for number, name in parts)
+
+    def count_leaders(book: kvstore.Store) -> int:
+        return len({triple.subject for triple in book.triples("book")})
+
+    store.put("book", build_book(names), format="markdown")
+    store.put_triples("book", [("Tom Berg", "leads", "Port Office")])
+    store.extract("triples")
+    assert count_leaders(store) == 4
+    store.put("book", build_book([*names[:3], "Eva Dahl"]), format="markdown")
+    assert count_leaders(store) == 3, "imported triples go with the text, and those of the last section"
+    assert store.check() == []
+    store.extract("triples")
+    fresh = make_store("fresh")
+    fresh.put("book", build_book([*names[:3], "Eva Dahl"]), format="markdown")
+    fresh.extract("triples")
+    assert contents(store) == contents(fresh)
+    assert {name for (name,) in rows(store, "SELECT name FROM entities WHERE name LIKE '% %'")} >= {"Eva Dahl"}
