@@ -10,7 +10,8 @@ import pytest
 import kvstore
 from kvstore.changes.pending import PendingDocument
 from kvstore.errors import InputError
-from kvstore.extraction.extraction import Introduction, extract
+from kvstore.extraction.extraction import extract
+from kvstore.extraction.introduced_names import Introduction
 from kvstore.extraction.relation import Relation
 from kvstore.text.normalize import to_entity_key
 

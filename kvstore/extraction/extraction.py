@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +38,7 @@ from ..text.stated_names import MAX_ENTITY_KEY_BYTES, check_tree_name
 from ..text.words import count_chunk_terms, get_stemmer
 from .abstracts import AbstractTree, build_tree
 from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text
+from .introduced_names import Introduction, collect_introductions
 from .occurring_names import find_occurring_keys
 from .outline_relations import extract_outline_relations
 from .own_chunks import OwnChunks
@@ -74,14 +74,6 @@ class ChunkDraft:
     text: str
     terms: dict[str, int]
     length: int
-
-
-class Introduction(NamedTuple):
-    """A name that a document introduces: its normal form, its form as written, and its kind."""
-
-    key: str
-    form: str
-    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +241,7 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
     if document.format == "pairs":
         check_tree_name(get_own_tree_name(document.key, document.meta))
         relations = parse_pairs(text)
-        introductions = _collect_introductions(_iter_relation_names(relations, "tree"), None, document.key)
+        introductions = collect_introductions(_iter_relation_names(relations, "tree"), None, document.key)
         return _make_extracted(document, introductions=introductions, relations=relations)
     blocks = parse_blocks(text, document.format)
     if document.own_chunks is None:
@@ -295,7 +287,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
         if all(is_name_key(to_entity_key(form), settings.name_words) for form in (relation.child, relation.parent))
     ]
     names = [*_find_names(chunked), *_iter_relation_names(outline_relations, "tree"), *prose.iter_names()]
-    introductions = _collect_introductions(names, settings.name_words, document.key)
+    introductions = collect_introductions(names, settings.name_words, document.key)
     introductions = _drop_absent_names(introductions, relations, chunked, settings)
     extracted = _make_extracted(document, outline=outline, tree=tree, introductions=introductions, relations=relations)
     for chunk, piece in zip(chunked.chunks, pieces, strict=True):
@@ -478,31 +470,3 @@ def _find_names(chunked: ChunkedDocument) -> Iterator[Name]:
         yield from () if english else find_code_terms(unit)
     for unit in code_units:
         yield from find_identifiers(unit)
-
-
-def _collect_introductions(names: Iterable[Name], max_words: int | None, document: str) -> list[Introduction]:
-    """Return each name once, with its first form and the kind of its first occurrence."""
-    introductions: dict[str, Introduction] = {}
-    seen_forms: set[str] = set()
-    for form, kind in names:
-        if form in seen_forms:
-            continue
-        seen_forms.add(form)
-        if max_words is None:
-            name_key = to_entity_key(form)
-            if not 0 < len(name_key.encode()) <= MAX_ENTITY_KEY_BYTES:
-                raise InputError(
-                    f"document {document!r}: a name in a tree has 1 to {MAX_ENTITY_KEY_BYTES} bytes, not {form!r}"
-                )
-        else:
-            name_key = _to_name_key(form, max_words)
-        if name_key and name_key not in introductions:
-            introductions[name_key] = Introduction(name_key, form, kind)
-    return [introductions[name_key] for name_key in sorted(introductions)]
-
-
-@lru_cache(maxsize=1 << 13)  # names recur across documents
-def _to_name_key(form: str, max_words: int) -> str:
-    """Return the normal form of a name, or an empty string if it cannot become an entity by rule."""
-    key = to_entity_key(form)
-    return key if is_name_key(key, max_words) else ""

@@ -18,7 +18,8 @@ import numpy as np
 
 from ..errors import EngineError
 from ..extraction.abstracts import AbstractTree, DraftAbstract
-from ..extraction.extraction import ChunkDraft, ExtractedDocument, Introduction
+from ..extraction.extraction import ChunkDraft, ExtractedDocument
+from ..extraction.introduced_names import Introduction
 from ..extraction.relation import Relation
 from ..readers import LeftOut, RawFact, SkippedPart
 from ..settings import FixedSettings
