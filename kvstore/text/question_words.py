@@ -139,9 +139,9 @@ def _build_forms(answers: Mapping[str, list[str]], spaced: bool, has_names: bool
     if has_names:
         patterns["person"] = patterns["place"] = re.compile(_CAPITALIZED)
     elif spaced:
-        word = r"[A-ZÄÖÜ][\w'’-]+"
-        title = f"(?i:{_join(titles, spaced)}) " if titles else ""
-        patterns["person"] = re.compile(rf"{title}{word}|{word} {word}")
+        if any(title.isascii() for title in titles):  # other scripts have no capitals
+            word = r"[A-ZÄÖÜ][\w'’-]+"
+            patterns["person"] = re.compile(rf"(?i:{_join(titles, spaced)}) {word}|{word} {word}")
         patterns["place"] = re.compile(rf"(?i:{_join(places, spaced)}) (?:\w+ )?\w+")
     else:
         patterns["place"] = re.compile(_join(places, spaced))
