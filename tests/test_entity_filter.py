@@ -280,7 +280,7 @@ TestFilterMachine.settings = settings(
 @pytest.mark.parametrize(
     ("seed", "steps"),
     [
-        (CHOSEN_SEED, 200),
+        (CHOSEN_SEED, 100),
         *(pytest.param(seed, 1500, marks=pytest.mark.slow) for seed in (CHOSEN_SEED, MIRROR_SEED, SEED)),
     ],
 )

@@ -133,11 +133,12 @@ def test_the_tree_follows_headings() -> None:
 def test_a_tree_without_headings_follows_similarity() -> None:
     topics = ["The ship sailed over the sea with sailors and sails. ", "Bread is baked from flour in a hot oven. "]
     text = "\n\n".join((topics[0] * 60, topics[1] * 60))
-    tree = extract("k", text, SETTINGS).tree
+    extracted = extract("k", text, SETTINGS)
+    tree = extracted.tree
     assert tree is not None
     leaves_of = {}
     for number, draft in enumerate(tree.drafts[: tree.num_leaves]):
-        words = set(extract("k", text, SETTINGS).chunks[draft.first_chunk].text.split())
+        words = set(extracted.chunks[draft.first_chunk].text.split())
         leaves_of[number] = "sea" in words
     borders = [n for n in range(1, tree.num_leaves) if leaves_of[n] != leaves_of[n - 1]]
     assert len(borders) == 1

@@ -235,8 +235,9 @@ def test_triples_and_edges_link_entities(store: kvstore.Store) -> None:
 
 
 def test_frequent_entities_are_not_walked_through(store: kvstore.Store) -> None:
-    for number in range(150):
-        store.put(f"d{number}", f"There is, in Kolkata, a quarter called Quarter{number} Park.")
+    with store.transaction() as transaction:
+        for number in range(150):
+            transaction.put(f"d{number}", f"There is, in Kolkata, a quarter called Quarter{number} Park.")
     weights = EdgeWeights(max_chunks=149)
     masses, _ = rank(store, {"quarter7 park": 1.0}, weights=weights)
     assert set(masses) == {"d7"}
