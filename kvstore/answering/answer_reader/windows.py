@@ -4,7 +4,6 @@ A snippet that refers to the sentence before it is read with that.
 
 In: passages, and the question's terms with their rarity. Out: the likeliest windows, at most :data:`MAX_WINDOWS`,
 chosen by the terms that they share with the question, by the rank of their hits, and by what the question asks for.
-Reading them is most of the cost of an answer.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ..passages import Passage
 from ..question_kinds import QuestionKind
 from ..runs import SnippetPosition
 
-MAX_WINDOWS = 24
+MAX_WINDOWS = 20
 #: The weights of a term in the title or headings of a snippet, of 1 / (1 + half the rank of its hit), and of a snippet
 #: without what the question asks for. A term in the snippet itself has weight 1.
 _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
