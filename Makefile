@@ -35,7 +35,6 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 # An activated environment must not be the one that pip and pytest see. Tests start many processes, and each would compile
 # all that it imports if the environment forbade Python to store bytecode.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH PYTHONDONTWRITEBYTECODE
-export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 
 .PHONY: demo test test-all test-slow test-conformance test-browser test-model test-oldest docs benchmark sanitize lint style types floors clean install
 
