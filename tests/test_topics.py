@@ -183,9 +183,17 @@ def test_mixtures_are_deterministic(make_store: Callable[..., kvstore.Store]) ->
     centres = random.normal(size=(6, 32))
     vectors = centres[np.repeat(np.arange(6), 20)] + 0.3 * random.normal(size=(120, 32))
     units = (vectors / np.linalg.norm(vectors, axis=1)[:, None]).astype(np.float32)
-    one, other = (gaussian_mixtures.fit_gaussian_mixtures(units, 2) for _ in range(2))
-    assert [labels.tolist() for labels in one] == [labels.tolist() for labels in other]
-    assert all(len(set(one[0][start : start + 20])) <= 2 for start in range(0, 120, 20))
+    one, other = (gaussian_mixtures.fit_gaussian_mixtures(units, 20, 2) for _ in range(2))
+    assert [labels.tolist() for labels in one.partitions] == [labels.tolist() for labels in other.partitions]
+    assert one.second_groups.tolist() == other.second_groups.tolist()
+    assert all(len(set(one.partitions[0][start : start + 20])) <= 2 for start in range(0, 120, 20))
+    # A group that is too long is split again; a vector between two groups is in both.
+    smaller = gaussian_mixtures.fit_gaussian_mixtures(units, 12, 2).partitions[0]
+    assert np.bincount(smaller).max() <= 12
+    between = (centres[0] + centres[1]) / np.linalg.norm(centres[0] + centres[1])
+    labels, second_groups = gaussian_mixtures.fit_gaussian_mixtures(np.vstack((units[:40], between[None])), 20, 1)
+    assert len(labels[0]) == 41
+    assert all(labels[0][node] != group for group, node in second_groups.tolist())
     store = make_store()
     for number in range(30):
         store.put(f"tea-{number}", text_of("tea", number))

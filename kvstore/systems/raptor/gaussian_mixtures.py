@@ -1,16 +1,18 @@
 """Clustering as in RAPTOR: Gaussian mixtures whose size minimizes the Bayesian information criterion.
 
 In: unit vectors in canonical order. Out: partitions, the finest first. As in Sarthi et al. (ICLR 2024, section 3), a
-mixture is fitted to all nodes of a layer, then one within each of its clusters. The resulting clusters are the nodes of
-the next layer. Principal components replace the paper's UMAP, whose result depends on the order of its rows even with a
-fixed seed. Adding or removing one document moves every cluster, so REFRESH asks a model for nearly all texts again.
-``affinity`` is therefore the default.
+mixture is fitted to all nodes of a layer, then one within each of its clusters, and again within those that are too
+long. A node can belong to several clusters. The resulting clusters are the nodes of the next layer. Principal
+components replace the paper's UMAP, whose result depends on the order of its rows even with a fixed seed. Adding or
+removing one document moves every cluster, so REFRESH asks a model for nearly all texts again. ``affinity`` is therefore
+the default.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +25,29 @@ from ...structures.vectors.vectors import Matrix
 #: The number of principal components, and the minimum number of nodes that are split into groups.
 _NUM_COMPONENTS = 10
 _MIN_NODES = 12
+#: The minimum probability with which a node belongs to a cluster: the threshold of the published code.
+_MIN_PROBABILITY = 0.1
+#: Cosines are rounded to this many steps before they are compared.
+_COSINE_STEPS = 10_000
 #: The numbers of clusters tried.
 _CLUSTER_COUNTS = (1, 2, 3, 4, 6, 8, 11, 15, 20, 26, 33, 41, 50)
 
+Points = npt.NDArray[np.float64]
 
-def fit_gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
-    """Return partitions of unit vectors, finest first: the group of each vector, shape (n,).
+
+class Mixtures(NamedTuple):
+    """The result of :func:`fit_gaussian_mixtures`.
+
+    ``partitions`` are the groups of the vectors, finest first, shape (n,) each. ``second_groups`` are the further
+    finest groups of vectors that belong to several: rows of group and vector, shape (m, 2).
+    """
+
+    partitions: list[Partition]
+    second_groups: Partition
+
+
+def fit_gaussian_mixtures(vectors: Matrix, size: int, levels: int) -> Mixtures:
+    """Group unit vectors in at most ``levels`` levels; a finest group has at most ``size`` vectors if it can be split.
 
     Raises InputError if scikit-learn is not installed.
     """
@@ -39,45 +58,91 @@ def fit_gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
             f"method = gmm needs scikit-learn; install it with {format_install('gmm')}, or use method = affinity"
         ) from error
     partitions: list[Partition] = []
+    second_groups: Partition = np.empty((0, 2), np.int64)
     nodes = vectors.astype(np.float64)
     node_labels: Partition = np.arange(len(vectors))
     while len(partitions) < levels and len(nodes) > 1:
-        labels = np.zeros(len(nodes), np.int64)
-        groups = 0
-        outer = _fit_mixture(GaussianMixture, nodes)
-        for cluster in range(outer.max() + 1):
-            members = np.flatnonzero(outer == cluster)
-            inner = _fit_mixture(GaussianMixture, nodes[members])
-            labels[members] = groups + inner
-            groups += int(inner.max()) + 1
-        labels = renumber_clusters(labels)
+        everything = np.arange(len(nodes))
+        outer_groups = _split_once(GaussianMixture, nodes, everything, _CLUSTER_COUNTS)
+        groups = [
+            group for members in outer_groups for group in _split_recursively(GaussianMixture, nodes, members, size)
+        ]
+        labels, memberships = _label_nodes(nodes, groups)
         if labels.max() + 1 == len(nodes):
             break
+        if not partitions:
+            second_groups = memberships
         node_labels = labels[node_labels]
         partitions.append(node_labels)
-        sums = np.zeros((labels.max() + 1, nodes.shape[1]))
-        np.add.at(sums, labels, nodes)
-        norms = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
-        nodes = sums / np.where(norms == 0, 1, norms)
-    return partitions
+        nodes = _compute_centroids(nodes, labels)
+    return Mixtures(partitions, second_groups)
 
 
-def _fit_mixture(mixture_class: Any, nodes: npt.NDArray[np.float64]) -> Partition:
-    """Return the cluster of each node in the mixture whose size minimizes the Bayesian information criterion."""
-    if len(nodes) < _MIN_NODES:
-        return np.zeros(len(nodes), np.int64)
-    points = _compute_components(nodes)
+def _split_recursively(mixture_class: Any, nodes: Points, members: Partition, size: int) -> list[Partition]:
+    """Split some nodes by a mixture, and its clusters again as long as they have more than ``size`` nodes."""
+    min_clusters, max_clusters = 1 if len(members) <= size else 2, max(2, 2 * len(members) // size)
+    counts = [count for count in _CLUSTER_COUNTS if min_clusters <= count <= max_clusters]
+    groups = _split_once(mixture_class, nodes, members, counts)
+    if len(groups) == 1 or any(len(group) == len(members) for group in groups):
+        return [members]
+    finished: list[Partition] = []
+    for group in groups:
+        finished += _split_recursively(mixture_class, nodes, group, size) if len(group) > size else [group]
+    return finished
+
+
+def _split_once(mixture_class: Any, nodes: Points, members: Partition, counts: Sequence[int]) -> list[Partition]:
+    """Return the clusters of some nodes in the mixture that minimizes the Bayesian information criterion, of the
+    mixtures with these ``counts`` of clusters.
+
+    A node is in every cluster that it belongs to with a probability of at least :data:`_MIN_PROBABILITY`.
+    """
+    if len(members) < _MIN_NODES:
+        return [members]
+    points = _compute_components(nodes[members])
     candidates = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings that a fit did not converge
-        for count in (count for count in _CLUSTER_COUNTS if 2 * count <= len(points)):
+        for count in (count for count in counts if 2 * count <= len(points)):
             mixture = mixture_class(count, random_state=0, reg_covar=1e-4).fit(points)
             candidates.append((float(mixture.bic(points)), count, mixture))
     _, _, best_mixture = min(candidates, key=lambda candidate: candidate[:2])
-    return renumber_clusters(best_mixture.predict(points))
+    probabilities = best_mixture.predict_proba(points)
+    is_member = probabilities >= _MIN_PROBABILITY
+    is_member[np.arange(len(points)), probabilities.argmax(axis=1)] = True
+    return [members[column] for column in is_member.T if column.any()]
 
 
-def _compute_components(nodes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _label_nodes(nodes: Points, groups: Sequence[Partition]) -> tuple[Partition, Partition]:
+    """Return the group of each node, the one whose centroid is nearest, numbered by first node; and rows of group and
+    node for the other groups that contain a node."""
+    best_cosines = np.full(len(nodes), -np.inf)
+    labels: Partition = np.zeros(len(nodes), np.int64)
+    for number, group in enumerate(groups):
+        total = nodes[group].sum(axis=0)
+        cosines = np.rint(nodes[group] @ total / max(float(np.sqrt(total @ total)), 1e-12) * _COSINE_STEPS)
+        is_better = cosines > best_cosines[group]
+        labels[group[is_better]], best_cosines[group[is_better]] = number, cosines[is_better]
+    new_labels = renumber_clusters(labels)
+    new_numbers = dict(zip(labels.tolist(), new_labels.tolist(), strict=True))
+    memberships = sorted(
+        (new_numbers[number], node)
+        for number, group in enumerate(groups)
+        if number in new_numbers
+        for node in group[labels[group] != number].tolist()
+    )
+    return new_labels, np.array(memberships, np.int64).reshape(-1, 2)
+
+
+def _compute_centroids(nodes: Points, labels: Partition) -> Points:
+    """Return the unit vectors of the sums of groups of nodes."""
+    sums = np.zeros((labels.max() + 1, nodes.shape[1]))
+    np.add.at(sums, labels, nodes)
+    norms = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
+    return np.asarray(sums / np.where(norms == 0, 1, norms))
+
+
+def _compute_components(nodes: Points) -> Points:
     """Return the coordinates along the first principal components, with signs fixed by the largest coordinate."""
     centered = nodes - nodes.mean(axis=0)
     _, vectors = np.linalg.eigh(centered.T @ centered)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from ...structures.clustering.affinity import Partition, cluster_vectors, renumb
 from ...structures.vectors.vectors import Matrix
 from .ordered_chunks import EntitySentences, OrderedChunks
 from .topic_summaries import LevelSummaries, TopicDraft, summarize_chunks, summarize_sentences, summarize_topics
+
+if TYPE_CHECKING:
+    from .gaussian_mixtures import Mixtures
 
 #: The maximum number of names stored for a group of related topics; its title shows the first of them.
 _MAX_NAMES = 12
@@ -131,17 +134,26 @@ class TopicTree:
     """The topics of partitions of chunks, finest first; see :func:`iter_partitions`.
 
     A chunk also joins a second topic of the same parent if its cosine with it is at most ``soft`` less than with its
-    own. Only this needs ``vectors``.
+    own, which needs ``vectors``, or if ``second_topics`` (rows of topic and chunk) has it.
     """
 
     def __init__(
-        self, chunks: OrderedChunks, partitions: Sequence[Partition], soft: float, vectors: Matrix | None
+        self,
+        chunks: OrderedChunks,
+        partitions: Sequence[Partition],
+        soft: float,
+        vectors: Matrix | None,
+        second_topics: Partition | None = None,
     ) -> None:
         self._chunks = chunks
         self._levels = _build_levels(partitions)
         self._finest = self._levels[0].positions if self._levels else None
-        if soft and len(self._levels) > 1 and vectors is not None:
-            self._finest = _add_second_topics(vectors, self._levels[0], self._levels[1], soft)
+        if len(self._levels) < 2:
+            return
+        if soft and vectors is not None:
+            second_topics = _find_second_topics(vectors, self._levels[0], self._levels[1], soft)
+        if second_topics is not None:
+            self._finest = _add_second_topics(self._levels[0], second_topics)
 
     def __len__(self) -> int:
         return sum(map(len, self._levels))
@@ -220,10 +232,16 @@ def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Ite
     is missing.
     """
     if method == "gmm":
-        from .gaussian_mixtures import fit_gaussian_mixtures
-
-        return _ensure_partition(iter(fit_gaussian_mixtures(vectors, levels)), len(vectors))
+        return iter(fit_partitions(vectors, size, levels).partitions)
     return _ensure_partition(cluster_vectors(vectors, size=size, levels=levels), len(vectors))
+
+
+def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
+    """Return the groups of unit vectors by the method ``gmm``; raise InputError if its package is missing."""
+    from .gaussian_mixtures import fit_gaussian_mixtures
+
+    mixtures = fit_gaussian_mixtures(vectors, size, levels)
+    return mixtures._replace(partitions=list(_ensure_partition(iter(mixtures.partitions), len(vectors))))
 
 
 def _ensure_partition(rounds: Iterator[Partition], count: int) -> Iterator[Partition]:
@@ -236,8 +254,8 @@ def _ensure_partition(rounds: Iterator[Partition], count: int) -> Iterator[Parti
         yield np.zeros(count, np.int64)
 
 
-def _add_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLevel, soft: float) -> _Groups:
-    """Return the chunks of the finest topics, including chunks whose second topic is almost as near as their own."""
+def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLevel, soft: float) -> Partition:
+    """Return rows of topic and chunk for the chunks whose second topic is almost as near as their own."""
     pairs: list[tuple[int, int]] = []
     for parent in range(len(coarser)):
         members = coarser.members[parent].tolist()
@@ -255,7 +273,15 @@ def _add_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLeve
             second_index = int(np.argmax(np.where(np.arange(len(row)) == own_index, -np.inf, row)))
             if row[second_index] >= row[own_index] - soft:
                 pairs.append((members[second_index], position))
-    extra_rows = np.array(pairs, np.int64).reshape(-1, 2)
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def _add_second_topics(finest: _TopicLevel, second_topics: Partition) -> _Groups:
+    """Return the chunks of the finest topics, including those of ``second_topics`` (rows of topic and chunk) whose
+    second topic has the same parent as their own."""
+    assert finest.parents is not None  # there is a coarser level
+    topic_parents, own_parents = finest.parents[second_topics[:, 0]], finest.parents[finest.labels[second_topics[:, 1]]]
+    extra_rows = second_topics[topic_parents == own_parents]
     topics = np.concatenate((finest.labels, extra_rows[:, 0]))
     positions = np.concatenate((np.arange(len(finest.labels)), extra_rows[:, 1]))
     order = np.lexsort((positions, topics))

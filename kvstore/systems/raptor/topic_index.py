@@ -29,7 +29,7 @@ from ...structures.logical import LogicalNames
 from ...structures.state import State
 from .naming_sentences import EntityMentions, compute_leaf_vectors, group_entity_sentences
 from .ordered_chunks import OrderedChunks
-from .topic_building import RelatedTree, Topic, TopicTree, iter_partitions
+from .topic_building import RelatedTree, Topic, TopicTree, fit_partitions, iter_partitions
 from .topic_trees import TREES_TABLE, TreeColumns
 from .topics import TOPICS_TABLE, Topics, iter_topic_rows
 
@@ -73,8 +73,12 @@ class TopicIndex(GenerationIndex[Topics]):
     name = "topics"
     description = "a tree of topics above all documents, with summaries"
     options: Mapping[str, Option | Choice] = {
-        "method": Choice("affinity", ("affinity", "gmm"), "how chunks are grouped; gmm is the paper's method"),
-        "size": Option(12, 2, 1000, "maximum members of a topic; only for method affinity"),
+        "method": Choice(
+            "affinity",
+            ("affinity", "gmm"),
+            "how chunks are grouped; gmm is the paper's method, where a chunk can be in several topics",
+        ),
+        "size": Option(12, 2, 1000, "maximum members of a topic; gmm splits topics with more chunks again"),
         "soft": Option(
             0.0, 0, 1, "a chunk also joins a second topic if its cosine with that is at most this much lower"
         ),
@@ -95,10 +99,14 @@ class TopicIndex(GenerationIndex[Topics]):
             open_indexes.environment.release_pages()  # the whole file was read
         method, size = record.get_str_option("method"), record.get_int_option("size")
         retained_vectors = vectors if with_related or soft else None
-        partition_iterator = iter_partitions(vectors, method, size, _MAX_LEVELS)
-        del vectors  # Clustering frees them when it no longer needs them: a third of the memory, for a large store.
-        partitions = list(partition_iterator)
-        trees: list[TopicTree | RelatedTree] = [TopicTree(chunks, partitions, soft, retained_vectors)]
+        second_topics: Partition | None = None
+        if method == "gmm":
+            partitions, second_topics = fit_partitions(vectors, size, _MAX_LEVELS)
+        else:
+            partition_iterator = iter_partitions(vectors, method, size, _MAX_LEVELS)
+            del vectors  # Clustering frees them when it no longer needs them: a third of the memory, for a large store.
+            partitions = list(partition_iterator)
+        trees: list[TopicTree | RelatedTree] = [TopicTree(chunks, partitions, soft, retained_vectors, second_topics)]
         if mentions is not None and retained_vectors is not None:
             leaves = group_entity_sentences(chunks, mentions)
             groups: Sequence[Partition] = ()
