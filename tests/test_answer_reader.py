@@ -91,6 +91,30 @@ def test_a_foreign_question_is_refused_even_if_the_reader_likes_a_sentence(
         assert store.ask(question).outcome == "nearest"
 
 
+def test_a_long_question_is_read_if_a_sentence_settles_it(harbor: kvstore.Store) -> None:
+    answer = harbor.ask("How many euros do boats pay for a night in the harbor, apart from other fees and charges?")
+    assert answer.answer_span is not None and answer.answer_span.text.startswith("twelve")
+    chain = harbor.ask(
+        "Which famous engineer built cranes for the navy before the person whose tower the keeper painted?"
+    )
+    assert chain.answer_span is None and chain.confidence <= 0.5
+
+
+def test_the_sentence_before_explains_a_pronoun_and_gives_a_reason(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.")
+        store.put(
+            "clock", "The device time can be changed by anyone. For this reason, the log ignores the device time."
+        )
+        approval = store.ask("Who approves parental leave?")
+        assert [citation.text for citation in approval.citations][:2] == [
+            "leave: Maria Jensen approves it.",
+            "Parental leave lasts twenty weeks.",
+        ]
+        reason = store.ask("Why does the log ignore the device time?")
+        assert "The device time can be changed by anyone." in reason.citations[0].text
+
+
 def test_words_limit_the_context(harbor: kvstore.Store) -> None:
     question = "Who built the crane of the harbor?"
     (short,) = harbor.execute(f"ASK '{question}' WORDS 8").fetchall()
