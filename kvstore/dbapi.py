@@ -25,7 +25,6 @@ import datetime
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import errors
@@ -151,19 +150,23 @@ _ERROR_CLASSES: tuple[tuple[type[errors.KvstoreError], type[Error]], ...] = (
 _CHANGE_WORDS = frozenset({"INSERT", "UPDATE", "DELETE", "ALIAS", "MERGE", "UNMERGE"})
 
 
-@contextmanager
-def _translate_errors() -> Iterator[None]:
-    """Raise kvstore's errors as those of this module."""
-    try:
-        yield
-    except Error:
-        raise
-    except errors.KvstoreError as error:
-        error_class = next(
-            (error_class for kvstore_class, error_class in _ERROR_CLASSES if isinstance(error, kvstore_class)),
-            OperationalError,
-        )
-        raise error_class(str(error)) from error
+class _TranslateErrors:
+    """A context that raises kvstore's errors as those of this module.
+
+    It is no generator: since Python 3.12, the frames of ``contextlib`` keep the error, and with it the connection.
+    """
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Raise the error of this module for an error of kvstore."""
+        if isinstance(error, errors.KvstoreError) and not isinstance(error, Error):
+            error_class = next(
+                (error_class for kvstore_class, error_class in _ERROR_CLASSES if isinstance(error, kvstore_class)),
+                OperationalError,
+            )
+            raise error_class(str(error)) from error
 
 
 def connect(
@@ -178,7 +181,7 @@ def connect(
     from .store.opening import open_store
     from .store.store import Store
 
-    with _translate_errors():
+    with _TranslateErrors():
         if isinstance(store, Store):
             if options:
                 raise errors.InputError(f"an open store takes no further options, such as {next(iter(options))}")
@@ -244,13 +247,13 @@ class StoreConnection:
         """Run COMMIT or ROLLBACK if a transaction is open."""
         self._require_open()
         if self.session.in_transaction:
-            with _translate_errors():
+            with _TranslateErrors():
                 self.session.execute(statement)
 
     def close(self) -> None:
         """Roll back uncommitted changes and end the session. Raises InterfaceError if it is already closed."""
         self._require_open()
-        with _translate_errors():
+        with _TranslateErrors():
             self.session.close()
 
     def _require_open(self) -> None:
@@ -323,7 +326,7 @@ class StoreCursor:
         if self._result is not None:
             self._result.close()
         self._result, self.rowcount = None, -1
-        with _translate_errors():
+        with _TranslateErrors():
             words = _parse_first_words(operation)
             session = self.connection.session
             starts_transaction = not self.connection.autocommit and not session.in_transaction and _is_change(words)
@@ -340,17 +343,17 @@ class StoreCursor:
 
     def fetchone(self) -> Row | None:
         """Return the next row, or None after the last."""
-        with _translate_errors():
+        with _TranslateErrors():
             return self._get_result().fetchone()
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """Return the next rows, at most ``size``, by default ``arraysize``."""
-        with _translate_errors():
+        with _TranslateErrors():
             return self._get_result().fetchmany(self.arraysize if size is None else size)
 
     def fetchall(self) -> list[Row]:
         """Return all remaining rows."""
-        with _translate_errors():
+        with _TranslateErrors():
             return self._get_result().fetchall()
 
     def __iter__(self) -> Iterator[Row]:
