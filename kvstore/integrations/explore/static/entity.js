@@ -63,7 +63,7 @@
   const addDocument = (place, of) => {
     const id = documentId(place.document);
     if (graph.getElementById(id).empty())
-      graph.add({ group: "nodes", classes: "document", data: { id, key: place.document, label: label(place.title || place.document) },
+      graph.add({ group: "nodes", classes: "document", data: { id, key: place.document, label: label((place.title || place.document).replace(/[*_`]/g, "")) },
         position: { x: of.position("x") + 40, y: of.position("y") - 60 } });
     const edge = `${of.id()}>${id}`;
     if (graph.getElementById(edge).empty())
