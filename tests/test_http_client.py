@@ -296,7 +296,10 @@ def test_a_forked_child_asks_with_a_line_of_its_own(server: Server) -> None:
         "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7\n"
     )
     told = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", "-c", code, server.url], capture_output=True, text=True
+        # Since Python 3.12, os.fork warns of threads.
+        [sys.executable, "-W", "error::ResourceWarning", "-W", "ignore::DeprecationWarning", "-c", code, server.url],
+        capture_output=True,
+        text=True,
     )
     assert (told.returncode, told.stderr) == (0, "")
     assert len(server.paths) == 3

@@ -92,11 +92,10 @@ def plain_scores(texts: Texts, weights: TermWeights) -> dict[int, float]:
         if not terms.keys().isdisjoint(weights.rarities):
             length = min(65535, sum(terms.values()))
             norm = weights.k1 * (1 - weights.b + weights.b * length / weights.average_length)
-            found[chunk] = sum(
-                rarity * min(255, terms[term]) * (weights.k1 + 1) / (min(255, terms[term]) + norm)
-                for term, rarity in sorted(weights.rarities.items(), key=lambda item: -item[1])
-                if term in terms
-            )
+            found[chunk] = 0.0  # no sum(): since Python 3.12, it rounds once
+            for term, rarity in sorted(weights.rarities.items(), key=lambda item: -item[1]):
+                if term in terms:
+                    found[chunk] += rarity * min(255, terms[term]) * (weights.k1 + 1) / (min(255, terms[term]) + norm)
     return found
 
 

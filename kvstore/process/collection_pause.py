@@ -16,6 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
+#: A program that freezes its objects has more frozen ones: a bare interpreter has 5,000 objects, and Python 3.12 starts
+#: with 375 frozen.
+_MIN_FROZEN = 1000
+
 _lock = Lock()
 _num_pauses = 0
 _was_enabled = False
@@ -47,6 +51,6 @@ def promote_objects() -> None:
 
     Does nothing if the program has frozen objects, which stay frozen.
     """
-    if not gc.get_freeze_count():
+    if gc.get_freeze_count() < _MIN_FROZEN:
         gc.freeze()
         gc.unfreeze()
