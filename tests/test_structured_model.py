@@ -158,17 +158,6 @@ def test_a_cut_answer_is_asked_for_in_fewer_words(server: Server, model: Languag
     assert "the token limit ended the answer: answer in fewer words" in server.requests[1]["messages"][-1]["content"]
 
 
-def test_the_second_attempt_has_no_examples(server: Server, model: LanguageModel) -> None:
-    example = [{"role": "user", "content": "Milk is white."}, {"role": "assistant", "content": '{"units": ["Milk."]}'}]
-    messages = [MESSAGES[0], *example, MESSAGES[1]]
-    server.planned = [stream("no"), stream(json.dumps(GOOD))]
-    StructuredModel(model).ask(StructuredPrompt("units", messages, SCHEMA))
-    assert [[message["role"] for message in request["messages"]] for request in server.requests] == [
-        ["system", "user", "assistant", "user"],
-        ["system", "user"],
-    ]
-
-
 def test_a_loop_is_refused(server: Server, model: LanguageModel) -> None:
     server.planned = [stream('{"units": ["' + "a b c d e " * 50 + '"]}'), stream(json.dumps(GOOD))]
     structured = StructuredModel(model)

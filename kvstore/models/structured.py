@@ -166,7 +166,7 @@ class StructuredModel:
         return self.limit is None or self.sent_tokens + tokens <= self.limit
 
     def _request_answer(self, prompt: StructuredPrompt[Any], correction: str, temperature: float) -> ModelAnswer:
-        """Return the model's answer to a prompt, or to one without examples and with a correction before its question.
+        """Return the model's answer to a prompt with a correction before its last message.
 
         The answer is requested in the first form that the server accepts; rejected forms are not tried again.
         """
@@ -175,8 +175,6 @@ class StructuredModel:
             # The schema comes last, so that servers can reuse the beginning of a prompt.
             end = "" if form == "json_schema" else f"\n\n{prompt.schema_instruction}"
             *first_messages, last_message = prompt.messages
-            if correction:  # weak models repeat the answer of an example
-                first_messages = [message for message in first_messages if message["role"] == "system"]
             messages = [*first_messages, {**last_message, "content": f"{correction}{last_message['content']}{end}"}]
             try:
                 answer = self.model.write(
