@@ -94,7 +94,7 @@ def read_question(store: kvstore.Store, question: AnswerQuestion) -> dict[str, A
         _, reading = asker._read_evidence(query, evidence, {})
         if reading is None:
             return None
-        by_rules = estimate_confidence(query, evidence.hits, evidence.context, lambda: reading.nearest).value
+        by_rules = estimate_confidence(query, evidence.hits, evidence.context, lambda: reading.by_rules.nearest).value
     texts = [render_snippet(reading.passages[r.position[0]].snippets[r.position[1]]) for r in reading.readings]
     by_rules = min(max(by_rules, 1e-6), 1 - 1e-6)
     return {

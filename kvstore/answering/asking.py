@@ -280,7 +280,7 @@ class Asker:
                 query,
                 evidence.hits,
                 evidence.context,
-                lambda: scored_passages.snippets.nearest if reading is None else reading.nearest,
+                lambda: scored_passages.snippets.nearest,
                 reading,
             )
             threshold = self._session.least_confidence
@@ -301,9 +301,9 @@ class Asker:
 
         relevance = self._build_relevance(query)
         reading = self._read_passages(query, evidence, relevance, clauses, is_part=is_part)
-        if reading is None or reading.needs_several:
-            return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.state), relevance), reading
-        return ScoredPassages(reading.passages, relevance), reading
+        if reading is None:
+            return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.state), relevance), None
+        return ScoredPassages(reading.passages, relevance, reading.by_rules), reading
 
     def _read_passages(
         self, query: Query, evidence: Evidence, relevance: Relevance, clauses: Clauses, *, is_part: bool = False

@@ -195,11 +195,13 @@ def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
 
 
 class ScoredPassages:
-    """Passages and the scores of their snippets, computed on first use."""
+    """Passages and the scores of their snippets, computed on first use if they are not given."""
 
-    def __init__(self, passages: Sequence[Passage], relevance: Relevance) -> None:
+    def __init__(self, passages: Sequence[Passage], relevance: Relevance, scores: SnippetScores | None = None) -> None:
         self.passages = passages
         self.relevance = relevance
+        if scores is not None:
+            self.snippets = scores
 
     @cached_property
     def snippets(self) -> SnippetScores:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..extractive import Relevance
+from ..extractive import Relevance, SnippetScores
 from ..passages import Passage
 from ..question_kinds import classify_question, is_yes_no_question
 from ..runs import SnippetPosition
@@ -64,7 +64,7 @@ class SnippetReading:
 class PassageReading:
     """The passages of a question with the readings of their likeliest snippets, best first; never empty.
 
-    ``nearest`` is the highest cosine of one of these snippets, with its title and heading, and the question.
+    ``by_rules`` are the scores of the likely snippets by rules.
     ``is_yes_no`` is True if yes or no answers the question. The reader was not trained on such questions: it helps to
     choose among sentences, but its logit does not show if one answers. ``may_be_chain`` is True if the question may
     need several passages, because it is a chain of facts or a comparison.
@@ -72,7 +72,7 @@ class PassageReading:
 
     passages: Sequence[Passage]
     readings: Sequence[SnippetReading]
-    nearest: float
+    by_rules: SnippetScores
     is_yes_no: bool
     may_be_chain: bool
 
@@ -125,4 +125,4 @@ def read_passages(
             )
         )
     readings.sort(key=lambda reading: (-reading.score, reading.position))
-    return PassageReading(passages, readings, by_rules.nearest, is_yes_no_question(question), may_be_chain)
+    return PassageReading(passages, readings, by_rules, is_yes_no_question(question), may_be_chain)
