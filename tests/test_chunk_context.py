@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from model_server import Planned, Server, list_quoted_texts, stream
+from model_server import Planned, Server, build_extract_answer
 
 import kvstore
 from kvstore import errors
@@ -55,14 +54,11 @@ def put_all(store: kvstore.Store) -> None:
 
 
 def answer_context(request: dict[str, Any]) -> Planned:
-    entries = {
-        f"passage_{number}": {
-            "title": " ".join(text.split()[:3]),
-            "about": f"It is about {' '.join(text.split()[:6])}.",
-        }
-        for number, text in enumerate(list_quoted_texts(request), 1)
-    }
-    return stream(json.dumps(entries))
+    return build_extract_answer(
+        request,
+        "context",
+        lambda text: {"title": " ".join(text.split()[:3]), "about": f"It is about {' '.join(text.split()[:6])}."},
+    )
 
 
 def test_the_first_sentence_of_a_document_is_in_the_text_of_every_chunk(make_store: MakeStore) -> None:

@@ -186,7 +186,10 @@ BAD = [
     ([HEADER, {**TEA, "text": " "}], "line 2: document 'tea' is empty"),
     ([HEADER, {**TEA, "format": "html"}], "line 2: .*format is one of"),
     ([HEADER, {**TEA, "meta": {"n": 2**70}}], "line 2: .*not plain data"),
-    ([HEADER, b'{"document": "tea", "format": "text", "text": "x", "meta": {"n": NaN}}'], "line 2: .*not plain data"),
+    (
+        [HEADER, b'{"document": "tea", "format": "text", "text": "x", "meta": {"n": Infinity}}'],
+        "line 2: .*not plain data",
+    ),
     ([HEADER, {**TEA, "title": "\ud800"}], "line 2: .*not plain data"),
     ([HEADER, {**TEA, "left_out": 2**70}], "line 2: left_out takes 0 to"),
     (

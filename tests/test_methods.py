@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from model_server import Planned, Server, list_quoted_texts, stream
+from model_server import Server, units_of
 
 import kvstore
 from kvstore import errors
@@ -80,6 +80,11 @@ def tuples(found: Iterable[Any], width: int | None = None) -> list[tuple[Any, ..
     return [astuple(one)[:width] for one in found]
 
 
+def describe_extraction(report: kvstore.ExtractionReport) -> tuple[Any, ...]:
+    calls = (report.calls, report.sent, report.received, report.refused)
+    return (report.kind, report.model, report.passages, report.copied, *calls, report.left)
+
+
 def singly(values: Iterable[Any]) -> list[tuple[Any]]:
     return [(value,) for value in values]
 
@@ -109,7 +114,7 @@ COMMUNITY = "0/eva lund"
 #: what the two stores hold afterwards is compared in any case.
 PAIRS: list[tuple[type, str, Call]] = [
     (s.Ingest, "INGEST '{folder}/in'", lambda store: store.ingest(f"{folder_of(store)}/in")),
-    (s.Extract, "EXTRACT units", lambda store: tuples([store.extract("units")], 9)),
+    (s.Extract, "EXTRACT units", lambda store: [describe_extraction(store.extract("units"))]),
     (
         s.InsertDocument,
         "INSERT DOCUMENT 'pay' TITLE 'Pay' TEXT 'Payroll signs wages.' META '{{\"year\": 2024}}'",
@@ -123,7 +128,7 @@ PAIRS: list[tuple[type, str, Call]] = [
     (
         s.Ingest,
         "INGEST '{folder}/triples.jsonl' AS triples",
-        lambda x: x.put_triples("pay", [("Payroll", "reports to", "Treasury")], names=["Wage list"]),
+        lambda x: x.put_triples("pay", [("Payroll", "reports to", "Treasury")], names=["Wage List"]),
     ),
     (
         s.Select,
@@ -281,12 +286,6 @@ def comparable(rows: list[Any]) -> list[Any]:
     return [row for row in rows if row[0] not in ("changed", "path", "file_bytes", "used_bytes", "map_bytes")]
 
 
-def units_of(request: dict[str, Any]) -> Planned:
-    return stream(
-        json.dumps({f"passage_{number}": [text] for number, text in enumerate(list_quoted_texts(request), 1)})
-    )
-
-
 def test_each_statement_agrees_with_its_method(
     make_store: Callable[..., kvstore.Store], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,7 +297,7 @@ def test_each_statement_agrees_with_its_method(
     )
     (tmp_path / "in" / "hours.txt").write_text("Finance works from nine to five.\n")
     (tmp_path / "triples.jsonl").write_text(
-        '{"id": "pay", "triples": [["Payroll", "reports to", "Treasury"]], "entities": ["Wage list"]}'
+        '{"id": "pay", "triples": [["Payroll", "reports to", "Treasury"]], "entities": ["Wage List"]}'
     )
     said, called = make_store("said"), make_store("called")
     for _, text, call in PAIRS:
