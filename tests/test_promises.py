@@ -100,8 +100,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_explorer.py::test_another_host_origin_site_or_method_is_refused",
         "test_explorer.py::test_every_page_has_its_json_and_nothing_from_elsewhere",
     ),
-    "It links each sentence of an answer to its bytes, compares strategies side by side, lists names, trees, topics and "
-    "communities, and draws the neighborhood of a name and a map of all chunks.": (
+    "It links each sentence of an answer to its bytes, compares strategies side by side, lists names, trees, topics "
+    "and communities, and draws the neighborhood of a name and a map of all chunks.": (
         "test_explorer.py::test_a_mark_has_the_bytes_that_are_cited",
         "test_explorer.py::test_strategies_are_shown_side_by_side_and_in_one_file",
         "test_explorer.py::test_lists_are_filtered_counted_and_paged",
