@@ -11,9 +11,9 @@ transaction too large even for segments merges its changes and all earlier segme
 same, unless the segments are few.
 
 In: changes of records, oldest first. On disk: ``recent``: segment number (u32) and eight random bytes → sealed msgpack
-map: table → map from keys to the change of the record: a piece of a chain (:mod:`kvstore_cext.patches`), or nil if it
-is removed. Out: for every table and key, the combined changes of the segments. Views read through it (:mod:`.view`),
-and no code above them knows of it. A damaged segment raises CorruptionError.
+map: table → map from keys to the change of the record: a piece of its version chain (:mod:`kvstore_cext.patches`), or
+nil if it is removed. Out: for every table and key, the combined changes of the segments. Views read through it
+(:mod:`.view`), and no code above them knows of it. A damaged segment raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ QUICK_READ_BYTES = 1 << 22
 MAX_PATCHES = 8
 
 _TOKEN_BYTES = 8
-#: The fraction of a buffer that is copied for a change is at most 1 / this, except when all of it is copied.
+#: Copies of a buffer share ``older`` while ``newer`` has at most 1 / this as many keys; then a copy merges the layers.
 _COPY_DIVISOR = 16
 #: From this number of keys on, sorting is faster than inserting each.
 _MIN_MERGE_KEYS = 16
 #: The first byte of a chain that does not depend on the stored value.
-_VALUE_MARK = b"\x00"
+_VALUE_KIND = b"\x00"
 
-#: The combined changes of a record: a chain of values and patches (:mod:`kvstore_cext.patches`), empty if the record is
-#: unchanged, and None if it is removed.
+#: The version chain of a record: its changes by the segments, oldest first, each a whole value or a patch
+#: (:mod:`kvstore_cext.patches`). It is empty if the record is unchanged, and None if the record is removed.
 Chain = bytes | None
 UNCHANGED = b""
 
@@ -59,12 +59,12 @@ TableChanges = dict[bytes, Chain]
 
 
 def depends_on_stored(chain: Chain) -> bool:
-    """True if a chain of changes applies to the value that the record has in its table."""
-    return chain is not None and chain[:1] != _VALUE_MARK
+    """True if the value in the table itself is needed to resolve a version chain."""
+    return chain is not None and chain[:1] != _VALUE_KIND
 
 
 def resolve_value(table: str, key: bytes, chain: Chain, stored_value: memoryview | None) -> memoryview | None:
-    """Return the current value of a record: its chain of changes applied to the value in its table, if any.
+    """Return the current value of a record: its version chain applied to the value in its table, if any.
 
     Returns None if the record is removed.
 
@@ -78,7 +78,7 @@ def resolve_value(table: str, key: bytes, chain: Chain, stored_value: memoryview
 
 
 def make_chain_error(table: str, detail: object) -> CorruptionError:
-    """Return the error for a chain that does not fit the stored value; ``detail`` begins with the key."""
+    """Return the error for a version chain that does not fit the stored value; ``detail`` begins with the key."""
     return CorruptionError(
         f"table {engine_tables.RECENT}, of table {table}, {detail}; run CHECK REPAIR, or restore from a backup"
     )
@@ -90,9 +90,10 @@ def compute_max_bytes(store_bytes: int) -> int:
 
 
 class TableBuffer:
-    """The buffered changes of one table, in two layers: for a key in both, the chain in ``newer`` counts.
+    """The buffered changes of one table: the version chain (:data:`Chain`) of each changed record.
 
-    Copies share ``older``, which is never modified.
+    They are in two layers, ``older`` and ``newer``. For a key in both, the chain in ``newer`` is current. Copies share
+    ``older``, which is never modified.
     """
 
     __slots__ = ("_newer_keys", "_older_keys", "newer", "num_added", "older")
@@ -105,11 +106,14 @@ class TableBuffer:
         # modify one.
         self._older_keys: list[bytes] | None = None
         self._newer_keys: tuple[list[bytes], list[bytes]] | None = None
-        #: The number of records added to those in the table itself, or None if it has not been counted.
+        #: The number of records that the changes add to the table, less those they remove; None if not counted.
         self.num_added: int | None = None
 
     def copy(self) -> TableBuffer:
-        """Return an independent copy. The amount copied is on average a few times the amount changed."""
+        """Return an independent copy; merge the layers in it if ``newer`` is no longer small.
+
+        The number of entries copied is on average a few times the number of changed records.
+        """
         other = TableBuffer()
         other.num_added = self.num_added
         if len(self.newer) * _COPY_DIVISOR > len(self.older):
@@ -127,23 +131,23 @@ class TableBuffer:
         return key in self.newer or key in self.older
 
     def get_chain(self, key: bytes) -> Chain:
-        """Return the chain of a record."""
+        """Return the version chain of a record; :data:`UNCHANGED` if it has none."""
         if key in self.newer:
             return self.newer[key]
         return self.older.get(key, UNCHANGED)
 
     def add(self, pieces: TableChanges) -> None:
-        """Append a piece to the chain of each of these records."""
+        """Append one piece to the version chain of each given record; None removes the record."""
         self._register_keys(pieces)
         add_pieces(self.newer, self.older, pieces)
 
     def update(self, chains: TableChanges) -> None:
-        """Replace the chains of some records."""
+        """Replace the version chains of the given records."""
         self._register_keys(chains)
         self.newer.update(chains)
 
     def discard(self, keys: Iterable[bytes]) -> None:
-        """Drop the chains of some records, which must not be in ``older``."""
+        """Drop the version chains of the given records, which must be in ``newer`` and not in ``older``."""
         for key in keys:
             del self.newer[key]
         self._newer_keys, self.num_added = None, None
@@ -181,7 +185,7 @@ class TableBuffer:
         return last_keys
 
     def _list_keys(self) -> tuple[list[bytes], list[bytes]]:
-        """Return the ascending keys of ``older``, and the ascending keys that are only in ``newer``."""
+        """Return and cache the ascending keys of ``older``, and the ascending keys that are only in ``newer``."""
         if self._older_keys is None:
             self._older_keys = sorted(self.older)
         if self._newer_keys is None:
@@ -198,14 +202,14 @@ class TableBuffer:
         return self._older_keys, ordered_keys
 
     def _register_keys(self, changes: TableChanges) -> None:
-        """Register the keys of records that are about to be changed."""
+        """Add the keys of ``changes`` to the cached list of new keys, before these changes are stored in ``newer``."""
         self.num_added = None
         if self._newer_keys is not None:
             self._newer_keys[1].extend(key for key in changes if key not in self)
 
 
 class ChangeBuffer:
-    """The combined changes of some segments; :meth:`copy` returns a buffer that can be extended."""
+    """The combined changes of a sequence of segments, by table. To extend a buffer that is in use, :meth:`copy` it."""
 
     def __init__(self) -> None:
         #: The keys of the segments, oldest first, and the total size of their values in bytes.
@@ -248,22 +252,23 @@ class ChangeBuffer:
         return table_buffer.num_added
 
     def add_segment(self, key: bytes, value: memoryview) -> None:
-        """Add the changes of a further segment; raise CorruptionError if it is damaged."""
+        """Add the changes of the next segment; raise CorruptionError if it is damaged."""
         for table, pieces in unpack_segment(key, value).items():
             self.get_table(table).add(pieces)
         self.register_segment(key, len(value))
 
     def register_segment(self, key: bytes, size: int) -> None:
-        """Register a segment with changes that this buffer already has."""
+        """Record the key of a segment and its size in bytes; this buffer already has its changes."""
         self.segment_keys = (*self.segment_keys, key)
         self.bytes += size
 
     def overlay(
         self, table: str, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], *, reverse: bool = False
     ) -> Iterator[tuple[bytes, memoryview]]:
-        """Yield stored records, with those of ``keys`` (from :meth:`TableBuffer.iter_keys`) in their current form.
+        """Merge the ``stored`` records of a table with its changed records, and yield the current records.
 
-        All are in key order, or with ``reverse`` in the opposite order.
+        ``keys`` are those of the changed records, from :meth:`TableBuffer.iter_keys`. Both inputs and the output are in
+        key order, or with ``reverse`` in the opposite order.
         """
         first_key = next(keys, None)
         return stored if first_key is None else self._iter_overlay(table, first_key, keys, stored, reverse)
@@ -398,7 +403,7 @@ class ChangeBufferReader:
         return self._buffer
 
     def adopt(self, buffer: ChangeBuffer) -> None:
-        """Take over the buffer left by a commit."""
+        """Cache the buffer that a commit of this process left, so that its segments are not read again."""
         self._buffer = buffer
 
 
@@ -423,7 +428,10 @@ def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[
 
 
 def check_change_buffer(segments: Iterable[tuple[bytes, memoryview]], buffered_tables: Set[str]) -> Iterator[str]:
-    """Read the stored segments again, and yield a sentence for each fault."""
+    """Yield a sentence for each segment that is out of sequence or has changes of tables that are not buffered.
+
+    Raises CorruptionError for a damaged segment.
+    """
     last_number = None
     for key, value in segments:
         number = records.U32.unpack_from(key)[0]

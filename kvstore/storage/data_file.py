@@ -179,7 +179,7 @@ class DataFile:
     # -- Verified pages
 
     def find_pages(self, transaction: lmdb.Transaction[memoryview], change: int) -> Pages | None:
-        """Return the pages of the commit number ``change``, which ``transaction`` keeps; None if there is no table yet.
+        """Return the pages of commit number ``change``, which ``transaction`` keeps valid; None if no table exists.
 
         Raises CorruptionError if a page that leads to the tables is damaged, and OvertakenError.
         """
@@ -213,9 +213,9 @@ class DataFile:
             raise OvertakenError
 
     def _find_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:
-        """Return the address of LMDB's map, from the address of the first record of the main tree; None if it has none.
+        """Compute the address of LMDB's map from the address and the page number of the main tree's first record.
 
-        The page number of that record is read from the file.
+        The page number is read from the file. Returns None if the main tree is empty.
         """
         page_size = self._page_size = self.environment.stat()["psize"]
         verify_meta = partial(self._verify_not_overtaken, change)
@@ -278,7 +278,7 @@ class DataFile:
         self.map_size = self.environment.info()["map_size"]
 
     def get_change_number(self, transaction: PageTransaction | VerifiedTransaction) -> int:
-        """Return the number of the change that a transaction sees or makes; it only grows while the file is open."""
+        """Return the number of the commit that a transaction sees or makes; it only grows while the file is open."""
         return self._num_earlier_changes + transaction.id()
 
     def list_table_names(self, pages: Pages | None) -> list[str]:
@@ -446,7 +446,7 @@ class DataFile:
             self.path.with_name(COMPACTED_FILE).unlink(missing_ok=True)
 
     def statistics(self) -> FileStatistics:
-        """Return the current sizes and counts."""
+        """Return the current sizes of the file, the number of its last commit and the number of open snapshots."""
         information: Mapping[str, int] = dict(self.environment.info())  # type: ignore[arg-type]
         return FileStatistics(
             bytes=self.size,

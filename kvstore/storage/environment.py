@@ -315,7 +315,7 @@ class Environment(FileTransactions):
                 data.environment.sync(True)
 
     def statistics(self) -> FileStatistics:
-        """Return the current sizes and counts."""
+        """Return the current sizes of the file, the number of its last commit and the number of open snapshots."""
         with self._file.hold_open_briefly() as data:
             return data.statistics()
 

@@ -181,7 +181,7 @@ class FileTransactions:
         return self._file.data.create_table(transaction, table)
 
     def handle_commit(self, created: Mapping[str, Handle]) -> None:
-        """Take over the tables that a commit has added."""
+        """Register the tables that a commit has created."""
         self._file.adopt_commit(created)
 
     def handle_end(self, view: LmdbView) -> None:
@@ -204,9 +204,9 @@ class FileTransactions:
         """Begin an LMDB write transaction, and return it with the handles of the tables that it can use."""
         return self._file.begin_transaction(self.lock_timeout, write=True)
 
-    def _undo_begin(self, begun: _LmdbTransaction) -> None:
-        """End a write transaction that was begun while the caller was interrupted."""
-        transaction, _ = begun
+    def _undo_begin(self, transaction_and_handles: _LmdbTransaction) -> None:
+        """Abort a write transaction whose caller was interrupted while it began."""
+        transaction, _ = transaction_and_handles
         transaction.abort()
         self.gate.leave()
 

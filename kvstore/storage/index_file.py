@@ -80,7 +80,7 @@ def read(
     """Read the head and the arrays of an index file, and verify their checksums.
 
     The ``unchecked_arrays`` are only mapped: the code that searches them verifies the rows it visits. ``is_trusted``
-    returns whether the store's record of that kind contains a token. Raises FileNotFoundError and
+    returns True if the store's record of the index has the token of the file. Raises FileNotFoundError and
     IndexUnavailableError.
     """
     mapped_file = _map_file(path)
@@ -214,10 +214,10 @@ class LoadedFile(Generic[Content]):
             return content
         # While one thread reads a new file, the others use the old one, which still exists without a name. A file that
         # was modified in place must not be used any more.
-        replaced = (
+        is_replaced = (
             stamp is not None and loaded_stamp is not None and stamp[0] != loaded_stamp[0] and content is not None
         )
-        if self._load_lock.acquire(blocking=not replaced):
+        if self._load_lock.acquire(blocking=not is_replaced):
             try:
                 self._load(stamp)
             finally:

@@ -1,4 +1,4 @@
-"""Pages of an LMDB file that are read from the file itself: the two meta pages, and the way to the first table.
+"""Pages of an LMDB file that are read from the file itself: the two meta pages, and the path to the first table.
 
 In: the data file. Out: the page number of the first leaf of the main tree, whose records are the tables; or an error
 that names the damaged page. LMDB would open the commit before the last if a meta page is damaged. It does not reveal
@@ -59,7 +59,7 @@ def find_first_leaf(
     """Return the page number of the first leaf of the main tree in commit number ``change``; None if it is empty.
 
     ``verify_meta`` is called after the meta page is read, and raises an error if it may be overwritten. Raises
-    CorruptionError if a page on the way is damaged.
+    CorruptionError if a page on the path is damaged.
     """
     meta = os.pread(descriptor, page_size, (change & 1) * page_size)
     verify_meta()

@@ -208,7 +208,7 @@ class OpenFile:
             self.handles = handles
 
     def adopt_commit(self, created: Mapping[str, Handle]) -> None:
-        """Take over the tables that a commit has added."""
+        """Register the tables that a commit has created, and extend a short file to its last used page."""
         if created:
             self.handles = {**self.handles, **created}
         self.data.extend_to_used_pages()

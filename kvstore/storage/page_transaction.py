@@ -42,7 +42,7 @@ class PageTransaction:
         return {name: tree for name in names if (tree := self.find_table(name)) is not None}
 
     def get(self, key: bytes, *, db: Tree) -> memoryview | None:
-        """Return the value of a key, or None."""
+        """Return the value of a key, or None; raise lmdb.BadValsizeError for a key of 0 or more than 511 bytes."""
         if not 0 < len(key) <= MAX_KEY_BYTES:
             raise lmdb.BadValsizeError("mdb_get")
         return db.get(key)
@@ -111,7 +111,7 @@ class VerifiedTransaction:
         self.id = transaction.id
 
     def find_table(self, name: str) -> WrittenTable | None:
-        """Return a table, or None."""
+        """Return a table by name, or None if it does not exist."""
         table = self._tables.get(name)
         if table is None and name in self._handles:
             tree = None if self._pages is None else self._pages.get(name)
@@ -119,7 +119,7 @@ class VerifiedTransaction:
         return table
 
     def add_table(self, name: str, handle: Handle) -> WrittenTable:
-        """Take over a table that was created within the transaction."""
+        """Register a table that was created within this transaction, and return it."""
         self._tables[name] = WrittenTable(handle, None)
         return self._tables[name]
 
@@ -185,7 +185,7 @@ class VerifiedTransaction:
         self.lmdb.commit()
 
     def abort(self) -> None:
-        """Roll everything back."""
+        """Roll the transaction back."""
         self._close_pages()
         self.lmdb.abort()
 

@@ -37,12 +37,12 @@ def compute_page_value_size(pages: int) -> int:
 
 
 def seal(payload: bytes | bytearray | memoryview) -> bytes:
-    """Append the CRC-32 of ``payload``."""
+    """Return ``payload`` followed by its CRC-32."""
     return b"".join((payload, CHECKSUM.pack(zlib.crc32(payload))))
 
 
 def unseal(value: bytes | memoryview, table: str, key: bytes) -> memoryview:
-    """Return the payload of a sealed value; raise CorruptionError if the checksum does not match."""
+    """Return a sealed value without its CRC-32; raise CorruptionError if the checksum does not match."""
     end = len(value) - CHECKSUM.size
     payload = memoryview(value)[: max(end, 0)]
     if end < 0 or zlib.crc32(payload) != CHECKSUM.unpack_from(value, end)[0]:
@@ -53,12 +53,12 @@ def unseal(value: bytes | memoryview, table: str, key: bytes) -> memoryview:
 
 
 def make_missing_error(label: str) -> CorruptionError:
-    """Return the error for a record that other records refer to and that is not stored."""
+    """Return the error for a missing record that other records refer to; ``label`` describes the record."""
     return CorruptionError(f"{label} is missing, but other records refer to it; run CHECK")
 
 
 def pack(value: Any) -> bytes:
-    """Encode ``value`` as sealed msgpack."""
+    """Encode ``value`` as sealed msgpack: msgpack followed by its CRC-32."""
     return seal(encode_msgpack(value))
 
 
@@ -89,9 +89,10 @@ def unpack(value: bytes | memoryview, table: str, key: bytes) -> Any:
 def unpack_numbers(
     values: list[memoryview | None], table: str, keys: Sequence[bytes], num_columns: int
 ) -> npt.NDArray[np.int64]:
-    """Decode the records of keys, sealed msgpack arrays of integers, into the rows of an array of shape (n, columns).
+    """Decode ``values``, the sealed msgpack arrays of integers under ``keys``, into the rows of one array.
 
-    Nil is -1. Raises CorruptionError if a record is damaged or missing, or has another number of integers.
+    The array has the shape (number of keys, num_columns), and nil becomes -1. Raises CorruptionError if a record is
+    damaged or missing, or has another number of integers.
     """
     rows = np.empty((len(values), num_columns), np.int64)
     bad_index = read_numbers(values, rows)

@@ -22,7 +22,7 @@ class CountedTransaction(Protocol):
 
 
 class TransactionGate:
-    """The gate of one environment for all threads of a process."""
+    """The count of the open transactions on one environment, for all threads of the process."""
 
     def __init__(self) -> None:
         self.condition = threading.Condition()
@@ -45,7 +45,7 @@ class TransactionGate:
             self.condition.notify_all()
 
     def leave_if_counted(self, transaction: CountedTransaction) -> bool:
-        """Count a transaction as ended if it is still counted; return whether it was."""
+        """Count a transaction as ended unless that was done already; return True if it was still counted."""
         with self.condition:
             if not transaction.is_counted:
                 return False

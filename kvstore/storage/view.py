@@ -353,7 +353,7 @@ class LmdbView:
             raise translate_error(error, f"table {table}") from error
 
     def _find_table(self, table: str) -> Any:
-        """Return a table as the transaction knows it, or None."""
+        """Return the object by which the transaction accesses a table, or None if the table does not exist."""
         transaction = self._get_transaction()
         try:
             return transaction.find_table(table)
@@ -369,6 +369,7 @@ class LmdbView:
         return self._transaction
 
     def _after_fork(self) -> None:
+        """Make the view unusable in a forked child."""
         # Drop it without ending it: ending it would free the parent's entry in the reader table.
         self._transaction = None
         self.is_counted = False
@@ -386,7 +387,7 @@ class ReadTransaction(LmdbView):
     def skip_damage(self) -> list[str]:
         """Skip damaged pages and damaged parts of the change buffer from now on.
 
-        Returns a sentence for each commit whose changes are lost. Later changes of a lost record are lost with it.
+        Returns a sentence for each commit whose changes are lost. A record whose changes cannot be applied is removed.
         """
         self._get_transaction().skips_damage = True
         self._cached_buffer, losses = salvage_segments(self._scan_segments)

@@ -63,9 +63,9 @@ class WriteTransaction(LmdbView):
         self._own_bytes = 0
         #: False once the transaction is too large for the change buffer, and writes to the tables directly.
         self._is_buffering = True
-        #: True once this transaction is large, and writes records beyond the last key of a table directly.
+        #: True once this transaction is large, and writes records beyond the last key of a table to the table itself.
         self._writes_appended = False
-        #: The last key of each table before this transaction wrote to it directly.
+        #: The last key of each table before this transaction wrote to the table itself.
         self._last_keys: dict[str, bytes] = {}
         #: The change buffer as the last commit left it, and the size in bytes at which segments are merged.
         self._committed_buffer = ChangeBuffer()
@@ -251,7 +251,7 @@ class WriteTransaction(LmdbView):
             self.merge_buffer()
 
     def _become_large(self) -> None:
-        """Write records beyond the last key of a table directly from now on, including those buffered so far."""
+        """From now on, write records beyond the last key of a table to the table itself; move buffered ones there."""
         buffer, self._writes_appended, self._own_bytes = self._get_buffer(), True, 0
         for table, own_pieces in self._own_changes.items():
             last_key, committed = self._find_last_key(table), self._committed_buffer.get_table(table)
@@ -267,7 +267,7 @@ class WriteTransaction(LmdbView):
             self._own_bytes += sum(len(key) + len(piece or b"") for key, piece in own_pieces.items())
 
     def _write_appended(self, table: str, changes: Mapping[bytes, bytes | None]) -> Mapping[bytes, bytes | None]:
-        """Write changes beyond the last key of the table directly, and return the others."""
+        """Write the changes beyond the last key of a table to the table itself; return the others, to be buffered."""
         last_key, buffered = self._find_last_key(table), self._get_buffer().get_table(table)
         appended = {key: value for key, value in changes.items() if key > last_key and key not in buffered}
         if not appended:
@@ -276,7 +276,7 @@ class WriteTransaction(LmdbView):
         return {key: value for key, value in changes.items() if key not in appended}
 
     def _is_appended(self, table: str, key: bytes) -> bool:
-        """True if a record is written directly, because its key is beyond the table's last key."""
+        """True if a record bypasses the change buffer, because its key is beyond the table's last key."""
         if not self._writes_appended or len(key) > MAX_KEY_BYTES:
             return False
         return key > self._find_last_key(table) and key not in self._get_buffer().get_table(table)
@@ -357,6 +357,7 @@ class WriteTransaction(LmdbView):
         return translate_error(error, f"{self._owner.path}, {location}")
 
     def _after_fork(self) -> None:
+        """Make the transaction unusable in a forked child, and free its memory there."""
         if self._transaction is not None:
             # LMDB's binding waits for the thread that began the transaction, which a child does not have. This frees
             # the child's memory and leaves the mutex to the parent, whose thread holds it.
