@@ -30,6 +30,7 @@ def _make_step(number: int) -> Step:
     """Return the step that leads to a format; its module is imported when the step runs."""
 
     def step(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
+        """Import the module of the format, and run its migration."""
         import_module(f"{__name__}.format_{number}").migrate(environment, transaction)
 
     return step

@@ -42,64 +42,71 @@ def migrate(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes])
     stored = transaction.get(b"settings", db=meta)
     if stored is None:
         return  # a new store that has no records yet
-    settings = {"language": "rules", **msgpack.unpackb(_unsealed(stored, "meta", b"settings"))}
-    transaction.put(b"settings", _sealed(msgpack.packb(settings)), db=meta)
+    settings = {"language": "rules", **msgpack.unpackb(_verify_and_strip_checksum(stored, "meta", b"settings"))}
+    transaction.put(b"settings", _append_checksum(msgpack.packb(settings)), db=meta)
     transaction.put(b"rebuild", b"", db=meta)
-    for table, convert in ((b"documents", _document), (b"texts", _text), (b"chunks", _chunk)):
+    for table, convert in ((b"documents", _convert_document), (b"texts", _convert_text), (b"chunks", _convert_chunk)):
         if transaction.get(table) is not None:
-            _convert(environment, transaction, table, convert)
+            _convert_table(environment, transaction, table, convert)
     if transaction.get(b"stated_edges") is not None:
-        _name_trees(environment, transaction)
+        _add_tree_names(environment, transaction)
 
 
-def _convert(
+def _convert_table(
     environment: lmdb.Environment,
     transaction: lmdb.Transaction[bytes],
     table: bytes,
     convert: Callable[[bytes], bytes],
 ) -> None:
+    """Convert the value of every record of a table; values with a wrong checksum are left unchanged."""
     records = environment.open_db(table, txn=transaction, create=False)
     with transaction.cursor(db=records) as cursor:
         keys = [bytes(key) for key in cursor.iternext(values=False)]
     for key in keys:
         value = bytes(transaction.get(key, db=records) or b"")
-        if _sealed(value[:-4]) == value:
-            transaction.put(key, _sealed(convert(value[:-4])), db=records)
+        if _append_checksum(value[:-4]) == value:
+            transaction.put(key, _append_checksum(convert(value[:-4])), db=records)
 
 
-def _document(body: bytes) -> bytes:
+def _convert_document(body: bytes) -> bytes:
+    """Return a document as a list of its values, with the time of change in seconds."""
     fields = msgpack.unpackb(body)
     fields["changed"] = int(datetime.fromisoformat(fields["changed"]).timestamp())
     return bytes(msgpack.packb([fields[name] for name in _DOCUMENT]))
 
 
-def _text(body: bytes) -> bytes:
+def _convert_text(body: bytes) -> bytes:
+    """Return a text with a leading zero byte."""
     return b"\x00" + body
 
 
-def _chunk(body: bytes) -> bytes:
+def _convert_chunk(body: bytes) -> bytes:
+    """Return a chunk as a msgpack list of its numbers."""
     return bytes(msgpack.packb(_CHUNK.unpack(body)))
 
 
-def _name_trees(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
+def _add_tree_names(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
+    """Add the name of its tree to each edge that the user stated; raise CorruptionError for a damaged record."""
     stated, nodes, trees = (
         environment.open_db(table, txn=transaction, create=False) for table in (b"stated_edges", b"nodes", b"trees")
     )
     with transaction.cursor(db=stated) as cursor:
         edges = [(bytes(key), bytes(value)) for key, value in cursor]
     for key, value in edges:
-        child, parent = msgpack.unpackb(_unsealed(value, "stated_edges", key))
-        node = _unsealed(transaction.get(key[:8], db=nodes), "nodes", key[:8])
+        child, parent = msgpack.unpackb(_verify_and_strip_checksum(value, "stated_edges", key))
+        node = _verify_and_strip_checksum(transaction.get(key[:8], db=nodes), "nodes", key[:8])
         number = struct.pack(">I", struct.unpack("<II", node)[0])
-        tree = msgpack.unpackb(_unsealed(transaction.get(number, db=trees), "trees", number))
-        transaction.put(key, _sealed(msgpack.packb([child, parent, tree])), db=stated)
+        tree = msgpack.unpackb(_verify_and_strip_checksum(transaction.get(number, db=trees), "trees", number))
+        transaction.put(key, _append_checksum(msgpack.packb([child, parent, tree])), db=stated)
 
 
-def _sealed(body: bytes) -> bytes:
+def _append_checksum(body: bytes) -> bytes:
+    """Return a record with its CRC-32, little-endian, appended."""
     return body + zlib.crc32(body).to_bytes(4, "little")
 
 
-def _unsealed(value: bytes | None, table: str, key: bytes) -> bytes:
+def _verify_and_strip_checksum(value: bytes | None, table: str, key: bytes) -> bytes:
+    """Return a record without its CRC-32; raise CorruptionError if it is missing or does not match."""
     body, checksum = (b"", b"") if value is None else (bytes(value[:-4]), bytes(value[-4:]))
     if zlib.crc32(body).to_bytes(4, "little") != checksum:
         raise CorruptionError(

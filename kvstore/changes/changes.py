@@ -56,26 +56,27 @@ _MAX_LINKED_CHUNKS = 2048
 
 @dataclass(frozen=True, slots=True)
 class _LinkingContext(ChangeContext):
-    """The state that facts change, with a linker that can do more than facts need."""
+    """The context in which facts are stored, with the whole linker: facts themselves only link tree nodes."""
 
     linker: Linker
 
 
 @dataclass(slots=True)
 class _UnlinkedDocuments:
-    """The first documents of a store, whose names are looked for only after the last one has arrived.
+    """The first documents of a store, which are linked to the names in them only after the last one has arrived.
 
-    ``documents`` has their ids, in portions that are linked together. ``linker`` has the other links to be written.
+    ``documents`` has their ids, in portions of about :data:`_MAX_LINKED_CHUNKS` chunks that are linked together.
+    ``linker`` collects all other changes of links meanwhile.
     """
 
     linker: Linker
     documents: list[list[int]] = field(default_factory=list)
-    #: The size of the last portion, and the number of portions at the last call of :meth:`has_new_portion`.
+    #: The number of chunks in the last portion, and the number of portions at the last :meth:`has_new_portion`.
     _portion_chunks: int = _MAX_LINKED_CHUNKS
-    _portions_seen: int = 0
+    _num_portions_seen: int = 0
 
     def add(self, document: int, chunks: int) -> None:
-        """Add a document that waits to be linked."""
+        """Add the id of an unlinked document with this number of chunks."""
         if self._portion_chunks >= _MAX_LINKED_CHUNKS:
             self.documents.append([])
             self._portion_chunks = 0
@@ -84,8 +85,8 @@ class _UnlinkedDocuments:
 
     def has_new_portion(self) -> bool:
         """True if :meth:`add` has begun a portion since the last call."""
-        previous, self._portions_seen = self._portions_seen, len(self.documents)
-        return self._portions_seen > previous
+        previous, self._num_portions_seen = self._num_portions_seen, len(self.documents)
+        return self._num_portions_seen > previous
 
 
 class Changes:
@@ -197,8 +198,7 @@ class Changes:
         return Linker(self.state, self._mentions, self._traces)
 
     def _only_adds_documents(self, pending: PendingChanges) -> bool:
-        """True if the changes only add documents, and the store has no other documents than those that wait to be
-        linked."""
+        """True if the changes only add new documents, and no document of the store is linked yet."""
         return (
             self.can_defer_linking
             and len(pending.new_documents) == len(pending.documents)
@@ -207,7 +207,7 @@ class Changes:
         )
 
     def _link_unlinked(self) -> None:
-        """Link the documents that wait for it. Their texts are read again."""
+        """Link the documents whose linking was deferred, if any. Their texts are read from the store again."""
         unlinked, self._unlinked = self._unlinked, None
         if unlinked is None:
             return
@@ -237,7 +237,7 @@ class Changes:
         self._postings.flush()
 
     def _update_structures(self, linker: Linker) -> None:
-        """Write the collected links, and update the structures derived from the core."""
+        """Write the addresses that ``linker`` collected, and pass its delta to the maintainers of all structures."""
         linker.flush()
         delta = linker.build_delta()
         for maintainer in self._maintainers:
@@ -245,7 +245,10 @@ class Changes:
         self._mentions.flush()
 
     def finish(self, hits: Mapping[str, int] | None = None) -> None:
-        """Fold in temperatures, and write the private pages and the counters."""
+        """Add query hits to the temperatures of entities, increment the commit number, and :meth:`write_back`.
+
+        ``hits`` has the number of hits by entity key.
+        """
         if hits:
             self.filter.add_hits(hits)
             self.counters.hits += sum(hits.values())
@@ -253,7 +256,7 @@ class Changes:
         self.write_back()
 
     def write_back(self) -> None:
-        """Write private state to the transaction, so that reading through its view sees everything."""
+        """Link deferred documents, and write what is held in memory to the transaction, so that its view sees it."""
         with pause_collection():
             self._link_unlinked()
         self.filter.flush()
@@ -295,9 +298,9 @@ class Changes:
         for record in documents:
             outline, text = self.documents.get_outline(record.id), self.documents.read_text(record.id)
             for chunk, chunk_record in islice(stored_chunks, record.chunk_count):
-                piece = text[chunk_record.start : chunk_record.end].decode()
+                chunk_text = text[chunk_record.start : chunk_record.end].decode()
                 path = build_heading_path(outline, chunk_record.section)
-                self._postings.remove(chunk, count_chunk_terms(record.title, path, piece, stem).keys())
+                self._postings.remove(chunk, count_chunk_terms(record.title, path, chunk_text, stem).keys())
                 self._vectors.remove(chunk_record.block, chunk_record.row)
                 self.counters.words -= chunk_record.words
         self._chunks.remove(chunks)
@@ -320,7 +323,10 @@ class Changes:
     def _link_fact(
         self, fact: StatedFact[Any, Any], key: Any, value: object, context: _LinkingContext, change: int
     ) -> None:
-        """Add ``change`` to the counts of the links that a document's fact states, and mark the document as changed."""
+        """Add ``change`` (1 or -1) to the counts of the links that a fact of a document states.
+
+        Marks the document as changed if the fact affects structures. Does nothing for a fact about no document.
+        """
         record = self.documents.find_by_key(key) if isinstance(fact, DocumentFact) else None
         if isinstance(fact, DocumentFact) and record is not None:
             for link in fact.list_links(self.state, value):
@@ -331,7 +337,7 @@ class Changes:
     def _store_relations(
         self, extracted: ExtractedDocument, document: int, ids: Mapping[str, int], linker: Linker
     ) -> None:
-        """Store the relations that a document states. ``ids`` are those of the names it introduces."""
+        """Store the relations that a document states. ``ids`` maps the keys of the names it introduces to entities."""
         edges: dict[tuple[str, int, int], list[Assertion]] = {}
         for relation in extracted.relations:
             tree = relation.get_tree_name(extracted.key, extracted.meta)
@@ -341,8 +347,10 @@ class Changes:
         linker.link_nodes(self.forest.add_document_edges(document, edges))
 
     def _write_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:
-        """Write the counts of all changed names, remove names without an introduction, and find new names in older
-        chunks."""
+        """Write the records of changed names, remove names without an introduction, and link new names to older chunks.
+
+        Returns the entities of the introduced names, by key.
+        """
         linker.flush()
         removed = dict(names.list_unintroduced())
         linker.unlink_entities(removed)
@@ -368,7 +376,7 @@ class Changes:
     ) -> tuple[DocumentRecord, list[Section]]:
         """Write a new document and return its record and outline; the names that it mentions are linked later.
 
-        ``ids`` are the ids of the names that it introduces.
+        ``ids`` maps the keys of the names that it introduces to entities.
         """
         extracted, vectors = pending.extracted, pending.vectors[CHUNK_VECTORS.name]
         counters = self.counters
@@ -427,7 +435,10 @@ class Changes:
         return record, outline
 
     def _replace_parts(self, key: str, new_parts: Mapping[str, tuple[Any, Matrix]]) -> None:
-        """Replace derived parts of a stored document, by label, because facts that they depend on changed."""
+        """Replace derived parts of a stored document whose facts changed.
+
+        ``new_parts`` has each part and its vectors, by label of the derivation.
+        """
         record = self.documents.find_by_key(key)
         for stored_derivation, parts in self._derived_writers:
             if record is not None and stored_derivation.label in new_parts and stored_derivation.has_part(record.id):
@@ -435,7 +446,7 @@ class Changes:
                 parts.put(record.id, *new_parts[stored_derivation.label])
 
     def _put_abstracts(self, extracted: ExtractedDocument, document: int, first_group: int) -> list[int]:
-        """Write the abstract tree and return the id of every draft."""
+        """Write the abstract tree of a document, and return the id of each draft; empty if it has no tree."""
         tree = extracted.tree
         if tree is None:
             return []

@@ -113,7 +113,8 @@ class _Checker:
                 yield str(error)
 
     def _check_change_buffer(self) -> Iterator[str]:
-        if explain_read_only(self._state.lmdb) is None:  # otherwise this version does not know all tables
+        """Check the segments of the change buffer, if this version of kvstore knows all tables of the store."""
+        if explain_read_only(self._state.lmdb) is None:
             yield from check_change_buffer(self._state.lmdb.scan(tables.RECENT), get_buffered_tables())
 
     def _read_documents(self) -> Iterator[str]:
@@ -127,7 +128,7 @@ class _Checker:
             yield "the table of document keys has keys of documents that are not stored"
 
     def _read_postings(self) -> Iterator[str]:
-        """Check the order and counts of postings, and sum those of each chunk."""
+        """Check the order and counts of postings, and sum the hashes of the postings of each chunk."""
         previous: tuple[bytes, int] = (b"", -1)
         num_postings: Counter[bytes] = Counter()  # terms with more than one block
         num_blocks: Counter[bytes] = Counter()
@@ -150,11 +151,11 @@ class _Checker:
         yield from (f"term {term!r} has no counts" for term in num_postings)
 
     def _read_vectors(self) -> Iterator[str]:
-        """Check the blocks of chunk vectors, and sum the locations of each chunk."""
+        """Check the blocks of chunk vectors, and sum the hashes of the vector locations of each chunk."""
         duplicates: list[int] = []
 
         def add_block(block: int, ids: Ids) -> None:
-            """Add the location of each chunk of a block to the sum of that chunk."""
+            """Add the hash of each chunk's location in a block to the sum of that chunk."""
             for row, chunk in enumerate(ids.tolist()):
                 if chunk != FREE_ID:
                     if self._vector_sums[chunk]:
@@ -191,12 +192,12 @@ class _Checker:
             ) or not end <= chunk_record.start < chunk_record.end:
                 yield f"document {record.key!r}: chunk {chunk} has a wrong document, ordinal or range"
             end = chunk_record.end
-            piece = text[chunk_record.start : chunk_record.end].decode()
+            chunk_text = text[chunk_record.start : chunk_record.end].decode()
             yield from self._check_chunk(
                 record,
                 chunk,
                 chunk_record,
-                piece,
+                chunk_text,
                 build_heading_path(outline, chunk_record.section),
                 occurrences_by_chunk[chunk],
             )
@@ -220,6 +221,7 @@ class _Checker:
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
 
     def _count_introduction(self, entity: int, slot: int) -> None:
+        """Count an introduction, for the later checks of the entities and of the counters."""
         self._introduction_sums.add(entity, (slot,))
         self._totals["introductions"] += 1
 
@@ -228,12 +230,12 @@ class _Checker:
         record: DocumentRecord,
         chunk: int,
         chunk_record: ChunkRecord,
-        piece: str,
+        chunk_text: str,
         path: list[str],
         occurrences: list[Occurrence],
     ) -> Iterator[str]:
-        """Check the postings, words, vector location and mentions of a chunk against its text, ``piece``."""
-        terms = count_chunk_terms(record.title, path, piece, self._stem)
+        """Check the postings, words, vector location and mentions of a chunk against its text and heading ``path``."""
+        terms = count_chunk_terms(record.title, path, chunk_text, self._stem)
         length = min(sum(terms.values()), _MAX_LENGTH)
         postings = ((encode_term(term), min(count, _MAX_FREQUENCY), length) for term, count in terms.items())
         expected_sum = sum(map(hash, postings))
@@ -249,7 +251,7 @@ class _Checker:
         if len(self._keys) > _MAX_KEYS:
             self._keys.clear()
         if occurrences != self._state.filter.find_mentions(
-            fold(piece), self._state.settings.name_words, self._keys, Occurrence
+            fold(chunk_text), self._state.settings.name_words, self._keys, Occurrence
         ):
             yield f"document {record.key!r}: the stored mentions of chunk {chunk} differ from the names in its text"
 
@@ -315,7 +317,7 @@ class _Checker:
                     yield f"file {file.source!r} is recorded as ingested, but its document {key!r} is not stored"
 
     def _check_forest(self) -> Iterator[str]:
-        """Check the entity forest, and sum the addresses of its nodes."""
+        """Check the entity forest, and sum the hashes of the addresses of its nodes."""
         forest = self._state.forest
         self._totals["edges"] = sum(1 for _ in forest.iter_edges())
         for node, node_record in forest.iter_nodes():
@@ -367,6 +369,7 @@ class _Checker:
             self._totals["entities"] += 1
 
     def _check_filter(self) -> Iterator[str]:
+        """Check the entity filter."""
         yield from self._state.filter.check()
 
     def _check_indexes(self) -> Iterator[str]:

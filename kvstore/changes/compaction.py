@@ -73,8 +73,10 @@ def compact_if_sparse(environment: Environment) -> None:
 
 
 def _try_compact(environment: Environment, *, sparse: bool) -> bool:
-    """Compact the file unless it is large; with ``sparse`` only if much of it is free. Return True if it was
-    compacted."""
+    """Merge the change buffer, and compact the file unless it is large; return True if it was compacted.
+
+    With ``sparse``, more than a quarter of the file must be free. Any obstacle leaves the file as it is.
+    """
     with suppress(KvstoreError):
         if _count_occupied_bytes(environment) > MAX_AUTOMATIC_BYTES:
             return False  # merging the change buffer would already change most pages
@@ -98,7 +100,7 @@ def _count_occupied_bytes(environment: Environment) -> int:
 
 
 def _remove_stale_quotes(view: WriteView) -> bool:
-    """Remove some stale quotes of changed documents from indexes. Return False if there were none."""
+    """Remove a batch of index rows with quotes from an earlier state of the store. Return False if there are none."""
     from ..registry import list_generation_kinds
     from ..structures.indexes.generation_building import remove_stale_quotes
 
@@ -106,7 +108,10 @@ def _remove_stale_quotes(view: WriteView) -> bool:
 
 
 def _pack_vectors(view: WriteView, dimension: int) -> bool:
-    """Empty some vector blocks of each space. Return False if there were none to empty."""
+    """Move vectors from the last blocks of each vector space to free rows of earlier blocks.
+
+    Empties at most :data:`MAX_EMPTIED_BLOCKS` blocks per space. Returns False if no vector was moved.
+    """
     from ..registry.stored_derivations import list_stored_derivations
     from ..structures.derived_parts import DerivedPartWriter
     from ..structures.documents.chunks import ChunkWriter

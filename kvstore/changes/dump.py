@@ -19,7 +19,7 @@ DumpRows = list[tuple[Any, ...]]
 
 
 def dump(state: State) -> dict[str, DumpRows]:
-    """Return the content of the store as sorted rows by structure."""
+    """Return the content of the store as sorted rows, by name of the table."""
     documents = {record.id: record for record in state.documents.scan()}
     logical = LogicalNames(state, documents)
     filter_keys = dict(state.filter.iter_entries())

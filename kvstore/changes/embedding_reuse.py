@@ -35,7 +35,10 @@ def find_reusable_embeddings(state: State, documents: Iterable[tuple[str, Set[st
 
 
 def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
-    """Return the vectors, by space and text, of those texts that occur in the derived parts of a stored document."""
+    """Return the stored vectors of ``texts`` that occur in the derived parts of a document, by space and text.
+
+    Texts without a stored vector are left out.
+    """
     vectors: dict[tuple[str, str], Matrix] = {}
     for stored_derivation in list_maintained_derivations(state.lmdb):
         if not stored_derivation.has_part(record.id):
@@ -62,7 +65,7 @@ def read_chunked_text(state: State, record: DocumentRecord, fact_names: Collecti
 
 
 def _read_chunk_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:
-    """Return the vectors of those texts that are embedding texts of the chunks of a stored document."""
+    """Return the stored vectors of ``texts`` that are embedding texts of a document's chunks, by text."""
     chunked_text = read_chunked_text(state, record, [fact.name for fact in list_context_facts(state.settings)])
     chunks = state.chunks.get_many(record.chunk_ids())
     texts_with_chunks = zip(build_embedding_texts(chunked_text, state.settings), chunks, strict=True)
@@ -73,6 +76,6 @@ def _read_chunk_vectors(state: State, record: DocumentRecord, texts: Set[str]) -
 def _gather_vectors(
     vectors: Vectors, vector_locations: dict[str, tuple[int, int]], texts: Set[str]
 ) -> dict[str, Matrix]:
-    """Return the vectors of those texts that have a location."""
+    """Read the vectors of ``texts`` that have a location (block, row) in ``vector_locations``, by text."""
     wanted_locations = {text: location for text, location in vector_locations.items() if text in texts}
     return dict(zip(wanted_locations, vectors.gather(list(wanted_locations.values())), strict=True))

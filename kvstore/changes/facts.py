@@ -52,6 +52,8 @@ class SourceDocument:
 
 
 class _StatedDocuments(Fact[str, SourceDocument]):
+    """The documents as the user supplied them, by document key."""
+
     name = "document"
     plural = "documents"
     fields: ClassVar[Fields] = {
@@ -74,7 +76,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             yield self.read(state, records.encode_u64(state.documents.find_id(key) or 0))
 
     def read(self, state: State, row_key: bytes) -> tuple[str, SourceDocument]:
-        """Return the key and content of the document with this row; own vectors are included, derived ones not."""
+        """Return the key and content of the document of a row, with its vectors only if the user supplied them."""
         record = state.documents.get(records.U64.unpack(row_key)[0])
         text = state.documents.read_text(record.id).decode()
         vectors = None
@@ -101,7 +103,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         return line["document"], SourceDocument(**{name: line[name] for name in line if name != "document"})
 
     def describe_row(self, row_key: bytes) -> str:
-        """Name a document by its id, for a message that it is lost."""
+        """Describe a document by its id, for a message that it is lost."""
         return f"document {records.U64.unpack(row_key)[0]}"
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:
@@ -118,7 +120,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             )
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
-        """Yield sentences about own vectors, own chunks and pages partly left out, which no statement can express."""
+        """Yield sentences about the user's vectors, the user's chunks and omitted parts of pages."""
         num_own_vectors = num_partial = num_own_chunks = 0
         for record in state.documents.scan():
             num_own_vectors += record.own_vectors
@@ -177,11 +179,11 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return value.merge(more)
 
     def list_introductions(self, value: DocumentTriples) -> Iterable[tuple[str, str]]:
-        """Return the names in the triples, which can exist without occurring in a text."""
+        """Return (form, kind) for each name in the triples; such a name need not occur in a text."""
         return ((form, TRIPLE_KIND) for form in value.get_forms_by_key().values())
 
     def list_links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
-        """Return the links between the two entities of each triple."""
+        """Return (entity, entity, kind of link) for each pair of different entities that a triple joins."""
         return ((first, second, TRIPLE_LINK) for first, second in find_linked_pairs(value, state.filter))
 
 
@@ -194,7 +196,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
     tables = (tables.STATED_EDGES,)
 
     def make_edge(self, child: str, parent: str, tree: str) -> StatedEdge:
-        """Return an edge as typed. Raises InputError for an invalid name or tree, and for a name above itself."""
+        """Return an edge with cleaned names. Raises InputError for an invalid name or tree, or a name above itself."""
         edge = StatedEdge(clean_name(child), clean_name(parent), check_tree_name(tree))
         _, child_key, parent_key = edge.key
         if child_key == parent_key:
@@ -216,7 +218,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return edge.key, edge
 
     def describe_row(self, row_key: bytes) -> str:
-        """Name an edge by the ids of its nodes, for a message that it is lost."""
+        """Describe an edge by the ids of its nodes, for a message that it is lost."""
         child, parent = records.U64_PAIR.unpack(row_key)
         return f"the user's edge between tree nodes {child} and {parent}"
 
@@ -236,7 +238,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return iter(())
 
     def find_nodes(self, state: State, key: EdgeKey) -> tuple[int, int] | None:
-        """Return the nodes of two names in a tree, even without an edge between them; None if one is missing."""
+        """Return the nodes (child, parent) of an edge key, even if no edge joins them; None if one is missing."""
         tree, child, parent = key
         child_entity, parent_entity = map(int, state.filter.find_many([child, parent]))
         return state.forest.find_edge(tree, child_entity, parent_entity) if child_entity and parent_entity else None
@@ -247,11 +249,11 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return None if nodes is None else state.forest.find_stated_edge(*nodes)
 
     def list_introductions(self, value: StatedEdge) -> Iterable[tuple[str, str]]:
-        """Return the two names of an edge."""
+        """Return (form, kind) for the child and the parent of an edge."""
         return (value.child, "tree"), (value.parent, "tree")
 
     def remove(self, context: ChangeContext, key: EdgeKey, value: StatedEdge) -> None:
-        """Withdraw an edge; it is kept if documents also state it."""
+        """Withdraw the user's statement of an edge; the edge remains if documents also state it."""
         nodes = self.find_nodes(context.state, key)
         assert nodes is not None  # it is stored
         context.linker.unlink_nodes(context.forest.remove_user_edge(*nodes))
@@ -274,7 +276,7 @@ class _StatedAliases(StatedFact[str, Alias]):
     tables = (tables.ALIASES,)
 
     def make_alias(self, name: str, entity: str, kind: str) -> Alias:
-        """Return an alias or a merge as typed. Raises InputError for an invalid name or kind."""
+        """Return an alias or a merge with cleaned names. Raises InputError for an invalid name or kind."""
         alias = Alias(clean_name(name), clean_name(entity), kind)
         if kind not in (ALIAS, MERGE):
             raise InputError(f"the kind of an alias is {ALIAS!r} or {MERGE!r}, not {kind!r}")
@@ -294,7 +296,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return alias.key, alias
 
     def describe_row(self, row_key: bytes) -> str:
-        """Name an alias by its key, for a message that it is lost."""
+        """Describe an alias by its key, for a message that it is lost."""
         return f"the alias {row_key.decode()!r}"
 
     def read(self, state: State, row_key: bytes) -> tuple[str, Alias]:
@@ -345,7 +347,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return state.aliases.get(key)
 
     def list_introductions(self, value: Alias) -> Iterable[tuple[str, str]]:
-        """Return the name of an alias; a merge introduces none."""
+        """Return (form, kind) for the name of an alias; a merge introduces none."""
         return ((value.name, ALIAS),) if value.kind == ALIAS else ()
 
     def remove(self, context: ChangeContext, key: str, value: Alias) -> None:
@@ -369,7 +371,7 @@ def list_fact_kinds() -> list[Fact[Any, Any]]:
 
 
 def find_line_kind(line: ExportLine) -> Fact[Any, Any]:
-    """Return the kind of fact of a line of an export. Raises InputError if there is none."""
+    """Return the kind of fact that an export line states, by the first field of the kind. Raises InputError."""
     for fact in list_fact_kinds():
         if fact.name in line:
             return fact
@@ -387,7 +389,7 @@ def iter_document_kinds() -> Iterator[DocumentFact[Any]]:
 
 
 def iter_document_facts(state: State, record: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], Any]]:
-    """Yield the facts stated about a document in addition to its text: kinds and values."""
+    """Yield each fact stated about a document in addition to its text, as its kind and its value."""
     row_key = records.encode_u64(record.id)
     for fact in iter_document_kinds():
         if state.lmdb.get(fact.tables[0], row_key) is not None:

@@ -41,7 +41,7 @@ def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
 
 
 def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Edge]) -> Iterator[str]:
-    """Compare the edges with the documents and the user that state them."""
+    """Check that every edge and the documents (or the user) that state it refer to each other."""
     forest = state.forest
     sizes = {USER: 0, **sizes}
     edges_by_document: dict[int, list[Edge]] = {document: [] for document in sizes}

@@ -29,7 +29,7 @@ class HashSums:
         self._overflow_sums: dict[int, int] = {}
 
     def add(self, id: int, item: Hashable, times: int = 1) -> None:
-        """Add ``times`` times the hash of an item to the sum of an id."""
+        """Add the hash of an item, multiplied by ``times``, to the sum of an id."""
         if id < len(self._sums):
             self._sums[id] = (self._sums[id] + hash(item) * times) & MASK
         else:
@@ -54,8 +54,10 @@ class HashSums:
 def find_differences(
     read_first: Callable[[], Iterable[Row]], read_second: Callable[[], Iterable[Row]]
 ) -> Iterator[tuple[Row, int]]:
-    """Yield the rows that occur more often on one side than on the other, with the count on the first side minus that
-    on the second."""
+    """Compare two tables as multisets: yield each row whose counts differ, with the first count minus the second.
+
+    Each function is called again for every part of the rows that differs, so that only one part is in memory.
+    """
     sums_by_side = [[0] * _NUM_PARTS, [0] * _NUM_PARTS]
     for part_sums, rows in zip(sums_by_side, (read_first, read_second), strict=True):
         for row in rows():

@@ -36,7 +36,7 @@ _MAX_BATCH_TEXTS, _MAX_BATCH_DOCUMENTS = 1024, 256
 
 @dataclass(frozen=True, slots=True)
 class _DerivedDocument:
-    """The derived parts of a stored document, and the facts they were derived from."""
+    """The derived part of a stored document, the texts of it to embed, and the facts it was derived from."""
 
     document: int
     facts: Mapping[str, Any]
@@ -100,7 +100,7 @@ class MaintainedIndexBuilder:
         self._environment.write_with_growth(lambda view: _finish_drop(kind, view))
 
     def _derive_batch(self, kind: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_DerivedDocument]:
-        """Derive the parts of the documents of the next batch."""
+        """Derive the parts of the next documents that the index has not reached, up to a batch."""
         stored_derivation = _find_stored_derivation(kind, snapshot)
         batch: list[_DerivedDocument] = []
         num_texts = 0

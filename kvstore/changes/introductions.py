@@ -46,8 +46,7 @@ class NameChanges:
         return {entity: self._keys[entity] for entity, _ in introductions}
 
     def list_unintroduced(self) -> list[tuple[int, str]]:
-        """Return known names (ids and normal forms) without any introduction left, from this apply or an earlier
-        one."""
+        """Return (entity, key) of each known name that has no introduction left and is not introduced here."""
         return [
             (entity, key)
             for key, entity in self._ids.items()
@@ -55,7 +54,7 @@ class NameChanges:
         ]
 
     def find_new_keys(self) -> list[str]:
-        """Look up the ids of introduced names; return the normal forms of unknown names, sorted."""
+        """Look up and remember the entities of introduced names; return the keys of unknown names, sorted."""
         unresolved = [key for key in self._introductions if key not in self._ids]
         for key, entity in zip(unresolved, self._filter.find_many(unresolved), strict=True):
             if entity:
@@ -63,8 +62,10 @@ class NameChanges:
         return sorted(key for key in unresolved if key not in self._ids)
 
     def write_records(self, new_ids: Mapping[str, int]) -> dict[str, int]:
-        """Write the records of all changed names that are still introduced. Return the ids of the names introduced
-        here."""
+        """Write the records of all changed names that are still introduced.
+
+        ``new_ids`` has the entities of new names, by key. Returns the entities of the names introduced here, by key.
+        """
         self._ids.update(new_ids)
         self._records.update((entity, EntityRecord()) for entity in new_ids.values())
         self._load_records([self._ids[key] for key in self._introductions])
@@ -77,12 +78,14 @@ class NameChanges:
         return {key: self._ids[key] for key in self._introductions}
 
     def get_slot(self, entity: int, form: str, kind: str) -> int:
-        """Return the index of the slot that counts an introduction in these changes. Call it after
-        :meth:`write_records`."""
+        """Return the index of the slot that counts an introduction of these changes.
+
+        Must be called after :meth:`write_records`.
+        """
         return self._slots_by_introduction[entity, form, kind]
 
     def _load_records(self, entities: Sequence[int]) -> None:
-        """Load the stored records of entities that are not loaded yet."""
+        """Load and cache the stored records of entities, with their keys, unless they are loaded already."""
         unloaded = [entity for entity in dict.fromkeys(entities) if entity not in self._records]
         for entity, record in zip(unloaded, self._entities.get_many(unloaded), strict=True):
             self._records[entity] = record

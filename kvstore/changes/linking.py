@@ -46,14 +46,14 @@ class _OlderChunk(NamedTuple):
 
 
 class _NewNames:
-    """Newly known names, by number, and where they occur."""
+    """Newly known names, by number (their index in ``ids_by_key``), and a search for them in texts."""
 
     def __init__(self, ids_by_key: Mapping[str, int], max_words: int) -> None:
         self.entities = list(ids_by_key.values())
         self._search_keys = SearchKeys([key.encode() for key in ids_by_key], max_words)
 
     def find_in_text(self, folded: FoldedText, name_numbers: list[int]) -> list[Occurrence]:
-        """Return the occurrences in a text of some of the names, given by number."""
+        """Return the occurrences in a text of the names with these numbers."""
         return [
             Occurrence(
                 self.entities[name_number],
@@ -66,7 +66,7 @@ class _NewNames:
     def find_in_headings(
         self, record: DocumentRecord, outline: list[Section], name_numbers: list[int]
     ) -> set[HeadingOccurrence]:
-        """Return the occurrences in the title and headings of a document of some of the names, given by number."""
+        """Return the occurrences of the names with these numbers in the title and headings of a document."""
         occurrences: set[HeadingOccurrence] = set()
         if not outline and not (
             record.title and self._search_keys.find_places(fold_to_bytes(to_plain_text(record.title)), name_numbers)
@@ -123,7 +123,7 @@ class Linker:
             addresses_by_entity.clear()
 
     def build_delta(self) -> Delta:
-        """Return the changes for derived structures. Call it after everything is written."""
+        """Return the collected changes as a delta for derived structures. Must be called after the last change."""
         for document in self._changed_chunks.keys() & self._mentioned_chunks.keys():
             self._changed_chunks[document].update(chunk.id for chunk in self._mentioned_chunks.pop(document))
         changed = set(chain.from_iterable(self._changed_chunks.values()))
@@ -138,13 +138,13 @@ class Linker:
         )
 
     def change_link(self, first_entity: int, second_entity: int, kind: int, change: int) -> None:
-        """Change the number of links between two entities by ``change``."""
+        """Add ``change`` to the number of links of a kind between two entities."""
         self._links[first_entity, second_entity, kind] = (
             self._links.get((first_entity, second_entity, kind), 0) + change
         )
 
     def add_keys(self, keys: Mapping[int, str]) -> None:
-        """Remember the normal forms of entities."""
+        """Cache the keys (normal forms) of entities, by id."""
         self._keys.update(keys)
 
     def link_nodes(self, nodes: NodePairs) -> None:
@@ -158,7 +158,7 @@ class Linker:
             self._removed_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 
     def add_new_names(self, ids_by_key: Mapping[str, int]) -> None:
-        """Register newly known names."""
+        """Add newly known names to the delta, and cache their keys."""
         added = {entity: key for key, entity in ids_by_key.items()}
         self._names_added.update(added)
         self._keys.update(added)
@@ -252,7 +252,7 @@ class Linker:
                     self._chunks_without_names[chunk] = {occurrence.entity for occurrence in removed_occurrences}
 
     def mark_changed(self, document: int, chunks: Iterable[int]) -> None:
-        """Mark chunks whose texts are unchanged, but not the facts or names that structures derive from.
+        """Mark chunks with unchanged texts whose facts or names changed, so structures must derive them again.
 
         Chunks of new documents are not marked, because the delta has all of them.
         """
@@ -260,7 +260,10 @@ class Linker:
             self._changed_chunks.setdefault(document, set()).update(chunks)
 
     def link_older(self, ids_by_key: Mapping[str, int]) -> None:
-        """Find newly known names in the stored documents, through the postings."""
+        """Link newly known names to the stored chunks and headings that mention them.
+
+        Only texts that have all words of a name, by the postings, are searched.
+        """
         if self._state.postings.is_empty:
             return
         names_by_chunk: dict[int, list[int]] = {}
@@ -272,27 +275,31 @@ class Linker:
         for chunk, record in zip(ids, self._state.chunks.get_many(ids), strict=True):
             chunks_by_document.setdefault(record.document, []).append(_OlderChunk(chunk, record, names_by_chunk[chunk]))
         names = _NewNames(ids_by_key, self._name_words)
-        for portion in iter_batches(chunks_by_document.items(), _MAX_BATCH_DOCUMENTS):
-            self._link_older_documents(dict(portion), names)
+        for batch in iter_batches(chunks_by_document.items(), _MAX_BATCH_DOCUMENTS):
+            self._link_older_documents(dict(batch), names)
 
     def _find_candidates(self, new_keys: Sequence[str]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
-        """Yield for each new name, by number, the chunks that contain all its words in the text, title or headings,
-        without those known not to contain the name."""
+        """Yield the number of each new name, with the chunks that have all its words in text, title or headings.
+
+        Chunks that the trace cache rules out are omitted, as are names without candidates.
+        """
         stem, postings = get_stemmer(self._state.settings.stemmer), self._state.postings
-        searchable = (name for name, key in enumerate(new_keys) if 0 < len(split_words(key)) <= self._name_words)
-        terms_by_name = {name: set(list_terms_in_any_text(new_keys[name], stem)) for name in searchable}
-        all_terms = list(dict.fromkeys(chain.from_iterable(terms_by_name.values())))
+        searchable_numbers = (
+            number for number, key in enumerate(new_keys) if 0 < len(split_words(key)) <= self._name_words
+        )
+        terms_by_number = {number: set(list_terms_in_any_text(new_keys[number], stem)) for number in searchable_numbers}
+        all_terms = list(dict.fromkeys(chain.from_iterable(terms_by_number.values())))
         sizes = dict(zip(all_terms, postings.get_sizes(all_terms), strict=True))
-        for name, name_terms in terms_by_name.items():
+        for number, name_terms in terms_by_number.items():
             if all(sizes[term].postings for term in name_terms):  # most new names contain a new word
                 chunks = postings.find_chunks_with_terms(
-                    name_terms, sizes, partial(self._traces.filter_candidates, new_keys[name])
+                    name_terms, sizes, partial(self._traces.filter_candidates, new_keys[number])
                 )
                 if len(chunks):
-                    yield name, chunks
+                    yield number, chunks
 
     def _link_older_documents(self, candidates: Mapping[int, Sequence[_OlderChunk]], new_names: _NewNames) -> None:
-        """Find and link new names in stored documents, by id, in the chunks that can contain them."""
+        """Find and link new names in the candidate chunks, and in the headings, of stored documents (by id)."""
         records = self._state.documents.get_many(candidates)
         outlines = self._state.documents.get_outlines(candidates)
         texts = self._state.documents.read_text_slices(
@@ -343,7 +350,7 @@ class Linker:
         return mentions
 
     def _load_missing_keys(self, entities: Iterable[int]) -> None:
-        """Load the normal forms of those entities that are not in ``_keys`` yet."""
+        """Load into ``_keys`` the normal forms of the given entities that it lacks."""
         unloaded = [entity for entity in entities if entity not in self._keys]
         if unloaded:
             records = self._state.entities.get_many(unloaded)

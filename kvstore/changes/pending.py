@@ -62,12 +62,12 @@ class PendingDocument:
 
     @property
     def is_derived(self) -> bool:
-        """True if everything that depends on this document alone is derived."""
+        """True if all data that depends only on this document is derived."""
         return isinstance(self.content, ExtractedDocument)
 
     @property
     def extracted(self) -> ExtractedDocument:
-        """The extracted document; only of a derived one."""
+        """The extracted document. May be read only if ``is_derived``."""
         assert isinstance(self.content, ExtractedDocument)
         return self.content
 
@@ -118,14 +118,14 @@ class PendingChanges:
         )
 
     def put(self, document: PendingDocument) -> None:
-        """Store a document, without any other facts stated about it."""
+        """Record that a document is to be stored, and drop pending facts about it."""
         key = document.document.key
         self.delete(key)
         self.documents[key] = document
         self.size += document.chunk_count
 
     def derive(self, settings: FixedSettings) -> None:
-        """Derive everything that depends on each document alone. Raises LanguageError."""
+        """Derive all data that depends only on a single document, for each new document. Raises LanguageError."""
         underived_documents = [document for document in self.new_documents if not document.is_derived]
         self.documents.update(
             (document.document.key, document) for document in derive_documents(underived_documents, settings)
@@ -143,14 +143,14 @@ class PendingChanges:
         self.parts = {}
 
     def delete(self, key: str) -> None:
-        """Delete the document of a key and the facts stated about it."""
+        """Record that a document is to be deleted, and drop pending facts about it."""
         self.documents.pop(key, None)
         self.documents[key] = None
         for facts_by_key in self._document_facts:
             facts_by_key.pop(key, None)
 
     def put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value | None) -> None:
-        """Store a fact, or delete it."""
+        """Record that a fact is to be stored, or deleted if ``value`` is None."""
         self.facts[fact.name][key] = value
         self.size += 0 if value is None else fact.estimate_size(value)
 
@@ -192,7 +192,7 @@ def make_pending(
 
 
 def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettings) -> list[PendingDocument]:
-    """Return documents with everything derived that depends on each document alone.
+    """Return documents with all data derived that depends only on a single document.
 
     The prose of all documents is parsed together, which is faster. Raises LanguageError.
     """
@@ -215,7 +215,7 @@ def derive_and_embed(
     open_state: Callable[[], AbstractContextManager[State]],
     embed: Callable[[Sequence[str]], Matrix],
 ) -> list[PendingDocument]:
-    """Return documents with everything derived from them, and the vectors of their texts.
+    """Return documents with all data derived from them, and the vectors of their texts.
 
     Raises LanguageError and the errors of the embedder.
     """
@@ -281,7 +281,7 @@ def complete_pending(
     """Derive and embed what pending changes still lack, so that they can be applied to a state.
 
     This covers the documents, which are derived together, and the derived parts of stored documents whose facts
-    changed. ``find_vectors`` returns the known vectors of some texts of the document with a key.
+    changed. ``find_vectors`` takes a document key and texts, and returns known vectors of them by space and text.
     """
     pending.derive(state.settings)
     derivations = list_maintained_derivations(state.lmdb)

@@ -50,8 +50,8 @@ from .pending import PendingChanges, PendingDocument, complete_pending, validate
 
 Embed = Callable[[Sequence[str]], Matrix]
 
-#: The number of chunks, or of other facts, that are put together.
-_MAX_PORTION = 4096
+#: The number of chunks, or of other facts, that are put together in one batch.
+_MAX_BATCH = 4096
 
 Result = TypeVar("Result")
 
@@ -150,7 +150,7 @@ class _Rebuilder:
         for documents in self._iter_documents():
             changes.apply(PendingChanges({document.extracted.key: document for document in documents}))
         for fact in facts.iter_stated_kinds():
-            for batch in iter_batches(self._iter_facts(fact, changes.documents), _MAX_PORTION):
+            for batch in iter_batches(self._iter_facts(fact, changes.documents), _MAX_BATCH):
                 pending = PendingChanges()
                 for key, value in batch:
                     pending.put_fact(fact, key, value)
@@ -161,8 +161,10 @@ class _Rebuilder:
         return self._report
 
     def _carry_written_texts(self) -> None:
-        """Carry over texts written by language models: they are keyed by content, so they are still right, and they
-        cost money."""
+        """Copy the readable texts that language models wrote.
+
+        Their keys are digests of content, so they are still valid; writing them again would cost money.
+        """
         old_texts, new_texts = WrittenTexts(self._old_state.lmdb), WrittenTextWriter(self._view)
         for digest in old_texts.iter_digests():
             text = self._try_read("a text that a model wrote", old_texts.get, digest)
@@ -170,7 +172,7 @@ class _Rebuilder:
                 new_texts.copy(digest, text)
 
     def _load_counters(self) -> Counters:
-        """Return the ids and hits to continue from; every total begins at 0."""
+        """Return counters with the next ids and the hits of the old store; every total is 0."""
         try:
             old = Counters.load(self._old_state.lmdb)
         except KvstoreError:
@@ -181,8 +183,7 @@ class _Rebuilder:
         return Counters(change=old.change, hits=old.hits, **next_ids)
 
     def _derive_counters(self) -> Counters:
-        """Return substitutes for damaged counters: ids above all ids in use, and a change number above all earlier
-        ones."""
+        """Return substitutes for damaged counters: next ids above all ids in use, and a new highest commit number."""
 
         def get_next_id(table: str) -> int:
             """Return the number after the largest key of a table."""
@@ -204,7 +205,7 @@ class _Rebuilder:
         )
 
     def _iter_documents(self) -> Iterator[list[PendingDocument]]:
-        """Yield the readable documents in portions, extracted again."""
+        """Yield the readable documents in batches, extracted again; report unreadable ones as lost."""
         batch: list[tuple[DocumentRecord, ExtractedDocument, Matrix | None]] = []
         num_chunks = 0
         row_keys: set[bytes] = set()
@@ -218,7 +219,7 @@ class _Rebuilder:
             _, extracted, _ = document
             batch.append(document)
             num_chunks += max(1, len(extracted.chunks))
-            if num_chunks >= _MAX_PORTION:
+            if num_chunks >= _MAX_BATCH:
                 yield self._prepare_documents(batch)
                 batch, num_chunks = [], 0
         yield self._prepare_documents(batch)
@@ -267,7 +268,7 @@ class _Rebuilder:
         return {}
 
     def _read_old_vectors(self, key: str, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
-        """Return the stored vectors, by space and text, of those texts that were derived from a document."""
+        """Return the old vectors of ``texts`` in the derived parts of a document, by space and text."""
         with suppress(KvstoreError):  # unreadable vectors are computed again
             record = self._old_state.documents.find_by_key(key)
             return {} if record is None else read_derived_vectors(self._old_state, record, texts)
@@ -276,7 +277,7 @@ class _Rebuilder:
     def _prepare_documents(
         self, batch: Sequence[tuple[DocumentRecord, ExtractedDocument, Matrix | None]]
     ) -> list[PendingDocument]:
-        """Return documents to put: with their stored vectors, and new vectors for texts that have none."""
+        """Return documents to put, with their old vectors, and new ones for texts without; count them in the report."""
         old_vectors: list[dict[str, Matrix]] = []
         missing: list[dict[str, Sequence[str]]] = []
         carried_vectors: dict[tuple[str, str], Matrix] = {}
@@ -312,7 +313,7 @@ class _Rebuilder:
                 yield key_and_value
 
     def _read_temperatures(self) -> Mapping[str, int]:
-        """Return the temperatures in the old filter; none if it is damaged."""
+        """Return the temperatures in the old filter by entity key; empty if it is damaged."""
         try:
             entries = self._old_state.filter.iter_entries()
             return {key: entry.temperature for key, entry in entries if entry.temperature}
@@ -320,7 +321,7 @@ class _Rebuilder:
             return {}  # counts can be lost, data never
 
     def _try_read(self, description: str, read: Callable[..., Result], *arguments: Any) -> Result | None:
-        """Return the result of a function that reads; None, and a loss in the report, if it finds damage."""
+        """Call ``read`` and return its result; if it finds damage, report ``description`` as lost and return None."""
         try:
             return read(*arguments)
         except (CorruptionError, InputError, ValueError) as error:

@@ -13,10 +13,9 @@ from .facts import iter_stated_kinds
 
 
 def collect_statistics(state: State, file: Any) -> dict[str, int | float | str]:
-    """Return names and figures: totals, then those of the entity filter, then those of the file (``file`` is a
-    dataclass of figures).
+    """Return figures by name: totals, then those of systems, of the entity filter and of the data file.
 
-    ``temperature`` is the number of hits folded in since the store was created.
+    ``file`` is a dataclass of figures. ``temperature`` is the number of recorded hits since the store was created.
     """
     counters = state.counters
     totals = ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges", "change")

@@ -61,6 +61,7 @@ def _create_scratch_folder() -> TemporaryDirectory[str]:
 
 
 def _apply_delta(state: State, write: Any, delta: Delta) -> None:
+    """Apply a delta to every structure, through a write view of the scratch store."""
     for structure in list_structures():
         structure.make_maintainer(state, write).apply_delta(delta)
 
@@ -79,6 +80,7 @@ def _describe_differences(structure: Structure[Any], table: str, stored_state: S
     """Yield a sentence for each row of a table that only one of the two states has."""
 
     def read_rows(state: State) -> Iterable[DumpRow]:
+        """Return the rows of the table as in the dump, with internal ids."""
         return structure.dump(state.get_part(structure), InternalNames())[table]
 
     differences = find_differences(lambda: read_rows(stored_state), lambda: read_rows(expected))

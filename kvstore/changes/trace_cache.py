@@ -33,7 +33,7 @@ class TraceCache:
         self._change = 0
 
     def begin(self, counters: Counters) -> None:
-        """Begin a transaction with these counters, and drop the traces of an earlier one that did not commit."""
+        """Begin a transaction with these counters; drop the traces of transactions that did not commit."""
         is_reset = counters.change > self._change + _MAX_CHANGE_STEP
         self._traces.remove_from(0 if is_reset else min(self._committed, counters.next_document))
         self._change = counters.change
@@ -47,5 +47,5 @@ class TraceCache:
         self._traces.add(document, list(headings), dict(chunks))
 
     def filter_candidates(self, key: str, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """Return those chunks in which, or in whose headings, a name can occur."""
+        """Return the chunks of ``chunks`` in which a name can occur, in the text or its headings."""
         return np.frombuffer(self._traces.select_candidates(key.encode(), chunks), np.uint64)

@@ -20,7 +20,7 @@ from .embedding_reuse import read_chunked_text
 
 
 def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids], object]) -> Iterator[str]:
-    """Yield the faults of the blocks of a space. ``visit_block`` receives every block and the ids of its rows."""
+    """Yield a sentence for each fault of a space's blocks; call ``visit_block`` with each block and its row ids."""
     num_partly_free = 0
     for block, ids in vectors.scan_row_ids():
         visit_block(block, ids)
@@ -33,7 +33,7 @@ def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids
 
 
 def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
-    """Yield the faults of the derived parts of documents and their vectors. ``documents`` are all stored documents."""
+    """Yield a sentence for each fault of derived parts and their vectors. ``documents`` are all stored documents."""
     for stored_derivation in list_stored_derivations(state.lmdb):
         parts, name = state.get_derived_parts(stored_derivation.derivation), stored_derivation.name
         used_counts: list[int] = []

@@ -94,7 +94,7 @@ class _DeferredRegistry(MutableMapping[str, Named]):
         self._entries: dict[str, Named | _DeferredEntry] = {}
 
     def defer(self, names: tuple[str, ...], package: str) -> None:
-        """Register names that a package defines."""
+        """Register names whose entries a package defines; its import is deferred until one is used."""
         self._entries.update(dict.fromkeys(names, _DeferredEntry(package)))
 
     def get_imported(self, name: str) -> Named | None:
@@ -242,7 +242,7 @@ def _list_maintained_names(system: System) -> list[str]:
 
 
 def _import_systems_with(get_parts: Callable[[SystemOutline], Mapping[str, int]]) -> Iterator[System]:
-    """Yield the systems that are imported already, and import those for whose outlines ``get_parts`` is not empty."""
+    """Yield the systems that are imported already; import and yield those whose outlines have such parts."""
     for name in list(SYSTEMS):
         if SYSTEMS.get_imported(name) is not None or get_parts(_OUTLINES_BY_NAME[name]):
             yield SYSTEMS[name]
@@ -250,7 +250,7 @@ def _import_systems_with(get_parts: Callable[[SystemOutline], Mapping[str, int]]
 
 @cache
 def list_structures() -> tuple[Structure[Any], ...]:
-    """Return the structures that the systems keep in addition to the spine."""
+    """Return the structures of all systems."""
     systems = _import_systems_with(lambda outline: outline.structures)
     return tuple(structure for system in systems for structure in system.structures)
 
@@ -283,29 +283,33 @@ def list_generation_kinds() -> list[GenerationIndex[Any]]:
 
 
 def get_written_facts() -> dict[str, WrittenFact]:
-    """Return the kinds of texts that EXTRACT asks a model to write, by their names in it."""
+    """Return the kinds of texts that EXTRACT lets a language model write, by the name that EXTRACT takes."""
     from .written_passages import WrittenFact
 
     return {fact.kind: fact for fact in list_facts() if isinstance(fact, WrittenFact)}
 
 
 def get_written_fact(name: str) -> WrittenFact:
-    """Return the kind of texts with this name, ignoring case. Raises InputError that suggests the nearest name."""
+    """Return the kind of texts to EXTRACT with this name, ignoring case.
+
+    Raises InputError that suggests the nearest name.
+    """
     return _lookup_name(name, get_written_facts(), "kind of texts to EXTRACT called", InputError)
 
 
 def list_store_tables() -> list[LmdbTable]:
-    """Return the tables of a store: the spine's, and those of structures, derivations, facts and indexes."""
+    """Return the tables of a store: the core tables, and those of structures, derivations, facts and indexes."""
     return [*SPINE_TABLES, *(table for system in SYSTEMS.values() for table in _list_system_tables(system))]
 
 
 class _BufferedTables(Set[str]):
-    """Names of buffered tables. The outlines are read only if a table outside the spine is checked."""
+    """The names of buffered tables. System outlines are read only for a table that is not a core table (spine)."""
 
     _SPINE_BUFFERED = MappingProxyType({table.name: table.buffered for table in SPINE_TABLES})
 
     @cached_property
     def _names(self) -> frozenset[str]:
+        """All names, of core tables and tables of systems."""
         spine_names = [name for name, is_buffered in self._SPINE_BUFFERED.items() if is_buffered]
         return frozenset(spine_names).union(*(outline.buffered_tables for outline in list_outlines()))
 

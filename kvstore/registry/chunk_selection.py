@@ -71,9 +71,10 @@ def select_passages(weights: Sequence[int], values: Sequence[float] | Floats, bu
 def _find_best_exchange(
     weights: npt.NDArray[np.int64], values: Floats, selected: npt.NDArray[np.bool_], budget_left: int
 ) -> tuple[int, int] | None:
-    """Return the index to remove and the index to insert, or None if no exchange increases the value.
+    """Find the exchange of a selected passage for another one that fits and increases the total value most.
 
-    ``budget_left`` is the unused part of the budget.
+    ``budget_left`` is the unused part of the budget. Returns the index to remove and the index to insert, or None if no
+    exchange increases the value.
     """
     selected_indexes, other_indexes = np.flatnonzero(selected), np.flatnonzero(~selected)
     if not len(selected_indexes) or not len(other_indexes):
@@ -121,16 +122,17 @@ def _score_confusability(state: State, chunks: npt.NDArray[np.uint64]) -> Floats
 
 
 def _score_by_digest(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
-    """Return a number from 0 to 1 for each chunk that depends on its text alone, but not on what the text says."""
+    """Return a pseudorandom score from 0 to 1 for each chunk: a digest of its text."""
 
     def compute_score(text: str) -> float:
+        """Return the first 48 bits of the digest of a text, divided by 2^48."""
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
     return np.array([compute_score(state.read_chunk_text(chunk)) for chunk in chunks.tolist()])
 
 
 def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
-    """Return BLEU of each chunk against all others.
+    """Return the BLEU of each chunk, with all other chunks as references.
 
     A count is clipped by the largest count in any other chunk, so the two largest counts of each n-gram are enough.
     """
@@ -164,11 +166,15 @@ def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
 
 
 def _count_ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
+    """Count the n-grams of ``order`` words."""
     return Counter(tuple(words[start : start + order]) for start in range(len(words) - order + 1))
 
 
 def _find_nearest_length(lengths: npt.NDArray[Any], length: int) -> int:
-    """Return the nearest length of another text, the shorter of two. ``lengths`` are ascending."""
+    """Return the length of another text that is nearest to ``length``, the shorter of two; ``length`` without another.
+
+    ``lengths`` are the ascending lengths of all texts, this one included.
+    """
     position = int(np.searchsorted(lengths, length))
     neighbors = [int(lengths[index]) for index in (position - 1, position + 1) if 0 <= index < len(lengths)]
     return min(neighbors, key=lambda neighbor: (abs(neighbor - length), neighbor), default=length)
@@ -194,7 +200,7 @@ def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
 
 
 def _find_vector_neighbors(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
-    """Return each row with each of its nearest rows, shape (pairs, 2)."""
+    """Return pairs of a row and one of its nearest rows by inner product, as indexes, shape (pairs, 2)."""
     count = min(_NUM_NEIGHBORS, len(vectors) - 1)
     pair_arrays = []
     for start in range(0, len(vectors), _ROWS_PER_BATCH):
@@ -207,7 +213,7 @@ def _find_vector_neighbors(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.i
 
 
 def _find_word_neighbors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Return each chunk with each of its best neighbors by BM25 of its rarest terms, shape (pairs, 2)."""
+    """Return pairs of a chunk and a best neighbor by BM25 of its rarest terms, as indexes, shape (pairs, 2)."""
     stem = get_stemmer(state.settings.stemmer)
     order = np.argsort(chunks)
     pairs: list[tuple[int, int]] = []

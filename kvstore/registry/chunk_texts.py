@@ -38,7 +38,7 @@ def build_embedding_texts(document: ChunkedText, settings: FixedSettings) -> lis
 
 
 def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
-    """Return the context of each chunk: the text between its headings and its own text."""
+    """Return the context of each chunk: text to embed between its headings and its own text; empty for none."""
     if not settings.chunk_context or not document.chunks:
         return [""] * len(document.chunks)
     first_sentence = get_first_sentence(document.get_chunk_text(0).decode())
@@ -54,5 +54,5 @@ def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[
 
 
 def has_context(facts: Mapping[str, Any], settings: FixedSettings) -> bool:
-    """True if some facts of a document change the texts that the vectors of its chunks are made from."""
+    """True if ``facts`` (by name) has one that changes the embedding texts of its document's chunks."""
     return any(fact.name in facts for fact in list_context_facts(settings))

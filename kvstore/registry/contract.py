@@ -60,7 +60,7 @@ class AddedChunk(NamedTuple):
 
 
 def load_added_chunks(state: State, document: int, chunks: Sequence[int]) -> list[AddedChunk]:
-    """Load some chunks of a stored document."""
+    """Load the given chunks of a stored document, with their texts and mentions."""
     text = state.documents.read_text(document)
     rows = zip(chunks, state.chunks.get_many(chunks), state.mentions.get_occurrences_many(chunks), strict=True)
     return [

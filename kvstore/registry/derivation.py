@@ -25,8 +25,9 @@ def derive_parts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> ExtractedDocument:
-    """Add the part of every derivation to a document. Existing parts stay unless they depend on one of the stated
-    ``facts``.
+    """Return a document with the part of every derivation added.
+
+    Existing parts stay, unless they depend on one of the stated ``facts``, which are keyed by name.
     """
     facts = facts or {}
     pending = [

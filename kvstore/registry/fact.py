@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 
 class NodeLinker(Protocol):
-    """The writer of the addresses under which the filter finds entities, limited to tree nodes, which facts add and
-    remove."""
+    """The part of the linker that facts use: it adds and removes the addresses of tree nodes in the entity filter."""
 
     def link_nodes(self, nodes: NodePairs) -> None:
         """Add each node of the forest to the addresses of its entity."""
@@ -98,11 +97,11 @@ class Fact(ABC, Generic[Key, Value]):
         return iter(())
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
-        """Yield what :meth:`to_statements` cannot express, each as the beginning of a sentence."""
+        """Yield a sentence, with its values, for each kind of content that :meth:`to_statements` cannot express."""
         number = state.lmdb.count(self.tables[0])
         if number:
-            be, them = ("is", "it") if number == 1 else ("are", "them")
-            yield f"{self.format_count(number)} {be} in no statement; EXPORT TO keeps {them}", ()
+            verb, pronoun = ("is", "it") if number == 1 else ("are", "them")
+            yield f"{self.format_count(number)} {verb} in no statement; EXPORT TO keeps {pronoun}", ()
 
 
 class StatedFact(Fact[Key, Value]):
@@ -125,7 +124,7 @@ class StatedFact(Fact[Key, Value]):
         return 1
 
     def merge(self, value: Value, more: Value) -> Value:
-        """Combine two values of a key."""
+        """Combine the existing value of a key with a new one (``more``), which by default replaces it."""
         return more
 
     def check_consistency(self, value: Value, get_stated: Callable[[Key], Value | None]) -> None:
@@ -136,14 +135,15 @@ class StatedFact(Fact[Key, Value]):
         """Return the value stated under this key, or None."""
 
     def list_introductions(self, value: Value) -> Iterable[tuple[str, str]]:
-        """Return the names that a value introduces, each as typed and with its kind of name (numbered in
-        :mod:`kvstore.structures.names.entities`).
+        """Return (form, kind) for each name that a value introduces: the name as typed, and its kind of name.
+
+        :data:`kvstore.structures.names.entities.KINDS` lists the kinds.
         """
         return ()
 
     @abstractmethod
     def remove(self, context: ChangeContext, key: Key, value: Value) -> None:
-        """Delete a stored value, whose names are still known."""
+        """Delete a stored value. The names that it introduces are still known when this is called."""
 
     @abstractmethod
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: Key, value: Value) -> None:
@@ -184,12 +184,13 @@ class DocumentFact(StatedFact[str, Value]):
         """Return the fields of a line after the first."""
 
     def count_items(self, value: Value) -> int:
-        """Return the figure that DESCRIBE shows for a document with this value."""
+        """Return the number of items in a value, which DESCRIBE shows for the document."""
         return 1
 
     def list_links(self, state: State, value: Value) -> Iterable[tuple[int, int, int]]:
-        """Return the pairs of known entities that a value joins, each with its kind of link
-        (:data:`~kvstore.registry.contract.TRIPLE_LINK`).
+        """Return (entity, entity, kind of link) for each pair of known entities that a value links.
+
+        A kind of link is :data:`~kvstore.registry.contract.TRIPLE_LINK`, for instance.
         """
         return ()
 
@@ -208,7 +209,7 @@ class DocumentFact(StatedFact[str, Value]):
         return key, self.parse_fields(*parts)
 
     def describe_row(self, row_key: bytes) -> str:
-        """Name the document by its id, for a message that its fact is lost."""
+        """Describe a fact by its document's id, for a message that it is lost."""
         return f"the {self.plural} of document {records.U64.unpack(row_key)[0]}"
 
     def scan(self, state: State) -> Iterator[tuple[str, Value]]:

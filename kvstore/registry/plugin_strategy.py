@@ -19,6 +19,7 @@ from ..retrieval.query import Query, Strategy
 
 
 def _list_own_strategies() -> Collection[str]:
+    """Return the names of built-in and registered strategies, which plugins cannot take."""
     from . import STRATEGIES
 
     return STRATEGIES

@@ -68,6 +68,7 @@ class SqlTable:
         )
 
     def _format_declaration(self, columns: Mapping[str, tuple[str, ReadColumn]]) -> str:
+        """Return the CREATE TABLE statement with these columns."""
         column_list = ", ".join(f'"{name}" {kind}' for name, (kind, _) in columns.items())
         return f'CREATE TABLE "{self.name}" ({column_list})'
 
@@ -78,12 +79,12 @@ def iter_optional(row: TableRow | None) -> TableRows:
 
 
 def make_row_lookup(table: str) -> Callable[[TableReader, int], TableRows]:
-    """Return an access path by equal number, for rows that are the numbers of the rows of an LMDB table."""
+    """Return an access path by equality, for a table whose rows are the integer keys of an LMDB table."""
     return lambda reader, number: iter_optional(number if reader.has_row(table, number) else None)
 
 
 def make_range_scan(table: str) -> Callable[[TableReader, int | None, int | None], TableRows]:
-    """Return an access path by a range of numbers, for rows that are the numbers of the rows of an LMDB table."""
+    """Return an access path by range, for a table whose rows are the integer keys of an LMDB table."""
 
     def scan_range(reader: TableReader, minimum: int | None, maximum: int | None) -> TableRows:
         """Yield the row numbers from ``minimum`` to ``maximum``, both included; None is no limit."""
@@ -100,7 +101,7 @@ def make_row_counter(table: str) -> Callable[[TableReader], int]:
 
 
 def hash_row(reader: TableReader, row: TableRow) -> int:
-    """Return a number for a row without one, the same in every statement: 63 bits of a hash.
+    """Return a ``rowid`` for a row that has no number: 63 bits of a hash, equal in every statement.
 
     Two of a million rows share a number with probability 5 × 10^-8, and only a comparison of ``rowid`` would notice.
     """
@@ -113,6 +114,7 @@ def make_list_table(
     """Build a small table from a function that returns its rows as tuples, numbered from 1."""
 
     def make_column_reader(index: int) -> ReadColumn:
+        """Return a function that reads the column with this index from a record."""
         return lambda reader, row, record: record[index]
 
     return SqlTable(

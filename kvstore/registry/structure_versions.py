@@ -14,8 +14,9 @@ from ..structures import tables
 from . import list_outlines
 
 _KEY = b"structures"
-#: The structure whose version shows by which rule triples introduce names, and the first version with this rule.
-_GRAPH, _FIRST_GRAPH_OF_NAMES = "passage_graph", 2
+#: The structure whose version shows by which rule triples introduce names, and the first version with the current rule:
+#: only phrases that are written like proper names.
+_GRAPH_NAME, _MIN_GRAPH_VERSION = "passage_graph", 2
 
 
 def _get_known_versions() -> dict[str, int]:
@@ -67,9 +68,10 @@ def explain_migration(view: View) -> str | None:
     """Return why a store must be migrated, as the end of a sentence, or None if opening it suffices.
 
     Outdated structures are rebuilt on opening. Outdated derivations must be derived from all texts again, which takes
-    long, so the user starts it. So must all mentions, if an earlier kvstore made every phrase of a triple a name.
+    long, so the user starts it. All mentions must also be derived again if an earlier kvstore made every phrase of a
+    triple a name.
     """
-    if view.count(tables.TRIPLES) and read_versions(view).get(_GRAPH, 0) < _FIRST_GRAPH_OF_NAMES:
+    if view.count(tables.TRIPLES) and read_versions(view).get(_GRAPH_NAME, 0) < _MIN_GRAPH_VERSION:
         return "every phrase of its imported relations is a name"
     derivation_names = {name for outline in list_outlines() for name in outline.derivations}
     missing = ", ".join(sorted(find_outdated(view) & derivation_names))

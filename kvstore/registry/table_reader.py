@@ -78,25 +78,25 @@ class TableReader:
         return 0 <= number < 1 << 64 and self.state.lmdb.get(table, encode_u64(number)) is not None
 
     def find_document(self, key: str) -> int | None:
-        """Return the document with a key, or None."""
+        """Return the id of the document with a key, or None."""
         return self.state.documents.find_id(key) if key else None
 
     def find_entity(self, name: str) -> int | None:
-        """Return the entity with a name in any spelling, or None."""
+        """Return the id of the entity with a name in any spelling, or None."""
         key = to_entity_key(name)
         return self.state.entities.find_id(key) if 0 < len(key.encode()) <= MAX_KEY_BYTES else None
 
     def find_tree(self, name: str) -> int | None:
-        """Return the tree with a name, or None."""
+        """Return the id of the tree with a name, or None."""
         return self.state.forest.find_tree(name) if 0 < len(name.encode()) <= MAX_KEY_BYTES else None
 
     def iter_chunks(self, key: str) -> Iterator[int]:
-        """Yield the chunks of the document with a key."""
+        """Yield the ids of the chunks of the document with a key."""
         document = self.find_document(key)
         return iter(()) if document is None else self.get_document(document).chunk_ids()
 
     def list_addresses(self, name: str) -> list[tuple[int, int]]:
-        """Return the rank and number of every address of an entity."""
+        """Return (rank, id of the tree node or abstract) for every address of an entity; empty if it is unknown."""
         if self.find_entity(name) is None:
             return []
         return [
@@ -104,11 +104,11 @@ class TableReader:
         ]
 
     def iter_mention_chunks(self, name: str) -> Iterator[int]:
-        """Yield chunks that can mention an entity, in order."""
-        return (chunk for chunk in self._iter_chunks_below(name) if self.has_row(tables.CHUNKS, chunk))
+        """Yield the ids of the chunks below an entity's addresses, ascending; only these can mention it."""
+        return (chunk for chunk in self._iter_candidate_ids(name) if self.has_row(tables.CHUNKS, chunk))
 
-    def _iter_chunks_below(self, name: str) -> Iterator[int]:
-        """Yield the chunk numbers below an entity's addresses, in order. Some of them have no chunk."""
+    def _iter_candidate_ids(self, name: str) -> Iterator[int]:
+        """Yield the chunk ids below the leaf abstracts that mention an entity, ascending. Some ids are unused."""
         leaves = {
             abstract
             for rank, abstract in self.list_addresses(name)
@@ -117,11 +117,14 @@ class TableReader:
         return chain.from_iterable(map(self.state.abstracts.get_chunk_ids, sorted(leaves)))
 
     def count_mentions(self, entity: int, key: str) -> int:
-        """Return how often an entity is mentioned in chunks."""
+        """Return how often an entity is mentioned in chunks. ``key`` is its normal form.
+
+        After several calls, the mentions of all entities are counted at once, and the counts are cached.
+        """
         self._num_counts += 1
         if self._num_counts > _MAX_SINGLE_COUNTS:
             return self._mention_counts.get(entity, 0)
-        return self.state.mentions.count_occurrences(entity, self._iter_chunks_below(key))
+        return self.state.mentions.count_occurrences(entity, self._iter_candidate_ids(key))
 
     @cached_property
     def _mention_counts(self) -> Mapping[int, int]:

@@ -141,6 +141,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         quotation = Quotation(part for parts in sources for part in parts)
 
         def check(value: Any) -> dict[bytes, tuple[str, ...]]:
+            """Return the usable texts of an answer by passage digest; raise ValueError if it has none."""
             texts: dict[bytes, tuple[str, ...]] = {}
             problem: ValueError | None = None
             for entry in value["passages"]:
@@ -212,30 +213,36 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         return WrittenPassages(passages, tuple(unassigned))
 
     def to_fields(self, value: WrittenPassages) -> Sequence[Any]:
+        """Return the list of rows of an export: digest of the passage, model, texts."""
         return [[[digest.hex(), model, texts] for digest, (model, texts) in sorted(value.passages.items())]]
 
     def merge(self, value: WrittenPassages, more: WrittenPassages) -> WrittenPassages:
+        """Return the texts of both values; for a passage in both, those of ``more``."""
         return WrittenPassages({**value.passages, **more.passages}, (*value.unassigned, *more.unassigned))
 
     def fit_to_document(
         self, value: WrittenPassages, document: Callable[[], ChunkedText], same_text: bool
     ) -> WrittenPassages | None:
-        """Return the texts whose passages the document still has; texts without a passage get the nearest one."""
+        """Return the texts whose passages the document still has; assign each unassigned text to a passage."""
         passages = {passage.digest: passage for passage in self.list_passages(document())}
         fitting = {digest: texts for digest, texts in value.passages.items() if digest in passages}
         fitting |= _assign_texts(value.unassigned, list(passages.values()))
         return WrittenPassages(fitting)
 
     def estimate_size(self, value: WrittenPassages) -> int:
+        """Return the number of texts that are assigned to a passage."""
         return sum(len(texts) for _, texts in value.passages.values())
 
     def count_items(self, value: WrittenPassages) -> int:
+        """Return the number of texts, which DESCRIBE shows for the document."""
         return self.estimate_size(value)
 
     def format_count(self, number: int) -> str:
+        """Return the number of documents with written texts in words, or "" for 0."""
         return f"the {self.name} written for {number:,} document{'' if number == 1 else 's'}" if number else ""
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
+        """Yield a sentence if texts are stored, because no statement can express them."""
         num_documents = state.lmdb.count(self.tables[0])
         if num_documents:
             documents = f"{num_documents:,} document{'' if num_documents == 1 else 's'}"
@@ -245,8 +252,9 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 def _assign_texts(
     unassigned: Sequence[tuple[str, str]], passages: Sequence[SourcePassage]
 ) -> dict[bytes, tuple[str, tuple[str, ...]]]:
-    """Assign each text to the passage that shares most of its words, the first of equals. Titles and headings do not
-    count.
+    """Return texts by the digest of the passage that shares the most words with each; the first of equal passages.
+
+    ``unassigned`` are pairs (model, text). Only the passages' texts are compared, not their titles and headings.
     """
     if not unassigned or not passages:
         return {}
