@@ -94,7 +94,10 @@ RETIRED_OPTIONS: Mapping[str, frozenset[str]] = {
 
 
 def skip_retired_option(owner: str, name: str) -> bool:
-    """Return True, with a FutureWarning, if an option of a strategy or index is a constant now."""
+    """Return True and issue a FutureWarning if an option of a strategy or index is a constant now, else return False.
+
+    ``owner`` is the name of the strategy or the kind of the index.
+    """
     if name not in RETIRED_OPTIONS.get(owner, ()):
         return False
     warnings.warn(
@@ -152,7 +155,10 @@ def check_methods(cls: type) -> None:
 
 
 def check_clauses(method: str, clauses: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
-    """Raise TypeError for a clause that a method does not have, and ArgumentError for one of the wrong kind."""
+    """Raise TypeError for a clause that a method does not have, and ArgumentError for a clause of the wrong kind.
+
+    ``clauses`` are keyword arguments by name, and ``parameters`` has the annotation of each valid clause.
+    """
     for name, value in clauses.items():
         if name not in parameters:
             suggestion = suggest(name, parameters)
@@ -166,7 +172,10 @@ def check_clauses(method: str, clauses: Mapping[str, Any], parameters: Mapping[s
 
 
 def check_options(name: str, options: Mapping[str, Any] | None) -> None:
-    """Raise ArgumentError unless options are texts, numbers, booleans or None, keyed by name."""
+    """Raise ArgumentError unless options are texts, numbers, booleans or None, keyed by name.
+
+    ``name`` is the name of the argument in the error, as in the functions below.
+    """
     for key, value in (options or {}).items():
         is_too_large = isinstance(value, int) and not is_representable(value)
         if is_too_large or not isinstance(key, str) or not isinstance(value, (str, int, float, bool, type(None))):
@@ -177,7 +186,7 @@ def check_options(name: str, options: Mapping[str, Any] | None) -> None:
 
 def check_text(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a text that can be encoded as UTF-8."""
-    if expected := _expect_text(value):
+    if expected := _describe_text_error(value):
         raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
 
 
@@ -198,18 +207,21 @@ def to_plain_value(value: Any) -> Any:
 
 def is_text(value: object) -> bool:
     """True if ``value`` is a text that can be encoded as UTF-8."""
-    return _expect_text(value) is None
+    return _describe_text_error(value) is None
 
 
 def check_path(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a valid file path."""
-    if expected := _expect_path(value):
+    if expected := _describe_path_error(value):
         raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
 
 
 def check_integer(name: str, value: int, low: int, high: int | None = None) -> None:
-    """Raise InputError unless ``value`` is a whole number from ``low`` to ``high`` (None: SQLite's largest integer)."""
-    if expected := _expect_integer(value):
+    """Raise InputError unless ``value`` is from ``low`` to ``high`` (None: SQLite's largest integer).
+
+    Raises ArgumentError if it is not a whole number.
+    """
+    if expected := _describe_integer_error(value):
         raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
     max_value = _MAX_INTEGER if high is None else high
     if not low <= value <= max_value:
@@ -219,6 +231,7 @@ def check_integer(name: str, value: int, low: int, high: int | None = None) -> N
 
 
 def _make_error(function: str, name: str, expected: str, value: Any) -> ArgumentError:
+    """Return the error for the argument ``name`` of a function, whose value is not of the ``expected`` kind."""
     return ArgumentError(f"{function}(): {name} must be {expected}, not {format_value(value)}")
 
 
@@ -263,19 +276,19 @@ def _find_check(annotation: str) -> ArgumentCheck | None:
         return (lambda value: None if value is None else single_check(value)) if "None" in kinds else single_check
 
     def check_any(value: Any) -> str | None:
-        """Return None if any check accepts a value, or else what was expected."""
+        """Return None if any check accepts a value, else a description of the expected kinds."""
         if value is None and "None" in kinds:
             return None
-        if isinstance(value, str) and _expect_path in checks:
-            return _expect_path(value)
+        if isinstance(value, str) and _describe_path_error in checks:
+            return _describe_path_error(value)
         expected_kinds = [check(value) for check in checks]
         return None if None in expected_kinds else " or ".join(map(str, expected_kinds))
 
     return check_any
 
 
-def _expect_text(value: Any) -> str | None:
-    """Return the expected kind unless a value is a text that can be encoded as UTF-8."""
+def _describe_text_error(value: Any) -> str | None:
+    """Return None if a value is a text that can be encoded as UTF-8, else a description of what was expected."""
     if not isinstance(value, str):
         return "text"
     if not value.isascii():
@@ -286,8 +299,8 @@ def _expect_text(value: Any) -> str | None:
     return None
 
 
-def _expect_path(value: Any) -> str | None:
-    """Return the expected kind unless a value is a path that a file can have."""
+def _describe_path_error(value: Any) -> str | None:
+    """Return None if a value is a path that a file can have, else a description of what was expected."""
     if not isinstance(value, (str, os.PathLike)):
         return "a path"
     path = os.fspath(value)
@@ -307,12 +320,12 @@ def _expect_path(value: Any) -> str | None:
 
 
 def is_representable(value: int) -> bool:
-    """True if a whole number has at most 308 digits: larger ones are no floats, and cannot always be printed."""
+    """True if a whole number has at most 308 digits. Larger numbers are not floats and cannot always be printed."""
     return bool(abs(value) < 10**MAX_DIGITS)
 
 
-def _expect_integer(value: Any) -> str | None:
-    """Return what is expected if ``value`` is not a whole number small enough to convert to a float, else None."""
+def _describe_integer_error(value: Any) -> str | None:
+    """Return None if a value is a whole number of at most 308 digits, else a description of what was expected."""
     try:
         number = operator.index(value)
     except TypeError:  # an array also has __index__, which works only if it has a single element
@@ -322,8 +335,8 @@ def _expect_integer(value: Any) -> str | None:
     return "a whole number" if isinstance(value, bool) else None
 
 
-def _expect_number(value: Any) -> str | None:
-    """Return what is expected if ``value`` is not a number or is NaN, else None."""
+def _describe_number_error(value: Any) -> str | None:
+    """Return None if a value is a number and not NaN, else a description of what was expected."""
     if isinstance(value, bool) or not isinstance(value, Real):  # not Decimal, which cannot be added to other numbers
         return "a number"
     if isinstance(value, int) and not is_representable(value):
@@ -331,15 +344,15 @@ def _expect_number(value: Any) -> str | None:
     return "a number" if math.isnan(value) else None
 
 
-def _expect_mapping(value: Any) -> str | None:
+def _describe_mapping_error(value: Any) -> str | None:
     return None if isinstance(value, Mapping) else "a mapping of names to values"
 
 
-def _expect_sequence(value: Any) -> str | None:
+def _describe_sequence_error(value: Any) -> str | None:
     return None if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else "a sequence, such as a list"
 
 
-def _expect_iterable(value: Any) -> str | None:
+def _describe_iterable_error(value: Any) -> str | None:
     return None if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else "a list of values"
 
 
@@ -347,11 +360,11 @@ def _expect_iterable(value: Any) -> str | None:
 _PLAIN_TYPES = frozenset({str, int, bool, bytes, type(None), dict, list})
 
 _CHECKS: dict[str, ArgumentCheck] = {
-    "str": _expect_text,
-    "os.PathLike": _expect_path,
-    "int": _expect_integer,
-    "float": _expect_number,
-    "Mapping": _expect_mapping,
-    "Sequence": _expect_sequence,
-    "Iterable": _expect_iterable,
+    "str": _describe_text_error,
+    "os.PathLike": _describe_path_error,
+    "int": _describe_integer_error,
+    "float": _describe_number_error,
+    "Mapping": _describe_mapping_error,
+    "Sequence": _describe_sequence_error,
+    "Iterable": _describe_iterable_error,
 }

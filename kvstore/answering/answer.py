@@ -148,7 +148,7 @@ def _yield_all_text(pieces: Generator[str, None, Answer]) -> Generator[str, None
 
 
 def yield_nothing(answer: Answer) -> Generator[str, None, Answer]:
-    """Return a generator for an answer that no model writes: it yields no text and returns the answer."""
+    """Yield no text and return ``answer``, which no model writes."""
     yield from ()
     return answer
 
@@ -156,12 +156,11 @@ def yield_nothing(answer: Answer) -> Generator[str, None, Answer]:
 def write_answer(
     evidence: Evidence, prompt: Prompt, model: LanguageModel, *, use_cache: bool, trace: Trace
 ) -> Generator[str, None, Answer]:
-    """Yield the text of the model's answer to ``prompt`` as it arrives, with the citations checked.
+    """Yield the text of the model's answer to ``prompt`` as it arrives, with the citations checked; return the answer.
 
-    If ``use_cache``, answers are cached, and a cached answer is returned again.
-
-    An answer without citations gets those of the passages that its sentences match. Raises ModelError, and
-    ModelUnavailableError also if no sentence matches one.
+    With ``use_cache``, a cached answer is used instead of the model, and a new complete answer is cached. The request
+    is recorded in ``trace``. An answer without citations gets citations of the passages that its sentences match.
+    Raises ModelError. Raises ModelUnavailableError also if such an answer matches no passage.
     """
     from .cache import AnswerCache
 
@@ -207,7 +206,10 @@ def write_answer(
 
 
 def _match_passages(text: str, passages: Sequence[Hit], model: LanguageModel) -> list[int]:
-    """Return the numbers of the passages that the sentences of an answer match; raise ModelUnavailableError if none."""
+    """Return the numbers of the passages that the sentences of an answer match.
+
+    If no sentence matches a passage, count the answer as refused by kvstore and raise ModelUnavailableError.
+    """
     from ..models.text_checks import find_sources
 
     numbers = [index + 1 for index in find_sources(text, [f"{hit.title or ''} {hit.text}" for hit in passages])]

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 _MIN_PROMPT_CHUNKS = 4
 
 
-#: The mark in the path of a hit that was reached through a name or another chunk.
-_WALK_MARK = " → "
-#: The minimum number of content words of a question that needs several passages, if its hits were reached through
-#: others, and in any case. A quarter of MuSiQue's questions have 6 or fewer, half have 8.
-_MIN_WALKED_WORDS, _MIN_CHAIN_WORDS = 6, 9
+#: The separator in the path of a hit that was reached through a name or another chunk.
+_PATH_SEPARATOR = " → "
+#: The minimum number of content words of a question that may need several passages: if a hit was reached through a name
+#: or another chunk, and otherwise. A quarter of MuSiQue's questions have 6 or fewer, half have 8.
+_MIN_LINKED_WORDS, _MIN_CHAIN_WORDS = 6, 9
 #: The maximum number of words of an answer with sentences of several passages. With 70 instead of 118, HotpotQA has one
 #: right answer less of 39, and the answers have 60 words instead of 84.
 _MAX_CHAIN_WORDS = 70
@@ -109,7 +109,7 @@ class Asker:
         return self._get_session()
 
     def weigh(self, question: str | Sequence[str], clauses: Clauses) -> tuple[Evidence, Confidence]:
-        """Return the evidence for a question, and the probability that it answers it."""
+        """Return the evidence for a question, and the probability that this evidence answers the question."""
         with self._open_query(question, clauses) as (strategy, query):
             evidence = self._retrieve_evidence(strategy, query)
             _, _, confidence = self._weigh_evidence(query, evidence, clauses)
@@ -118,7 +118,10 @@ class Asker:
     def _weigh_evidence(
         self, query: Query, evidence: Evidence, clauses: Clauses
     ) -> tuple[ScoredPassages, PassageReading | None, Confidence]:
-        """Return the passages around the evidence, their reading, and the probability that they answer the question."""
+        """Return the passages around the evidence, their reading, and the confidence that they answer the question.
+
+        The reading is None if the answer reader did not read them.
+        """
         scored_passages, reading = self._read_evidence(query, evidence, clauses)
         return scored_passages, reading, self._estimate_confidence(query, evidence, scored_passages, reading)
 
@@ -131,7 +134,10 @@ class Asker:
     def stream_answer(
         self, question: str, model: str | None, clauses: Clauses, words: int | None
     ) -> tuple[Evidence, Generator[str, None, Answer]]:
-        """Return the evidence for a question, and a generator that yields the model's text and returns the answer."""
+        """Return the evidence for a question, and a generator that yields the model's text and returns the answer.
+
+        ``model`` is the name of a model (None: the configured one), and ``words`` limits an extractive answer.
+        """
         from .answer import Answer, yield_nothing
         from .overviews import build_overview, is_overview
 
@@ -209,14 +215,17 @@ class Asker:
         return replace(answer, weighed=prepared.confidence)
 
     def _request_segments(self, query: Query) -> None:
-        """Request segments in addition to chunks, with about as many tokens as fit in a prompt."""
+        """Change a query to request segments in addition to chunks, with about as many tokens as fit in a prompt.
+
+        The query is unchanged if it already requests segments, or if the prompt has no room for a few chunks.
+        """
         # A conservative estimate: a word or punctuation mark is about two tokens of a model.
         tokens = self._session.prompt_tokens // 2
         if query.segments == "no" and tokens >= _MIN_PROMPT_CHUNKS * query.state.settings.chunk_tokens:
             query.segments, query.segment_tokens = "beside", tokens
 
     def _distill_evidence(self, prepared: _PreparedAnswer, model: LanguageModel) -> Evidence:
-        """Return the evidence that an answer is written from, distilled by the model if the strategy does that."""
+        """Return the evidence for the prompt: that of the query, distilled by the model if the strategy does that."""
         distil = getattr(prepared.strategy, "distil", None)
         if distil is None:
             return prepared.evidence
@@ -345,9 +354,9 @@ class Asker:
     ) -> tuple[ExtractedAnswer | None, Confidence]:
         """Answer each part of a question that asks for several facts, and name the parts without an answer.
 
-        Returns None and the ``confidence`` in the whole if the question asks for one fact, no part has an answer, or
-        the reader does not read them.
-        Otherwise, returns the lowest confidence of a part.
+        Otherwise return None and the given ``confidence`` in the whole question: if it asks for one fact, if no part
+        has an answer, or if the reader does not read the passages of a part. The returned confidence in an answer by
+        parts is the lowest of a part.
         """
         from .answer_reader.read_answer import PartReading, extract_part_answers
         from .question_parts import split_question
@@ -367,10 +376,10 @@ class Asker:
                 readings.append(PartReading(part.text, reading if is_answered else None, scored_passages.relevance))
         if all(part.reading is None for part in readings):
             return None, confidence
-        return extract_part_answers(readings), min(confidences, key=lambda each: each.value)
+        return extract_part_answers(readings), min(confidences, key=lambda confidence: confidence.value)
 
     def _build_relevance(self, query: Query) -> Relevance:
-        """Return the scorer of statements for a question; it uses words only if the store has no embedder."""
+        """Return the scorer of snippets for a question. Without an embedder, all its cosines are 0."""
         from ..retrieval.decomposition import decompose
         from ..retrieval.recognition import recognize_entities
         from ..text.words import get_stemmer
@@ -396,7 +405,10 @@ class Asker:
 
 
 def is_english(question: str, likely: str | None) -> bool:
-    """True if a question is in English, or too short to tell; ``likely`` is the language of the documents."""
+    """True if a question is in English or its language cannot be detected.
+
+    ``likely`` is the language of the documents.
+    """
     from ..text.words import is_unspaced
 
     return (
@@ -407,17 +419,17 @@ def is_english(question: str, likely: str | None) -> bool:
 
 
 def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:
-    """True if a question may be a chain of facts or a comparison, which no sentence answers by itself."""
+    """True if a question may be a chain of facts or a comparison, so that no single sentence answers it."""
     from ..text.words import list_content_words
 
     num_words = len(list_content_words(question))
-    is_walked = any(_WALK_MARK in hit.path for hit in hits)
-    min_words = _MIN_WALKED_WORDS if is_walked else _MIN_CHAIN_WORDS
+    has_linked_hit = any(_PATH_SEPARATOR in hit.path for hit in hits)
+    min_words = _MIN_LINKED_WORDS if has_linked_hit else _MIN_CHAIN_WORDS
     return num_words >= min_words or _COMPARISON_PATTERN.search(question) is not None
 
 
 def _add_nearest(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """Return hits, and after them the chunks with the nearest vectors that are not among them."""
+    """Return the hits, followed by the chunks with the nearest vectors that are not among the hits."""
     from ..retrieval.dense_search import rank_by_vector
     from ..retrieval.query import evidence_of
     from .extractive import MAX_CHUNKS
@@ -428,14 +440,14 @@ def _add_nearest(hits: Sequence[Hit], query: Query) -> list[Hit]:
     nearest = evidence_of(
         narrowed, "vector", rank_by_vector(narrowed, MAX_CHUNKS), "near the question", query.chunk_count
     ).hits
-    places = {(hit.document, hit.ordinal) for hit in hits}
-    return [*hits, *(hit for hit in nearest if (hit.document, hit.ordinal) not in places)]
+    hit_chunks = {(hit.document, hit.ordinal) for hit in hits}
+    return [*hits, *(hit for hit in nearest if (hit.document, hit.ordinal) not in hit_chunks)]
 
 
 def _describe_nearest(
     evidence: Evidence, scored_passages: ScoredPassages, reading: PassageReading | None, confidence: Confidence
 ) -> ExtractedAnswer:
-    """Return the answer that the documents do not answer, with the nearest sentences."""
+    """Return a text that says that the documents do not answer the question, with the nearest sentences."""
     from .answer_reader.read_answer import list_nearest as list_nearest_read
     from .extractive import MAX_NEAREST, describe_nearest, describe_nearest_hits, list_nearest
 

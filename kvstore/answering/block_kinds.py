@@ -40,7 +40,7 @@ def _is_timestamped(paragraph: str) -> bool:
 
 
 def _is_record(paragraph: str) -> bool:
-    """True for a stored table row: several lines of a name and a short value, without a repeated name."""
+    """True if a paragraph is a stored table row: several lines of a name and a short value, each with another name."""
     lines = paragraph.splitlines()
     fields = [FIELD_PATTERN.fullmatch(line) for line in lines]
     names = {field["name"] for field in fields if field is not None}
@@ -48,7 +48,7 @@ def _is_record(paragraph: str) -> bool:
 
 
 def _is_line_list(paragraph: str) -> bool:
-    """True for a list of short lines, not a sentence that continues over several lines."""
+    """True if a paragraph is a list of short lines, and not a sentence that continues over several lines."""
     lines = [line.rstrip() for line in paragraph.splitlines()]
     return (
         len(lines) > 1

@@ -75,13 +75,13 @@ class Confidence:
     ``similarity`` is the best cosine between the question and a sentence with its title and heading. ``nearby`` is the
     mean of the five best cosines of hits. Both are None if the scale of the embedder's cosines is unknown.
 
-    ``coverage`` is the share of the question's informative terms, weighted by rarity, in the best run of a passage.
-    ``amount`` is the absolute amount of information in that run: a share of few or common terms counts little.
+    ``coverage`` is the fraction of the question's informative terms, weighted by rarity, in the best run of a passage.
+    ``amount`` is the absolute amount of information in that run: a fraction of few or common terms counts little.
     ``phrases`` measures how many of the question's consecutive terms are consecutive in a passage too.
 
-    ``unnamed`` is the share of names that no passage has as written. ``lacking`` is the share of technical tokens that
-    no passage has, and ``missing`` the share of terms that no chunk of the store has. ``unknown`` lists the names with
-    a term that no chunk has.
+    ``unnamed`` is the fraction of names that no passage has as written. ``lacking`` is the fraction of technical tokens
+    that no passage has, and ``missing`` the fraction of terms that no chunk of the store has. ``unknown`` lists the
+    names with a term that no chunk has.
 
     ``reading`` is the estimate of the answer reader that the best sentence answers, if it read the passages, and
     ``missing_kind`` is True if that sentence lacks what the question asks for, such as an amount of money. The
@@ -155,7 +155,7 @@ SIMILARITY_WEIGHTS: SignalWeights = {
     "constant": -10.41,
 }
 #: Fitted with multilingual-e5-small on six languages; its cosines are between 0.7 and 0.95. Apart from that, the
-#: constant is 0.8 higher than fitted, which halves the share of answerable questions that are refused. The weight of
+#: constant is 0.8 higher than fitted, which halves the fraction of answerable questions that are refused. The weight of
 #: ``unnamed`` is not fitted, because the questions for fitting hardly name anything that their texts lack.
 MULTILINGUAL_WEIGHTS: SignalWeights = {
     "similarity": 59.32,
@@ -258,9 +258,10 @@ def estimate_confidence(
 
 
 def _select_weights(embedder: str, question: str) -> SignalWeights | None:
-    """Return the weights for the cosines of an embedder, or None if they say nothing about a question.
+    """Return the weights for the cosines of an embedder, or None if its cosines are meaningless for the question.
 
-    To an embedder that knows English only, any two texts in another script are similar.
+    Cosines of an unknown embedder are meaningless, because their scale is unknown. An embedder of English texts gives
+    any two texts in another script a high cosine.
     """
     if is_english_only(embedder) and not is_latin(question):
         return None
@@ -270,6 +271,7 @@ def _select_weights(embedder: str, question: str) -> SignalWeights | None:
 
 
 def _to_probability(logit: float) -> float:
+    """Return the probability of a logit."""
     return 1 / (1 + math.exp(-logit))
 
 
@@ -329,11 +331,14 @@ class _QuestionTerms:
         }
         names = {name: sum(map(get_rarity, terms)) for name, terms in question_names.items()}
         unknown = tuple(name.text for name, terms in question_names.items() if any(not counts[term] for term in terms))
-        missing = _compute_share(rarities, {term for term in rarities if not counts[term]})
+        missing = _compute_rarity_fraction(rarities, {term for term in rarities if not counts[term]})
         return cls(rarities, pairs, names, math.log(chunks), missing, unknown, stem)
 
     def compute_coverage(self, terms: Sequence[str]) -> float:
-        """Return the rarity-weighted share of the question that the best run of ``terms`` has."""
+        """Return the fraction of the question's rarity that the best run of ``terms`` has, from 0 to 1.
+
+        ``terms`` are the terms of a passage in order. A run has at most ``_MAX_RUN_WORDS`` words.
+        """
         word_offsets = accumulate(_count_words(term, self.stem) for term in terms)
         matches = [(offset, term) for offset, term in zip(word_offsets, terms, strict=True) if term in self.rarities]
         max_covered, first, covered = 0.0, 0, 0.0
@@ -350,24 +355,28 @@ class _QuestionTerms:
         return min(1.0, max_covered / self._total_rarity)
 
     def compute_amount(self, coverage: float) -> float:
-        """Return the information in a covered share of the question, from 0 to 1.
+        """Return the amount of information in the covered part of the question, from 0 to 1.
 
-        It is high for two rare terms and low for a common one.
+        ``coverage`` is the result of :meth:`compute_coverage`. The amount is high for two rare terms and low for one
+        common term.
         """
         return 1 - math.exp(-coverage * self._total_rarity / (2 * self.max_rarity))
 
     def compute_phrases(self, terms: Sequence[str]) -> float:
-        """Return how many of the question's pairs of consecutive terms are in ``terms``, by rarity, from 0 to 1."""
+        """Return a value from 0 to 1 that grows with the rarity of the question's term pairs that occur in ``terms``.
+
+        A pair occurs if its terms are consecutive.
+        """
         shared_pairs = self.pairs.keys() & set(pairwise(terms)) if self.pairs else ()
         return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in shared_pairs) / self.max_rarity)
 
     def compute_unnamed(self, missing_names: Sequence[QuestionName]) -> float:
-        """Return the rarity-weighted share of the question that the missing names make up."""
+        """Return the fraction of the question's rarity that the missing names carry, from 0 to 1."""
         weight = sum(self.names[name] for name in missing_names)
         return weight / max(self._total_rarity, sum(self.names.values())) if weight else 0.0
 
     def compute_lacking(self, missing_names: Sequence[QuestionName]) -> float:
-        """Return the share of the question's technical tokens that are among the missing names."""
+        """Return the fraction of the question's technical tokens that are among the missing names."""
         tokens = sum(name.is_token for name in self.names)
         return sum(name.is_token for name in missing_names) / tokens if tokens else 0.0
 
@@ -377,11 +386,11 @@ class _QuestionTerms:
 
 
 def _drop_crossing_pairs(terms: list[str], counts: Mapping[str, int]) -> list[str]:
-    """Return the terms of a question without pairs of hiragana and pairs that cross a word boundary.
+    """Return the terms of a question without pairs of hiragana and character pairs that cross a word boundary.
 
-    Such a pair is no evidence, because a text with both words need not have it. A pair that no chunk has crosses a
-    boundary if it is between two pairs that chunks have, or has a character that can be a function word. ``counts``
-    has the number of chunks with each pair.
+    A text with both words need not contain the pair between them. A pair that no chunk has crosses a boundary in two
+    cases: it is between two pairs that chunks have, or it has a character that can be a function word. ``counts`` has
+    the number of chunks with each pair.
     """
     remaining = []
     for index, term in enumerate(terms):
@@ -405,7 +414,7 @@ def _count_words(term: str, stem: Callable[[str], str]) -> float:
     return 0.5 if is_pair(term) and not isinstance(stem, Segmenter) else 1.0
 
 
-def _compute_share(rarities: Mapping[str, float], terms: set[str]) -> float:
-    """Return the share of these terms among all of the question's, weighted by rarity."""
+def _compute_rarity_fraction(rarities: Mapping[str, float], terms: set[str]) -> float:
+    """Return the fraction of the total rarity of a question that ``terms`` carry, from 0 to 1."""
     total = sum(rarities.values())
     return sum(rarity for term, rarity in rarities.items() if term in terms) / total if total else 0.0

@@ -68,9 +68,11 @@ class ModelDistiller:
         self.trace = Trace()
 
     def retrieve(self, question: str, using: str | None = None) -> Evidence:
+        """Return the evidence for another question by the strategy ``using`` (None: that of the original question)."""
         return self._retrieve(question, using)
 
     def split_into_batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
+        """Divide passages into batches that fit in a prompt each. Omit a passage that is too long for any prompt."""
         remaining = list(passages)
         batches: list[list[Hit]] = []
         while remaining:
@@ -83,6 +85,10 @@ class ModelDistiller:
         return batches
 
     def read(self, question: str, passages: Sequence[Hit], *, questions: int = 0) -> DistillationResult:
+        """Return points of the passages that fit in a prompt, and up to ``questions`` further questions.
+
+        The result is empty if the model gave no usable answer.
+        """
         task = _POINTS_TASK + (_QUESTIONS_TASK.format(count=questions) if questions else "")
         fitting = self._select_fitting(question, passages, task)
         empty = DistillationResult([], [])
@@ -103,6 +109,7 @@ class ModelDistiller:
             properties["questions"] = {"type": "array", "items": {"type": "string"}}
 
         def check(answer: Any) -> DistillationResult:
+            """Convert the model's JSON. Drop points without a score or a valid passage number."""
             points = []
             for point in answer["points"]:
                 numbers = dict.fromkeys(number for number in point["sources"] if 1 <= number <= len(fitting))
@@ -119,6 +126,7 @@ class ModelDistiller:
         return result
 
     def rate(self, question: str, passages: Sequence[Hit]) -> list[int]:
+        """Return the model's rating of each passage, 0 to 5; 0 if it fits in no prompt or was not rated."""
         ratings: list[int] = []
         with self.trace.step("rate passages") as step:
             while len(ratings) < len(passages):
@@ -136,6 +144,7 @@ class ModelDistiller:
         schema = build_object_schema(ratings={"type": "array", "items": rating})
 
         def check(answer: Any) -> list[int]:
+            """Return the ratings in the order of the passages."""
             ratings = {entry["passage"]: entry["rating"] for entry in answer["ratings"]}
             return [ratings.get(number, 0) for number in range(1, len(passages) + 1)]
 
@@ -144,9 +153,9 @@ class ModelDistiller:
     def _select_fitting(
         self, question: str, passages: Sequence[Hit], task: str, *, in_order: bool = False
     ) -> list[Hit]:
-        """Return the passages that fit in a prompt, in order.
+        """Return the passages that fit in one prompt with the ``task``, in order.
 
-        With ``in_order``, stop at the first passage that does not fit; otherwise, skip it.
+        With ``in_order``, stop at the first passage that does not fit. Otherwise, skip it.
         """
         quotation = Quotation(())
         tokens_left = self._budget - 4 * token_estimate(task) - token_estimate(question) - _FIXED_TOKENS

@@ -33,15 +33,15 @@ MAX_EMBEDDED_SNIPPETS = 48
 _MAX_SNIPPET_WORDS, _MAX_LABEL_WORDS = 90, 12
 #: The weights of the parts of a snippet's score:
 #: ``cosine``: the cosine of its title, heading and text with the question; ``rest``: with the question without names;
-#: ``own``: the share of the question's terms, by rarity, in it; ``near``: in it and the adjacent snippets;
+#: ``own``: the fraction of the question's terms, by rarity, in it; ``near``: in it and the adjacent snippets;
 #: ``rank``: 1 / (1 + rank of its hit); ``kind``: it has something of the kind that the question asks for;
 #: ``first``: it opens a document that is no longer than its passage.
 #: They were fitted on the even questions of hotpotqa, musique and the excerpts of chunking_evaluation: a softmax over
 #: the snippets of a question should give the answering ones as much probability as possible. Among similar weights,
 #: those with the best coverage by the runs were chosen, together with the constants of :mod:`.runs`.
 _WEIGHTS = {"cosine": 2.0, "rest": 7.9, "own": 2.75, "near": 0.7, "rank": 4.2, "kind": 2.2, "first": 1.6}
-#: The shares of the question's technical tokens in the snippet and in its term. Those sets have few such tokens, so the
-#: weights were chosen by reading answers from manuals.
+#: The fractions of the question's technical tokens in the snippet and in its term. Those sets have few such tokens, so
+#: the weights were chosen by reading answers from manuals.
 _WEIGHTS |= {"token": 1.5, "term": 3.0}
 #: A list of changes describes former states; a question is about the current one unless it asks for changes.
 _WEIGHTS |= {"history": -3.0}
@@ -84,7 +84,7 @@ class SnippetScores:
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """A scorer of how much each snippet says about a question.
+    """A scorer of the relevance of snippets to a question.
 
     ``language`` is that of the question (None: English).
     ``rarities`` are those of the question's terms, see :func:`~.confidence.compute_question_rarities`.
@@ -101,7 +101,10 @@ class Relevance:
     def score_snippets(
         self, passages: Sequence[Passage], positions: Sequence[SnippetPosition] | None = None
     ) -> SnippetScores:
-        """Return the scores of the snippets at ``positions``, by default of the likeliest that can be chosen."""
+        """Return the scores of the snippets at ``positions``, by default of the likeliest candidates.
+
+        The snippets are embedded, with their titles and headings.
+        """
         snippet_terms = {
             (number, index): set(list_terms(render_snippet(snippet), self.stem)) & self.rarities.keys()
             for number, passage in enumerate(passages)
@@ -135,8 +138,8 @@ class Relevance:
                 "near": self._sum_rarities(set().union(*adjacent_terms)) / total,
                 "rank": 1 / (1 + snippet.hit.rank),
                 "kind": float(kind.is_met_by(text)),
-                "token": _compute_token_share(tokens, text),
-                "term": _compute_token_share(tokens, snippet.term),
+                "token": _compute_token_fraction(tokens, text),
+                "term": _compute_token_fraction(tokens, snippet.term),
                 "other": number_mismatches[number],
                 "asks": float(snippet.is_question),
                 "first": float(index == 0 and passage.is_whole_document),
@@ -145,8 +148,8 @@ class Relevance:
             scores[number, index] = sum(_WEIGHTS[name] * part for name, part in parts.items())
         return SnippetScores(scores, nearest)
 
-    def compute_share(self, text: str) -> float:
-        """Return the share of the question's terms, by rarity, that a text has."""
+    def compute_coverage(self, text: str) -> float:
+        """Return the fraction of the question's terms, by rarity, that a text has, from 0 to 1."""
         return self._sum_rarities(set(list_terms(text, self.stem)) & self.rarities.keys()) / self._total_rarity
 
     def _select_likeliest(
@@ -155,7 +158,10 @@ class Relevance:
         candidates: list[SnippetPosition],
         snippet_terms: Mapping[SnippetPosition, set[str]],
     ) -> list[SnippetPosition]:
-        """Return the candidates that are worth embedding, which is most of the cost of an answer, in order."""
+        """Return the ``MAX_EMBEDDED_SNIPPETS`` likeliest candidates by terms and rank, in order of position.
+
+        The number is limited because embedding snippets is most of the cost of an answer.
+        """
         if len(candidates) <= MAX_EMBEDDED_SNIPPETS:
             return candidates
         total = self._total_rarity
@@ -172,13 +178,14 @@ class Relevance:
         return sum(self.rarities.values()) or 1.0
 
     def _sum_rarities(self, terms: set[str]) -> float:
+        """Return the total rarity of some terms of the question. The order of addition is fixed."""
         return sum(self.rarities[term] for term in sorted(terms))
 
 
 def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
-    """Return the positions of the snippets in a hit that can be chosen.
+    """Return the positions of the snippets that an answer can choose: selectable snippets within hits.
 
-    Code can be chosen only in a passage that is all code.
+    Code can be chosen only if no snippet within the hits of its passage is selectable.
     """
     hit_snippets = [
         ((number, index), snippet)
@@ -284,7 +291,7 @@ def describe_nearest(
     unknown: Sequence[str],
     formless: str = "",
 ) -> ExtractedAnswer:
-    """Return the text for a store that does not answer: that it does not, and the ``nearest`` sentences.
+    """Return a text that says that the documents do not answer the question, with the ``nearest`` sentences.
 
     ``unknown`` are names of the question that no document has. ``formless`` is the kind of thing that the question asks
     for if no passage has any.
@@ -295,14 +302,17 @@ def describe_nearest(
 
 
 def describe_nearest_hits(hits: Sequence[Hit], unknown: Sequence[str], formless: str) -> ExtractedAnswer:
-    """Return the same text with the beginning of the nearest summaries or reports, each cited as a whole."""
+    """Return the text of :func:`describe_nearest` with the beginnings of the nearest summaries or reports.
+
+    Each of them is cited as a whole.
+    """
     citations = [cite_hit(number, hit) for number, hit in enumerate(hits[:MAX_NEAREST], 1)]
     paragraphs = [f"{neutralize_citations(_truncate(to_plain_text(c.text)))} [{c.number}]" for c in citations]
     return ExtractedAnswer("\n\n".join([f"{_describe_refusal(unknown, formless)} Nearest:", *paragraphs]), citations)
 
 
 def _describe_refusal(unknown: Sequence[str], formless: str) -> str:
-    """Return the sentences that say that the documents do not answer, and why."""
+    """Return the sentences that say that the documents do not answer the question, and why."""
     text = NO_ANSWER
     if unknown:
         text += f" No document names {' or '.join(unknown)}."
@@ -316,13 +326,16 @@ def _find_tokens(text: str) -> list[str]:
     return [match.group().rstrip(".,:;?!") for match in _TOKEN_PATTERN.finditer(text)]
 
 
-def _compute_token_share(tokens: frozenset[str], text: str) -> float:
-    """Return the share of these technical tokens that a text has."""
+def _compute_token_fraction(tokens: frozenset[str], text: str) -> float:
+    """Return the fraction of these technical tokens that a text has; 0 without tokens."""
     return len(tokens.intersection(_find_tokens(text))) / len(tokens) if tokens and text else 0.0
 
 
 def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
-    """Return for each passage the share of the numbers that it lacks and another passage has, in its text or title."""
+    """Return for each passage the fraction of ``numbers`` that it lacks beyond those that the best passage lacks.
+
+    Numbers in the title, headings and file name of a passage count.
+    """
     if not numbers:
         return [0.0] * len(passages)
     texts = [
@@ -375,7 +388,7 @@ def render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
 
 
 def _truncate(text: str) -> str:
-    """Return a text without the words beyond ``_MAX_SNIPPET_WORDS``."""
+    """Return the first ``_MAX_SNIPPET_WORDS`` words of a text, with an ellipsis if words are omitted."""
     if count_written_words(text) <= _MAX_SNIPPET_WORDS:
         return text
     if is_unspaced(text):
@@ -385,7 +398,11 @@ def _truncate(text: str) -> str:
 
 
 def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance) -> str:
-    """Return the title or heading without which a run is not understood, joined by ``>``; an empty string if none."""
+    """Return the title and heading that a reader needs to understand a run, joined by ``>``; empty if none is needed.
+
+    Without a title, the file name can replace it. A title or heading is also included if the question has one of its
+    terms.
+    """
     first = snippets[0]
     run_terms = set(list_terms(" ".join(map(render_snippet, snippets)), relevance.stem))
     is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)

@@ -1,4 +1,4 @@
-"""Passages: the text around hits, as snippets that record what they need to be understood.
+"""Passages: the text around hits, divided into snippets that record the context they need.
 
 In: hits and their state. Out: one :class:`Passage` for adjacent spans, with the chunks before and after them under the
 same heading, so that a sentence can include the one before it even if a chunk begins between them. Headings, synopses,
@@ -56,8 +56,8 @@ _PRONOUN_PATTERN = re.compile(r"(?:he|she|it|they|his|her|its|their|him|them|we|
 _SYNOPSIS_HEADINGS = frozenset(("synopsis", "usage", "syntax", "table of contents", "contents", "see also"))
 #: The minimum number of words of a readable snippet, and of one that is a field or a row with a number.
 _MIN_WORDS, _MIN_FIELD_WORDS = 3, 2
-#: The maximum share of symbols in a readable snippet.
-_MAX_SYMBOL_SHARE = 0.35
+#: The maximum fraction of symbols in a readable snippet.
+_MAX_SYMBOL_FRACTION = 0.35
 #: The maximum number of words of a heading or caption in a block of its own.
 _MAX_CAPTION_WORDS = 12
 
@@ -117,7 +117,7 @@ class _ChunkGroup:
 
 
 def _group_spans(hits: Sequence[Hit], state: State) -> list[_ChunkGroup]:
-    """Group adjacent spans under one heading."""
+    """Group adjacent spans under one heading, and sort the groups by the rank of their best hit."""
     groups: list[_ChunkGroup] = []
     for hit in hits:
         for chunk, span in iter_spans(hit, state):
@@ -128,7 +128,7 @@ def _group_spans(hits: Sequence[Hit], state: State) -> list[_ChunkGroup]:
 
 
 def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk: int, state: State) -> None:
-    """Add a span of a chunk, and merge the groups that it is adjacent to."""
+    """Add a span of a chunk to ``groups``, and merge the groups that it is adjacent to."""
     record = state.chunks.get(chunk)
     first, last = (_get_adjacent_chunk(state, record, chunk, step) for step in (-1, 1))
     merged = _ChunkGroup(record.document, record.section, first, last, [hit_span])
@@ -141,7 +141,7 @@ def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk: int, st
 
 
 def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk: int, step: int) -> int:
-    """Return the next (``step`` 1) or previous (-1) chunk of the same section, or the chunk itself if it is the end."""
+    """Return the next (``step`` 1) or previous (-1) chunk of the same section, or the chunk itself if there is none."""
     adjacent = state.chunks.find(chunk + step) if chunk + step >= 0 else None
     is_in_section = adjacent is not None and (adjacent.document, adjacent.section) == (record.document, record.section)
     return chunk + step if is_in_section else chunk
@@ -186,7 +186,10 @@ def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
 
 
 def _split_snippets(text: str, format: str, heading: str, starts_mid_line: bool) -> Iterator[Snippet]:
-    """Yield the snippets of a passage under ``heading``, in order, with what each needs to be understood."""
+    """Yield the snippets of a passage under ``heading``, in order, with the fields that describe their context.
+
+    ``starts_mid_line`` is True if the passage begins in the middle of a line.
+    """
     parts = list(_split_markdown(text) if format == "markdown" else split_plain_text(text, starts_mid_line))
     block_sizes = Counter(part.block for part in parts if isinstance(part, Snippet))
     section_heading = to_plain_text(heading.rpartition(" > ")[2]).strip()
@@ -224,7 +227,7 @@ def _split_snippets(text: str, format: str, heading: str, starts_mid_line: bool)
 
 
 def _refers_back(snippet: Snippet, opens_block: bool) -> bool:
-    """True if a sentence continues or refers to the one before it; not if it opens a definition."""
+    """True if a sentence continues the one before it or refers to it. A sentence that opens a definition does not."""
     if opens_block and snippet.term:
         return False
     is_continuation = snippet.text[:1].islower() and not opens_block
@@ -234,9 +237,9 @@ def _refers_back(snippet: Snippet, opens_block: bool) -> bool:
 
 
 def _is_readable(snippet: Snippet, is_alone: bool) -> bool:
-    """True if a snippet reads as text: words in a sentence, not a drawing or a table of contents.
+    """True if a snippet reads as text, and is not a drawing or a line of a table of contents.
 
-    If it is alone in its block, a heading or caption is not readable either.
+    A snippet that ``is_alone`` in its block is also not readable if it looks like a heading or caption.
     """
     labeled_text = f"{snippet.label} {snippet.text}"
     words = _WORD_PATTERN.findall(labeled_text)
@@ -248,7 +251,7 @@ def _is_readable(snippet: Snippet, is_alone: bool) -> bool:
     if (
         num_words < (_MIN_FIELD_WORDS if is_field or is_numeric_row else _MIN_WORDS)
         or ". . ." in snippet.text
-        or num_symbols > _MAX_SYMBOL_SHARE * len(snippet.text)
+        or num_symbols > _MAX_SYMBOL_FRACTION * len(snippet.text)
     ):
         return False
     if snippet.kind != "prose" or snippet.label or num_words > _MAX_CAPTION_WORDS or is_field or not is_alone:
@@ -283,7 +286,10 @@ def _split_markdown(text: str) -> Iterator[Snippet | SnippetHeading]:
 
 
 def _split_notes(text: str, format: str) -> Iterator[Snippet]:
-    """Yield the paragraphs of a document without sentences, which has only lines of a few words, except capitals."""
+    """Yield the paragraphs of a document that consists of lines of a few words, without sentences.
+
+    Headings, very short paragraphs and paragraphs in capitals are omitted.
+    """
     for number, block in enumerate(parse_blocks(text, format)):
         displayed = strip_item_marker(render_inline(text[block.start : block.end]))
         is_unspaced_text = is_unspaced(displayed)

@@ -80,12 +80,14 @@ def split_plain_text(text: str, starts_mid_line: bool) -> Iterator[Snippet | Sni
 
 
 def _is_lone_field(text: str, text_blocks: Sequence[Block], number: int) -> bool:
-    """True if a block is a line of a name and a value (``Alarm code: 4711``).
+    """True if block ``number`` is a single line of a name and a value (``Alarm code: 4711``).
 
-    A term above an indented definition is not one, nor is the title of the text unless it has a number.
+    A term above an indented definition is not a field. The title of the text is a field only if its value has a digit
+    or a field follows.
     """
 
     def match_field(index: int) -> re.Match[str] | None:
+        """Return the name and value of block ``index``, or None if it is not a field."""
         return FIELD_PATTERN.fullmatch(text, text_blocks[index].start, text_blocks[index].end)
 
     if (field := match_field(number)) is None:
@@ -99,7 +101,10 @@ def _is_lone_field(text: str, text_blocks: Sequence[Block], number: int) -> bool
 
 
 def _is_code(paragraph: str) -> bool:
-    """True if a paragraph is something to type: it follows a shell prompt, or is not a sentence."""
+    """True if a paragraph is a command or code.
+
+    It begins with a shell prompt, or has neither a function word nor punctuation at its end.
+    """
     has_function_word = any(word.lower() in FUNCTION_WORDS for word in _WORD_PATTERN.findall(paragraph))
     return bool(_SHELL_PROMPT_PATTERN.match(paragraph)) or not (
         has_function_word or SENTENCE_END_PATTERN.search(paragraph.rstrip())

@@ -6,7 +6,7 @@ model extracted from them, lines about relations (CFT-RAG, section 3.3) and abst
 precedes a long context, because a model otherwise loses it (Liu et al., "Lost in the Middle", TACL 2024, section 4.2).
 A budget too small for any passage raises an InputError.
 
-Documents are quoted and never trusted: their text is enclosed in marks (:mod:`kvstore.models.quoting`). Titles and
+Documents are quoted and never trusted: their text is between delimiters (:mod:`kvstore.models.quoting`). Titles and
 headings are one line each. Numbers in brackets in a document are changed to parentheses, so that a number which the
 model copies is not a citation.
 """
@@ -120,7 +120,7 @@ class _TokenBudget:
 
 
 def build_quotation(hits: Iterable[Hit], *texts: str) -> Quotation:
-    """Return the quotation rules of a prompt that contains these passages and other texts."""
+    """Return the quotation for a prompt that contains these passages and other texts, none of which can end it."""
     parts = list(texts)
     for hit in hits:
         parts += [hit.text, hit.heading, hit.title or "", hit.document]
@@ -139,12 +139,12 @@ def quote_text(text: str) -> str:
 
 
 def quote_slice(text: str) -> str:
-    """Return a part of a document's text, quoted like :func:`quote_text`, but with the white space at its ends."""
+    """Return a part of a document's text, treated like :func:`quote_text`, but with the white space at its ends."""
     return neutralize_citations(replace_controls(text))
 
 
 def to_one_line(text: str) -> str:
-    """Return a document's text, quoted like :func:`quote_text`, on one line with single blanks."""
+    """Return a document's text, treated like :func:`quote_text`, on one line with single blanks."""
     return quote_text(" ".join(text.split()))
 
 

@@ -174,7 +174,10 @@ class QuestionKind:
         return self.name in _DEMANDED_KINDS and not self.is_met_by(text)
 
     def is_unlikely_in(self, text: str) -> bool:
-        """True if a sentence rarely answers because it has nothing of the kind; for English, a reader decides that."""
+        """True if a sentence without something of this kind rarely answers. Always False for English.
+
+        For English, the answer reader decides.
+        """
         return False
 
     def is_met_by(self, text: str) -> bool:
@@ -212,7 +215,10 @@ class ForeignQuestionKind(QuestionKind):
         return form is not None and any(self._is_new(match.group()) for match in form.finditer(text))
 
     def _is_new(self, match_text: str) -> bool:
-        """True if a match has a word that is not in the question and no function word, which reasons often are."""
+        """True if a match has a word that is neither in the question nor a function word.
+
+        Function words count for the kind ``reason``, because its forms often are function words.
+        """
         known_words = self.words
         if self.language_words and self.name != "reason":
             known_words |= self.language_words.function_words

@@ -54,7 +54,7 @@ class QuestionName:
 
     ``words`` are its words in normal form, and ``forms`` the same words as written. ``is_token`` is True for a
     technical token. ``opens_sentence`` is True if its first word opens a sentence: its capital may then not mean that
-    it is part of the name. ``has_other_nouns`` is True if a word of it can be a noun beside the name.
+    it is part of the name. ``has_other_nouns`` is True if a word of it can be a noun that does not belong to the name.
     """
 
     text: str
@@ -84,7 +84,10 @@ class PassageWords:
         self.forms = forms if len(forms) == len(self.words) else self.words
 
     def has_name(self, name: QuestionName, function_words: frozenset[str] = FUNCTION_WORDS) -> bool:
-        """True if the passage contains a name as a whole, its words capitalized; a token must occur as written."""
+        """True if the passage contains a name as a whole, with its words capitalized.
+
+        A technical token must occur as written, ignoring case.
+        """
         if name.is_token:
             return name.text.lower() in self.text.lower()
         if name.has_other_nouns and len(name.words) == 2 and any(word.endswith("s") for word in name.words):
@@ -102,7 +105,7 @@ class PassageWords:
         return self.words if self.stem is str else list(map(self.stem, self.words))
 
     def _has_words(self, name: QuestionName, part: slice, function_words: frozenset[str]) -> bool:
-        """True if the passage has the words in a part of a name, in order and almost adjacent."""
+        """True if the passage has the words in the slice ``part`` of a name, in order and almost adjacent."""
         (first_word, first_form), *following = zip(map(self.stem, name.words[part]), name.forms[part], strict=True)
         position = -1
         while True:
@@ -116,7 +119,7 @@ class PassageWords:
                 return True
 
     def _has_following(self, position: int, words: Sequence[tuple[str, str]], function_words: frozenset[str]) -> bool:
-        """True if these words, given with their forms, follow the word at ``position``."""
+        """True if ``words``, pairs of a stem and the form in the question, follow the word at ``position``."""
         for word, form in words:
             candidates = range(position + 1, min(position + 2 + _MAX_WORDS_BETWEEN, len(self.words)))
             next_position = next(
@@ -133,7 +136,10 @@ class PassageWords:
         return True
 
     def _matches_form(self, index: int, form: str, function_words: frozenset[str]) -> bool:
-        """True if a word is written as in the question, or capitalized, or is a function word in any form."""
+        """True if the word at ``index`` can be part of a name that the question writes as ``form``.
+
+        It is written in the same way, or is capitalized, or does not begin with a letter, or is a function word.
+        """
         own_form = self.forms[index]
         return (
             own_form == form
@@ -146,8 +152,8 @@ class PassageWords:
 def find_question_names(question: str, language: str | None = None) -> list[QuestionName]:
     """Return the names and technical tokens of a question in a language (None: English), in order.
 
-    If the language writes all nouns with capitals, only digits and capitals inside a word mark a name, and adjacent
-    nouns: other nouns have an article, a preposition or another word before them.
+    If the language writes all nouns with capitals, names are words with digits or inner capitals, and adjacent nouns.
+    Other nouns have an article, a preposition or another word before them.
 
     >>> question = "Who wrote the Duke of York and what does --no-owner do in pg_dump?"
     >>> [name.text for name in find_question_names(question)]
@@ -215,7 +221,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
 
 
 def _split_title(title: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words of a title in normal form, and as written."""
+    """Return the words of a title in normal form, and as written (in normal form too if the numbers differ)."""
     words, forms = tuple(segment_words(title)), tuple(split_written_words(title))
     return words, forms if len(forms) == len(words) else words
 
@@ -226,10 +232,10 @@ def _is_name_like(piece: str) -> bool:
 
 
 def _select_named_nouns(pieces: Sequence[str], function_words: frozenset[str]) -> list[bool]:
-    """Return for each piece of a German question whether it belongs to a name.
+    """Return for each piece of a German question True if it belongs to a name.
 
-    A noun belongs to one if another noun is before or after it, but not if a noun of measure is before it: "Prozent
-    Fett". A noun after a title belongs to one, but not the title.
+    A noun belongs to a name if another noun is before or after it, but not after a noun of measure ("Prozent Fett"). A
+    noun after a title belongs to a name, but the title does not.
     """
     named = list(map(_has_inner_mark, pieces))
     nouns = [

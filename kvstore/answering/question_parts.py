@@ -45,11 +45,14 @@ def split_question(question: str) -> list[QuestionPart]:
     texts = [text.strip(" ?") for text in _BOUNDARY_PATTERN.split(question)]
     if len(texts) < 2 or not _START_PATTERN.match(texts[0]):
         return [QuestionPart(question, question)]
-    return [QuestionPart(f"{text}?", _complete(texts, index)) for index, text in enumerate(texts)]
+    return [QuestionPart(f"{text}?", _build_part_question(texts, index)) for index, text in enumerate(texts)]
 
 
-def _complete(texts: list[str], index: int) -> str:
-    """Return the question for part ``index``, with the words of the first part if it is not understood alone."""
+def _build_part_question(texts: list[str], index: int) -> str:
+    """Return the question for part ``index``.
+
+    The words of the first part are appended if the part refers to another one or is short.
+    """
     text = texts[index]
     is_complete = index == 0 or (
         not _REFERENCE_PATTERN.search(text) and len(list_content_words(text)) >= _MIN_CONTENT_WORDS

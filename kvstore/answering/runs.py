@@ -1,4 +1,4 @@
-"""Runs: the snippets of an answer, each with what it needs to be understood.
+"""Runs: the snippets of an answer, each with the context that it needs.
 
 In: passages and a score for each snippet that can be chosen. Out: a few runs of adjacent snippets, with about as many
 words as people read of an answer. The best snippet is always selected. Others are selected if they score nearly as
@@ -101,17 +101,17 @@ def _adjust_score(
 
 
 def _have_same_subject(left: Snippet, right: Snippet) -> bool:
-    """True if two snippets are under one heading and part of one definition, if of any."""
+    """True if two snippets are under one heading and in the same definition, or both in none."""
     return left.section == right.section and left.term == right.term
 
 
 def find_required_span(snippets: Sequence[Snippet], index: int) -> tuple[int, int]:
-    """Return the first and last snippet that must be displayed with a snippet, itself included."""
+    """Return the indexes of the first and last snippet that must be displayed with snippet ``index``."""
     return _find_required_start(snippets, index), _find_required_end(snippets, index)
 
 
 def _find_required_start(snippets: Sequence[Snippet], index: int) -> int:
-    """Return the first of the sentences that a snippet needs before it."""
+    """Return the index of the first sentence that snippet ``index`` needs before it, or ``index`` if it needs none."""
     first = index
     while first > 0 and snippets[first - 1].section == snippets[index].section:
         # The first sentence of a definition names the subject of the others.
@@ -124,7 +124,10 @@ def _find_required_start(snippets: Sequence[Snippet], index: int) -> int:
 
 
 def _find_required_end(snippets: Sequence[Snippet], index: int) -> int:
-    """Return the last snippet of the reply to a question, or of the block that a snippet leads into."""
+    """Return the index of the last snippet that snippet ``index`` needs after it, or ``index`` if it needs none.
+
+    A question needs its reply, and a lead-in needs the block that it introduces.
+    """
     section = snippets[index].section
     last = index
     if _is_bare_lead_in(snippets, index + 1) and not snippets[index].is_lead_in:
@@ -152,7 +155,9 @@ def _find_required_end(snippets: Sequence[Snippet], index: int) -> int:
 
 
 def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, last: int) -> int:
-    """Return the last snippet of the definition that snippet ``index`` opens, within the limit; otherwise ``last``.
+    """Return the index of the last snippet of the definition that snippet ``index`` opens, within ``_MAX_BLOCK_WORDS``.
+
+    Return ``last`` if it opens no definition.
 
     Snippets ``first`` to ``last`` are displayed in any case.
     """
@@ -169,14 +174,14 @@ def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, 
 
 
 def _is_bare_lead_in(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if a snippet of a few words ("For example:") at the end of a paragraph only leads into the next block."""
+    """True if snippet ``index`` only introduces the next block: a few words ("For example:") that end a paragraph."""
     if index >= len(snippets) or snippets[index].words > _MAX_LEAD_IN_WORDS:
         return False
     return snippets[index].is_lead_in and snippets[index].block == snippets[index - 1].block
 
 
 def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPosition]) -> list[tuple[int, int, int]]:
-    """Merge adjacent snippets of one section; return the passage, the first and the last snippet of each run."""
+    """Merge adjacent snippets of one section. Return the passage, first snippet and last snippet of each run."""
     runs: list[tuple[int, int, int]] = []
     for number, index in sorted(positions):
         snippets = passages[number].snippets

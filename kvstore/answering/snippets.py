@@ -98,7 +98,7 @@ class SnippetHeading:
 
 
 def render_inline(piece: str) -> str:
-    """Return a piece of a document on one line, as a page shows it: without marks, tags, images and addresses of links.
+    """Return a piece of Markdown on one line, as a page shows it: without syntax, tags, images and link addresses.
 
     >>> render_inline("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
     'Dial *21#, says Kees; **options are not needed for 2 * 3.'
@@ -114,7 +114,7 @@ def render_inline(piece: str) -> str:
 
 
 def _strip_markup(text: str) -> str:
-    """Return a text without the marks that a page does not show, except emphasis by stars."""
+    """Return a text without the syntax that a page does not show, except emphasis by stars."""
     if "{" in text:
         text = _ATTRIBUTE_PATTERN.sub("", _TEMPLATE_TAG_PATTERN.sub(" ", text))
     if "[" in text:
@@ -141,8 +141,8 @@ def split_prose(
 ) -> Iterator[Snippet]:
     """Yield the sentences of a paragraph or an item.
 
-    ``term`` is the term that it defines, which its first sentence contains if ``has_own_term``. If it ``leads`` into
-    the next block, its last sentence is a lead-in.
+    ``term`` is the term that the paragraph defines, which its first sentence contains if ``has_own_term``. If the
+    paragraph ``leads`` into the next block, its last sentence is a lead-in.
     """
     for index, (first, last) in enumerate(split_sentences(text[start:end])):
         displayed = strip_item_marker(render_inline(text[start + first : start + last]))
@@ -156,7 +156,7 @@ def split_prose(
 
 
 def split_code(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
-    """Split a block of code into pieces of a few lines; only the first needs what precedes the block."""
+    """Yield pieces of a few lines of a block of code. Only the first piece needs the snippet before the block."""
     line_start = text.rfind("\n", 0, start) + 1
     offset = line_start if text[line_start:start].isspace() else start
     lines = []

@@ -47,7 +47,7 @@ _STEM_LETTERS = 5
 
 
 def compute_support(text: str, sources: Iterable[str]) -> float:
-    """Return the share of the content words of a text that occur in its sources; 0 for a text without words.
+    """Return the fraction of the content words of a text that occur in its sources; 0 for a text without words.
 
     >>> compute_support("Tea leaves were picked in spring.", ["They are picking the leaves of tea by hand."])
     0.5

@@ -14,8 +14,8 @@ from ..text.words import is_unspaced, segment_words
 from .quoting import to_printable
 from .statement_support import SourcePassages, begins_with_pronoun, compute_support
 
-#: The minimum share of a text's content words that occur in its sources. Of people's answers about meetings, 82 % reach
-#: it with the turns that they are about, and 2 % with those of another meeting.
+#: The minimum fraction of a text's content words that occur in its sources. Of people's answers about meetings, 82 %
+#: reach it with the turns that they are about, and 2 % with those of another meeting.
 MIN_SUPPORT = 0.5
 #: A number of at least two digits: fewer can count what the sources list.
 _NUMBER_PATTERN = re.compile(r"\d{2,}")
@@ -28,7 +28,7 @@ _SENTENCE_END_PATTERN = re.compile(r"""[.!?…।۔؟]\W*\Z""")
 _INNER_END_PATTERN = re.compile(r"""([.!?…]["'”’)]*) (?=\W*[A-ZÀ-Þ\d]|\W*[^\W\da-zA-Z])""")
 #: The number of consecutive words of a prompt that no text repeats by chance.
 _PROMPT_WORDS = 8
-#: The length of the word sequences that are counted, and the minimum share of them that differ.
+#: The length of the word sequences that are counted, and the minimum fraction of them that differ.
 _SEQUENCE_WORDS, _MIN_DISTINCT_SEQUENCES = 3, 0.6
 
 

@@ -44,9 +44,10 @@ def check_token(text: str, token: Token) -> None:
 
 
 def find_condition_end(text: str, script: Sequence[Token], position: int) -> int:
-    """Return the position of the token after the condition that begins at ``position``.
+    """Return the index of the first token after the condition that begins at token ``position``.
 
-    It is that of the next clause, or the end of the statement ``script``, whose source is ``text``.
+    ``script`` has the tokens of the statement, and ``text`` its source. The condition ends before the next clause or
+    at the end of the statement. Raises StatementError for an invalid token or an unbalanced parenthesis.
     """
     open_parentheses: list[Token] = []
     while position < len(script):
@@ -67,9 +68,9 @@ def find_condition_end(text: str, script: Sequence[Token], position: int) -> int
 
 
 def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> tuple[str, OffsetMap]:
-    """Return the text of a condition, with parameters replaced by the values at their offsets and comments by spaces.
+    """Return the text of a condition, with parameters replaced by literals and comments by spaces, and its offset map.
 
-    Also returns the offsets of its parts in the statement.
+    ``values`` has the value of each parameter by its offset in the statement.
     """
     pieces: list[str] = []
     offsets: list[tuple[int, int]] = []
@@ -85,7 +86,7 @@ def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]
 
 
 def map_offset(offset: int, offset_map: OffsetMap) -> int:
-    """Return the offset in the statement's text of the part at character ``offset`` of the condition."""
+    """Return the offset in the statement's text that corresponds to character ``offset`` of the condition."""
     part_start, statement_start = max((pair for pair in offset_map if pair[0] <= offset), default=offset_map[0])
     return statement_start + max(0, offset - part_start)
 

@@ -185,14 +185,14 @@ def _make_equality(field: Field, name: str, value: Any) -> Condition:
 
 
 def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Condition:
-    """Build the condition that a field, or an element of its list, compares this way with a value of its kind."""
+    """Build the condition that a field, or an element of its list, has this relation to a value of the same type."""
     if isinstance(field, ColumnField) and isinstance(value, str) == (field.name in NUMBER_COLUMNS):
         return _NEVER  # a number is never compared with a text
     return Exists(Compare(_to_elements_field(field), operator, value, same_kind=True))
 
 
 def _make_text_condition(field: Field, make_condition: Callable[[Field], IsLike | HasText | MatchesText]) -> Condition:
-    """Build the condition that a field, or an element of its list, is a text with a property."""
+    """Build the condition that a field, or an element of its list, satisfies ``make_condition(field)``."""
     if isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS:
         return _NEVER
     return Exists(make_condition(_to_elements_field(field)))
@@ -209,7 +209,7 @@ def _make_empty_condition(field: Field) -> Condition:
 
 
 def _to_elements_field(field: Field) -> Field:
-    """Return a field of the metadata as one that also means the elements of its list; a column is returned as it is."""
+    """Return a field of the metadata that also matches the elements of its list. A column is returned unchanged."""
     return MetaField(field.names, elements=True) if isinstance(field, MetaField) else field
 
 
@@ -241,20 +241,20 @@ def _to_field_value(name: str, value: Any) -> FieldValue:
 
 
 def _to_list(operator: str, operand: Any, noun: str) -> Sequence[Any]:
-    """Return the operand of an operator as a list; raise InputError, which calls for a list of ``noun``, otherwise."""
+    """Return the operand of an operator as a list. Raises InputError, which asks for a list of ``noun``."""
     if isinstance(operand, (str, bytes, Mapping)) or not isinstance(operand, (Sequence, set, frozenset)):
         raise InputError(f"{operator} takes a list of {noun}, not {format_value(operand)}")
     return list(operand)
 
 
 def _join_all(parts: Iterable[Condition]) -> Condition:
-    """Return a condition that all parts must satisfy; always true without parts."""
+    """Return the conjunction of some conditions; without conditions, one that is always true."""
     conditions = list(parts)
     return _ALWAYS if not conditions else conditions[0] if len(conditions) == 1 else All(conditions)
 
 
 def _join_any(parts: Sequence[Condition]) -> Condition:
-    """Return a condition that any part may satisfy; never true without parts."""
+    """Return the disjunction of some conditions; without conditions, one that is never true."""
     return _NEVER if not parts else parts[0] if len(parts) == 1 else AnyOf(parts)
 
 

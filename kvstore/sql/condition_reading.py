@@ -117,7 +117,7 @@ class _ConditionParser:
         return conditions[0] if len(conditions) == 1 else All(conditions)
 
     def _parse_negation(self) -> Condition:
-        """Parse a condition without AND and OR, possibly after NOT. An unsupported one becomes Unsupported."""
+        """Parse a condition without AND and OR, possibly after NOT. Return Unsupported for an unsupported form."""
         if self._is_word("NOT") and not self._is_word("EXISTS", 1):
             self._position += 1
             return Not(self._parse_negation())
@@ -199,7 +199,7 @@ class _ConditionParser:
         return ColumnField(name)
 
     def _parse_arrows(self) -> list[str]:
-        """Parse the operators after ``meta``, -> for enclosing fields and ->> for the last; return the names of all."""
+        """Parse the operators after ``meta`` and return the names: -> for each enclosing field, ->> for the last."""
         names: list[str] = []
         while self._accept("->"):
             names += parse_json_key(self._parse_text())
@@ -229,7 +229,10 @@ class _ConditionParser:
         return _negate_if(self._parse_predicate(field), negated)
 
     def _parse_identity(self, field: Field) -> Condition:
-        """Parse the value after IS or IS NOT, which is never unknown."""
+        """Parse the operand of IS and return the condition, which is never unknown (NULL).
+
+        The caller negates the condition for IS NOT.
+        """
         if self._is_word("TRUE") or self._is_word("FALSE"):
             raise UnsupportedForm  # IS TRUE tests the truth of a value, not equality
         value = self._parse_value()
@@ -262,7 +265,7 @@ class _ConditionParser:
         raise UnsupportedForm
 
     def _parse_full_text(self, field: Field) -> Condition:
-        """Parse the query of MATCH. An invalid one is rejected even if SQLite has no document to read."""
+        """Parse the query of MATCH. Raises ConditionError for an invalid query, even if SQLite reads no document."""
         offset = self._script[self._position].start if self._position < len(self._script) else 0
         query = self._parse_value()
         if not isinstance(query, str):
@@ -329,7 +332,7 @@ class _ConditionParser:
     # Tokens ----------------------------------------------------------------------------------------------------------
 
     def _get_word(self, ahead: int = 0) -> str:
-        """Return the word, operator or number ``ahead`` tokens further, in capitals; other tokens are empty."""
+        """Return the word, operator or number ``ahead`` tokens further, in capitals; empty for other tokens."""
         position = self._position + ahead
         if position >= len(self._script):
             return ""

@@ -66,7 +66,7 @@ class ParameterValues:
 
 
 def parse_number(text: str) -> float:
-    """Return a number as SQLite reads it: an integer if it is one of at most 64 bits, else a float."""
+    """Return the number of a literal as SQLite reads it: an integer if it fits in 64 bits, else a float."""
     try:
         integer = int(text)
     except ValueError:
@@ -75,7 +75,10 @@ def parse_number(text: str) -> float:
 
 
 def parse_json_key(text: str) -> tuple[str, ...]:
-    """Return the names in the right operand of -> or ->>: a single name, or a path if it begins with ``$``."""
+    """Return the names in the right operand of -> or ->>: a single name, or a path if the operand begins with ``$``.
+
+    Raises UnsupportedForm or InvalidPath.
+    """
     if text.startswith("$"):
         return parse_path(text)
     if not text or text.startswith("["):
@@ -84,7 +87,7 @@ def parse_json_key(text: str) -> tuple[str, ...]:
 
 
 def parse_path(text: str) -> tuple[str, ...]:
-    """Return the names of a path such as ``$.a."b c"``."""
+    """Return the names of a path such as ``$.a."b c"``. Raises InvalidPath, or UnsupportedForm for an array index."""
     if not _PATH_PATTERN.fullmatch(text):
         raise InvalidPath
     names: list[str] = []

@@ -80,7 +80,10 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
 
 
 def _get_or_compute(state: State, key: Hashable | None, compute: Callable[[], FilterResult]) -> FilterResult:
-    """Return the cached result for ``key``, or compute and cache it. With ``key`` None the result is not cached."""
+    """Return the cached result for ``key``, or compute and cache it. With ``key`` None, always compute the result.
+
+    A state that is being written has no cache.
+    """
     cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
     if cache is None or key is None:
         return compute()
@@ -97,8 +100,8 @@ def _evaluate_condition(
 ) -> FilterResult:
     """Return the documents that satisfy a condition.
 
-    ``find_matching`` evaluates it by reading documents: those given, or all (None). It is called for the documents for
-    which the index cannot decide.
+    ``find_matching(ids)`` reads the documents with these ids (None: all) and returns the ids of those that satisfy the
+    condition. It is called for the documents for which the index cannot decide.
     """
     index = state.get_part(METADATA)
     if isinstance(condition, Unsupported):
@@ -121,7 +124,7 @@ def _evaluate_condition(
 
 
 def _iter_matching(state: State, condition: Condition, among: Sequence[int] | None) -> Iterator[int]:
-    """Yield those of the documents ``among`` whose records satisfy a condition."""
+    """Yield the ids of the documents in ``among`` whose records satisfy a condition."""
     is_satisfied, candidates = make_predicate(condition, state), among or ()
     for start in range(0, len(candidates), _BATCH_DOCUMENTS):
         records = state.documents.get_many(candidates[start : start + _BATCH_DOCUMENTS])

@@ -24,7 +24,7 @@ from ..structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS, Docu
 
 
 def _scan_document_range(reader: TableReader, low_key: str | None, high_key: str | None) -> TableRows:
-    """Yield the documents whose keys may be between two keys; SQLite checks them."""
+    """Yield the documents whose keys may be between two keys (None: no limit). SQLite checks the keys."""
     # A long key is stored truncated and hashed, so only its first bytes determine its order.
     first_prefix = b"" if low_key is None else low_key.encode()[:LONG_KEY_PREFIX]
     last_prefix = None if high_key is None else high_key.encode()[:LONG_KEY_PREFIX]
@@ -63,11 +63,15 @@ def _find_matching_chunks(reader: TableReader, query: str) -> TableRows:
 
 
 def _get_document_key(reader: TableReader, row: TableRow, record: Any) -> str:
+    """Return the key of the document that a chunk or an abstract belongs to."""
     return reader.get_document(record.document).key
 
 
 def _decode_origin(record: DocumentRecord) -> str | None:
-    """Return the origin as a text for SQLite. The name of a folder can contain bytes that are not valid text."""
+    """Return the origin of a document as valid text for SQLite, or None.
+
+    The name of a folder can contain bytes that are not valid text; they become question marks.
+    """
     return record.origin and record.origin.encode(errors="replace").decode()
 
 
@@ -122,7 +126,7 @@ CANDIDATE_DOCUMENTS = replace(
 
 
 def _format_heading(reader: TableReader, row: TableRow, record: Any) -> str | None:
-    """Return the headings above a chunk, from the outermost to the innermost."""
+    """Return the headings above a chunk from the outermost to the innermost, joined by `` > ``, or None."""
     return " > ".join(build_heading_path(reader.get_outline(record.document), record.section)) or None
 
 

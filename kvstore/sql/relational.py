@@ -41,9 +41,9 @@ _OPERATORS = {
 _ALLOWED_ACTIONS = frozenset({apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE})
 #: Columns whose values identify at most one row of their table.
 _UNIQUE_COLUMNS = frozenset({"rowid", "id", "key", "name"})
-#: Rough estimates for SQLite's planner: the rows per value of a column that is not unique, and the share of rows
-#: that a full-text query, a range with two ends, and a range with one end leave.
-_ROWS_PER_VALUE, _MATCH_SHARE, _RANGE_SHARE, _OPEN_RANGE_SHARE = 20, 1 / 20, 1 / 8, 1 / 2
+#: Rough estimates for SQLite's planner: the rows per value of a column that is not unique, and the fraction of
+#: rows that a full-text query, a range with two ends, and a range with one end leave.
+_ROWS_PER_VALUE, _MATCH_FRACTION, _RANGE_FRACTION, _OPEN_RANGE_FRACTION = 20, 1 / 20, 1 / 8, 1 / 2
 #: The table of the documents for which a condition is evaluated.
 _CANDIDATE_DOCUMENTS = "_candidate_documents"
 _END_OF_ROWS = object()
@@ -196,13 +196,13 @@ class _VirtualTable:
                     return [constraint], 1 if column in _UNIQUE_COLUMNS else min(size, _ROWS_PER_VALUE)
         for constraint in constraints:
             if constraint.operator == "MATCH" and constraint.column in self._table.matching:
-                return [constraint], size * _MATCH_SHARE
+                return [constraint], size * _MATCH_FRACTION
         for column in self._table.between:
             on_column = [constraint for constraint in constraints if constraint.column == column]
             lower = [constraint for constraint in on_column if constraint.operator[0] == ">"][:1]
             upper = [constraint for constraint in on_column if constraint.operator[0] == "<"][:1]
             if lower or upper:
-                return lower + upper, size * (_RANGE_SHARE if lower and upper else _OPEN_RANGE_SHARE)
+                return lower + upper, size * (_RANGE_FRACTION if lower and upper else _OPEN_RANGE_FRACTION)
         return [], size
 
     def Open(self) -> _TableScan:
@@ -224,6 +224,7 @@ class _Module:
         self._name = name
 
     def Connect(self, *_: object) -> tuple[str, _VirtualTable]:
+        """Return the declaration of the table, and the table."""
         table = self._connection.load_table(self._name)
         return table.full_declaration, _VirtualTable(self._connection, table)
 
@@ -270,7 +271,7 @@ class _Connection:
         )
 
     def begin_query(self, reader: TableReader, text: str) -> None:
-        """Prepare for a query on the state of a reader."""
+        """Prepare for the query ``text`` on the state of a reader: set its limits, and the schema if it reads that."""
         self.reader = reader
         if not self._has_schema and "sqlite_" in text.lower():
             self._list_schema()

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def _scan_entity_range(reader: TableReader, low_key: str | None, high_key: str | None) -> TableRows:
-    """Yield the entities whose keys are between two keys; SQLite checks them."""
+    """Yield the entities whose keys may be between two keys (None: no limit). SQLite checks the keys."""
     last_key = None if high_key is None else high_key.encode()
     for key, entity in reader.state.lmdb.scan(
         tables.ENTITY_NAMES, b"" if low_key is None else low_key.encode()[:MAX_KEY_BYTES]
@@ -87,7 +87,7 @@ def _iter_mentions(reader: TableReader, chunks: Iterator[int]) -> TableRows:
 
 
 def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
-    """Yield the mentions of an entity, in the order of chunks."""
+    """Yield the rows of the mentions of the entity with this name, in the order of chunks."""
     entity = reader.find_entity(name)
     for chunk in () if entity is None else reader.iter_mention_chunks(name):
         for index, mention in enumerate(reader.list_mentions(chunk)):
@@ -186,14 +186,14 @@ def _iter_asserted_edges(reader: TableReader, child: int, parent: int) -> Iterat
 
 
 def _iter_parent_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
-    """Yield the edges to the parents of some nodes, one for each document that states it."""
+    """Yield the edges to the parents of some nodes, each once for each of its assertions."""
     for node in nodes:
         for parent in reader.state.forest.iter_stated_parents(node):
             yield from _iter_asserted_edges(reader, node, parent)
 
 
 def _iter_child_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
-    """Yield the edges to the children of some nodes, one for each document that states it."""
+    """Yield the edges to the children of some nodes, each once for each of its assertions."""
     for node in nodes:
         for child in reader.state.forest.iter_stated_children(node):
             yield from _iter_asserted_edges(reader, child, node)
@@ -235,7 +235,7 @@ EDGES = SqlTable(
 
 
 def _find_alias(reader: TableReader, name: str) -> TableRows:
-    """Yield the key of the alias with this name, if there is one."""
+    """Yield the key of the alias with this name, if it exists."""
     key = to_entity_key(name)
     return iter_optional(key if 0 < len(key.encode()) <= MAX_KEY_BYTES and reader.state.aliases.get(key) else None)
 
@@ -263,19 +263,21 @@ ALIASES = SqlTable(
 
 
 def _read_triples(state: State, document: int) -> DocumentTriples:
+    """Return the triples of a document."""
     from ..structures.documents.document_triples import Triples
 
     return Triples(state.lmdb).get(document)
 
 
 def _list_documents_with_triples(reader: TableReader) -> Iterator[int]:
+    """Return the ids of the documents that have triples."""
     from ..structures.documents.document_triples import Triples
 
     return iter(Triples(reader.state.lmdb).list_documents())
 
 
 def _load_triple(reader: TableReader, row: tuple[int, int]) -> tuple[Triple, str | None]:
-    """Return the triple of a row, and the model that wrote it."""
+    """Return the triple of a row, and the name of the model that wrote it (None if it was imported)."""
     triples = reader.call_cached(_read_triples, row[0])
     triple = triples.triples[row[1]]
     return triple, triples.models.get(triple)
@@ -294,7 +296,10 @@ def _iter_document_triples(reader: TableReader, key: str) -> TableRows:
 
 
 def _iter_entity_triples(reader: TableReader, name: str) -> TableRows:
-    """Yield the triples of the documents with a triple that names an entity, or all if the name is only a value."""
+    """Yield the triples of every document that has a triple about the entity ``name``. SQLite selects among them.
+
+    If ``name`` is a literal rather than the name of an entity, yield the triples of all documents.
+    """
     from ..derived.passage_graph.structure import GRAPH
     from ..text.stated_names import is_written_as_name
 

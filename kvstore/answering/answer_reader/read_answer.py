@@ -1,8 +1,9 @@
-"""The answer that the reader chose: one sentence first, with the words that answer, then a little context.
+"""The answer that the answer reader chose: one sentence first, with the words that answer, then a little context.
 
 In: a :class:`~.reading.PassageReading`. Out: the text with its citations. The first paragraph is the sentence, item or
 table row that answers; a sentence that introduces a list or code brings it along. Then follows the context: the
-sentence before it, if it refers to that, and the next likeliest sentences; then the relations of the rarest entity.
+sentence before it, if the answer refers to it, and the next likeliest sentences; then the relations of the rarest
+entity.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..runs import Run, SnippetPosition, extend_over_definition, find_required_s
 from ..snippets import Snippet
 from .reading import PassageReading, SnippetReading
 
-#: The maximum number of sentences of context, and the words of an answer from which on no more are added.
+#: The maximum number of sentences of context, and of words of an answer with its context.
 _MAX_CONTEXT, _MAX_WORDS = 2, 80
 #: The maximum distance of the score of a sentence of context from that of the answer.
 _MAX_CONTEXT_GAP = 6.0
@@ -30,7 +31,7 @@ _CONSEQUENCE_PATTERN = re.compile(
     r"|as a result|consequently|so,? (?:we|you|they|it|the)\b)",
     re.IGNORECASE,
 )
-#: Pronouns that refer to the sentence before, if the sentence has at most this many words.
+#: Pronouns that refer to the sentence before, and the maximum number of words of a sentence with such a pronoun.
 _PRONOUN_PATTERN = re.compile(r"\b(?:it|them|they|him|her)\b", re.IGNORECASE)
 _MAX_PRONOUN_WORDS = 12
 #: Questions whose answer is several items.
@@ -43,9 +44,9 @@ _LIST_QUESTION_PATTERN = re.compile(
 def extract_read_answer(
     evidence: Evidence, reading: PassageReading, relevance: Relevance, max_words: int | None
 ) -> ExtractedAnswer:
-    """Return the answer with its citations and the words that answer.
+    """Return the answer that the reader chose, with its context, its citations and the words that answer.
 
-    ``max_words`` replaces the usual limits of the context, if it is given.
+    ``max_words`` limits the words of the answer with its context; None: the usual limits.
     """
     max_context = _MAX_CONTEXT if max_words is None else len(reading.readings)
     max_words = _MAX_WORDS if max_words is None else max_words
@@ -66,12 +67,12 @@ def extract_read_answer(
             runs.append(Run(*position, position[1], best.score))
     text, citations = render_runs(reading.passages, runs, relevance)
     text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
-    return ExtractedAnswer(text, citations, _find_words(best, text))
+    return ExtractedAnswer(text, citations, _locate_answer_words(best, text))
 
 
 @dataclass(frozen=True, slots=True)
 class PartReading:
-    """A part of a question: its text, what the reader found (None if nothing answers it), and its relevance."""
+    """A part of a question: its text, its reading (None if no sentence answers it), and the scorer for its snippets."""
 
     text: str
     reading: PassageReading | None
@@ -79,7 +80,10 @@ class PartReading:
 
 
 def extract_part_answers(parts: Sequence[PartReading]) -> ExtractedAnswer:
-    """Return a paragraph for each part of a question: the sentence that answers it, or that none does."""
+    """Return one answer with a paragraph for each part: the sentence that answers it, or a note that none does.
+
+    A sentence that answers several parts is included once.
+    """
     paragraphs: list[str] = []
     citations: list[Citation] = []
     for part in parts:
@@ -91,7 +95,8 @@ def extract_part_answers(parts: Sequence[PartReading]) -> ExtractedAnswer:
         run = Run(number, *_find_shown_span(snippets, index, part.text), part.reading.best.score)
         text, part_citations = render_runs(part.reading.passages, [run], part.relevance, len(citations) + 1)
         is_shown = any(
-            (each.document, each.start) == (part_citations[0].document, part_citations[0].start) for each in citations
+            (citation.document, citation.start) == (part_citations[0].document, part_citations[0].start)
+            for citation in citations
         )
         if not is_shown:  # a sentence can answer several parts
             paragraphs.append(text)
@@ -100,19 +105,20 @@ def extract_part_answers(parts: Sequence[PartReading]) -> ExtractedAnswer:
 
 
 def list_nearest(reading: PassageReading, max_sentences: int) -> list[Run]:
-    """Return the likeliest sentences, best first."""
-    return [Run(*each.position, each.position[1], each.score) for each in reading.readings[:max_sentences]]
+    """Return the likeliest sentences as runs of one snippet, best first."""
+    best_readings = reading.readings[:max_sentences]
+    return [Run(*snippet.position, snippet.position[1], snippet.score) for snippet in best_readings]
 
 
 def _list_context(reading: PassageReading) -> list[SnippetPosition]:
-    """Return the positions of sentences of context: what the answer refers to, and other likely sentences."""
+    """Return the positions of sentences of context: the one that the answer refers to, then other likely sentences."""
     number, index = reading.best.position
     snippets = reading.passages[number].snippets
-    is_explained = (
+    has_referent = (
         _refers_back(snippets[index]) and index > 0 and snippets[index - 1].section == snippets[index].section
     )
     likely = [other.position for other in reading.readings[1:] if reading.best.score - other.score <= _MAX_CONTEXT_GAP]
-    return [(number, index - 1), *likely] if is_explained else likely
+    return [(number, index - 1), *likely] if has_referent else likely
 
 
 def _refers_back(snippet: Snippet) -> bool:
@@ -122,11 +128,12 @@ def _refers_back(snippet: Snippet) -> bool:
 
 
 def _find_shown_span(snippets: Sequence[Snippet], index: int, question: str) -> tuple[int, int]:
-    """Return the first and last snippet of the first paragraph.
+    """Return the indexes of the first and last snippet to display for the answering snippet at ``index``.
 
-    It is the snippet itself with the block that it introduces or the definition that it opens; an item also brings the
-    sentence that introduces it, and a consequence the reason that a question asks for. If a question asks for steps or
-    a list and the snippet is an item, it is the list with the sentence that introduces it, if it is short enough.
+    A snippet is displayed with the block that it introduces or the definition that it opens. An item is displayed with
+    the sentence that introduces it. If the question asks for a reason, a consequence is displayed with the sentence
+    before it. If the question asks for steps or a list, an item is displayed with the whole list, up to
+    ``_MAX_WORDS`` words.
     """
     snippet = snippets[index]
     required_first, last = find_required_span(snippets, index)
@@ -160,8 +167,8 @@ def _find_shown_span(snippets: Sequence[Snippet], index: int, question: str) -> 
     return first, last
 
 
-def _find_words(best: SnippetReading, text: str) -> AnswerSpan | None:
-    """Return the span of the answering words in the first paragraph, or None if they are not in it as read."""
+def _locate_answer_words(best: SnippetReading, text: str) -> AnswerSpan | None:
+    """Return the span of the words that answer in the first paragraph of ``text``; None if it lacks them."""
     words = neutralize_citations(best.words).strip()
     start = text.partition("\n\n")[0].find(words) if words else -1
     return None if start < 0 else AnswerSpan(words, start, start + len(words))

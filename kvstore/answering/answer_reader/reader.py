@@ -37,19 +37,19 @@ _MAX_QUESTION = 300
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the reader says about a window: the logit that it ``answered`` the question, and the likeliest answer.
+    """The output of the network for a window: the logit that it ``answered`` the question, and the likeliest answer.
 
-    ``start`` and ``end`` are the characters of the answer in the window, ``span`` its log-probability.
+    ``start`` and ``end`` are the character offsets of the answer in the window.
     """
 
     answered: float
     start: int
     end: int
-    span: float
+    log_probability: float
 
 
 class AnswerReader:
-    """The loaded network; threads can share it."""
+    """The loaded network. Threads can share it. OMP_NUM_THREADS limits the number of its own threads."""
 
     def __init__(self, folder: Path) -> None:
         """Load the files of ``folder``. Raises ValueError if one is damaged."""
@@ -67,7 +67,7 @@ class AnswerReader:
         self._threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
 
     def read(self, question: str, windows: Sequence[str]) -> list[Reading]:
-        """Return the reading of each window."""
+        """Return the reading of each window. Windows are read by parallel threads; a long question is truncated."""
         pairs = [self._tokenizer.encode_pair(question[:_MAX_QUESTION], window) for window in windows]
         if min(self._threads, len(windows)) <= 1:
             return list(map(self._run, pairs))
@@ -83,27 +83,31 @@ class AnswerReader:
             "token_type_ids": np.array([tokens.type_ids], np.int64),
         }
         answered, starts, ends = self._session.run(["answered", "start", "end"], inputs)
-        first, last, span = _find_span(starts[0], ends[0])
-        return Reading(float(answered[0]), tokens.offsets[first][0], tokens.offsets[last][1], span)
+        first, last, log_probability = _find_span(starts[0], ends[0])
+        return Reading(float(answered[0]), tokens.offsets[first][0], tokens.offsets[last][1], log_probability)
 
 
 def _find_span(starts: npt.NDArray[np.float32], ends: npt.NDArray[np.float32]) -> tuple[int, int, float]:
-    """Return the first and last token of the likeliest answer, and its log-probability."""
+    """Return the first and last token of the likeliest answer, and its log-probability.
+
+    ``starts`` and ``ends`` have the logits that an answer starts or ends at each token.
+    """
     sums = starts[:, None] + ends[None, :]
     is_span = np.triu(np.ones(sums.shape, np.bool_)) & ~np.triu(np.ones(sums.shape, np.bool_), _MAX_SPAN_TOKENS)
     first, last = divmod(int(np.where(is_span, sums, -np.inf).argmax()), len(ends))
-    span = float(starts[first] - _log_sum(starts) + ends[last] - _log_sum(ends))
-    return first, last, span
+    log_probability = float(starts[first] - _log_sum_exp(starts) + ends[last] - _log_sum_exp(ends))
+    return first, last, log_probability
 
 
-def _log_sum(values: npt.NDArray[np.float32]) -> float:
+def _log_sum_exp(values: npt.NDArray[np.float32]) -> float:
+    """Return the logarithm of the sum of the exponentials of the values, without overflow."""
     largest = float(values.max())
     return largest + float(np.log(np.exp(values - largest).sum()))
 
 
 @lru_cache(maxsize=1)
 def load_reader() -> AnswerReader | None:
-    """Return the reader; None, with one warning, if its weights or the packages that run it are not installed.
+    """Load the reader on the first call and return it; None, with one warning, if a package that it needs is missing.
 
     Raises ValueError if the weights are damaged.
     """

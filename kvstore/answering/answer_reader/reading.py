@@ -1,4 +1,4 @@
-"""What the reader finds in the passages of a question: sentences by score, and the words that answer.
+"""The reading of the passages of a question by the answer reader: sentences by score, and the words that answer.
 
 In: passages, the question, and the rules that score sentences. Out: a :class:`PassageReading`, from which the answer,
 its confidence and the nearest sentences are made.
@@ -31,9 +31,9 @@ _CONFIDENCE_CONSTANT = -1.01
 #: passages, and the rules recognize the others: on three folders, their logit is at least -3.1 for questions with an
 #: answer, and at most -4.6 for foreign ones.
 _MAX_GAIN = 3.0
-#: The weight of the coverage, next to the logit of the reader, and the lowest sum of a sentence that answers alone what
-#: may be a chain. With 3, as many answers to HotpotQA are right as by the rules alone, 33 of 60, and most long
-#: questions of SQuAD 2.0 are read.
+#: The weight of the coverage, next to the logit of the reader, and the lowest sum with which a sentence alone answers a
+#: question that may be a chain of facts. With 3, as many answers to HotpotQA are right as by the rules alone, 33 of 60,
+#: and most long questions of SQuAD 2.0 are read.
 _COVERAGE_WEIGHT, _MIN_SETTLED = 3.0, 3.0
 #: The maximum logit of the confidence in what the reader cannot judge: sentences of several passages, which hold the
 #: answer to 57 % of the questions of HotpotQA, and answers to questions that yes or no answers.
@@ -45,10 +45,12 @@ MISSING_SCORE, MISSING_CONFIDENCE = -3.0, -2.0
 
 @dataclass(frozen=True, slots=True)
 class SnippetReading:
-    """A snippet that was read: its score, the reader's logit ``answered``, the score by ``rules``, and the words that
-    answer (an empty string if they are before the snippet).
+    """A snippet that was read: its score, the reader's logit ``answered``, the score by ``rules``, and the ``words``
+    that answer (an empty string if they are before the snippet).
 
-    ``coverage`` is the share of the question's terms, by rarity, that the snippet has with its title and heading.
+    ``is_kind_missing`` is True if the snippet lacks the kind of thing that the question asks for, such as an amount of
+    money. ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title and
+    heading.
     """
 
     position: SnippetPosition
@@ -89,8 +91,8 @@ class PassageReading:
     def compute_confidence(self, rules: float, unknown: float) -> float:
         """Return the logit of the confidence in the likeliest answer.
 
-        ``rules`` is that of the confidence by rules, and ``unknown`` the part of it for names that no document has: the
-        reader does not notice that a sentence is about another name.
+        ``rules`` is the logit of the confidence by rules, and ``unknown`` the part of it for names that no document
+        has. That part is added, because the reader does not notice that a sentence is about another name.
         """
         if self.needs_several or self.is_yes_no:
             return min(rules, _MAX_UNJUDGED)
@@ -102,7 +104,7 @@ class PassageReading:
 def read_passages(
     reader: AnswerReader, passages: Sequence[Passage], relevance: Relevance, *, may_be_chain: bool
 ) -> PassageReading | None:
-    """Return what the reader finds in the passages; None if they have no sentence to quote."""
+    """Read the likeliest snippets of the passages and return their readings; None if no snippet can be quoted."""
     question = relevance.question
     windows = select_windows(classify_question(question), passages, relevance)
     if not windows:
@@ -121,7 +123,7 @@ def read_passages(
                 rules,
                 window.is_kind_missing,
                 words,
-                relevance.compute_share(window.text),
+                relevance.compute_coverage(window.text),
             )
         )
     readings.sort(key=lambda reading: (-reading.score, reading.position))

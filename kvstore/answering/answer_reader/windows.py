@@ -38,7 +38,10 @@ class Window:
 
 
 def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: Relevance) -> list[Window]:
-    """Return the windows worth reading, likeliest first."""
+    """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
+
+    ``kind`` is the kind of thing that the question asks for.
+    """
     rarities, stem = relevance.rarities, relevance.stem
     total = sum(rarities.values()) or 1.0
 
@@ -48,9 +51,12 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
     def sum_rarities(terms: set[str]) -> float:
         return sum(rarities[term] for term in sorted(terms)) / total
 
-    title_terms = [list_question_terms(f"{each.title or each.document} {each.heading}") for each in passages]
+    title_terms = [
+        list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
+    ]
 
-    def estimate(position: SnippetPosition) -> float:
+    def estimate_score(position: SnippetPosition) -> float:
+        """Return the score of a snippet from its terms, its rank and the kind of thing that the question asks for."""
         snippet = passages[position[0]].snippets[position[1]]
         assert snippet.hit is not None
         own_terms = list_question_terms(render_snippet(snippet))
@@ -70,7 +76,7 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
         for number, index in list_candidates(passages)
         if not passages[number].snippets[index].is_question
     ]
-    estimates = {position: estimate(position) for position in candidates}
+    estimates = {position: estimate_score(position) for position in candidates}
     windows: dict[str, Window] = {}  # documents can repeat each other
     for position in sorted(candidates, key=lambda position: (-estimates[position], position)):
         snippets = passages[position[0]].snippets
