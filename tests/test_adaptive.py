@@ -14,7 +14,7 @@ import pytest
 
 import kvstore
 from kvstore.systems.adaptive import strategy as adaptive_strategy
-from kvstore.systems.hybrid.direct_search import Weights, compute_dense_share, fit_noise, search_directly
+from kvstore.systems.hybrid.direct_search import Weights, compute_dense_reliability, fit_noise, search_hybrid
 
 
 def find_documents(store: kvstore.Store, question: str, using: str = "hybrid", **options: float) -> list[str]:
@@ -93,7 +93,7 @@ def test_dense_search_has_no_weight_if_the_embedder_does_not_know_the_language(
         for key, text in texts.items():
             transaction.put(key, " ".join(text) + ".")
     weights = Weights(nearness=0)  # the words are in no order
-    monkeypatch.setattr(adaptive_strategy, "search_directly", partial(search_directly, weights=weights))
+    monkeypatch.setattr(adaptive_strategy, "search_hybrid", partial(search_hybrid, weights=weights))
     right = {"adaptive": 0, "hybrid": 0, "lexical": 0}
     weightless = 0
     for key, text in texts.items():
@@ -116,19 +116,19 @@ def test_how_well_cosines_separate_chunks_depends_on_no_order_and_on_no_offset_o
     numbers = np.random.default_rng(1)
     cosines, lexical = numbers.normal(0.3, 0.05, 200), numbers.random(200) ** 8
     noise = fit_noise(sorted(cosines.tolist(), reverse=True)[:100], 200)
-    unrelated = compute_dense_share(cosines, lexical, noise)
-    related = compute_dense_share(cosines + 0.015 * lexical, lexical, noise)
+    unrelated = compute_dense_reliability(cosines, lexical, noise)
+    related = compute_dense_reliability(cosines + 0.015 * lexical, lexical, noise)
     assert unrelated < 0.1 < related < 1
     for _ in range(20):
         order = numbers.permutation(200)
-        assert compute_dense_share(cosines[order], lexical[order], noise) == unrelated
-        assert compute_dense_share((cosines + 0.015 * lexical)[order], lexical[order], noise) == related
+        assert compute_dense_reliability(cosines[order], lexical[order], noise) == unrelated
+        assert compute_dense_reliability((cosines + 0.015 * lexical)[order], lexical[order], noise) == related
     moved = noise._replace(mean=noise.mean / 2, deviation=noise.deviation / 2)
-    assert compute_dense_share(cosines / 2, lexical, moved) == pytest.approx(unrelated)
+    assert compute_dense_reliability(cosines / 2, lexical, moved) == pytest.approx(unrelated)
     # A ranking by words that is flat, or has nothing, judges no other.
-    assert compute_dense_share(cosines, np.ones(200), noise) > 0.75
-    assert compute_dense_share(cosines, np.zeros(200), noise) == 1
-    assert compute_dense_share(cosines, lexical, fit_noise([0.3, 0.2], 2)) == 1
+    assert compute_dense_reliability(cosines, np.ones(200), noise) > 0.75
+    assert compute_dense_reliability(cosines, np.zeros(200), noise) == 1
+    assert compute_dense_reliability(cosines, lexical, fit_noise([0.3, 0.2], 2)) == 1
 
 
 def test_headings_of_a_chunk_count_in_addition_to_its_words(store: kvstore.Store) -> None:

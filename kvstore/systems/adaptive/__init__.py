@@ -1,4 +1,4 @@
-"""The default strategy: direct search and the walk over the graph, each weighted by how much it contributes."""
+"""The default strategy: hybrid search plus the walk over the graph, which is weighted by how much it can contribute."""
 
 from ...registry.contract import System
 from ...registry.deferred_strategy import DeferredStrategy

@@ -1,20 +1,20 @@
-"""Strategy ``adaptive``: direct search and a walk over the graph, which gets more weight the more it can contribute.
+"""Strategy ``adaptive``: hybrid search plus a walk over the graph, which gets more weight the more it can contribute.
 
-A walk answers a question that names something rare and asks for a fact stated elsewhere. Search answers a question
-about the content of one chunk. Most questions do not show which kind they are, so every chunk gets the sum of two
-scores: its resemblance to the question (:mod:`~kvstore.systems.hybrid.direct_search`), and its share of the walk
-(:mod:`~kvstore.systems.graph.strategy`) times the weight of the walk. The weight depends on three properties that the
-store can measure:
+A walk (personalized PageRank from the question's entities) answers a question that names something rare and asks for a
+fact stated elsewhere. Hybrid search answers a question about the content of one chunk. Most questions do not show which
+kind they are, so a chunk's score is a sum: its score in hybrid search (:mod:`~kvstore.systems.hybrid.direct_search`)
+plus its score in the walk (:mod:`~kvstore.systems.graph.strategy`) times the weight of the walk. The weight depends on
+three properties that the store can measure:
 
 - How specific the names are. Names in few chunks lead somewhere; names that are everywhere lead everywhere.
-- How much the question asks in addition to its names. If almost everything is asked, the names say little. If almost
-  nothing is asked, the walk has no direction. If a single word is asked ("What is meant by X?", "X's husband"), the
-  chunks of the name contain the answer, since a chain needs one word to leave a name and one to end at. Compared names
-  are two ends.
-- How much of the question the best chunk of direct search already covers.
+- How much of the question its names leave. If they leave almost everything, they say little. If they leave almost
+  nothing, the walk has no direction. If they leave a single word ("What is meant by X?", "X's husband"), the chunks of
+  the name contain the answer: a chain of facts needs one word for its first step and one for its end. A comparison of
+  names needs no such words.
+- How much of the question the best chunk of hybrid search already covers.
 
 Names in too many chunks are not starts and remain part of the question. If the weight is close to zero, there is no
-walk. For any weight of the walk, the best result of direct search keeps a place near the top.
+walk. For any weight of the walk, the best result of hybrid search keeps a place near the top.
 
 After Adaptive-RAG (Jeong et al. 2024), in which a trained classifier selects between retrieving once and in several
 steps. Here nothing is trained, and both are weighted instead of one being selected. In: a query. Out: evidence; EXPLAIN
@@ -47,7 +47,7 @@ from ...structures.ranking import Ranking, append_tails, best
 from ...structures.read_requests import Rounds
 from ...text.words import get_informative_terms, get_stemmer
 from ..graph.strategy import NUM_NEAREST, WalkResult, decompose_question, walk_graph
-from ..hybrid.direct_search import DirectResult, search_directly
+from ..hybrid.direct_search import HybridResult, search_hybrid
 
 #: A name in one of n chunks carries log n of information. Below this share of the rarest possible name's information,
 #: the walk gets less weight; the exponent sets how fast the weight falls.
@@ -55,17 +55,17 @@ _MIN_INFORMATION = 0.75
 _SPECIFICITY_EXPONENT = 8
 #: The least share of information at which a name is a start and not just a word of the question.
 _MIN_NAME_INFORMATION = 0.5
-#: The share of the question in addition to its names below which the walk gets less weight.
-_MIN_ASKED_SHARE = 0.15
+#: The share of the question outside its names below which the walk gets less weight.
+_MIN_REMAINDER_SHARE = 0.15
 #: The share of the names in the question below which the walk gets less weight, by its square.
 _MIN_NAMED_SHARE = 0.3
-#: The number of words a chain needs in addition to the names: one to leave a name by, and one to end at.
+#: The number of words a chain of facts needs in addition to the names: one for its first step, and one for its end.
 _MIN_CHAIN_WORDS = 2
 #: The share of the question missing from the best chunk below which the walk gets less weight.
 _MIN_MISSING_SHARE = 0.3
-#: Exponent that flattens the shares of a walk: the chunks at its end have small shares.
+#: Exponent that flattens the scores of a walk: the chunks at its end have small scores.
 _SHARE_EXPONENT = 0.25
-#: The share of the walk's weight that the best result of direct search keeps, and the exponent by which lower results
+#: The share of the walk's weight that the best result of hybrid search keeps, and the exponent by which lower results
 #: lose it.
 _DIRECT_RESERVE = 0.3
 _TOP_EXPONENT = 16
@@ -83,16 +83,17 @@ class AdaptiveStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        name_reading = query.reading.accompany(_read_names(query))
-        direct = search_directly(query)
+        """Run hybrid search and, if it has enough weight, the walk; return the merged ranking as evidence."""
+        name_companion = query.reading.accompany(_recognize_names(query))
+        hybrid = search_hybrid(query)
         with query.trace.step("recognize entities") as step:
-            seeds, degrees, all_words_counts = name_reading.finish()
+            seeds, degrees, all_words_counts = name_companion.finish()
             record_recognized(query, seeds, step)
         spreads = compute_spreads(seeds, degrees, all_words_counts)
         names = _select_start_names(query, seeds, spreads)
         parts = decompose_question(query, names)
         with query.trace.step("weigh walk") as step:
-            factors = _compute_walk_factors(query, direct, seeds, parts, spreads)
+            factors = _compute_walk_factors(query, hybrid, seeds, parts, spreads)
             weight = option(query, self, "walk") * factors.share
             step.detail = f"{weight:.3g}: {factors}"
         walk_result = None
@@ -103,18 +104,22 @@ class AdaptiveStrategy:
                 names,
                 name_degrees,
                 parts,
-                [direct.dense_ranking[:NUM_NEAREST], direct.lexical_ranking[:NUM_NEAREST]],
+                [hybrid.dense_ranking[:NUM_NEAREST], hybrid.lexical_ranking[:NUM_NEAREST]],
             )
-        if walk_result is None or not len(walk_result.chunks):  # nothing to start at, or no chunk on the way is allowed
-            return evidence_of(query, self.name, direct.rank(query), direct.format_paths(), len(direct.chunks))
-        ranking, pool = _merge_rankings(query, direct, walk_result, weight)
+        if walk_result is None or not len(walk_result.chunks):  # the walk has no start, or reached no allowed chunk
+            return evidence_of(query, self.name, hybrid.rank(query), hybrid.format_paths(), len(hybrid.chunks))
+        ranking, pool = _merge_rankings(query, hybrid, walk_result, weight)
         chunk_paths = describe_paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
-        ranking = append_tails(ranking, *direct.tails, top=query.reach)
+        ranking = append_tails(ranking, *hybrid.tails, top=query.reach)
         return evidence_of(query, self.name, ranking, chunk_paths, pool)
 
 
-def _read_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], list[int]]]:
-    """Read the names of a question, the number of chunks of each, and the number of chunks with all words of each."""
+def _recognize_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], list[int]]]:
+    """Recognize the names of a question and count their chunks, in two rounds of read requests.
+
+    Returns the names, the number of chunks that mention each (its degrees), and the number of chunks that contain all
+    words of each form of a name.
+    """
     (seeds,) = yield [RecognitionRequest(query.question, capitalized_only=True)]
     stem = get_stemmer(query.reading.settings.stemmer)
     degrees, all_words_counts = yield [make_degree_request(seeds), make_all_words_request(seeds, stem)]
@@ -122,8 +127,10 @@ def _read_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], list[in
 
 
 def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
-    """Return the names to start a walk at: those in some chunks but not in very many, and all that the question
-    compares."""
+    """Return the names at which the walk starts: the names in at least one chunk, but not in too many.
+
+    A name that the question compares with another can be in any number of chunks.
+    """
     compared = decompose(query.question, names).compared_keys
     max_chunks = math.pow(query.chunk_count, 1 - _MIN_NAME_INFORMATION)
     return [
@@ -132,7 +139,10 @@ def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[st
 
 
 def _compute_specificity(name_chunks: float, total_chunks: int) -> float:
-    """Return the value of a name as a start of a walk, from 0 to 1: 1 for a name in few of the store's chunks."""
+    """Return how specific a name is, from 0 to 1, given the (estimated) number of chunks about it.
+
+    A name in at most ``total_chunks ** (1 - _MIN_INFORMATION)`` chunks gets 1; more frequent names get rapidly less.
+    """
     max_chunks = math.pow(total_chunks, 1 - _MIN_INFORMATION)
     return min(1.0, math.pow(max_chunks / name_chunks, _SPECIFICITY_EXPONENT))
 
@@ -141,16 +151,16 @@ def _compute_specificity(name_chunks: float, total_chunks: int) -> float:
 class _WalkFactors:
     """The quantities that determine the weight of the walk, and that EXPLAIN shows.
 
-    ``name`` is the rarest name (None if no name is suitable), ``name_chunks`` the number of chunks that have it, and
-    ``total_chunks`` the number of all chunks. ``asked_share`` and ``num_words`` are the share and the number of the
-    question's words in addition to names. ``is_comparison`` is true if the question compares names. ``coverage`` is the
-    share of the question that the best chunk covers.
+    ``name`` is the rarest name (None if no name is suitable), ``name_chunks`` the estimated number of chunks about it,
+    and ``total_chunks`` the number of all chunks. ``num_words`` is the number of the question's informative words
+    outside its names, and ``remainder_share`` their share of the question, weighted by rarity. ``is_comparison`` is
+    true if the question compares names. ``coverage`` is the share of the question that the best chunk covers.
     """
 
     name: str | None
     name_chunks: float
     total_chunks: int
-    asked_share: float
+    remainder_share: float
     num_words: int
     is_comparison: bool
     coverage: float
@@ -160,11 +170,11 @@ class _WalkFactors:
         """The weight as a fraction of the maximum weight, from 0 to 1."""
         if self.name is None or (self.num_words < _MIN_CHAIN_WORDS and not self.is_comparison):
             return 0.0
-        asked_factor = min(1.0, self.asked_share / _MIN_ASKED_SHARE)
-        named_factor = min(1.0, (1 - self.asked_share) / _MIN_NAMED_SHARE) ** 2
+        remainder_factor = min(1.0, self.remainder_share / _MIN_REMAINDER_SHARE)
+        names_factor = min(1.0, (1 - self.remainder_share) / _MIN_NAMED_SHARE) ** 2
         missing_factor = min(1.0, (1 - self.coverage) / _MIN_MISSING_SHARE)
         specificity = _compute_specificity(self.name_chunks, self.total_chunks)
-        return specificity * (asked_factor * named_factor) * missing_factor
+        return specificity * (remainder_factor * names_factor) * missing_factor
 
     def __str__(self) -> str:
         """Return the text that EXPLAIN shows."""
@@ -174,39 +184,39 @@ class _WalkFactors:
             else f"{self.name} is in about {self.name_chunks:.3g} of {self.total_chunks} chunks"
         )
         words = f"{self.num_words} word{'' if self.num_words == 1 else 's'}"
-        asked_text = f"{self.asked_share:.0%} of the question is not names ({words})"
+        remainder_text = f"{self.remainder_share:.0%} of the question is not names ({words})"
         if self.is_comparison:
-            asked_text += "; it compares names"
-        return f"{name_text}; {asked_text}; the best chunk covers {self.coverage:.0%} of the question"
+            remainder_text += "; it compares names"
+        return f"{name_text}; {remainder_text}; the best chunk covers {self.coverage:.0%} of the question"
 
 
 def _compute_walk_factors(
-    query: Query, direct: DirectResult, names: Sequence[Seed], parts: Decomposition, spreads: Mapping[str, Spread]
+    query: Query, hybrid: HybridResult, names: Sequence[Seed], parts: Decomposition, spreads: Mapping[str, Spread]
 ) -> _WalkFactors:
     """Compute the quantities that determine the weight of the walk for a question."""
     stem = get_stemmer(query.reading.settings.stemmer)
     informative = get_informative_terms(query.question, stem)
     rest_terms = get_informative_terms(parts.remainder, stem) if parts.remainder != query.question else informative
-    total_rarity = sum(rarity for term, rarity in direct.rarities.items() if term in informative)
-    rest_rarities = [rarity for term, rarity in direct.rarities.items() if term in informative and term in rest_terms]
-    asked_share = sum(rest_rarities) / total_rarity if total_rarity else 0.0
+    total_rarity = sum(rarity for term, rarity in hybrid.rarities.items() if term in informative)
+    rest_rarities = [rarity for term, rarity in hybrid.rarities.items() if term in informative and term in rest_terms]
+    remainder_share = sum(rest_rarities) / total_rarity if total_rarity else 0.0
     name, name_chunks = _find_rarest_name(query, names, spreads)
     return _WalkFactors(
         name,
         name_chunks,
         query.chunk_count,
-        asked_share,
+        remainder_share,
         len(rest_rarities),
         bool(parts.compared_keys),
-        direct.coverage,
+        hybrid.coverage,
     )
 
 
 def _find_rarest_name(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> tuple[str | None, float]:
-    """Return the name in the fewest chunks, and their number.
+    """Return the name that the fewest chunks are about, and their estimated number.
 
-    Considers only names that the question writes as names and that some chunk has. Returns (None, 0.0) if there is no
-    such name.
+    Skips names that are in no chunk or that the question does not write as names. Returns (None, 0.0) if no name is
+    left.
     """
     candidates = [
         (spreads[seed.key].chunks, seed.key)
@@ -219,12 +229,15 @@ def _find_rarest_name(query: Query, names: Sequence[Seed], spreads: Mapping[str,
     return name, num_chunks
 
 
-def _merge_rankings(query: Query, direct: DirectResult, walk_result: WalkResult, weight: float) -> tuple[Ranking, int]:
-    """Return the ranking of all candidates by direct search plus walk, and the number of candidates."""
-    chunks = merge_distinct(direct.chunks, walk_result.chunks)
+def _merge_rankings(query: Query, hybrid: HybridResult, walk_result: WalkResult, weight: float) -> tuple[Ranking, int]:
+    """Rank the candidates of both searches by hybrid score plus weighted walk score.
+
+    Returns the ranking, truncated to the length that the query needs, and the number of candidates.
+    """
+    chunks = merge_distinct(hybrid.chunks, walk_result.chunks)
     scores = np.zeros(len(chunks))
-    top_scores = (direct.scores / (direct.scores.max(initial=0.0) or 1.0)) ** _TOP_EXPONENT
-    scores[np.searchsorted(chunks, direct.chunks)] = direct.scores + weight * _DIRECT_RESERVE * top_scores
+    top_scores = (hybrid.scores / (hybrid.scores.max(initial=0.0) or 1.0)) ** _TOP_EXPONENT
+    scores[np.searchsorted(chunks, hybrid.chunks)] = hybrid.scores + weight * _DIRECT_RESERVE * top_scores
     shares = (walk_result.scores / walk_result.scores.max()) ** _SHARE_EXPONENT
     scores[np.searchsorted(chunks, walk_result.chunks)] += weight * shares
     return best(query.reading, chunks, scores / (1 + weight * (1 + _DIRECT_RESERVE)), query.reach), len(chunks)

@@ -29,7 +29,7 @@ from ...retrieval.evidence import Evidence, Hit, HitGroup
 from ...retrieval.query import Query, evidence_of, option
 from ..graphrag.community_index import COMMUNITIES
 from ..graphrag.report_hits import CommunityReports, ReportCandidate, build_report_hit, fit_reports, insert_reports
-from ..hybrid.direct_search import search_directly
+from ..hybrid.direct_search import search_hybrid
 from .layer_requests import LayerNode, LinkedChunks, NearestNodes, NodeLabel, NodeLabels, RankedNodes
 
 
@@ -141,7 +141,7 @@ class ArchragStrategy:
             candidates = np.array(sorted(layers.chunk_sources), np.uint64)
             candidates = candidates[query.mask_allowed(candidates)]
             step.detail, step.count = f"of {sum(map(len, layers.nearest))} entities and communities", len(candidates)
-        direct = search_directly(query, extra_chunks=candidates)
+        direct = search_hybrid(query, extra_chunks=candidates)
         weight = option(query, self, "share")
         link_shares = [
             layers.chunk_sources[chunk].share if chunk in layers.chunk_sources else 0.0

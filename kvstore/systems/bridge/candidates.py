@@ -1,4 +1,7 @@
-"""The candidates of ``bridge``: from entities through the abstracts that name them, and their relatives, to chunks.
+"""The candidates of ``bridge``: from entities through abstracts, their ancestors and descendants, to chunks.
+
+An abstract is a node of a document's abstract tree. An address, as stored in the entity filter, packs the id of an
+abstract that mentions an entity and a rank; the lower the rank, the more specific the mention.
 
 In: the entities of a question, rarest first, and how many levels of abstracts to expand. Out: :class:`CandidatePool`,
     chunks with the route to each and their cosines with the question. Abstracts and chunks are read in batches.
@@ -22,17 +25,17 @@ from ...structures.filter import addresses
 from ...structures.read_requests import Ids, Matrix, ReadRequest
 from ...structures.state import State
 
-#: Addresses read per entity, the most specific first. A rank with more addresses than remain is skipped entirely: a
-#: name in that many places is not specific.
+#: The maximum number of addresses read per entity, the most specific first. If not all addresses of a rank fit, the
+#: whole rank is skipped: a name in that many abstracts is not specific.
 _MAX_ADDRESSES = 512
-#: Addresses expanded in one batch. The pool rarely has room for more.
+#: Addresses expanded in one batch. Their chunks usually fill the pool.
 _ADDRESSES_PER_READ = 64
 #: Chunks of one abstract read in one batch.
 _CHUNKS_PER_READ = 256
 
 
 class AbstractRoute(NamedTuple):
-    """The route from an entity to the abstract ``target``.
+    """The route from an entity to the abstract ``target``, above the chunk.
 
     It starts at ``abstract``, which mentions the entity, and goes ``levels`` levels up the tree (negative: down).
     """
@@ -47,22 +50,23 @@ class AbstractRoute(NamedTuple):
 class CandidatePool:
     """Candidate chunks, ids ascending, their cosines with the question, and the route to the abstract above each.
 
-    ``num_abstracts`` is the number of abstracts visited. ``has_leads`` is false if every entity is in too many
-    abstracts, so that none was searched.
+    ``num_abstracts`` is the number of abstracts visited. ``has_specific_entities`` is false if every entity is in too
+    many abstracts, so that none was searched.
     """
 
     chunks: Ids
     cosines: Matrix
     routes: Mapping[int, AbstractRoute]
     num_abstracts: int
-    has_leads: bool
+    has_specific_entities: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates(ReadRequest[CandidatePool]):
-    """A request for the chunks below the abstracts of some entities and their relatives up to ``depth`` levels away.
+    """A request for the chunks below the abstracts that mention entities, and below ancestors and descendants of these.
 
-    Returns at most ``max_chunks`` allowed chunks with their cosines with the unit ``vector``.
+    ``seeds`` are the entities, rarest first, and ``depth`` is the maximum number of levels up or down. Returns at most
+    ``max_chunks`` allowed chunks with their cosines with the unit-length ``vector``.
     """
 
     seeds: Sequence[Seed]
@@ -72,8 +76,10 @@ class Candidates(ReadRequest[CandidatePool]):
     allowed: AllowedDocuments | None = None
 
     def fetch(self, state: State) -> CandidatePool:
-        """Read the relatives of the entities, and collect the chunks below their abstracts."""
-        seed_addresses = [(seed, numbers) for seed in self.seeds if len(numbers := _list_abstracts(state, seed))]
+        """Collect the candidate chunks, and compute their cosines with the question."""
+        seed_addresses = [
+            (seed, packed_addresses) for seed in self.seeds if len(packed_addresses := _list_abstracts(state, seed))
+        ]
         pool_builder = _PoolBuilder(state, self)
         pool_builder.fill(seed_addresses)
         chunks = np.array(sorted(pool_builder.pool), np.uint64)
@@ -91,16 +97,22 @@ class Candidates(ReadRequest[CandidatePool]):
 
 
 def _list_abstracts(state: State, seed: Seed) -> list[int]:
-    """Return the abstract addresses of an entity, the most specific rank first, in complete ranks."""
-    numbers: list[int] = state.find_addresses(seed.identity, _MAX_ADDRESSES + 1).tolist()
-    if len(numbers) > _MAX_ADDRESSES:
-        rank, _ = addresses.split_address(numbers[-1])
-        numbers = numbers[: bisect_left(numbers, addresses.make_address(rank, 0))]
-    return numbers[bisect_left(numbers, addresses.make_address(addresses.NODE_RANK + 1, 0)) :]
+    """Return the packed addresses of the abstracts that mention an entity, the most specific rank first.
+
+    At most :data:`_MAX_ADDRESSES` are returned; a rank that does not fit completely is omitted.
+    """
+    packed_addresses: list[int] = state.find_addresses(seed.identity, _MAX_ADDRESSES + 1).tolist()
+    if len(packed_addresses) > _MAX_ADDRESSES:
+        rank, _ = addresses.split_address(packed_addresses[-1])
+        packed_addresses = packed_addresses[: bisect_left(packed_addresses, addresses.make_address(rank, 0))]
+    return packed_addresses[bisect_left(packed_addresses, addresses.make_address(addresses.NODE_RANK + 1, 0)) :]
 
 
 class _PoolBuilder:
-    """A builder of the pool, with a cache of the abstracts it read and of which chunk ids exist."""
+    """Collects the candidate chunks. Caches the abstracts that it read, and which chunk ids exist.
+
+    ``pool`` maps each collected chunk to its route.
+    """
 
     def __init__(self, state: State, request: Candidates) -> None:
         self._state = state
@@ -111,51 +123,57 @@ class _PoolBuilder:
         self.visited_abstracts: set[int] = set()
 
     def fill(self, seed_addresses: Sequence[tuple[Seed, list[int]]]) -> None:
-        """Fill the pool from entities and their addresses: first from the abstracts that mention one of them, then from
-        the relatives of these, level by level, as far as there is room."""
-        turns = [(level, *seed) for level in range(self._request.depth + 1) for seed in seed_addresses]
-        for level, seed, numbers in turns:
+        """Add chunks to the pool until it is full, given the entities with their packed addresses.
+
+        Chunks below the abstracts that mention an entity come first. Those below ancestors and descendants of these
+        abstracts follow, level by level.
+        """
+        passes = [(level, *seed) for level in range(self._request.depth + 1) for seed in seed_addresses]
+        for level, seed, packed_addresses in passes:
             capacity, visited = self._request.max_chunks - len(self.pool), set[int]()
-            routes = dict(islice(self._iter_new_chunks(seed, numbers, level, visited), capacity + 1))
+            routes = dict(islice(self._iter_new_chunks(seed, packed_addresses, level, visited), capacity + 1))
             if len(routes) > capacity:
                 # The order of chunks matters only if they do not all fit.
                 visited.clear()
-                ordered_numbers = self._sort_addresses(numbers)
-                routes = dict(islice(self._iter_new_chunks(seed, ordered_numbers, level, visited), capacity))
+                sorted_addresses = self._sort_addresses(packed_addresses)
+                routes = dict(islice(self._iter_new_chunks(seed, sorted_addresses, level, visited), capacity))
             self.pool |= routes
             self.visited_abstracts |= visited
             if len(self.pool) == self._request.max_chunks:
                 return
 
-    def _sort_addresses(self, numbers: Sequence[int]) -> list[int]:
-        """Return addresses of abstracts in order of rank, document key and abstract id."""
-        positions = {number: addresses.split_address(number) for number in numbers}
+    def _sort_addresses(self, packed_addresses: Sequence[int]) -> list[int]:
+        """Sort the packed addresses of abstracts by rank, document key and abstract id."""
+        positions = {address: addresses.split_address(address) for address in packed_addresses}
         self._read_abstracts(abstract for _, abstract in positions.values())
-        documents = {number: self._abstracts[abstract].document for number, (_, abstract) in positions.items()}
+        documents = {address: self._abstracts[abstract].document for address, (_, abstract) in positions.items()}
         keys = self._state.documents.get_keys(documents.values())
 
-        def get_sort_key(number: int) -> tuple[int, str, int]:
-            rank, abstract = positions[number]
-            return rank, keys[documents[number]], abstract
+        def get_sort_key(address: int) -> tuple[int, str, int]:
+            rank, abstract = positions[address]
+            return rank, keys[documents[address]], abstract
 
-        return sorted(numbers, key=get_sort_key)
+        return sorted(packed_addresses, key=get_sort_key)
 
     def _iter_new_chunks(
-        self, seed: Seed, numbers: Sequence[int], level: int, visited: set[int]
+        self, seed: Seed, packed_addresses: Sequence[int], level: int, visited: set[int]
     ) -> Iterator[tuple[int, AbstractRoute]]:
-        """Yield the chunks below the relatives of an entity's abstracts ``level`` levels away that are not in the pool.
+        """Yield allowed chunks that are not in the pool yet, each with its route from the entity ``seed``.
 
-        Visited abstracts are added to ``visited``, and abstracts seen before are skipped.
+        They are below the ancestors and descendants ``level`` levels away from the abstracts at the addresses (0: below
+        those abstracts). Adds the abstracts that it visits to ``visited``, and skips abstracts visited before.
         """
         allowed = self._request.allowed
         yielded: set[int] = set()
-        for first in range(0, len(numbers), _ADDRESSES_PER_READ):
-            starts = [addresses.split_address(number)[1] for number in numbers[first : first + _ADDRESSES_PER_READ]]
-            related = self._list_relatives(starts, level)
-            leaves = [abstract for relatives in related for _, abstract in relatives if abstract < FIRST_UPPER_ABSTRACT]
+        for first in range(0, len(packed_addresses), _ADDRESSES_PER_READ):
+            starts = [
+                addresses.split_address(address)[1] for address in packed_addresses[first : first + _ADDRESSES_PER_READ]
+            ]
+            neighbor_groups = self._list_tree_neighbors(starts, level)
+            leaves = [abstract for group in neighbor_groups for _, abstract in group if abstract < FIRST_UPPER_ABSTRACT]
             self._check_chunks_exist(chunk for leaf in leaves for chunk in self._get_chunk_ids(leaf))
-            for start, relatives in zip(starts, related, strict=True):
-                for levels, abstract in relatives:
+            for start, neighbors in zip(starts, neighbor_groups, strict=True):
+                for levels, abstract in neighbors:
                     if abstract in self.visited_abstracts or abstract in visited:
                         continue
                     visited.add(abstract)
@@ -166,12 +184,13 @@ class _PoolBuilder:
                         yielded.add(chunk)
                         yield chunk, route
 
-    def _list_relatives(self, abstracts: Sequence[int], level: int) -> list[list[tuple[int, int]]]:
-        """Return for each abstract its descendants and its ancestors ``level`` levels away (equation 1; 0: itself).
+    def _list_tree_neighbors(self, abstracts: Sequence[int], level: int) -> list[list[tuple[int, int]]]:
+        """Return, for each abstract, its descendants and its ancestor ``level`` levels away (equation 1 of the paper).
 
-        Each is the number of levels above the abstract, and the id.
+        Each is given by the number of levels up (negative: down) and its id. With ``level`` 0, only the abstract itself
+        is returned. Reads the abstracts on the way into the cache.
         """
-        # A leaf without relatives needs no record.
+        # The record of a leaf is needed only for its parent.
         self._read_abstracts(abstract for abstract in abstracts if level or abstract >= FIRST_UPPER_ABSTRACT)
         descendants = [[abstract] for abstract in abstracts]
         ancestors: list[int | None] = list(abstracts)
@@ -196,14 +215,20 @@ class _PoolBuilder:
         ]
 
     def _get_chunk_ids(self, abstract: int) -> range:
-        """Return the id range of the chunks of an abstract already read. Some ids can be unused."""
+        """Return the range of the chunk ids below an abstract; some can be unused.
+
+        The record of an inner abstract must have been read.
+        """
         if abstract < FIRST_UPPER_ABSTRACT:
             return range(GROUP_SIZE * abstract, GROUP_SIZE * abstract + GROUP_SIZE)
         record = self._abstracts[abstract]
         return range(record.first_chunk, record.last_chunk + 1)
 
     def _iter_stored_chunks(self, abstract: int) -> Iterator[int]:
-        """Yield the chunks of an abstract already read."""
+        """Yield the existing chunks below an abstract, ids ascending.
+
+        The record of an inner abstract must have been read.
+        """
         ids = self._get_chunk_ids(abstract)
         for first in range(0, len(ids), _CHUNKS_PER_READ):
             batch = ids[first : first + _CHUNKS_PER_READ]
@@ -211,11 +236,13 @@ class _PoolBuilder:
             yield from filter(self._chunk_exists.__getitem__, batch)
 
     def _read_abstracts(self, abstracts: Iterable[int]) -> None:
+        """Read the records of abstracts into the cache, unless they are in it."""
         missing = [abstract for abstract in dict.fromkeys(abstracts) if abstract not in self._abstracts]
         if missing:
             self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
 
     def _check_chunks_exist(self, chunks: Iterable[int]) -> None:
+        """Look up which chunk ids exist, unless the cache has them."""
         missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._chunk_exists]
         if missing:
             self._chunk_exists.update(zip(missing, self._state.chunks.has_many(missing), strict=True))

@@ -1,9 +1,9 @@
 """Strategy ``bridge``: entity → abstract → chunk (Bridge-RAG, Algorithm 1 and §4.3).
 
 Entities of the question → filter → abstracts → expand ``depth`` levels up and down → candidate chunks → cosine → the
-top chunks, with their abstracts. The abstracts of the rarest entities come first, relatives come level by level, and
-the pool of candidates is limited, so a common name does not cause an exact scan. If no entity is known, or every known
-one is too common, the search is dense, and EXPLAIN says so.
+top chunks, with their abstracts. The abstracts of the rarest entities come first, then the ancestors and descendants
+of these abstracts, level by level. The pool of candidates is limited, so a common name does not cause an exact scan. If
+no entity is known, or every known entity is too common, kvstore uses dense search, and EXPLAIN says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...retrieval.recognition import Seed, recognize_entities
 from ...structures.ranking import best
 from .candidates import AbstractRoute, CandidatePool, Candidates
 
-#: The minimum size of the pool of candidates, so that a small store is not searched by a handful of chunks.
+#: The minimum size of the pool of candidates: in a small store, a share of the chunks would be only a handful.
 _MIN_POOL_CHUNKS = 50
 
 
@@ -33,11 +33,15 @@ class BridgeStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
+        """Rank the chunks below the abstracts of the question's entities by cosine.
+
+        Falls back to dense search over all chunks if no entity is known or specific enough.
+        """
         num_chunks = query.chunk_count
         seeds = recognize_entities(query, capitalized_only=True)
         max_candidates = max(_MIN_POOL_CHUNKS, int(option(query, self, "pool") * num_chunks))
         pool = _collect_candidates(query, seeds, max_candidates) if seeds else None
-        if pool is None or not pool.has_leads:
+        if pool is None or not pool.has_specific_entities:
             ranking = rank_by_vector(query, query.reach)
             reason = "none of its entities is known" if not seeds else "its entities are in too many chunks"
             with query.trace.step("no entity known" if not seeds else "no specific entity") as step:
@@ -54,7 +58,7 @@ class BridgeStrategy:
 
 
 def _collect_candidates(query: Query, seeds: Sequence[Seed], max_chunks: int) -> CandidatePool:
-    """Fetch at most ``max_chunks`` candidate chunks."""
+    """Fetch at most ``max_chunks`` candidate chunks of the entities ``seeds``, as a step of the query's trace."""
     request = Candidates(seeds, query.depth, max_chunks, query.vector, query.allowed)
     with query.trace.step("filter to abstracts to chunks") as step:
         pool = query.reading.fetch(request)
@@ -64,7 +68,10 @@ def _collect_candidates(query: Query, seeds: Sequence[Seed], max_chunks: int) ->
 
 
 def _format_route(loaded_chunk: LoadedChunk, route: AbstractRoute) -> str:
-    """Describe a route in words. Abstracts are called by their ordinals in the document."""
+    """Return the path that EXPLAIN shows for a chunk: entity → abstract → levels up or down and target abstract.
+
+    Abstracts are shown as their ordinals in the document.
+    """
     document = loaded_chunk.document
     text = f"{route.entity} → abstract {document.get_abstract_ordinal(route.abstract)}"
     if not route.levels:

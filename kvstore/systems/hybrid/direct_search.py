@@ -1,9 +1,10 @@
-"""Direct search: the chunks that resemble the question itself, each with one score between 0 and 1.
+"""Hybrid search: the chunks most similar to the question, each with one score between 0 and 1.
 
-Candidates are the best by cosine and the best by BM25. Both scores become shares of the best one's, so that they can be
-added: a convex combination (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023).
+Candidates are the best chunks by cosine and the best by BM25. Each score is divided by the best score of its search, so
+that the two can be added: a convex combination (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid
+Retrieval", TOIS 2023).
 
-The zero of a cosine's share is the score of an unrelated chunk, which differs between embedders. The scores of
+A cosine is first reduced by the score of an unrelated chunk, which differs between embedders. The scores of
 unrelated chunks are assumed to be normally distributed (Manmatha, Rath and Feng 2001, section 3), and their mean is
 estimated from two ranks. The search that separates its best results more clearly gets more weight: the spread of scores
 at the top predicts how well a search performs (Shtok et al., "Predicting Query Performance by Query-Drift Estimation",
@@ -13,7 +14,7 @@ Prediction Using Reference Lists", TOIS 2016; the reference is lexical search).
 
 The best candidates get three bonuses, in which rare words count for more:
 
-- the share of the question in the headings above the chunk;
+- the fraction of the question's words in the headings above the chunk;
 - the proximity of words that are adjacent in the question (term proximity: Tao and Zhai 2007; sequential dependence:
   Metzler and Croft 2005);
 - how well the name of something that begins in the chunk (a section, the entry of a list, an option) matches the
@@ -22,7 +23,7 @@ The best candidates get three bonuses, in which rare words count for more:
 A number by which the question identifies something, such as an invoice or a version, is searched for as written. A
 document without a title is called by the name of its file.
 
-In: a query. Out: :class:`DirectResult`.
+In: a query. Out: :class:`HybridResult`.
 """
 
 from __future__ import annotations
@@ -62,17 +63,17 @@ from ...text.words import (
 
 #: The lower of the two ranks from which the noise is estimated is divided by this to get the upper one.
 _UPPER_RANK_DIVISOR = 5
-#: The rank at which the fall of the scores is measured, and the smallest fall that is used.
-_FALL_RANK = 10
-_MIN_FALL = 0.02
+#: The rank down to which the drop of the scores is measured, and the smallest drop that is used.
+_DROP_RANK = 10
+_MIN_DROP = 0.02
 #: The separation at which dense search begins to get weight, and at which it gets all of it. It is the distance of the
 #: chunks with the question's words from unrelated chunks, in standard deviations of the cosines of the latter.
 _SEPARATION_RANGE = (0.5, 1.0)
-#: The fall of lexical scores from which lexical search is a full reference for dense search. A flat ranking is no
+#: The drop of lexical scores from which lexical search is a full reference for dense search. A flat ranking is no
 #: reference.
-_MIN_REFERENCE_FALL = 0.1
-#: How many times the weight of lexical search dense search gets with an embedder, if both separate their best results
-#: equally well. Measured on six languages; another embedder has 1.
+_MIN_REFERENCE_DROP = 0.1
+#: The weight of dense search relative to lexical search, by embedder, if both separate their best results equally well.
+#: Measured on six languages. Other embedders have 1.
 _DENSE_ADVANTAGES = {MULTILINGUAL_EMBEDDER: 7 / 3}
 #: The number of chunks taken from dense and from lexical search each.
 _NUM_CANDIDATES = 100
@@ -91,9 +92,10 @@ _NO_CHUNKS: Ids = np.empty(0, np.uint64)
 class Weights:
     """The weights of the parts of a score.
 
-    ``words`` is the share of lexical search; dense search has the rest, if it separates its best results as well. The
-    others are bonuses: for question words that occur close together, for headings with words of the question, and for
-    a section or entry that begins in the chunk and is named in the question.
+    ``words`` is the weight of lexical search, 0 to 1, and dense search has the rest. Both are then adjusted by how well
+    each search separates its best results. The others are bonuses. ``nearness`` is for question words that occur close
+    together, and ``headings`` for headings with words of the question. ``entries`` is for a section or list entry that
+    begins in the chunk and is named in the question.
     """
 
     words: float = 0.5
@@ -103,12 +105,13 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class DirectResult:
-    """The result of direct search.
+class HybridResult:
+    """The result of hybrid search.
 
-    ``chunks`` are ids, ascending, with their ``scores``. ``tails`` are the rankings of the two searches in full length,
-    if more hits are requested than there are candidates. ``rarities`` are those of the question's terms that the store
-    has; ``coverage`` is the share of them that the best chunk has.
+    ``chunks`` are the ids of the candidates, ascending, with their ``scores``. ``tails`` are the rankings of the two
+    searches in full length, for queries that request more hits than there are candidates. ``rarities`` are the IDF
+    weights of the question's terms that the store has. ``coverage`` is the fraction of them, by rarity, in the best
+    chunk.
     """
 
     chunks: Ids
@@ -120,12 +123,12 @@ class DirectResult:
     coverage: float
 
     def rank(self, query: Query, min_length: int = 0) -> Ranking:
-        """Return the chunks, best first: as many as the query needs, and at least ``min_length``."""
+        """Rank the chunks, best first. The length is what the query needs, or ``min_length`` if that is larger."""
         top = max(query.reach, min_length)
         return append_tails(best(query.reading, self.chunks, self.scores, top), *self.tails, top=top)
 
     def format_paths(self) -> dict[int, str]:
-        """Return the path of each chunk: its ranks in the two searches, such as "vector #2, words #1"."""
+        """Return the path to each chunk: its ranks in the two searches, such as "vector #2, words #1"."""
         parts: dict[int, list[str]] = {}
         for name, ranking in (("vector", self.dense_ranking), ("words", self.lexical_ranking)):
             for chunk, rank in assign_ranks(ranking):
@@ -133,60 +136,67 @@ class DirectResult:
         return {chunk: ", ".join(ranks) for chunk, ranks in parts.items()}
 
 
-def search_directly(query: Query, weights: Weights = Weights(), extra_chunks: Ids = _NO_CHUNKS) -> DirectResult:
-    """Return the chunks that resemble the question. ``extra_chunks`` are further allowed chunks to score."""
+def search_hybrid(query: Query, weights: Weights = Weights(), extra_chunks: Ids = _NO_CHUNKS) -> HybridResult:
+    """Score chunks by a weighted sum of cosine and BM25, with bonuses for proximity, headings, entries and numbers.
+
+    Candidates are the best chunks of each search, and ``extra_chunks``, which must be allowed. The steps are recorded
+    in the query's trace.
+    """
     dense_tail, word_search, rarities = _run_searches(query, max(_NUM_CANDIDATES, query.reach), extra_chunks)
     dense_ranking, lexical_ranking = dense_tail[:_NUM_CANDIDATES], word_search.ranking[:_NUM_CANDIDATES]
     tails = dense_tail, word_search.ranking
     with query.trace.step("resemblance") as step:
         chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
         if not len(chunks):
-            return DirectResult(chunks, np.empty(0), dense_ranking, lexical_ranking, tails, rarities, 0.0)
+            return HybridResult(chunks, np.empty(0), dense_ranking, lexical_ranking, tails, rarities, 0.0)
         cosines = _collect_cosines(query, dense_ranking, word_search, chunks)
         noise = fit_noise([cosine for _, cosine in dense_ranking], query.chunk_count)
         dense = scale_to_best(cosines - noise.mean)
         other_chunks = _list_other_chunks(dense_tail, extra_chunks)
         lexical = scale_to_best(_collect_lexical_scores(word_search, other_chunks, chunks))
-        separation = compute_dense_share(cosines, lexical, noise)
-        dense_factor = separation * _DENSE_ADVANTAGES.get(query.reading.settings.embedder, 1.0)
-        word_share = _compute_word_share(weights.words, dense, lexical, dense_factor)
-        scores = (1 - word_share) * dense + word_share * lexical
+        reliability = compute_dense_reliability(cosines, lexical, noise)
+        dense_factor = reliability * _DENSE_ADVANTAGES.get(query.reading.settings.embedder, 1.0)
+        lexical_weight = _compute_lexical_weight(weights.words, dense, lexical, dense_factor)
+        scores = (1 - lexical_weight) * dense + lexical_weight * lexical
         read_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_READ)), np.uint64)
-        scorer = _ResemblanceScorer(query, rarities)
+        scorer = _BonusScorer(query, rarities)
         positions = np.searchsorted(chunks, read_chunks)
         for position, loaded_chunk in zip(positions.tolist(), query.load_chunks(read_chunks.tolist()), strict=True):
-            resemblance = scorer.score(loaded_chunk)
-            scores[position] += weights.nearness * resemblance.nearness + weights.headings * resemblance.headings
-            scores[position] += weights.entries * resemblance.entries + _NUMBER_WEIGHT * resemblance.numbers
+            bonuses = scorer.score(loaded_chunk)
+            scores[position] += weights.nearness * bonuses.proximity + weights.headings * bonuses.headings
+            scores[position] += weights.entries * bonuses.entries + _NUMBER_WEIGHT * bonuses.numbers
         scores /= 1 + weights.nearness + weights.headings + weights.entries + _NUMBER_WEIGHT * scorer.has_numbers
         (best_chunk,) = query.load_chunks(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
         step.detail = (
-            f"{1 - word_share:.0%} cosine and {word_share:.0%} BM25 as shares of the best; "
+            f"{1 - lexical_weight:.0%} cosine and {lexical_weight:.0%} BM25 as shares of the best; "
             f"bonuses for headings, entries and close words of {len(read_chunks)} chunks"
         )
-        if separation < 1:
+        if reliability < 1:
             step.detail += (
-                f"; cosine has {separation:.0%} of its usual weight: chunks with the question's words are hardly "
+                f"; cosine has {reliability:.0%} of its usual weight: chunks with the question's words are hardly "
                 "nearer to it than others"
             )
     coverage = scorer.compute_coverage(best_chunk)
-    return DirectResult(chunks, scores, dense_ranking, lexical_ranking, tails, rarities, coverage)
+    return HybridResult(chunks, scores, dense_ranking, lexical_ranking, tails, rarities, coverage)
 
 
 def _list_ids(ranking: Ranking) -> Ids:
+    """Return the chunk ids of a ranking, best first."""
     return np.array([chunk for chunk, _ in ranking], np.uint64)
 
 
 def _list_other_chunks(dense_ranking: Ranking, extra_chunks: Ids) -> Ids:
-    """Return the chunks whose BM25 is requested in addition to the best, ascending."""
+    """Return the chunks whose BM25 score is needed even if it is low: those of dense search and ``extra_chunks``,
+    ascending."""
     return merge_distinct(_list_ids(dense_ranking), extra_chunks)
 
 
 def _run_searches(query: Query, top: int, extra_chunks: Ids) -> tuple[Ranking, WordSearchResult, Mapping[str, float]]:
-    """Return the ranking by vector, the result of the search by words, and the rarities of the question's terms.
+    """Run dense and lexical search for the best ``top`` chunks each.
 
-    Takes two rounds of reads; the first counts the terms.
+    Returns the dense ranking, the lexical result and the IDF weights of the question's terms. Takes two rounds of
+    reads, because BM25 needs the term counts that the first round reads.
     """
     reading = query.reading
     nearest = build_nearest_request(query, top)
@@ -204,37 +214,47 @@ def _run_searches(query: Query, top: int, extra_chunks: Ids) -> tuple[Ranking, W
 
 
 def _collect_lexical_scores(word_search: WordSearchResult, other_chunks: Ids, chunks: Ids) -> npt.NDArray[np.float64]:
-    """Return BM25 of some chunks, all of which are in the ranking of a search or among its other chunks."""
+    """Return the BM25 scores of ``chunks``, in their order.
+
+    Each chunk must be in the ranking of ``word_search`` or in ``other_chunks``, whose scores it also returned.
+    """
     scores = dict(word_search.ranking)
     scores.update(zip(other_chunks.tolist(), word_search.other_scores.tolist(), strict=True))
     return np.array([scores[chunk] for chunk in chunks.tolist()])
 
 
-def _compute_word_share(
-    base_share: float, dense: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], dense_factor: float
+def _compute_lexical_weight(
+    base_weight: float, dense: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], dense_factor: float
 ) -> float:
-    """Return the share of lexical search.
+    """Return the weight of lexical search, 0 to 1; dense search has the rest.
 
-    It is ``base_share`` if both searches separate their best results equally well. Each is weighted by the root of the
-    fall of its scores, and dense search also by ``dense_factor``.
+    It is ``base_weight`` if both searches separate their best results equally well and ``dense_factor`` is 1. Each
+    search is weighted by the square root of the drop of its scores (:func:`_measure_drop`), and dense search also by
+    ``dense_factor``.
     """
-    lexical_weight = base_share * math.sqrt(_measure_fall(lexical))
-    dense_weight = (1 - base_share) * math.sqrt(_measure_fall(dense)) * dense_factor
-    return lexical_weight / (lexical_weight + dense_weight) if lexical_weight else 0.0
+    unscaled_weight = base_weight * math.sqrt(_measure_drop(lexical))
+    dense_weight = (1 - base_weight) * math.sqrt(_measure_drop(dense)) * dense_factor
+    return unscaled_weight / (unscaled_weight + dense_weight) if unscaled_weight else 0.0
 
 
-def _measure_fall(shares: npt.NDArray[np.float64]) -> float:
-    """Return how far the shares of a search fall from the best result to rank 10, from slightly above 0 to 1."""
-    if len(shares) < _FALL_RANK:
+def _measure_drop(scores: npt.NDArray[np.float64]) -> float:
+    """Return how far the scores of a search drop from the best result (1) to rank 10, from :data:`_MIN_DROP` to 1.
+
+    ``scores`` are fractions of the best one, in any order. The drop is 1 if there are fewer than 10.
+    """
+    if len(scores) < _DROP_RANK:
         return 1.0
-    index = len(shares) - _FALL_RANK
-    return max(_MIN_FALL, 1 - float(np.partition(shares, index)[index]))
+    index = len(scores) - _DROP_RANK
+    return max(_MIN_DROP, 1 - float(np.partition(scores, index)[index]))
 
 
 def _collect_cosines(
     query: Query, dense_ranking: Ranking, word_search: WordSearchResult, chunks: Ids
 ) -> npt.NDArray[np.float64]:
-    """Return the cosines of some chunks with the question; 0 if dense search has no ranking."""
+    """Return the cosine of each of ``chunks`` with the question, or zeros if dense search found nothing.
+
+    Reads the cosines that neither search computed.
+    """
     if not dense_ranking:
         return np.zeros(len(chunks))
     known_cosines = dict(dense_ranking)
@@ -251,8 +271,8 @@ def _collect_cosines(
 class Noise(NamedTuple):
     """The normal distribution of the cosines of chunks that are unrelated to a question.
 
-    ``deviation`` is 0 if it is unknown. ``sample_size`` is the upper of the two ranks that the distribution is fitted
-    to, which is the number of cosines from the best down to it.
+    ``deviation`` is 0 if it is unknown. ``sample_size`` is the number of cosines from the best down to the upper of the
+    two ranks that the distribution is fitted to.
     """
 
     mean: float
@@ -261,9 +281,9 @@ class Noise(NamedTuple):
 
 
 def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
-    """Fit the normal distribution of ``num_chunks`` cosines, given the greatest of them in order.
+    """Fit a normal distribution to ``num_chunks`` cosines, given the greatest of them, in descending order.
 
-    The fit goes through the cosines at two ranks. Mean and deviation are 0 if there are too few.
+    The fit passes through the cosines at two ranks. Mean and deviation are 0 if there are too few cosines.
     """
     lower_rank = min(len(cosines), num_chunks // 2)
     upper_rank = lower_rank // _UPPER_RANK_DIVISOR
@@ -278,13 +298,18 @@ def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
     return Noise(cosines[lower_rank - 1] - low * deviation, deviation, upper_rank)
 
 
-def compute_dense_share(cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], noise: Noise) -> float:
-    """Return the factor for the weight of dense search, from 0 to 1.
+def compute_dense_reliability(
+    cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], noise: Noise
+) -> float:
+    """Return the factor by which the weight of dense search is multiplied, from 0 to 1; low for an unsuitable embedder.
 
-    Both searches judge the same chunks independently. If the embedder supports the language, the best chunks of one are
-    better than noise in the other. The cosines of all chunks are averaged as deviations from the noise, each weighted
-    by the square of its lexical score. The standard error of the noise's mean is added, so that dense search does not
-    lose weight by chance in a small store.
+    If the embedder supports the language, the best chunks of lexical search have higher cosines than unrelated chunks.
+    The function averages the cosines, weighted by the square of their chunks' lexical scores. It expresses the average
+    in standard deviations above the noise, adds the standard error of the noise's mean, and maps the sum to 0 to 1. The
+    error is added so that dense search does not lose weight by chance in a small store.
+
+    A flat lexical ranking is weak evidence, so it lowers the factor less. ``lexical`` are the BM25 scores of the same
+    chunks, as fractions of the best.
     """
     weights = lexical**2
     if not noise.deviation > 0 or not weights.any():
@@ -294,25 +319,26 @@ def compute_dense_share(cosines: npt.NDArray[np.float64], lexical: npt.NDArray[n
     deviations = (mean - noise.mean) / noise.deviation
     low, high = _SEPARATION_RANGE
     share = min(1.0, max(0.0, (deviations + 1 / math.sqrt(noise.sample_size) - low) / (high - low)))
-    return 1 - (1 - share) * min(1.0, _measure_fall(lexical) / _MIN_REFERENCE_FALL)
+    return 1 - (1 - share) * min(1.0, _measure_drop(lexical) / _MIN_REFERENCE_DROP)
 
 
 @dataclass(frozen=True, slots=True)
-class _Resemblance:
-    """The parts of a chunk's resemblance to the question, each from 0 to 1.
+class _Bonuses:
+    """The bonuses of a chunk before weighting, each from 0 to 1.
 
-    They are the proximity of the question's words in the text, the question's words in the headings, the match of an
-    entry that begins in the chunk, and the share of the question's numbers.
+    ``proximity`` is that of the question's words in the text, and ``headings`` the fraction of the words in the
+    headings. ``entries`` is the best match of a section or list entry that begins in the chunk. ``numbers`` is the
+    fraction of the question's reference numbers that the chunk contains.
     """
 
-    nearness: float
+    proximity: float
     headings: float
     entries: float
     numbers: float
 
 
-class _ResemblanceScorer:
-    """A scorer of the resemblance of candidates to a question, by words."""
+class _BonusScorer:
+    """Computes the bonuses of chunks for one question. ``rarities`` are the IDF weights of the question's terms."""
 
     def __init__(self, query: Query, rarities: Mapping[str, float]) -> None:
         self._stem = get_stemmer(query.reading.settings.stemmer)
@@ -331,26 +357,32 @@ class _ResemblanceScorer:
         """True if the question identifies something by a number."""
         return bool(self._numbers)
 
-    def score(self, chunk: LoadedChunk) -> _Resemblance:
-        """Score the resemblance of a chunk to the question."""
+    def score(self, chunk: LoadedChunk) -> _Bonuses:
+        """Return the bonuses of a chunk.
+
+        A document without a title is called by its file name.
+        """
         name = chunk.document.title or PurePosixPath(chunk.document.key).stem
-        context_terms = count_heading_terms(name, chunk.headings, self._stem)
-        heading_share = (
-            sum(rarity for term, rarity in self._rarities.items() if term in context_terms) / self._total_rarity
+        heading_terms = count_heading_terms(name, chunk.headings, self._stem)
+        heading_fraction = (
+            sum(rarity for term, rarity in self._rarities.items() if term in heading_terms) / self._total_rarity
         )
         entry_names = [*chunk.starting_titles, *find_entry_terms(chunk.text)]
         if not chunk.record.start and not chunk.document.title:
             entry_names.append(name)
         entry_score = max(map(self._score_name, entry_names), default=0.0)
-        number_share = 0.0
+        number_fraction = 0.0
         if self._numbers:
             text_numbers = find_reference_numbers(" ".join((name, *chunk.headings, chunk.text)))
-            number_share = len(self._numbers.intersection(text_numbers)) / len(self._numbers)
-        return _Resemblance(self._pairs.measure_nearness(chunk.text), heading_share, entry_score, number_share)
+            number_fraction = len(self._numbers.intersection(text_numbers)) / len(self._numbers)
+        return _Bonuses(self._pairs.compute_proximity(chunk.text), heading_fraction, entry_score, number_fraction)
 
     def _score_name(self, name: str) -> float:
-        """Score how well a name matches the question: the share of the question in the name, times the root of the
-        share of the name in the question."""
+        """Return how well the name of a section or entry matches the question, 0 to 1.
+
+        It is the fraction of the question's informative words in the name, by rarity, times the square root of the
+        fraction of the name's words in the question.
+        """
         terms = count_chunk_terms(None, (), name, self._stem)
         share = sum(rarity for term, rarity in self._informative.items() if term in terms) / self._informative_rarity
         if not share:
@@ -359,13 +391,16 @@ class _ResemblanceScorer:
         return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
 
     def compute_coverage(self, chunk: LoadedChunk) -> float:
-        """Return the share of the question's terms that a chunk has, weighted by rarity."""
+        """Return the fraction of the question's terms that a chunk contains, weighted by rarity, 0 to 1."""
         terms = count_chunk_terms(chunk.document.title, chunk.headings, chunk.text, self._stem)
         return sum(rarity for term, rarity in self._rarities.items() if term in terms) / self._total_rarity
 
 
 class _WordPairs:
-    """Pairs of words that are adjacent in a question without its function words. A pair weighs the sum of its words."""
+    """Pairs of words that are adjacent in a question without its function words.
+
+    The weight of a pair is the sum of the rarities of its words.
+    """
 
     def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
         content = list(map(stem, list_content_words(question, stem=stem)))
@@ -386,8 +421,11 @@ class _WordPairs:
         if any(map(is_unspaced, self._pairs_by_term)):  # pairs of characters, which overlap
             self._word_pattern = re.compile(rf"(?=({'|'.join(sorted(map(re.escape, self._pairs_by_term)))}))")
 
-    def measure_nearness(self, text: str) -> float:
-        """Return the best proximity of the words of the pairs, from 0 to 1 (adjacent and in order)."""
+    def compute_proximity(self, text: str) -> float:
+        """Return how close together the words of the pairs occur in a text, 0 to 1 (all adjacent and in order).
+
+        Each pair counts by its weight and its closest occurrence within :data:`_MAX_WORD_DISTANCE` words.
+        """
         if self._word_pattern is None:
             return 0.0
         pair_scores: dict[tuple[str, str], float] = {}

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from ...arguments import Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
-from .direct_search import Weights, search_directly
+from .direct_search import Weights, search_hybrid
 
 _DEFAULTS = Weights()
 
 
 class HybridStrategy:
-    """Retrieval of chunks that resemble the question in meaning, words, headings and entries."""
+    """Retrieval of chunks by cosine and BM25, with bonuses for proximity, headings and entries."""
 
     name = "hybrid"
     description = "cosine and BM25 on one scale, with bonuses for headings, entries and words close together"
@@ -32,5 +32,6 @@ class HybridStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        direct = search_directly(query, Weights(**{name: option(query, self, name) for name in self.options}))
-        return evidence_of(query, self.name, direct.rank(query), direct.format_paths(), len(direct.chunks))
+        """Return the best chunks of hybrid search as evidence, each with its ranks in the two searches."""
+        hybrid = search_hybrid(query, Weights(**{name: option(query, self, name) for name in self.options}))
+        return evidence_of(query, self.name, hybrid.rank(query), hybrid.format_paths(), len(hybrid.chunks))

@@ -21,7 +21,7 @@ from ...arguments import Choice, Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query, evidence_of, get_choice_option, option
-from ..hybrid.direct_search import search_directly
+from ..hybrid.direct_search import search_hybrid
 from .summary import summarize
 from .tree import search_by_traversal, search_collapsed
 
@@ -55,5 +55,5 @@ class RaptorStrategy:
         if mode == "traversal":
             width, levels = (int(option(query, self, name)) for name in ("width", "levels"))
             return search_by_traversal(query, self.name, width, levels)
-        candidates = search_directly(query)
+        candidates = search_hybrid(query)
         return evidence_of(query, self.name, candidates.rank(query), candidates.format_paths(), len(candidates.chunks))

@@ -12,7 +12,7 @@ from ...arguments import Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of
 from ...retrieval.segments import MAX_CONSIDERED, SEGMENT_OPTIONS
-from ..hybrid.direct_search import search_directly
+from ..hybrid.direct_search import search_hybrid
 
 
 class SpragStrategy:
@@ -24,6 +24,6 @@ class SpragStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         """Return the best chunks of a hybrid search as evidence, combined into segments."""
-        direct = search_directly(query)
-        ranking = direct.rank(query, MAX_CONSIDERED)
-        return evidence_of(query, self.name, ranking, direct.format_paths(), len(direct.chunks), as_segments=True)
+        hybrid = search_hybrid(query)
+        ranking = hybrid.rank(query, MAX_CONSIDERED)
+        return evidence_of(query, self.name, ranking, hybrid.format_paths(), len(hybrid.chunks), as_segments=True)
