@@ -1,8 +1,8 @@
 """The changes of a write transaction, which are collected and applied in batches.
 
 In: documents, and the other facts that the user states. Out: documents and facts as the transaction sees them: the
-pending batch before what is already applied. On disk: applied batches, invisible until the transaction commits. If the
-map was too small for them, they are applied again to another transaction.
+pending batch takes precedence over applied batches. On disk: applied batches, invisible until the transaction commits.
+If the map was too small for them, they are applied again to another transaction.
 """
 
 from __future__ import annotations
@@ -55,11 +55,12 @@ class BatchedChanges:
 
     @property
     def state(self) -> State:
-        """The state with all applied batches, even with what is not written to the transaction yet."""
+        """The state with all applied batches, including data that is not written to the transaction yet."""
         return self._changes.state
 
     @property
     def _settings(self) -> FixedSettings:
+        """The fixed settings of the store."""
         return self._session.store.settings
 
     # Documents
@@ -103,7 +104,7 @@ class BatchedChanges:
     def _select_fitting_facts(
         self, existing: ValidDocument | DocumentRecord | None, document: PendingDocument
     ) -> list[tuple[DocumentFact[Any], Any]]:
-        """Return the facts about a document that remain valid if another document replaces it."""
+        """Return the facts about ``existing`` that remain valid if ``document`` replaces it, as (kind, value)."""
         valid_document = document.document
         if existing is None or PAIRS_FORMAT in (existing.format, valid_document.format):
             return []
@@ -119,7 +120,7 @@ class BatchedChanges:
         return [(fact, value) for fact, value in fitted_facts if value]
 
     def _has_same_text(self, existing: ValidDocument | DocumentRecord, valid_document: ValidDocument) -> bool:
-        """True if a document has the same text as the one that replaces it."""
+        """True if the existing document has the same text as ``valid_document``, which replaces it."""
         if isinstance(existing, ValidDocument):
             return existing.text == valid_document.text
         return (
@@ -223,14 +224,14 @@ class BatchedChanges:
         return self._changes.counters.next_chunk
 
     def commit(self, hits: Mapping[str, int]) -> None:
-        """Commit the applied batches and these temperatures."""
+        """Commit the applied batches, and add ``hits`` (by entity key) to the temperatures."""
         self._changes.finish(hits)
         self._transaction.commit()
         self._session.store.filter_cache.put(self._changes.filter, self._transaction.change)
         self._session.store.trace_cache.commit(self._changes.counters)
 
     def replay(self, transaction: WriteTransaction, hits: Mapping[str, int]) -> None:
-        """Apply all batches and these temperatures to another transaction, which the caller commits."""
+        """Apply all batches and ``hits`` (by entity key) to another transaction, which the caller commits."""
         changes = self._open_changes(transaction)
         for pending in self._applied:
             # Another process may have changed which derivations the store keeps in the meantime.
@@ -240,7 +241,7 @@ class BatchedChanges:
         changes.finish(hits)
 
     def close(self) -> None:
-        """Drop everything that was read."""
+        """Close the state, and drop what it has cached."""
         self.state.close()
 
     def _open_changes(self, transaction: WriteTransaction) -> Changes:

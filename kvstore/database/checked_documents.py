@@ -67,9 +67,9 @@ def _drop_missing_values(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def chunk_changed_documents(state: State, checked_documents: Sequence[CheckedDocument]) -> dict[int, PendingDocument]:
-    """Cut into chunks the documents that differ from the stored ones, by their index in the batch.
+    """Return the documents that differ from the stored ones, cut into chunks, by their index in the batch.
 
-    A document after another one with its key counts as changed, because the other one may change the store.
+    A later document with the key of a changed one is also included, because the earlier one changes the store.
     """
     pending_documents: dict[int, PendingDocument] = {}
     keys: set[str] = set()

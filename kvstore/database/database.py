@@ -54,6 +54,7 @@ class Database(Handle):
         origin: str | None = None,
         **properties: Any,
     ) -> bool:
+        """Store a document like :meth:`Transaction.put`, but derive and embed it before taking the writer's lock."""
         from ..changes.pending import derive_and_embed, make_pending
         from ..extraction.validation import validate
 
@@ -72,6 +73,7 @@ class Database(Handle):
 
     @copy_signature(lambda transaction: transaction.put_many)
     def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
+        """Store documents like :meth:`Transaction.put_many`, but embed them before taking the writer's lock."""
         from ..changes.pending import derive_and_embed
         from .checked_documents import check_documents, chunk_changed_documents
         from .transaction import Transaction

@@ -1,4 +1,4 @@
-"""Reading entities: their names, locations, relatives and neighbors.
+"""Reading entities: their names, locations, relatives (parents and children in the trees) and neighbors.
 
 In: a state, and names of entities. Out: names, locations, relatives or neighbors, or an error that suggests near names.
 Each function loads the code that it needs, because a process that only searches needs none of it.
@@ -34,7 +34,7 @@ def find_near_names(state: State, name: str, limit: int) -> list[str]:
 def find_all_locations(
     state: State, names: Sequence[str], limit: int, count_hits: Callable[[Iterable[str]], None]
 ) -> list[Location]:
-    """Return the locations of entities, and count a hit of each that is found; ``limit`` is per name."""
+    """Return the locations of entities, at most ``limit`` per name, and count a hit for each entity that has any."""
     from ..retrieval.lookup import iter_locations
 
     locations: list[Location] = []
@@ -56,7 +56,10 @@ def expand_names(
     limit: int,
     must_exist: bool,
 ) -> Relatives:
-    """Return the relatives of entities; raises EntityNotFoundError if the first must exist and is unknown."""
+    """Return the relatives of entities: parents and children in the trees, up to ``depth`` levels away.
+
+    With ``must_exist``, raises EntityNotFoundError if the first name is unknown.
+    """
     from ..retrieval.expansion import expand_entity
     from ..retrieval.relatives import Relatives
     from ..sql.suggestions import make_entity_error

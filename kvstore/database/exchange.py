@@ -93,6 +93,7 @@ class _Batch:
 
     @property
     def is_full(self) -> bool:
+        """True if the batch has enough chunks or lines to be committed."""
         return self.chunks >= _BATCH_CHUNKS or self.lines >= _BATCH_LINES
 
 
@@ -156,7 +157,7 @@ class _Importer:
             )
 
     def _parse_line(self, line_number: int, line: bytes) -> dict[str, Any]:
-        """Return the JSON object of a line."""
+        """Return the JSON object of a line; raise InputError if it is not one."""
         try:
             parsed = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -166,7 +167,7 @@ class _Importer:
         return parsed
 
     def _add_line(self, line_number: int, line: dict[str, Any]) -> None:
-        """Parse the fact of a line, and add it to the batch."""
+        """Parse the fact of a line, and add it to the batch; raise InputError if it is invalid."""
         with self._locate_errors(line_number):
             fact = facts.find_line_kind(line)
         self._batch.lines += 1

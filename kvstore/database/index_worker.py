@@ -222,23 +222,28 @@ class IndexManager:
         return is_due and self._builder.refresh(kind, is_cancelled=self._is_cancelled)
 
     def _record_failure(self, kind: FileIndex[Any, Any], error: KvstoreError) -> bool:
-        """Log a failed extension, and show it in the status of the index."""
+        """Log a failed extension, and record it for the status of the index. Return False: nothing was extended."""
         _log.warning("%s: the index of %s was not extended: %s", self._environment.path, kind.name, error)
         get_file(self._open_indexes, kind).problem = str(error)
         return False
 
     def _is_cancelled(self) -> bool:
+        """True if the background thread must end: it was stopped, or the program is exiting."""
         # A program that exits without closing its store must not wait for an index.
         return self._stopped.is_set() or not threading.main_thread().is_alive()
 
     def _refresh(self, kind: Index, progress: ReportProgress | None) -> bool:
-        """Bring an index up to the last commit; return True if that changed anything."""
+        """Bring an index up to the last commit; return True if that changed anything.
+
+        For an automatic kind, this first stops the background thread.
+        """
         if kind.automatic:
             self.stop()  # the refresh does the background thread's work
             self._stopped.clear()
         return self._find_builder(kind).refresh(kind, progress)
 
     def _find_builder(self, kind: Index) -> IndexFiller:
+        """Return the object that fills and removes indexes of this class."""
         return next(builder for kind_class, builder in self._builders if isinstance(kind, kind_class))
 
 
@@ -258,4 +263,5 @@ def _get_named_index(kind: str) -> Index:
 
 
 def _make_missing_error(kind: Index) -> InputError:
+    """Return the error for an index that does not exist."""
     return InputError(f"there is no index {kind.name}; CREATE INDEX creates it")

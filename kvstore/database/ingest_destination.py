@@ -94,7 +94,10 @@ class IngestDestination:
     def store_facts(
         self, facts_by_key: Mapping[str, Sequence[RawFact]], added_keys: Set[str]
     ) -> tuple[dict[str, bool], list[Failure]]:
-        """Store facts that file readers found, by document key. Facts of ``added_keys`` are added to existing ones."""
+        """Store facts that file readers found, by document key. Facts of ``added_keys`` are added to existing ones.
+
+        Returns for each document key whether anything changed, and a failure for each invalid fact.
+        """
         from ..ingest.file_documents import make_failure
 
         outcomes: dict[str, bool] = {}

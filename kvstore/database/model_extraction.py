@@ -39,7 +39,7 @@ from ..structures.state import State
 from .session import Session
 from .transaction import Transaction
 
-#: The most tokens by which the parts of a passage are estimated too low.
+#: The maximum error, in tokens, if the tokens of a passage are estimated part by part.
 _ROUNDING_TOKENS = 4
 #: The number of documents whose passages are cached.
 _MAX_CACHED_DOCUMENTS = 16
@@ -89,19 +89,19 @@ class ExtractionReport(ModelReport):
 class _Request:
     """A request for texts about passages, each with the document that it is requested as part of.
 
-    ``tokens`` is the estimated number of tokens that it sends. ``worth`` is the largest worth of a passage; requests of
-    more worth are sent first.
+    ``tokens`` is the estimated number of tokens that it sends. ``score`` is the highest score of a passage; requests
+    with higher scores are sent first.
     """
 
     tokens: int
-    worth: float = 0.0
+    score: float = 0.0
     documents: dict[bytes, str] = field(default_factory=dict)
 
     def split(self, num_parts: int) -> list[_Request]:
-        """Return requests for parts of the passages."""
+        """Split the request into ``num_parts`` requests for consecutive passages."""
         passages = list(self.documents.items())
-        bounds = [len(passages) * part // num_parts for part in range(num_parts + 1)]
-        return [replace(self, documents=dict(passages[start:end])) for start, end in pairwise(bounds)]
+        offsets = [len(passages) * part // num_parts for part in range(num_parts + 1)]
+        return [replace(self, documents=dict(passages[start:end])) for start, end in pairwise(offsets)]
 
 
 @dataclass(slots=True)
@@ -200,17 +200,17 @@ class ModelExtraction:
                 answers = structured_model.ask(self._fact.build_prompt(sources))
             except TokenLimitError:
                 break
-            except (InvalidAnswerError, PromptTooLongError) as problem:
+            except (InvalidAnswerError, PromptTooLongError) as error:
                 if len(sources) == 1:
-                    failures.append(f"document {next(iter(request.documents.values()))!r}: {problem}")
+                    failures.append(f"document {next(iter(request.documents.values()))!r}: {error}")
                 if structured_model.num_failures >= MAX_FAILURES:
-                    raise _add_progress(problem, num_passages) from None
+                    raise _add_progress(error, num_passages) from None
                 if len(sources) > 1:
-                    is_too_long = isinstance(problem, PromptTooLongError)
+                    is_too_long = isinstance(error, PromptTooLongError)
                     pending.extend(request.split(2 if is_too_long else len(request.documents)))
                 continue
-            except ModelError as problem:
-                raise _add_progress(problem, num_passages) from None
+            except ModelError as error:
+                raise _add_progress(error, num_passages) from None
             passages_by_document = self._group_by_document(answers, plan.document_keys, model.name)
             try:
                 self._store_passages(passages_by_document, begin)
@@ -276,31 +276,31 @@ class ModelExtraction:
         return self._cached_passages[record.id]
 
     def _build_plan(self) -> _Plan:
-        """Choose the passages to request within the token budget, and group them into requests."""
+        """Select the passages to request within the token budget, and group them into requests, highest score first."""
         with self._session.open_state() as state:
             allowed = None
             if self._where is not None:
                 allowed = filter_documents(state, self._where, self._parameters).allowed
             keys_by_digest = {digest: key for key, texts in self._fact.scan(state) for digest in texts.passages}
             overhead, frame_tokens = self._measure_overhead()
-            passages, num_documents, copies = self._collect_items(state, allowed, keys_by_digest, frame_tokens)
+            passages, num_documents, copies = self._collect_passages(state, allowed, keys_by_digest, frame_tokens)
             token_budget = self._compute_token_budget(passages, overhead)
-            open_passages = [passage for passage in passages if not passage.is_written]
-            worths = self._compute_worths(state, open_passages, token_budget, overhead)
-        selected = self._select_within_budget(open_passages, worths, token_budget, overhead)
-        worth_by_digest = {passage.digest: worth for passage, worth in zip(open_passages, worths, strict=True)}
+            unwritten_passages = [passage for passage in passages if not passage.is_written]
+            scores = self._score_passages(state, unwritten_passages, token_budget, overhead)
+        selected = self._select_within_budget(unwritten_passages, scores, token_budget, overhead)
+        score_by_digest = {passage.digest: score for passage, score in zip(unwritten_passages, scores, strict=True)}
         requests = [
             _Request(
                 overhead + sum(passage.tokens for passage in group),
-                max(worth_by_digest[passage.digest] for passage in group),
+                max(score_by_digest[passage.digest] for passage in group),
                 {passage.digest: passage.document_keys[0] for passage in group},
             )
             for group in self._group_passages(selected)
         ]
-        ordered_requests = sorted(requests, key=lambda request: -request.worth)
+        ordered_requests = sorted(requests, key=lambda request: -request.score)
         num_copied = sum(len(texts.passages) for texts in copies.values())
         num_to_copy = sum(len(passage.document_keys) - 1 for passage in selected)
-        num_left = sum(len(passage.document_keys) for passage in open_passages) - len(selected) - num_to_copy
+        num_left = sum(len(passage.document_keys) for passage in unwritten_passages) - len(selected) - num_to_copy
         forecast = ExtractionForecast(
             self._fact.kind,
             num_documents,
@@ -313,7 +313,10 @@ class ModelExtraction:
             token_budget,
         )
         return _Plan(
-            ordered_requests, forecast, {passage.digest: passage.document_keys for passage in open_passages}, copies
+            ordered_requests,
+            forecast,
+            {passage.digest: passage.document_keys for passage in unwritten_passages},
+            copies,
         )
 
     def _measure_overhead(self) -> tuple[int, int]:
@@ -322,16 +325,18 @@ class ModelExtraction:
         tokens_of_one, tokens_of_two = (self._fact.build_prompt([empty_passage] * count).tokens for count in (1, 2))
         return 2 * tokens_of_one - tokens_of_two, tokens_of_two - tokens_of_one + _ROUNDING_TOKENS
 
-    def _collect_items(
+    def _collect_passages(
         self,
         state: State,
         allowed: AllowedDocuments | None,
         keys_by_digest: Mapping[bytes, str],
         frame_tokens: int,
     ) -> tuple[list[_DistinctPassage], int, dict[str, WrittenPassages]]:
-        """Return the distinct passages, the number of documents, and texts to copy.
+        """Return the distinct passages of the allowed documents, the number of these documents, and texts to copy.
 
-        Texts to copy are those written for the same passages in other documents.
+        Texts to copy, by document key, were written for the same passages in other documents: ``keys_by_digest`` has a
+        document with texts for each passage digest. ``frame_tokens`` are the tokens that a request adds around each
+        passage. ``allowed`` is None for all documents.
         """
         passages_by_digest: dict[bytes, _DistinctPassage] = {}
         copies: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
@@ -366,9 +371,9 @@ class ModelExtraction:
         return list(passages_by_digest.values()), num_documents, copied_passages
 
     def _group_passages(self, passages: Iterable[_DistinctPassage]) -> list[list[_DistinctPassage]]:
-        """Return consecutive passages that share a request.
+        """Group consecutive passages into requests of up to ``passage_tokens`` tokens; each has at least one passage.
 
-        Passages of different documents do only if the kind of text ``shares_requests``.
+        Passages of different documents share a request only if the kind of text ``shares_requests``.
         """
         groups: list[list[_DistinctPassage]] = []
         document_key: str | None = None
@@ -383,32 +388,32 @@ class ModelExtraction:
         return groups
 
     def _estimate_cost(self, passages: Sequence[_DistinctPassage], overhead: int) -> int:
-        """Estimate the number of tokens sent to request these passages."""
+        """Estimate the number of tokens sent to request these passages; ``overhead`` tokens are sent per request."""
         return sum(passage.tokens for passage in passages) + overhead * len(self._group_passages(passages))
 
     def _compute_token_budget(self, passages: Sequence[_DistinctPassage], overhead: int) -> int | None:
-        """Return the token limit, None without one; a share is reduced by the cost of texts already written."""
+        """Return the token limit, None without one; a share is reduced by the cost of passages already written."""
         if self._share is None:
             return self._within
         written_passages = [passage for passage in passages if passage.is_written]
         budget = int(self._share * self._estimate_cost(passages, overhead))
         return max(0, budget - self._estimate_cost(written_passages, overhead))
 
-    def _compute_worths(
+    def _score_passages(
         self, state: State, passages: Sequence[_DistinctPassage], token_budget: int | None, overhead: int
     ) -> Sequence[float]:
-        """Return the worth of each passage by the selection method; zeros if all passages fit and no method is named.
+        """Return the score of each passage by the selection method; zeros if all passages fit and no method is named.
 
-        The worth of a passage is the sum of the worths of its chunks.
+        The score of a passage is the sum of the scores of its chunks.
         """
         if self._by is None and (token_budget is None or self._estimate_cost(passages, overhead) <= token_budget):
             return [0.0] * len(passages)
-        chunks, worths = score_chunks(self._by or "confusability", state)
-        worth_by_chunk = dict(zip(chunks.tolist(), worths.tolist(), strict=True))
-        return [sum(worth_by_chunk[chunk] for chunk in passage.chunks) for passage in passages]
+        chunks, scores = score_chunks(self._by or "confusability", state)
+        score_by_chunk = dict(zip(chunks.tolist(), scores.tolist(), strict=True))
+        return [sum(score_by_chunk[chunk] for chunk in passage.chunks) for passage in passages]
 
     def _select_within_budget(
-        self, passages: Sequence[_DistinctPassage], worths: Sequence[float], token_budget: int | None, overhead: int
+        self, passages: Sequence[_DistinctPassage], scores: Sequence[float], token_budget: int | None, overhead: int
     ) -> list[_DistinctPassage]:
         """Return the passages to request within ``token_budget`` tokens, in document order."""
         if token_budget is None or self._estimate_cost(passages, overhead) <= token_budget:
@@ -419,9 +424,9 @@ class ModelExtraction:
             for group in self._group_passages(passages)
             for passage in group
         ]
-        indices = select_passages(weights, worths, token_budget)
-        # The groups of the selected passages can be smaller; passages with the least worth per token are dropped.
-        indices.sort(key=lambda index: (worths[index] / passages[index].tokens, -index), reverse=True)
+        indices = select_passages(weights, scores, token_budget)
+        # The groups of the selected passages can be smaller; passages with the lowest score per token are dropped.
+        indices.sort(key=lambda index: (scores[index] / passages[index].tokens, -index), reverse=True)
         while True:
             selected = [passages[index] for index in sorted(indices)]
             excess = self._estimate_cost(selected, overhead) - token_budget
@@ -431,7 +436,7 @@ class ModelExtraction:
                 excess -= weights[indices.pop()]
 
 
-def _add_progress(problem: ModelError, num_passages: int) -> ModelError:
+def _add_progress(error: ModelError, num_passages: int) -> ModelError:
     """Return an error of the model with the progress of the extraction added to its message."""
     passages = format_count(num_passages, "passage")
-    return type(problem)(f"{problem}. The texts written for {passages} are kept; EXTRACT continues from there")
+    return type(error)(f"{error}. The texts written for {passages} are kept; EXTRACT continues from there")

@@ -46,7 +46,7 @@ def _build_method(method: Callable[..., Any], run: Callable[..., Any], owner: ty
     summary, _, details = (inspect.getdoc(method) or "").partition("\n\n")
 
     @wraps(method)
-    def call(self: Handle, /, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Handle, /, *args: Any, **kwargs: Any) -> Any:  # its docstring is set below
         try:
             signature.bind(self, *args, **kwargs)
         except TypeError as error:
@@ -64,6 +64,7 @@ def copy_signature(
     """Return a decorator that gives a method of a handle the signature and docstring of a Transaction method."""
 
     def decorate(function: Callable[..., Result]) -> Any:
+        """Return a method that calls ``function`` and looks like the Transaction method."""
         return _OneShotMethod(get_method, lambda method, self, *args, **named: function(self, *args, **named))
 
     return decorate
@@ -77,6 +78,7 @@ def make_one_shot(
     """Return a method of a handle that runs a Transaction method in a separate transaction and commits it."""
 
     def call(method: Callable[..., Result], self: Handle, *args: Any, **kwargs: Any) -> Result:
+        """Run a Transaction method in a transaction of this handle, and commit it."""
         with self.transaction(models=models) as transaction:
             return method(transaction, *args, **kwargs)
 

@@ -82,7 +82,7 @@ class LazyEmbedder:
 
 
 def _replace_settings(settings: FixedSettings, values: Mapping[str, str]) -> FixedSettings:
-    """Return settings with other values of some, and with the dimension and the digest of another embedder."""
+    """Return settings with the given values; a new embedder also sets the dimension and the digest of its weights."""
     if "embedder" not in values:
         return settings.replace(values)
     from ..models.embedder import get_weights, open_embedder
@@ -203,7 +203,7 @@ class OpenStore:
             self.environment.write_with_growth(write_hits, timeout)
 
     def _flush_spending(self, timeout: float | None) -> None:
-        """Record the use of language models in the store."""
+        """Record the use of language models in the store, in one commit, and forget the recorded entries."""
         from ..structures.spending import add_spending
 
         entries = list(self.spending)
@@ -259,7 +259,7 @@ class OpenStore:
         return True
 
     def build_state(self, snapshot: View) -> State:
-        """Return the state of a snapshot."""
+        """Return the state of a snapshot, which uses the open indexes and the node cache of this store."""
         return State(snapshot, self.settings, self.open_indexes, self.node_cache)
 
     @property

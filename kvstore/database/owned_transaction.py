@@ -181,12 +181,13 @@ class OwnedTransaction(Queryable):
             self._apply(expects_more=True)
 
     def _close(self) -> None:
-        """End the transaction without a commit."""
+        """End the transaction without a commit: roll it back, and close its state."""
         self._open = False
         self._changes.close()
         self._write_transaction.abort()
 
     def _require_open(self) -> None:
+        """Raise ClosedError if the transaction has ended."""
         if not self._open:
             raise ClosedError(self._closed_message)
 

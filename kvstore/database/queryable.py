@@ -205,7 +205,7 @@ class Queryable(ABC):
         tree: str | None = None,
         limit: int = 100,
     ) -> Relatives:
-        """Return the relatives of an entity, ``depth`` levels up and down.
+        """Return the relatives of an entity (parents, children and so on), ``depth`` levels up and down.
 
         Without ``entity``, expand the names of the last lookup. Raises InputError if there is nothing to expand,
         EntityNotFoundError if ``entity`` is unknown.

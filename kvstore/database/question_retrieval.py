@@ -116,7 +116,10 @@ def prepare_query(
 
 
 def _fuse_questions(strategy: Strategy, questions: Sequence[str], vector: npt.ArrayLike | None) -> Strategy:
-    """Return the strategy that fuses the results for several questions; raise InputError if one is invalid."""
+    """Return a strategy that fuses the results for several questions; for one question, ``strategy`` itself.
+
+    Raises InputError if a question is invalid, or if a vector is given.
+    """
     from ..retrieval.fused_strategy import FusedStrategy
 
     if not all(isinstance(question, str) for question in questions):

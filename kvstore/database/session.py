@@ -86,7 +86,7 @@ class Session:
 
     @contextmanager
     def pause_recording(self) -> Iterator[None]:
-        """Do not count this thread's lookups as temperatures within the block, and restore ``last_lookup`` after it."""
+        """Within the block, do not add this thread's lookups to temperatures; restore ``last_lookup`` afterwards."""
         last_lookup = self.last_lookup
         try:
             with self.store.hits.pause():
