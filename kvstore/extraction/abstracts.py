@@ -38,8 +38,9 @@ _MAX_SUMMARY_WORDS = 60
 class DraftAbstract:
     """An abstract under construction.
 
-    ``children`` are its children among the drafts, and ``first_chunk`` to ``last_chunk`` the ordinals of the chunks
-    below it. ``summary`` has the spans of its summary sentences, most informative first.
+    ``children`` and ``parent`` are indexes of other drafts, and ``section`` is the innermost section around it (-1:
+    none). ``first_chunk`` to ``last_chunk`` are the ordinals of the chunks below it. ``summary`` has the spans of
+    its summary sentences, most informative first.
     """
 
     level: int
@@ -134,7 +135,7 @@ class _TreeBuilder:
         )
 
     def _get_section_path(self, section: int) -> list[int]:
-        """Return the sections around a section, outermost first, itself included."""
+        """Return the sections that enclose ``section``, outermost first, itself included. -1 has an empty path."""
         path = []
         while section >= 0:
             path.append(section)
@@ -142,7 +143,7 @@ class _TreeBuilder:
         return path[::-1]
 
     def _find_common_section(self, first: int, last: int) -> int:
-        """Return the innermost section that contains all of these chunks."""
+        """Return the innermost section that contains chunks ``first`` to ``last``, or -1."""
         first_path = self._get_section_path(self._chunks[first].section)
         last_path = self._get_section_path(self._chunks[last].section)
         shared = [section for section, other in zip(first_path, last_path, strict=False) if section == other]
@@ -186,7 +187,11 @@ class _TreeBuilder:
         return -1
 
     def _build_node(self, section: int, leaves: Sequence[int], draft_by_section: dict[int, int]) -> int:
-        """Return the draft for the leaves of a section; create one unless a single child covers them all."""
+        """Return the number of the draft above the leaves of a section, after building the drafts below it.
+
+        A draft is added unless a single child covers all leaves. The drafts of the section and of the sections in it
+        are recorded in ``draft_by_section``.
+        """
         children: list[int] = []
         index = 0
         while index < len(leaves):
@@ -218,7 +223,7 @@ class _TreeBuilder:
         return path[depth] if depth < len(path) else None
 
     def _get_section_draft(self, section: int, draft_by_section: dict[int, int]) -> int:
-        """Return the draft of a section; for a section without a leaf of its own, the leaf around its start."""
+        """Return the number of the draft of a section. For a section without a leaf, return the leaf at its start."""
         if section in draft_by_section:
             return draft_by_section[section]
         leaf = bisect_right(self._leaf_ends, self._sections[section].start)
@@ -237,7 +242,10 @@ class _TreeBuilder:
         return number
 
     def _join_similar(self, children: list[int], section: int) -> list[int]:
-        """Join neighbors, most similar first, until few enough are left (average linkage, adjacent only)."""
+        """Join adjacent drafts, most similar first, until at most ``_MAX_CHILDREN`` are left, and return their numbers.
+
+        A new parent is added for every group of joined drafts.
+        """
         while len(children) > _MAX_CHILDREN:
             groups = _cluster_adjacent([self._compute_term_weights(child) for child in children], _MAX_CHILDREN)
             children = [
@@ -247,7 +255,7 @@ class _TreeBuilder:
         return children
 
     def _compute_term_weights(self, number: int) -> dict[str, float]:
-        """Return the weights of the terms below a draft: frequent there, and rare in the document."""
+        """Return the TF-IDF weights of the terms below a draft: high for terms frequent there and rare elsewhere."""
         draft = self._drafts[number]
         counts: TermCounts = {}
         for chunk in range(draft.first_chunk, draft.last_chunk + 1):
@@ -284,7 +292,7 @@ class _TreeBuilder:
 
 
 def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[list[int]]:
-    """Group adjacent vectors, at most ``max_size`` per group.
+    """Merge the most similar adjacent vectors into groups of at most ``max_size``, and return their indexes by group.
 
     Merging stops at about a third as many groups as vectors, or earlier if no merge fits. ``next_group`` and
     ``previous_group`` link the groups that remain. A pair in the heap is outdated if the version of one of its groups

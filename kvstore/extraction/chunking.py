@@ -67,7 +67,7 @@ class Chunk:
 
 
 def chunk_text(text: str, blocks: Sequence[Block], tokens: int) -> tuple[list[Heading], list[Chunk]]:
-    """Return the sections and chunks of a text with the blocks ``blocks``, both in order of the text."""
+    """Return the sections and chunks of a text, both in text order. ``tokens`` is the chunk size."""
     sections = _build_sections(blocks, len(text))
     chunks: list[Chunk] = []
     units: list[Unit] = []
@@ -93,9 +93,9 @@ def chunk_text(text: str, blocks: Sequence[Block], tokens: int) -> tuple[list[He
 def chunk_at_spans(
     text: str, blocks: Sequence[Block], spans: Sequence[Span], tokens: int
 ) -> tuple[list[Heading], list[Chunk]]:
-    """Return the sections of a text, and one chunk for each of the given spans.
+    """Return the sections of a text, and one chunk for each of the given spans, whatever its size.
 
-    Each chunk belongs to the innermost section that contains all of it.
+    ``tokens`` only limits the size of a unit. Each chunk belongs to the innermost section that contains all of it.
     """
     sections = _build_sections(blocks, len(text))
     ends = [block.end for block in blocks]
@@ -139,7 +139,10 @@ def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
 
 
 def _tie_units(units: list[Unit], is_attached: bool, tokens: int) -> list[Unit]:
-    """Return the units of a block, with those marked as tied that should not begin a chunk."""
+    """Return the units of a block. Mark the units that should not begin a chunk as tied.
+
+    ``is_attached`` is True if the block belongs to the block before it.
+    """
     if not units:
         return units
     kind, tied_indexes = units[0].kind, {0} if is_attached else set()
@@ -155,7 +158,7 @@ def _tie_units(units: list[Unit], is_attached: bool, tokens: int) -> list[Unit]:
 
 
 def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
-    """Return a section for each heading, with the section around it; it ends before a heading of its level or above."""
+    """Return a section for each heading. A section ends before the next heading of its level or a higher one."""
     headings = [block for block in blocks if block.kind == "heading"]
     parents: list[int] = []
     ends = [end] * len(headings)
@@ -180,7 +183,7 @@ def _make_unit(text: str, start: int, end: int, kind: str) -> Unit:
 
 
 def _split_units(text: str, block: Block, tokens: int) -> Iterator[Unit]:
-    """Yield the lines of a code block or table, or the sentences of another block; cut those that are too long."""
+    """Yield the lines of a code block or table, or the sentences of another block. Cut units that are too long."""
     if block.kind in ("code", "table"):
         spans = _split_lines(text, block.start, block.end)
     else:
@@ -206,7 +209,7 @@ def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _cut_unit(text: str, unit: Unit, tokens: int) -> Iterator[Unit]:
-    """Yield the parts of a unit that is too long, cut before a token."""
+    """Yield the parts of a unit that is too long, each of at most ``tokens`` tokens."""
     start, count = unit.start, 0
     for match in TOKEN_PATTERN.finditer(text, unit.start, unit.end):
         if count == tokens or (count and match.end() - start > MAX_CHUNK_LENGTH // 2):
@@ -219,7 +222,7 @@ def _cut_unit(text: str, unit: Unit, tokens: int) -> Iterator[Unit]:
 
 
 def _pack_units(units: list[Unit], section: int, tokens: int) -> Iterator[Chunk]:
-    """Yield chunks of about equal size, made of the units of one section."""
+    """Yield chunks of about equal size, near ``tokens``, made of the units of one section."""
     total = sum(unit.tokens for unit in units)
     quota = total / max(1, round(total / tokens))
     pending: list[Unit] = []

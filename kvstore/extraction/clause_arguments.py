@@ -24,7 +24,10 @@ class ClauseArguments:
         self._followed_predicate: int | None = None
 
     def find_subjects(self, verb: int) -> Iterator[int]:
-        """Yield the subjects of a verb or predicate, with relative pronouns and missing subjects resolved."""
+        """Yield the subjects of a verb or predicate.
+
+        A relative pronoun is replaced by its antecedents. A missing subject is inferred from the governor.
+        """
         word = self._words[verb]
         subjects = [index for index in self._sentence.find_dependents(verb, "nsubj") if index != verb]
         for index in subjects:
@@ -78,12 +81,12 @@ class ClauseArguments:
         return nouns
 
     def resolve_list_items(self, noun: int) -> Iterator[int]:
-        """Yield a noun and its conjuncts, each replaced by the noun after its ``of`` if it only leads to that."""
+        """Yield a noun and its conjuncts, each resolved by :meth:`follow_leading_noun`."""
         for member in self._phrases.find_list_items(noun):
             yield from self.follow_leading_noun(member)
 
     def follow_leading_noun(self, noun: int) -> list[int]:
-        """Return a noun, or the nouns after its ``of`` if it only leads to those."""
+        """Return the noun, or the nouns after its ``of`` if it only leads to them (``a number of files``)."""
         complements = self._phrases.find_complements(noun, "of")
         is_leading = self._words[noun].lemma in LEADING_NOUNS or not self._words[noun].is_nominal
         return complements if complements and is_leading else [noun]
@@ -99,7 +102,9 @@ class ClauseArguments:
         )
 
     def _find_antecedents(self, noun: int) -> Iterator[int]:
-        """Yield the nouns that a clause attached to ``noun`` is about: the noun, or the subjects of a predicate."""
+        """Yield the nouns that a clause attached to ``noun`` describes: the noun itself or, if it is a predicate, its
+        subjects.
+        """
         if self._followed_predicate is None and any(True for _ in self._sentence.find_dependents(noun, "cop")):
             # A statement about a predicate applies to its subject: "Bergen is a town located in Norway".
             self._followed_predicate = noun
@@ -110,7 +115,10 @@ class ClauseArguments:
             yield from self.resolve_list_items(noun)
 
     def _find_pronoun_antecedents(self, pronoun: int, verb: int) -> Iterator[int]:
-        """Yield the antecedents of a relative pronoun: the noun before a comma, or the governor of its clause."""
+        """Yield the antecedents of a relative pronoun: the noun before its comma, or the governor of its clause.
+
+        ``verb`` is the head of the clause.
+        """
         word = self._words[verb]
         previous_noun = self._phrases.find_previous_noun(pronoun)
         is_after_comma = pronoun > 0 and self._words[pronoun - 1].text == ","

@@ -63,9 +63,9 @@ TextsCallback = Callable[[list[str]], None]
 
 @dataclass(frozen=True, slots=True)
 class ChunkDraft:
-    """A chunk under construction: bytes ``start`` to ``end`` of the text, its section, and its terms.
+    """A chunk under construction: bytes ``start`` to ``end`` of the text, its section, and its terms with their counts.
 
-    The terms include those of the title and the headings.
+    The terms include those of the title and the headings. ``length`` is the sum of the counts.
     """
 
     start: int
@@ -92,7 +92,7 @@ class ExtractedDocument(ValidDocument):
     parts: dict[str, Any] = field(default_factory=dict)
 
     def get_headings(self, section: int) -> list[str]:
-        """Return the titles of the sections around a chunk of ``section``, outermost first."""
+        """Return the titles of the sections that enclose a chunk of ``section``, outermost first."""
         return build_heading_path(self.outline, section)
 
 
@@ -140,7 +140,7 @@ def extract(
 
 
 def derive(document: ValidDocument, settings: FixedSettings) -> ExtractedDocument:
-    """Return what is extracted from a validated document.
+    """Return a validated document with everything derived from it.
 
     Raises InputError for invalid entity pairs, and LanguageError if the pipeline is missing or different.
     """
@@ -151,7 +151,7 @@ def derive(document: ValidDocument, settings: FixedSettings) -> ExtractedDocumen
 
 
 def ignore_texts(texts: list[str]) -> None:
-    """Ignore the embedding texts."""
+    """Ignore the embedding texts: the default callback of :func:`derive_all`."""
 
 
 def derive_all(
@@ -195,7 +195,11 @@ def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings
 
 @dataclass(frozen=True, slots=True)
 class ChunkedDocument:
-    """A prose document split into chunks; nothing else is derived from it yet."""
+    """A prose document split into chunks; nothing else is derived from it yet.
+
+    ``byte_offsets`` has the byte offset of each character of ``text``. ``english[i]`` is True if chunk *i* is in
+    English.
+    """
 
     document: ValidDocument
     text: str
@@ -222,7 +226,7 @@ class ChunkedDocument:
         return [chunk for chunk, english in zip(self.chunks, self.english, strict=True) if english]
 
     def build_embedding_texts(self, settings: FixedSettings) -> list[str]:
-        """Return the embedding text of each chunk, if nothing else is stated about the document."""
+        """Return the embedding text of each chunk, from the document alone."""
         pieces = [self.text[chunk.start : chunk.end] for chunk in self.chunks]
         context = get_first_sentence(pieces[0]) if settings.chunk_context else ""
         paths = (build_heading_path(self.sections, chunk.section) for chunk in self.chunks)
@@ -258,7 +262,7 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
 
 
 def _list_own_spans(chunks: OwnChunks, text: str) -> Sequence[Span]:
-    """Return the spans of the chunks set by the user."""
+    """Return the spans of the chunks set by the user; the whole text for ``whole``."""
     return [(0, len(text))] if chunks is None or chunks == "whole" else chunks
 
 
@@ -298,7 +302,10 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
 
 
 def _list_outline_relations(chunked: ChunkedDocument) -> list[Relation]:
-    """Return the relations in the lists and headings of a document; text between the user's own chunks is ignored."""
+    """Return the relations in the lists and headings of a document.
+
+    Relations outside the user's own chunks are ignored. A document whose tree would have too long a name has none.
+    """
     if not _can_have_tree(chunked.document):
         return []
     byte_offsets = chunked.byte_offsets
@@ -319,7 +326,7 @@ def _drop_absent_names(
     chunked: ChunkedDocument,
     settings: FixedSettings,
 ) -> list[Introduction]:
-    """Return the names that occur in a relation, in the title, in a heading or in a chunk."""
+    """Return the introductions of names that occur in a relation, in the title, in a heading or in a chunk."""
     occurring_keys = {to_entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
     candidate_keys = [name.key for name in introductions if name.key not in occurring_keys]
     texts = [chunked.text[chunk.start : chunk.end] for chunk in chunked.chunks]
@@ -334,7 +341,7 @@ _DOCUMENT_FIELDS = [field.name for field in fields(ValidDocument)]
 
 
 def _make_extracted(document: ValidDocument, **derived: Any) -> ExtractedDocument:
-    """Return a document with these derived fields."""
+    """Return the document as an ExtractedDocument with these derived fields."""
     return ExtractedDocument(**{name: getattr(document, name) for name in _DOCUMENT_FIELDS}, **derived)
 
 
@@ -416,9 +423,9 @@ def compute_byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
 
 
 def _list_sentences(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]) -> dict[Span, str]:
-    """Return the sentences of a chunk as they are displayed in a summary, by their spans in bytes.
+    """Return the sentences of a chunk as a summary displays them, by their spans in bytes.
 
-    Headings and rules of tables are skipped.
+    Headings, rules of tables and fences of code are skipped. A chunk without other text is one sentence.
     """
     spans = []
     for unit in chunk.units:

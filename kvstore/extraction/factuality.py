@@ -1,6 +1,6 @@
 """Factuality of clauses: a clause that is denied, asked, supposed or doubted states nothing.
 
-In: a parsed sentence and the place of a clause's head. Out: a weight: 1 if the clause is stated as a fact, less if it
+In: a parsed sentence and the index of a clause's head. Out: a weight: 1 if the clause is stated as a fact, less if it
 is only possible, and 0 if it is not stated.
 """
 
@@ -33,7 +33,7 @@ class Factuality:
         self._words = sentence.words
 
     def compute_weight(self, head: int) -> float:
-        """Return the weight of the clause with this verb or predicate as its head."""
+        """Return the weight of the clause whose head is this verb or predicate: 1, ``POSSIBLE_WEIGHT`` or 0."""
         if self._is_negated(head):
             return 0.0
         words = self._words

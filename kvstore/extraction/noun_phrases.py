@@ -1,8 +1,9 @@
 """Names of noun phrases: the form of a parsed phrase as one end of a relation.
 
-In: a :class:`~kvstore.extraction.syntax.Sentence` and the index of a noun in it. Out: the name of the phrase: the noun
-with the nouns and classifying adjectives before it, or a proper name as written; also the nouns coordinated with it. A
-phrase that names nothing (a pronoun, a word like *thing*, a negated noun) has no name.
+In: a :class:`~kvstore.extraction.syntax.Sentence` and the index of a noun in it. Out: the name of the phrase, and the
+nouns coordinated with it. The name is the noun with the nouns and classifying adjectives before it, or a proper name as
+written. A phrase that names nothing (a pronoun, a word like *thing*, a negated noun) has no name. All methods take and
+return indexes of words in the sentence.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _PREMODIFIER_LABELS = frozenset(
 
 
 class Term(NamedTuple):
-    """The name of a common noun phrase, and the number of uses ``min_uses`` that make it a term of a document.
+    """The name of a common noun phrase. At least ``min_uses`` uses make it a term of a document.
 
     ``is_clear`` is True if it is certainly a term. ``is_verbal`` is True if it could be a noun and its verb (``client
     advertises``).
@@ -120,9 +121,9 @@ class NounPhrases:
         return terms
 
     def _is_clear(self, first: int, last: int) -> bool:
-        """True if a name made only of nouns is certainly one.
+        """True if the nouns at ``first`` to ``last`` are certainly a name.
 
-        It has two nouns, the second is not an everyday word, and neither is a verb tagged as a noun (``prints
+        A clear name has two nouns, the second is not an everyday word, and neither is a verb tagged as a noun (``prints
         information``, ``CMake runs``).
         """
         modifier, head = self._words[first], self._words[last]
@@ -133,7 +134,7 @@ class NounPhrases:
         return not is_everyday(head.text) and not (head.tag == "NN" and head.text.endswith("s"))
 
     def is_noun_compound(self, index: int) -> bool:
-        """True if a name is several nouns in a row (``wire protocol``, not ``urgent report``)."""
+        """True if the phrase around a noun is several nouns in a row (``wire protocol``, not ``urgent report``)."""
         first, last = self.find_phrase_bounds(index)
         words = self._words[first : last + 1]
         if not all(word.is_nominal or word.tag == "HYPH" for word in words):
@@ -141,7 +142,7 @@ class NounPhrases:
         return first < last and not any(get_everyday_kind(word.text) in (VERB, ADJECTIVE, OTHER) for word in words[:-1])
 
     def find_phrase_bounds(self, index: int) -> tuple[int, int]:
-        """Return the indexes of the first and last word of the noun phrase around a noun, which can be a name."""
+        """Return the indexes of the first and last word of the noun phrase or proper name around a noun."""
         head = self._words[index]
         first = index
         while first > 0 and self._is_premodifier(first - 1, first, index):
@@ -218,7 +219,7 @@ class NounPhrases:
         return [*items, *(member for member in members if member > items[-1])]
 
     def _find_next_head(self, index: int) -> int | None:
-        """Return the head of a plain noun phrase that begins exactly here, or None."""
+        """Return the head of the plain noun phrase that begins exactly at ``index``, or None."""
         words = self._words
         while index < len(words) and (
             words[index].pos in ("DET", "NUM") or words[index].tag in ("JJ", "PRP$", "VBN", "HYPH")
@@ -255,7 +256,7 @@ class NounPhrases:
         )
 
     def is_phrase_head(self, index: int) -> bool:
-        """True if the word heads a noun phrase, not a clause."""
+        """True if the word is the head of a noun phrase and not of a clause."""
         labels = {self._words[child].label.partition(":")[0] for child in self._words[index].children}
         return self._words[index].is_nominal and not labels & {"cop", "nsubj", "expl"}
 
@@ -304,8 +305,7 @@ class NounPhrases:
         return index
 
     def _is_premodifier(self, index: int, next_index: int, head_index: int) -> bool:
-        """True if the word at ``index`` is part of the phrase that begins at ``next_index``, with its noun at
-        ``head_index``."""
+        """True if the word at ``index`` belongs to the phrase of noun ``head_index``, so far from ``next_index`` on."""
         word, head = self._words[index], self._words[head_index]
         if word.tag == "HYPH" or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
             return index > 0 and word.end == self._words[next_index].start and self._words[index - 1].end == word.start
@@ -331,7 +331,7 @@ class NounPhrases:
         )
 
     def _is_postmodifier(self, index: int, head_index: int, last: int) -> bool:
-        """True if a word belongs to the name of the noun at ``head_index``, which has the words up to ``last``."""
+        """True if the word at ``index`` continues the name of the noun at ``head_index``, so far up to ``last``."""
         word, previous = self._words[index], self._words[last]
         if word.head != head_index and self._words[word.head].head != head_index:
             return False
@@ -341,7 +341,7 @@ class NounPhrases:
         return self._words[head_index].is_proper and is_short_number and _is_adjacent(previous, word)
 
     def _extend_over_complement(self, last: int) -> int:
-        """Return the last word of a proper name that can continue after ``last``.
+        """Return the index of the last word of a proper name, which can continue after ``last``.
 
         Examples are ``Faculty of Law`` and ``Bureau of Weights and Measures``.
         """

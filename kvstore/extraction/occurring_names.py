@@ -21,7 +21,7 @@ _MAX_DIRECT_TEXTS = 4
 
 
 def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: int) -> set[str]:
-    """Return the normal forms that occur in at least one of the texts.
+    """Return the normal forms in ``keys`` that occur in at least one text; ``max_words`` limits their words.
 
     >>> sorted(find_occurring_keys(["The planner of Ada's  engine"], ["ada", "engine", "plan", "ada's engine"], 12))
     ['ada', "ada's engine", 'engine']

@@ -1,8 +1,8 @@
 """Hierarchies in the layout of a document: nested lists, and headings below headings.
 
 In: the blocks of a text. Out: :class:`~kvstore.extraction.relation.Relation` objects of full confidence, from an item
-of a nested list to the item around it, and from a heading to the one above it. Only names count. A sentence, a question
-or a generic heading (*Introduction*, *See also*) is skipped; its children go to the nearest name above it.
+of a nested list to the item that contains it, and from a heading to the one above it. Only names count. A sentence, a
+question or a generic heading (*Introduction*, *See also*) is skipped; its children go to the nearest name above it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _get_item_name(title: str) -> str | None:
 
 
 def _is_name(form: str) -> bool:
-    """True if a text can be a name: a few words without the marks and function words of sentences."""
+    """True if a text can be a name: a few words without the punctuation and function words of sentences."""
     words = form.lower().split()
     if not 0 < len(words) <= _MAX_NAME_WORDS or _SENTENCE_MARK_PATTERN.search(form):
         return False

@@ -22,7 +22,10 @@ MAX_OWN_CHUNK_BYTES = 65_535
 
 
 def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, text: str) -> OwnChunks:
-    """Check and return the user's chunks of a document, given in characters of ``text`` with any line ends."""
+    """Check the user's chunks of a document, and return them with offsets in the text with ``\\n`` line ends.
+
+    ``chunks`` has offsets in ``text``, in characters, with any line ends. Raises InputError.
+    """
     if chunks is None:
         return None
     if isinstance(chunks, str):
@@ -58,7 +61,7 @@ def _count_crlf_ends(text: str, start: int, end: int) -> int:
 
 
 def _parse_span(key: str, number: int, bounds: Any) -> tuple[int, int]:
-    """Return the start and end of a chunk as integers. Raises InputError."""
+    """Return the start and end of chunk ``number`` as integers. Raises InputError for other ``bounds``."""
     try:
         start, end = (index(bound) for bound in bounds)
     except (TypeError, ValueError):
@@ -79,7 +82,7 @@ def _check_length(key: str, piece: str, label: str) -> None:
 
 
 def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
-    """Return these chunks as a record stores them."""
+    """Return chunks as a record stores them: None, ``whole``, or a gap and a length per chunk."""
     if chunks is None or chunks == "whole":
         return chunks
     packed: list[int] = []
@@ -91,7 +94,7 @@ def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
 
 
 def unpack_chunks(packed: str | Sequence[int] | None) -> OwnChunks:
-    """Return the chunks stored in a record."""
+    """Return the chunks that :func:`pack_chunks` stored in a record."""
     if packed is None or isinstance(packed, str):
         return None if packed is None else "whole"
     spans: list[tuple[int, int]] = []

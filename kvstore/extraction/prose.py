@@ -45,8 +45,8 @@ class Prose:
     def iter_names(self) -> Iterator[Name]:
         """Yield the names that the prose introduces.
 
-        They are both ends of each relation, and the terms that are frequent in singular or plural, or have a frequent
-        head.
+        These are the child and parent of each relation, the terms that are frequent in singular or plural, and the
+        clear terms with a frequent head.
         """
         for relation in self.relations:
             yield _make_name(relation.child)
@@ -78,7 +78,7 @@ class _ChunkProse:
     units: list[Unit] = field(default_factory=list)
 
     def add(self, piece: str, unit: Unit, starts_paragraph: bool) -> None:
-        """Append the displayed text of a unit."""
+        """Append ``piece``, the plain text of a unit."""
         if self.units:
             self.text += "\n\n" if starts_paragraph else " "
         self.starts.append(len(self.text))
@@ -93,7 +93,7 @@ class _ChunkProse:
 def read_prose(
     documents: Iterable[tuple[str, Sequence[Chunk], npt.NDArray[np.int64]]], pipeline: LanguagePipeline
 ) -> Iterator[Prose]:
-    """Parse the prose of documents, each given as its text, its chunks, and the byte offset of every character.
+    """Yield the prose of each document. A document is its text, its chunks, and the byte offset of every character.
 
     Raises LanguageError if the pipeline cannot be loaded.
     """
@@ -113,7 +113,10 @@ def read_prose(
 def _build_prose(
     prose_statements: Iterable[tuple[_ChunkProse, _ChunkStatements]], to_bytes: npt.NDArray[np.int64]
 ) -> Prose:
-    """Collect the relations and phrases of the chunks of one document, with relations located by sentence."""
+    """Collect the relations and phrases of the chunks of one document.
+
+    The span of a relation covers the sentences that state it, in bytes of the document.
+    """
     prose = Prose()
     for chunk_prose, (stated_relations, phrases) in prose_statements:
         prose.phrases.update(phrases)

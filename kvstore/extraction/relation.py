@@ -1,4 +1,4 @@
-"""Relations: statements by a document that one name is the child of another, and where it says so.
+"""Relations: statements by a document that one name is the child of another, with the span of the statement.
 
 In: nothing; extraction produces :class:`Relation` objects and storage consumes them. Relations from data (pairs, nested
 lists, headings) belong to the tree of their document. Relations from prose belong to one tree of the whole store.
@@ -15,7 +15,7 @@ from ..structures.forest.forest import DATA_KINDS, RELATIONS_TREE
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A statement that ``child`` is below ``parent``, both as written, with different normal forms.
+    """A statement that ``child`` is below ``parent`` in a hierarchy. Both are as written and differ in normal form.
 
     ``kind`` is the construction that states it, and ``confidence`` is between 0 and 1. Bytes ``start`` to ``end`` of
     the document's text are the sentence or row that states it.
@@ -29,7 +29,7 @@ class Relation:
     end: int
 
     def get_tree_name(self, key: str, meta: Mapping[str, Any]) -> str:
-        """Return the name of the tree that it belongs to, if the document with this key and metadata states it."""
+        """Return the name of the tree of the relation if the document with this key and metadata states it."""
         return get_own_tree_name(key, meta) if self.kind in DATA_KINDS else RELATIONS_TREE
 
 

@@ -115,7 +115,7 @@ class RelationFilter:
         return depth == 0 or not must_close
 
     def _is_partial(self, index: int) -> bool:
-        """True if a noun means only some of its class, or the rest (``most tables``, ``all other versions``)."""
+        """True if a noun means only a part of its class (``most tables``, ``all other versions``)."""
         return bool(self._sentence.get_dependent_lemmas(index, "amod", "det") & _PARTIAL_WORDS)
 
     def _is_superlative(self, index: int) -> bool:
@@ -142,7 +142,9 @@ class RelationFilter:
         return is_opened and not (last + 1 < len(self._words) and self._words[last + 1].text in _CLOSING_QUOTES)
 
     def _is_instance(self, child: int, parent: int, child_level: int, confidence: float) -> bool:
-        """True if the child of a class has the same meaning in every context and is clearly said to be of it."""
+        """True if ``child`` has the same meaning in every context and is clearly stated to be an instance of the class
+        ``parent``.
+        """
         if confidence < _MIN_PREDICATE_CONFIDENCE:
             return (
                 child_level == _PROPER
@@ -166,7 +168,7 @@ class RelationFilter:
         return self._is_plain_term(child) and self._words[first].tag != "VBG"
 
     def _is_attribute(self, index: int) -> bool:
-        """True if a noun is a property of another (``the size of the file``)."""
+        """True if a noun is an attribute of another noun (``the size of the file``)."""
         return "the" in self._sentence.get_dependent_lemmas(index, "det") and bool(
             self._phrases.find_complements(index, "of")
         )
@@ -229,14 +231,14 @@ class RelationFilter:
         )
 
     def _is_specific(self, index: int) -> bool:
-        """True if it is a proper name or several nouns; a single common noun can be part of anything."""
+        """True if a noun phrase is a proper name or several nouns. A single common noun can be part of anything."""
         first, last = self._phrases.find_phrase_bounds(index)
         if self._find_level(index) == _PROPER:
             return self._words[index].text[:1].isupper()
         return first < last and self._is_plain_term(index)
 
     def _is_truncated(self, index: int) -> bool:
-        """True if a name continues before or after its extent.
+        """True if a proper name continues before or after the words of its phrase.
 
         Examples are ``Thomas Edward "Tom" Sizemore`` and ``The Man Without a Face``.
         """
@@ -274,7 +276,7 @@ class RelationFilter:
         return words[:1] == ["the"] and words[1:] != [] and words[1][:1].isupper()
 
     def _is_first_half(self, index: int) -> bool:
-        """True if a noun is the first half of a name of a person (``a film and television actor``)."""
+        """True if a noun is the first half of a description of a person (``a film and television actor``)."""
         word = self._words[index]
         if word.lemma.endswith(_PERSON_ENDINGS) or self._phrases.find_phrase_bounds(index)[0] < index:
             return False
@@ -288,7 +290,7 @@ class RelationFilter:
         )
 
     def _find_level(self, index: int) -> int | None:
-        """Return how stable the meaning of a noun phrase is across contexts; None if it is not a name."""
+        """Return the level of a noun phrase (``_EVERYDAY``, ``_TERM`` or ``_PROPER``); None if it is not a name."""
         word = self._words[index]
         first, last = self._phrases.find_phrase_bounds(index)
         kind = get_everyday_kind(word.text)
@@ -313,7 +315,7 @@ class RelationFilter:
         return _TERM if first < last or kind is None else _EVERYDAY
 
     def _has_determiner(self, index: int, expected: frozenset[str]) -> bool:
-        """True if a word of the phrase around a noun has one of the expected determiners."""
+        """True if a word of the phrase of the noun at ``index`` has one of the ``expected`` determiners."""
         first, _ = self._phrases.find_phrase_bounds(index)
         determiners = set().union(
             *(self._sentence.get_dependent_lemmas(i, "det", "nmod:poss", "amod") for i in range(first, index + 1))

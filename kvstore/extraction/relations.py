@@ -48,7 +48,7 @@ _POSSESSION_CONFIDENCE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class StatedRelation:
-    """A statement that ``child`` is below ``parent``, in characters ``start`` to ``end``, which span both names.
+    """A statement that ``child`` is below ``parent``. Characters ``start`` to ``end`` of the text contain both names.
 
     ``is_informative`` is True if it is also informative outside its sentence
     (:mod:`~kvstore.extraction.relation_filter`).
@@ -83,7 +83,10 @@ def _to_singular_key(name: str) -> str:
 
 
 class _SentenceRelations:
-    """The rules, applied to one sentence."""
+    """The rules, applied to one sentence.
+
+    ``find_statements`` yields the statements. The other methods take indexes of words in the sentence.
+    """
 
     def __init__(self, sentence: Sentence) -> None:
         self._sentence = sentence
@@ -125,7 +128,7 @@ class _SentenceRelations:
     # Verbs.
 
     def _get_frame_name(self, verb: int) -> str:
-        """Return the key of a verb in :data:`VERB_FRAMES`, or an empty string."""
+        """Return the key in :data:`VERB_FRAMES` of the word at ``verb``, or an empty string if it has none."""
         lemma = self._words[verb].lemma
         if lemma == "make":
             return "make up" if verb + 1 < len(self._words) and self._words[verb + 1].text == "up" else ""
@@ -215,7 +218,10 @@ class _SentenceRelations:
     def _find_descriptions(
         self, subjects: list[int], predicates: Iterable[int], confidence: float
     ) -> Iterator[StatedRelation]:
-        """Yield the kinds, wholes, parts and owners that predicate nouns state about their subjects."""
+        """Yield the relations that predicate nouns state about their subjects: kinds, parts, members and owners.
+
+        The predicates are added to ``_described_nouns``.
+        """
         for predicate in predicates:
             word = self._words[predicate]
             complements = self._phrases.find_complements(predicate, "of")
@@ -269,13 +275,13 @@ class _SentenceRelations:
             yield from self._find_descriptions([noun], members, _APPOSITION_CONFIDENCE)
 
     def _is_marked_apposition(self, noun: int, apposed: int) -> bool:
-        """True if an apposition follows a comma, bracket or dash, or its noun, but not a colon or slash."""
+        """True if no colon, semicolon, slash or quotation mark separates an apposition from its noun."""
         start, _ = self._phrases.find_phrase_bounds(apposed)
         words_between = {word.text for word in self._words[min(noun, apposed) + 1 : start]}
         return not words_between & {":", ";", "/", '"', "”"}
 
     def _is_example_opening(self, index: int) -> bool:
-        """True if a phrase such as ``for example`` begins here, after a mark."""
+        """True if a phrase such as ``for example`` begins at ``index``, after punctuation."""
         if index == 0 or self._words[index - 1].text not in ",(;:":
             return False
         return tuple(word.text.lower() for word in self._words[index : index + 2]) in EXAMPLE_PHRASES
@@ -321,7 +327,7 @@ class _SentenceRelations:
             yield from self._make_statements(self._find_listed_nouns(example), [class_noun], IS_A, _LIST_CONFIDENCE)
 
     def _find_listed_nouns(self, first: int) -> list[int]:
-        """Return a noun and the nouns coordinated with it that follow it."""
+        """Return the noun ``first`` and the nouns coordinated with it that follow it."""
         word = self._words[first]
         nouns = self._phrases.find_list_items(first)
         if word.label == "conj" and word.head >= 0:

@@ -113,7 +113,7 @@ def _build_words(span: Span) -> list[Word]:
 
 
 def _make_word(token: Token, head: int, is_first: bool) -> Word:
-    """Convert a token of spaCy; ``head`` is the index of its head, ``is_first`` that it begins a sentence."""
+    """Convert a token of spaCy. ``head`` is the index of its head, and ``is_first`` is True if it opens a sentence."""
     text, tag = token.text, token.tag_
     is_nominal = token.pos_ in ("NOUN", "PROPN") or tag.startswith("NN")
     is_proper = is_nominal and (token.pos_ == "PROPN" or tag.startswith("NNP") or (not is_first and text[0].isupper()))
@@ -125,7 +125,7 @@ def _make_word(token: Token, head: int, is_first: bool) -> Word:
 
 
 def _correct_opening_word(words: list[Word]) -> None:
-    """Correct the tag of a plural that opens a sentence.
+    """Correct the tag of a plural that opens a sentence, in place.
 
     A capitalized plural before a plural verb is a common noun. A plural before ``is`` or ``was`` is a name (``Sims
     is``).
@@ -142,7 +142,7 @@ def _correct_opening_word(words: list[Word]) -> None:
 
 
 def _make_name_govern(words: list[Word], noun: int, name: int) -> None:
-    """Make a name after a common noun (``brother Tom``) govern it, as in ``the mathematician Emmy Noether``."""
+    """Make a name govern the common noun before it (``brother Tom``), by changing ``words``."""
     words[name].head, words[name].label = words[noun].head, words[noun].label
     words[noun].head, words[noun].label = name, "nmod:desc"
     for index, word in enumerate(words):
@@ -151,7 +151,7 @@ def _make_name_govern(words: list[Word], noun: int, name: int) -> None:
 
 
 def _convert_to_universal(words: list[Word]) -> None:
-    """Convert heads and labels of ClearNLP to those of Universal Dependencies."""
+    """Convert heads and labels of ClearNLP to those of Universal Dependencies, in place."""
     for word in words:
         word.label = _UNIVERSAL_LABELS.get(word.label, word.label)
     for index, word in enumerate(words):

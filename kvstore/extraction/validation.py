@@ -1,4 +1,4 @@
-"""Validation of a document as given; nothing is derived from it yet except its digest.
+"""Validation of the fields of a document, before anything but its digest is derived from it.
 
 In: a key, a text, and the document's other fields. Out: a :class:`ValidDocument`. Its digest shows if the store already
 has the same document, before any expensive work. An invalid document is an InputError.
@@ -58,7 +58,7 @@ def validate(
     left_out: int = 0,
     chunks: str | Sequence[Sequence[int]] | None = None,
 ) -> ValidDocument:
-    """Check a document as given and return it as a :class:`ValidDocument`; raises InputError if it is invalid."""
+    """Check the fields of a document and return a :class:`ValidDocument`. Raises InputError if one is invalid."""
     check_integer("left_out", left_out, 0, MAX_TEXT_BYTES)
     for field, value in (("key", key), ("text", text), ("title", title), ("source", source)):
         if not isinstance(value, str) and (value is not None or field in ("key", "text")):

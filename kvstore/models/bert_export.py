@@ -124,7 +124,10 @@ def read_safetensors(path: Path) -> Tensors:
 
 
 class BertGraph:
-    """An ONNX graph under construction; each operation is named after its output."""
+    """An ONNX graph under construction. Each operation is named after its output.
+
+    The methods ``_add_...`` add operations or a constant, and return the name of the result.
+    """
 
     def __init__(self, weights: Tensors) -> None:
         from onnx import helper, numpy_helper
@@ -135,7 +138,11 @@ class BertGraph:
         self._nodes: list[Any] = []
 
     def add_bert(self, config: Mapping[str, Any], *, mean: bool) -> None:
-        """Add the network, from ``input_ids`` to ``vectors``: their mean, or that of the first token."""
+        """Add the network, from ``input_ids`` to ``vectors``.
+
+        With ``mean``, the vector of a text is the mean of its tokens' vectors, else the vector of its first token.
+        Raises EmbedderError if the model has other weights.
+        """
         width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
         epsilon = float(config["layer_norm_eps"])
         # Every token of a text has type 0.
@@ -190,7 +197,7 @@ class BertGraph:
     def _add_attention(self, tokens: str, name: str, width: int, heads: int) -> str:
         """Add the attention of each token to all tokens by each head: softmax(q kᵀ / √d) v.
 
-        Source: Vaswani et al. 2017, formula 1. Like the other methods, it returns the name of the result.
+        Source: Vaswani et al. 2017, formula 1.
         """
         # A dimension of 0 keeps its former size.
         head_shape = self._add_integers("heads", [0, -1, heads, width // heads])
@@ -277,7 +284,10 @@ class QuantizedBertGraph(BertGraph):
         self._quantized: dict[str, tuple[str, str, npt.NDArray[Any], float]] = {}
 
     def _compute_input_scales(self, name: str) -> npt.NDArray[Any]:
-        """Return the scale of each input channel of a layer; layers with the same input share those of the first."""
+        """Return the scale of each input channel of the layer ``name``.
+
+        Layers with the same input use the scales of the first of them.
+        """
         raise NotImplementedError
 
     def _quantize_layer(
@@ -310,7 +320,10 @@ class QuantizedBertGraph(BertGraph):
         return self._add_sum(products, self._add_constant(f"{name}.bias", bias), f"{name}.output")
 
     def _add_quantized_rows(self, rows: str, name: str) -> tuple[str, str, npt.NDArray[Any], float]:
-        """Add the rows as bytes, and the scale of each row; return both names, the scales and shift of channels."""
+        """Add the rows as bytes, and the scale of each row; ``name`` is the layer that reads the rows.
+
+        Return the names of both results, and the scales and the shift of the channels.
+        """
         follows_gelu = name.endswith("output.dense") and "attention" not in name
         shift = -_GELU_MINIMUM if follows_gelu else 0.0
         scales = self._compute_input_scales(name)
@@ -333,5 +346,5 @@ class QuantizedBertGraph(BertGraph):
         return bytes_name, self._add_operation("Div", [highest, steps], f"{name}.row_scales"), scales, shift
 
     def _get_zero_point(self, shift: float) -> str:
-        """Return the constant byte that represents 0."""
+        """Add the constant byte that represents 0: 0 for shifted rows, which are not negative, else 128."""
         return self._add_constant("first_byte", np.uint8(0)) if shift else self._add_constant("middle", np.uint8(128))

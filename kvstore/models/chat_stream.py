@@ -173,7 +173,7 @@ class _ReceivedText:
         self._num_shown = 0  # characters of it that were returned
 
     def feed(self, text: str) -> str:
-        """Add text, and return the text that is safe now: more text cannot change it."""
+        """Add text, and return the part that more text cannot change, without the secret."""
         text = self._pending + text
         num_shown = self._num_shown
         if self._secret:
@@ -203,7 +203,7 @@ class _ReasoningSplitter:
         self._state = "before"  # the reasoning; then "inside" it, "between" it and the answer, and "after" it
 
     def feed(self, text: str) -> Iterator[Piece]:
-        """Add text, and yield the pieces that are certain now to be reasoning or answer."""
+        """Add text, and yield the pieces that are now known to be reasoning or answer."""
         self._buffer += text
         if self._state == "before":
             stripped = self._buffer.lstrip()
@@ -235,6 +235,6 @@ class _ReasoningSplitter:
             self._buffer = ""
 
 
-def _count_overlap(text: str, mark: str) -> int:
-    """Return the length of the longest end of ``text`` that is a beginning of ``mark``, but not all of it."""
-    return next((size for size in range(len(mark) - 1, 0, -1) if text.endswith(mark[:size])), 0)
+def _count_overlap(text: str, pattern: str) -> int:
+    """Return the length of the longest suffix of ``text`` that is a proper prefix of ``pattern``."""
+    return next((size for size in range(len(pattern) - 1, 0, -1) if text.endswith(pattern[:size])), 0)

@@ -97,7 +97,7 @@ def iter_smoothed_layers() -> Iterator[tuple[str, int]]:
 
 
 def read_smoothing() -> dict[str, npt.NDArray[np.float32]]:
-    """Return the factor of each input channel by layer; ``smoothing.bin`` has the exponents as signed bytes."""
+    """Return the factors of the input channels by layer. ``smoothing.bin`` has their exponents as signed bytes."""
     factors = np.exp2(np.fromfile(SMOOTHING_FILE, np.int8).astype(np.float32))
     smoothing = {}
     for name, width in iter_smoothed_layers():
@@ -155,7 +155,7 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
 
 
 def _round_matrix(matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-    """Return a matrix (outputs, inputs) as bytes, and the scale of each output."""
+    """Return a matrix (outputs, inputs) rounded to signed bytes, and the scale of each output."""
     magnitudes = np.abs(matrix)
     pairs = (magnitudes[:, ::2] + magnitudes[:, 1::2]).max(axis=1) / np.float32(MAX_PAIR - 1)
     scales = np.maximum(magnitudes.max(axis=1) / np.float32(MAX_WEIGHT), pairs)

@@ -52,7 +52,7 @@ class E5Weights:
         self._read_directory()
 
     def _read_directory(self) -> None:
-        """Find the end of the vocabulary, and the offset and size in bytes of each tensor."""
+        """Read and record the end of the vocabulary, and the offset and size in bytes of each tensor."""
         num_pieces = self._unpack("<i", _HEADER_BYTES)[0]
         (blob_bytes,) = self._unpack("<Q", _HEADER_BYTES + 20)
         position = _HEADER_BYTES + 28 + 4 * (num_pieces + 1) + 4 * num_pieces + blob_bytes
@@ -69,7 +69,7 @@ class E5Weights:
             position += 21
 
     def _unpack(self, form: str, position: int) -> tuple[int, ...]:
-        """Return numbers at a position of the file."""
+        """Return the numbers at ``position`` of the file; ``form`` is a format of the module struct."""
         return struct.unpack_from(form, self._data.data, position)
 
     def get_vocabulary(self) -> bytes:

@@ -44,7 +44,7 @@ class EmbeddingCache:
         return np.stack([vectors[text] for text in texts])
 
     def _store(self, vectors: dict[str, Embeddings]) -> None:
-        """Make these the most recently used vectors, and drop the least recently used ones beyond the limit."""
+        """Store these vectors as the most recently used ones, and drop the least recently used beyond the limit."""
         for text, vector in vectors.items():
             replaced = self._vectors.pop(text, None)
             self._vectors[text] = vector

@@ -213,7 +213,9 @@ class Endpoint:
         return " ".join(map(self._mask_key, join_surrogates(str(body)).split()))[:_MAX_MESSAGE_CHARACTERS]
 
     def _mask_key(self, word: str) -> str:
-        """Return a word, or stars if it shares a part with the key.
+        """Return the word, or stars if it contains several consecutive characters of the key.
+
+        A short key is replaced within the word.
 
         OpenAI's server repeats the first and last letters of a wrong key.
         """
@@ -224,14 +226,14 @@ class Endpoint:
         return "***" if any(part in word for part in parts) else word
 
     def _resolve_address(self, base_url: str | None, name: str) -> tuple[str, str]:
-        """Return the source of the address (an argument, a variable or the default), and the address."""
+        """Return the name of the address for errors, and the address: the argument, a variable, or the default."""
         if base_url:
             return name, base_url.strip()
         candidates = ((variable, os.environ.get(variable, "").strip()) for variable in BASE_URL_VARIABLES)
         return next((pair for pair in candidates if pair[1]), ("base_url", DEFAULT_BASE_URL))
 
     def _get_hint(self, status: int) -> str:
-        """Return what to check after an error of this status, or an empty string."""
+        """Return a hint for the user about an error with this HTTP status, or an empty string."""
         if status in (401, 403):
             return f"; check {self._key_name}"
         if status == 404:

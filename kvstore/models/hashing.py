@@ -68,7 +68,7 @@ class HashingEmbedder:
 
 @lru_cache(maxsize=8192)  # bounded, because many words occur only once
 def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
-    """Return the components of a vector that a word's features are added to, and their signed weights."""
+    """Return the indexes of the vector components that a word's features are added to, and their signed weights."""
     framed = f"<{word}>"
     trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
     hashes = [_hash_feature(f"word {word}"), *map(_hash_trigram, trigrams)]

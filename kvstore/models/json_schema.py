@@ -67,7 +67,10 @@ def parse_json(text: str) -> Any:
 
 
 def parse_beginning(text: str, schema: Mapping[str, Any]) -> Any:
-    """Return the longest beginning of an unfinished answer that matches its schema; raises ValueError if none does."""
+    """Return the longest beginning of an unfinished answer that matches its schema. Raises ValueError if none does.
+
+    At most ``_MAX_BEGINNINGS`` beginnings are tried.
+    """
     body = text[text.find("{") :]
     for beginning in islice(_iter_beginnings(body), _MAX_BEGINNINGS):
         with suppress(ValueError, RecursionError):
@@ -78,9 +81,9 @@ def parse_beginning(text: str, schema: Mapping[str, Any]) -> Any:
 
 
 def _iter_beginnings(body: str) -> Iterator[str]:
-    """Yield the beginnings of a JSON text that end with a value, closed by brackets, longest first.
+    """Yield the prefixes of a JSON text that end with a value, with closing brackets appended, longest first.
 
-    If the text ends in a string, the first one ends with the last whole sentence of the string.
+    If the text ends inside a string, the first prefix ends with the last whole sentence of the string.
     """
     cuts: list[tuple[int, str]] = []
     closing: list[str] = []
@@ -177,5 +180,5 @@ def _is_type(value: Any, kind: str) -> bool:
 
 
 def _get_type_name(value: Any) -> str:
-    """Return the first JSON Schema type that a value is of."""
+    """Return the name of the first JSON Schema type that a value has."""
     return next(kind for kind in _TYPES if _is_type(value, kind))

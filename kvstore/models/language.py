@@ -102,7 +102,7 @@ class LanguagePipeline:
         yield from self._read_batch(batch, extract)
 
     def _read_batch(self, texts: Sequence[str], extract: Callable[[str, Sequence[Parse]], Result]) -> list[Result]:
-        """Parse some texts and return the results of ``extract``."""
+        """Parse some texts and return the result of ``extract`` for each, in order; the caller bounds their size."""
         if not texts:
             return []
         with self._lock:

@@ -119,8 +119,8 @@ class LanguageModel:
     ) -> ModelAnswer:
         """Return the model's answer.
 
-        ``response_format`` is the protocol's field of this name. An answer without text is an error, unless it
-        ``may_be_empty``. ``max_tokens`` limits the answer, in addition to its reasoning.
+        ``response_format`` is the field of this name in the OpenAI protocol. An answer without text is an error, unless
+        ``may_be_empty``. ``max_tokens`` limits the answer without its reasoning.
         """
         pieces = self.stream_pieces(
             messages,
@@ -277,14 +277,15 @@ def _parse_number(digits: str) -> int:
 
 
 def compute_fitting_tokens(tokens: int, problem: PromptTooLongError, answer_tokens: int) -> int | None:
-    """Return the estimated tokens of a prompt that fits in the context of a model, after one of ``tokens`` did not.
+    """Return the estimated number of tokens of a prompt that fits in a model's context, after ``tokens`` did not fit.
 
-    A quarter of the context, at most ``answer_tokens``, is left for the answer. None if the server names no limit.
+    A quarter of the context, at most ``answer_tokens``, is left for the answer. Return None if the server names no
+    limit.
     """
     if problem.limit is None:
         return None
-    room = problem.limit - min(answer_tokens, problem.limit // 4)
-    return int(0.95 * tokens * room / max(problem.tokens or tokens, problem.limit))
+    prompt_limit = problem.limit - min(answer_tokens, problem.limit // 4)
+    return int(0.95 * tokens * prompt_limit / max(problem.tokens or tokens, problem.limit))
 
 
 def open_language_model(name: str | None, session: SessionSettings) -> LanguageModel | None:

@@ -28,7 +28,7 @@ class LoopDetector:
         self._occurrences: dict[tuple[str, ...], tuple[int, int]] = {}
 
     def feed(self, text: str) -> bool:
-        """Add a piece, and return True if the text is a loop."""
+        """Add a piece of text, and return True if its tokens complete a loop."""
         text = self._partial + text
         end = len(text)
         while end and text[end - 1].isalnum():
@@ -37,7 +37,7 @@ class LoopDetector:
         return any(map(self._add, _TOKEN_PATTERN.findall(text[:end])))
 
     def _add(self, token: str) -> bool:
-        """Add a token, and return True if its sequence has occurred often enough."""
+        """Add a token, and return True if the sequence that it ends has occurred ``LOOP_OCCURRENCES`` times."""
         self._tokens.append(token)
         position = len(self._tokens)
         if position < LOOP_TOKENS:
@@ -51,7 +51,7 @@ class LoopDetector:
 
 
 def trim_loop(text: str) -> str:
-    """Return a text up to the end of the first occurrence of what it repeats; all of it without a loop.
+    """Return a text up to the end of the first occurrence of its repeated words; the whole text without a loop.
 
     >>> trim_loop("Tea is hot. " + "It is very very red. " * 20)
     'Tea is hot. It is very very red. It is very very red'

@@ -67,7 +67,7 @@ def save_description(
 ) -> None:
     """Write the settings of the runtime: the dimension, the inputs of the network, and the prompt of each text kind.
 
-    ``prompts`` are the model's, by name, and ``default`` is the name of the one for kinds without a prompt.
+    ``prompts`` has the model's prompts by name, and ``default`` is the name of the prompt for the other kinds.
     """
     prompt_by_kind = {}
     for kind, names in PROMPT_NAMES.items():
@@ -83,12 +83,10 @@ def _write_description(folder: Path, description: dict[str, Any]) -> None:
 
 
 def _quantize_model(folder: Path) -> None:
-    """Quantize the weights of matrices to 8-bit integers, with one scale per output.
+    """Quantize the weights of matrices in the exported model to 8-bit integers, with one scale per output.
 
-    Activations are quantized dynamically.
-
-    Only seven bits are used, so that processors without 32-bit accumulation do not saturate and return the same
-    results.
+    Activations are quantized dynamically. Only seven bits are used, so that processors without 32-bit accumulation do
+    not saturate and return the same results.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

@@ -40,7 +40,7 @@ def build_factory(plugin: Plugin, make: Any) -> EmbedderFactory:
 
 
 class PluginEmbedder:
-    """The guard of a package's embedder: its failures, and vectors of a wrong shape, become EmbedderErrors."""
+    """A wrapper of a package's embedder: its failures, and vectors of a wrong shape, become EmbedderErrors."""
 
     def __init__(self, plugin: Plugin, embedder: Any) -> None:
         self._plugin = plugin

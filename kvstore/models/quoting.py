@@ -1,8 +1,8 @@
-"""Quotation of documents in a prompt: between two marks that occur in none of the texts.
+"""Quotation of documents in a prompt, between delimiters that occur in none of the texts.
 
 In: the texts of a prompt. Out: their quotations. Documents are quoted and never trusted: no text can end its own
-quotation, because the mark is the first of a sequence that occurs in no text (delimiters as of Hines et al., "Defending
-Against Indirect Prompt Injection Attacks With Spotlighting", 2024, section 4.1). The mark is short, so that a weak
+quotation, because the delimiter is the first of q1, q2, … that occurs in no text (as in Hines et al., "Defending
+Against Indirect Prompt Injection Attacks With Spotlighting", 2024, section 4.1). The delimiter is short, so that a weak
 model does not copy it, and the same in nearly all prompts, so that servers can reuse the beginning of a prompt.
 """
 
@@ -18,15 +18,16 @@ _REPLACEMENT = "\ufffd"
 
 
 class Quotation:
-    """The quotation marks of one prompt: ``mark`` occurs in none of ``texts``, which are all texts of the prompt."""
+    """The delimiters of one prompt. ``mark`` is the word in them; it occurs in no text of the prompt."""
 
     def __init__(self, texts: Iterable[str]) -> None:
+        """Choose a mark (q1, q2, …) that occurs in none of ``texts``, all texts of the prompt."""
         parts = list(texts)
         marks = (f"q{number}" for number in count(1))
         self.mark = next(mark for mark in marks if not any(mark in part for part in parts))
 
     def quote(self, text: str) -> str:
-        """Return a text between the marks."""
+        """Return a text between the delimiters."""
         return f"<<{self.mark}\n{text}\n{self.mark}>>"
 
     @property
@@ -44,5 +45,5 @@ def to_printable(text: str) -> str:
 
 
 def replace_controls(text: str) -> str:
-    """Return a text with a mark instead of each control character except the line end and the tab."""
+    """Return a text with U+FFFD in place of each control character except the line end and the tab."""
     return _CONTROL_PATTERN.sub(_REPLACEMENT, text)

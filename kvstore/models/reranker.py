@@ -30,7 +30,7 @@ class CrossEncoderReranker:
         self._loaded: Any = None
 
     def scores(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return how well each of ``texts`` answers, shape (len(texts),). Raises RerankerError."""
+        """Return the relevance of each of ``texts`` to the question, shape (len(texts),). Raises RerankerError."""
         if not texts:
             return np.empty(0, np.float32)
         model = self._load_model()

@@ -58,7 +58,7 @@ def compute_support(text: str, sources: Iterable[str]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _StatedClause:
-    """The content words of a part of a statement as stems; ``names`` are its names and numbers."""
+    """The content words of a part of a statement as stems. ``names`` are the stems of its names and numbers."""
 
     stems: set[str]
     names: set[str]
@@ -69,8 +69,8 @@ class _StatedClause:
 class _PassageSentence:
     """A sentence of a passage: the stems of its words and of the headings.
 
-    ``earlier_names`` are the names of each sentence before it that its pronouns can stand for, and ``denied_stems`` are
-    the content words after its negations.
+    ``earlier_names`` has the names of each earlier sentence, for which its pronouns can stand. ``denied_stems`` has
+    the first content word after each of its negations. ``refers_back`` is True if it has, or may have, a pronoun.
     """
 
     stems: set[str]
@@ -82,7 +82,8 @@ class _PassageSentence:
     def count_missing(self, clause: _StatedClause) -> float:
         """Return the number of words of a clause that the sentence lacks; infinity if it cannot support the clause.
 
-        The pronouns of a sentence stand for names of one other sentence.
+        It cannot if it lacks a name of the clause or disagrees about a negation. All its pronouns stand for names of
+        the same earlier sentence.
         """
         if (clause.is_negated and not self.is_negated) or (not clause.is_negated and clause.stems & self.denied_stems):
             return math.inf
@@ -106,7 +107,7 @@ def begins_with_pronoun(sentence: str) -> bool:
 
 
 class SourcePassages:
-    """Some texts with common headings, prepared for the check of many statements."""
+    """Passages with common headings, prepared for checking many statements."""
 
     def __init__(self, texts: Sequence[str], headings: Sequence[str] = ()) -> None:
         self.texts = [*headings, *texts]
@@ -134,7 +135,11 @@ class SourcePassages:
 
 
 def _count_missing(clauses: Sequence[_StatedClause], sentences: Sequence[_PassageSentence]) -> float:
-    """Return the number of words of clauses that a sentence lacks, or a sentence with the one after it, the least."""
+    """Return the smallest number of words of the clauses that a sentence of a passage lacks.
+
+    A sentence that refers back is also checked together with the sentence before it. Infinity if no sentence can
+    support the clauses.
+    """
     least_missing = math.inf
     previous_counts: list[float] = []
     for sentence in sentences:
@@ -169,7 +174,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> list[_PassageSentence]
 
 
 def _list_denied_stems(words: Sequence[str]) -> set[str]:
-    """Return the first content word after each negation of a sentence, as a stem."""
+    """Return the stem of the first content word after each negation of a sentence."""
     negations = (number for number, word in enumerate(words) if word in _NEGATIONS)
     content_words = (list_content_words(" ".join(words[number + 1 :])) for number in negations)
     return {_to_stem(following_words[0]) for following_words in content_words if following_words}
@@ -209,10 +214,10 @@ def _list_content_stems(text: str) -> set[str]:
 
 
 def _collect_stems(sources: Iterable[str]) -> set[str]:
-    """Return the stems of all words of some texts."""
+    """Return the stems of all words of some texts, including function words."""
     return {_to_stem(word) for source in sources for word in list_content_words(source, frozenset())}
 
 
 def _to_stem(word: str) -> str:
-    """Return the first letters of a word, or a whole number."""
+    """Return the stem of a word, its first ``_STEM_LETTERS`` letters. A number is returned whole."""
     return word if word[0].isdigit() else word[:_STEM_LETTERS]

@@ -41,10 +41,10 @@ def _return_unchanged(value: Any) -> Any:
 class StructuredPrompt(Generic[Result]):
     """A request and the form of its answer, which has at most ``answer_tokens`` tokens.
 
-    ``name`` is a word for the schema of an object, which uses the keywords of :mod:`kvstore.models.json_schema`.
-    ``check`` converts a value of the schema to the result of :meth:`StructuredModel.ask`, and raises a ValueError whose
-    message says to the model what is wrong with its answer. ``requested_schema`` is what the model is asked for, if
-    that is more than ``schema`` accepts. Raises ValueError for a schema with other keywords.
+    ``name`` is one word that names the schema, which uses the keywords of :mod:`kvstore.models.json_schema`.
+    ``check`` converts a value of the schema to the result of :meth:`StructuredModel.ask`. It raises a ValueError whose
+    message tells the model what is wrong with its answer. ``requested_schema`` is the schema sent to the model, if it
+    demands more than ``schema`` accepts. Raises ValueError for a schema with other keywords.
     """
 
     name: str
@@ -113,7 +113,7 @@ class StructuredModel:
         self._forms = ["json_schema", "json_object", "text"]
 
     def get_usage(self) -> dict[str, int]:
-        """Return the requests and tokens so far, as fields of a :class:`ModelReport`."""
+        """Return the numbers of requests and tokens so far, by field of :class:`ModelReport`."""
         return {
             "calls": self.num_calls,
             "sent": self.sent_tokens,
@@ -210,9 +210,9 @@ def _build_response_format(form: str, prompt: StructuredPrompt[Any]) -> Mapping[
 
 
 def _check_answer(answer: ModelAnswer, prompt: StructuredPrompt[Result]) -> Result:
-    """Parse and check an answer; of one that a loop or the token limit ended, the beginning that is valid.
+    """Parse and check an answer. If a loop or the token limit ended it, use its longest valid beginning.
 
-    Raises ValueError if it is invalid.
+    Raises ValueError, with a message for the model, if the answer is invalid.
     """
     try:
         if answer.is_loop or answer.is_truncated:

@@ -74,11 +74,11 @@ def trim_to_sentences(text: str) -> str:
 def find_supported_sentences(
     texts: Iterable[str], passages: SourcePassages, *, name: str, prompt: str = ""
 ) -> dict[str, list[int]]:
-    """Return the usable sentences of some texts that passages support, each with the indices of these passages.
+    """Return the usable sentences of texts that a model wrote, each with the indices of its supporting passages.
 
-    A sentence that begins with a pronoun must be from the passage of the sentence before it, or be the first one and be
-    quoted. A sentence without words of its own is omitted. Raises ValueError if no sentence is usable; ``name`` and
-    ``prompt`` are those of :func:`check_text`.
+    A sentence that begins with a pronoun must be supported by a passage of the sentence before it, unless it is the
+    first one and is quoted from a passage. A sentence is omitted if an earlier one has all its words. Raises ValueError
+    if no sentence is usable; ``name`` and ``prompt`` are those of :func:`check_text`.
     """
     sentences: dict[str, list[int]] = {}
     problem: ValueError | None = None
@@ -106,9 +106,9 @@ def find_supported_sentences(
 
 
 def find_sources(text: str, sources: Sequence[str]) -> list[int]:
-    """Return the indices of the sources that the sentences of a text are from, in order.
+    """Return the sorted indices of the sources that support a sentence of a text.
 
-    A sentence is from the source that has most of its words, if that has as many as :data:`MIN_SUPPORT`.
+    A sentence counts for the source that has most of its words, if that fraction is at least :data:`MIN_SUPPORT`.
     """
     indices: set[int] = set()
     for start, end in split_sentences(text):
@@ -120,7 +120,7 @@ def find_sources(text: str, sources: Sequence[str]) -> list[int]:
 
 
 def _has_common_sequence(words: Sequence[str], prompt_words: Sequence[str]) -> bool:
-    """True if some consecutive words of a text are also consecutive in the prompt."""
+    """True if ``_PROMPT_WORDS`` consecutive words of a text are also consecutive in the prompt."""
     sequences = {tuple(prompt_words[start : start + _PROMPT_WORDS]) for start in range(len(prompt_words))}
     starts = range(len(words) - _PROMPT_WORDS + 1)
     return any(tuple(words[start : start + _PROMPT_WORDS]) in sequences for start in starts)

@@ -80,7 +80,7 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
 
 
 def _check_equal_vectors(original: TorchRuntime, exported: OnnxRuntime) -> None:
-    """Raise EmbedderError if the export returns other vectors than the original, for texts in a batch or alone."""
+    """Raise EmbedderError if vectors of the export differ from the original's, for texts in a batch or alone."""
     for kind in PROMPT_NAMES:
         expected = original.encode(kind, SAMPLES)
         batched = exported.encode(kind, SAMPLES)

@@ -48,7 +48,7 @@ class UnigramTokenizer:
         self._divide_cached = lru_cache(_MAX_CACHED_WORDS)(self._divide)
 
     def encode(self, text: str) -> list[int]:
-        """Return the numbers of a text's pieces."""
+        """Return the numbers of a text's pieces, with the start and end tokens, at most ``max_tokens`` in all."""
         text = _SPACES_PATTERN.sub(" ", text.translate(self._replacements))
         text = text if text.startswith(" ") else f" {text}"
         numbers: list[int] = []
@@ -57,7 +57,7 @@ class UnigramTokenizer:
         return [self._start, *numbers[: self._max_tokens - 2], self._end]
 
     def _divide(self, word: str) -> Sequence[int]:
-        """Return the numbers of the pieces of a word."""
+        """Return the numbers of the pieces that divide a word with the highest sum of scores (Viterbi)."""
         length, get_number, scores = len(word), self._numbers.get, self._scores
         best = [0.0] + [-np.inf] * length
         starts = [0] * (length + 1)

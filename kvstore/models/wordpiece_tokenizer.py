@@ -37,7 +37,7 @@ _WORD_PATTERN = re.compile("[^ ]+")
 
 
 class PairTokens(NamedTuple):
-    """The tokens of two texts: numbers, the text of each (0 or 1), and its first and last + 1 character there."""
+    """The tokens of two texts: their numbers, the text of each token (0 or 1), and its character span in that text."""
 
     ids: list[int]
     type_ids: list[int]
@@ -91,7 +91,7 @@ class WordPieceTokenizer:
         return PairTokens([token[0] for token in tokens], type_ids, [token[1:] for token in tokens])
 
     def _iter_tokens(self, text: str) -> Iterator[tuple[int, int, int]]:
-        """Yield the number of each token, its first character, and the one after its last."""
+        """Yield the number of each token and its character span, end excluded."""
         start = 0
         for index, part in enumerate(self._special_pattern.split(text)):
             if index % 2:
@@ -156,7 +156,10 @@ class _CharacterForms(dict[int, str]):
 
 
 def _parse_ranges(text: str) -> list[int]:
-    """Return the first code of each range and the one after its last."""
+    """Return the first code of each range and the code after its last, in order.
+
+    ``text`` encodes the ranges as hexadecimal distances.
+    """
     bounds: list[int] = []
     end = 0
     for item in text.split(" "):
