@@ -1,4 +1,4 @@
-"""Relations of entities in the forest, in words, and the chunks that state them.
+"""Relations of entities in the entity forest as text, and the chunks that state them.
 
 In: normal forms of names. Out: :class:`RenderedRelations`, a sentence per forest node and the relations around it, each
     with the position at which a document states it; and the chunks at those positions.
@@ -25,7 +25,7 @@ from ...structures.state import State
 
 
 class RelationMention(NamedTuple):
-    """A relation in words, with the document that states it and the byte offset in its text."""
+    """A relation as text ("child under parent"), the document that states it, and the byte offset in its text."""
 
     relation: str
     document: int
@@ -34,8 +34,11 @@ class RelationMention(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RenderedRelations:
-    """The relations of some entities in words: the number of nodes used per entity, a sentence per node, and the
-    relations around them that documents state."""
+    """The relations of some entities as text.
+
+    ``node_counts`` has the number of forest nodes used for each entity, and ``sentences`` describe these nodes.
+    ``relations`` are the edges around the nodes that documents state.
+    """
 
     node_counts: list[int]
     sentences: list[str]
@@ -55,7 +58,7 @@ class Relations(ReadRequest[RenderedRelations]):
     max_relatives: int
 
     def fetch(self, state: State) -> RenderedRelations:
-        """Walk the trees above and below the entities, and return the edges as sentences and with their documents."""
+        """Walk the trees above and below the entities, and render the edges as sentences and relations."""
         hierarchy = Hierarchy(state, self.max_relatives)
         forest = state.forest
         node_groups = [
@@ -81,8 +84,10 @@ class Relations(ReadRequest[RenderedRelations]):
 
 @dataclass(frozen=True, slots=True)
 class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
-    """A request for the chunks that state relations, each with its first relation and its cosine with a unit
-    ``vector``."""
+    """A request for the chunks that state relations, each with its first relation and its cosine with ``vector``.
+
+    ``vector`` has unit length. Relations of documents without text are omitted.
+    """
 
     relations: Sequence[RelationMention]
     vector: Matrix
@@ -103,8 +108,10 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
 
 
 def _find_chunk_at(state: State, record: DocumentRecord, offset: int) -> int | None:
-    """Return the chunk of a document that covers a byte of its text. Returns None if the document has no text, but
-    only edges."""
+    """Return the last chunk of a document that starts at or before a byte offset, or None if there is none.
+
+    A document that only has edges, and no text, has no chunks.
+    """
     chunk_ids = list(record.chunk_ids())
     index = bisect_right(chunk_ids, offset, key=lambda chunk: state.chunks.get(chunk).start)
     return chunk_ids[index - 1] if index else None

@@ -2,7 +2,7 @@
 
 The question's nearest chunks (Figure 1) and its entities → filter → the nodes of each entity in the forest → the first
 *n* ancestors and descendants of each node (Algorithm 3) → template sentences, the evidence's ``context``. The chunks
-that state those relations are ranked by cosine and fused by rank with the chunks near the question.
+that state those relations are ranked by cosine, and fused with the nearest chunks by reciprocal rank fusion.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ class CftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
+        """Fuse the nearest chunks with those that state relations of the question's entities.
+
+        The evidence has sentences about these entities as its ``context``.
+        """
         reading, nearest = query.reading, build_nearest_request(query, max(_NUM_FUSED, query.reach))
         with query.trace.record_round(reading, "vector search", "recognize entities") as (search, recognition):
             (near, search.detail), seeds = reading.fetch(nearest, RecognitionRequest(query.question))
@@ -69,7 +73,7 @@ class CftStrategy:
 
 
 def _rank_chunks_by_relation(query: Query, relations: Sequence[RelationMention]) -> tuple[Ranking, dict[int, str]]:
-    """Return the chunks that state the relations, best first by cosine, and the first relation of each in words."""
+    """Return the chunks that state the relations, best first by cosine, and the text of each chunk's first relation."""
     ranking: Ranking = []
     chunk_relations: dict[int, tuple[str, float]] = {}
     request = StatingChunks(relations, query.vector)

@@ -1,4 +1,4 @@
-"""A request for whether a store has an index, without importing the kind of index."""
+"""A request for whether a store has an index, without importing the module of that kind of index."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ...structures.state import State
 
 @dataclass(frozen=True, slots=True)
 class HasIndex(ReadRequest[bool]):
-    """A request for whether CREATE INDEX was run for the kind of index with a name."""
+    """A request for whether the store has an index of a kind, given by its name in CREATE INDEX."""
 
     kind: str
 
     def fetch(self, state: State) -> bool:
-        """Return whether the index was created."""
+        """Return True if the index was created."""
         return has_index(state.lmdb, self.kind)

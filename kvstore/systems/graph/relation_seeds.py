@@ -23,9 +23,10 @@ MAX_RELATIONS = 200
 def match_relations(
     relations: Iterable[RelationInWords], rarities: Mapping[str, float], stem: Callable[[str], str]
 ) -> list[tuple[tuple[str, str], float]]:
-    """Return the best matching relations, best first: the two names that each joins, and its score.
+    """Return the relations that best match the question, best first, each as (its two names, its score).
 
-    Relations that share no word with the question are omitted. ``rarities`` are those of the question's terms.
+    The score is the sum of the rarities (IDF) of the question's terms that occur in the relation; ``rarities`` maps
+    each term to its rarity. Relations without a term of the question are omitted.
     """
     scores: dict[tuple[str, str], float] = {}
     for subject, words, other in relations:
@@ -38,16 +39,17 @@ def match_relations(
 
 
 def list_joined_names(matches: Iterable[tuple[tuple[str, str], float]]) -> list[str]:
-    """Return the names that some matches of :func:`match_relations` join, without duplicates."""
+    """Return the distinct names in the result of :func:`match_relations`."""
     return list(dict.fromkeys(name for pair, _ in matches for name in pair))
 
 
 def compute_relation_masses(
     matches: Sequence[tuple[tuple[str, str], float]], entities: Mapping[str, int]
 ) -> dict[int, float]:
-    """Return the nodes of the entities that the best relations join, with masses that sum to 1 if all names are known.
+    """Return the start mass of each entity node that the best relations join, in proportion to the relations' scores.
 
-    ``entities`` maps each name to its entity, or 0 if unknown.
+    ``matches`` come from :func:`match_relations`. ``entities`` maps each name to its entity, or to 0 if it is unknown.
+    The masses sum to 1 if all names are known.
     """
     total = 2 * sum(score for _, score in matches)
     masses: dict[int, float] = {}

@@ -13,14 +13,16 @@ from ...derived.passage_graph.rows import iter_stated_relations
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
 
-#: Normal forms of two names, with the relation between them in the middle.
+#: (normal form of a name, relation, normal form of another name). The relation is "" for an edge of the forest.
 RelationInWords = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class StatedRelations(ReadRequest[list[RelationInWords]]):
-    """A request for the relations that the documents of chunks state: per document at most ``max_relations`` imported
-    ones, and at most as many edges, in order of name."""
+    """A request for the relations that the documents of ``chunks`` state.
+
+    Returns, per document, at most ``max_relations`` imported triples and then at most as many edges, sorted by name.
+    """
 
     chunks: Sequence[int]
     max_relations: int
@@ -31,7 +33,7 @@ class StatedRelations(ReadRequest[list[RelationInWords]]):
         return list(chain.from_iterable(self._iter_document_relations(state, document) for document in documents))
 
     def _iter_document_relations(self, state: State, document: int) -> Iterator[RelationInWords]:
-        """Yield the relations that a document states: imported ones, then its edges by names."""
+        """Yield the relations that a document states: its triples, then its edges sorted by name."""
         yield from iter_stated_relations(state, document, self.max_relations)
         edges = state.forest.list_document_edges(document)
         keys = state.forest.get_keys(set(chain.from_iterable(edges)))

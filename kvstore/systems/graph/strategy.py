@@ -1,17 +1,17 @@
-"""Strategy ``graph``: one walk from the question's names and nearest chunks, combined with direct relevance.
+"""Strategy ``graph``: a walk from the question's names and nearest chunks, combined with relevance to the question.
 
-The walk over chunks and entities starts at the entities of the question. They are weighted by how specific they are;
-compared entities get equal weight. With little weight it also starts at the best chunks by vector and by words, and at
-relations stated near them that share words with the question. From a name it prefers the chunks that match what is
-asked (:mod:`.query_bias`). The walk reaches the chunks along a chain of facts, whether or not they resemble the
-question.
+The walk (personalized PageRank over chunks and entities) starts at the entities of the question. They are weighted by
+how specific they are; compared entities get equal weight. With little weight, it also starts at the best chunks by
+vector and by words, and at relations that the documents of these chunks state and that share words with the question.
+From an entity, it prefers the chunks that match what is asked (:mod:`.query_bias`). The walk reaches the chunks along a
+chain of facts, whether or not they are similar to the question.
 
 The reached chunks are ranked by their mass times e to the power of their relevance to the question *without its names*:
 cosine plus BM25, each as a share of the best candidate's. The names already determined the walk; counting them again
 would only favor more chunks about the same names.
 
-If the store has an index ``units``, the scores are also multiplied by e to the power of the best path of units through
-each chunk, as a share of the best of all (:mod:`~kvstore.systems.cue.strategy`). The walk and the paths fail on
+If the store has an index ``units``, a chunk's score is also multiplied by e to the power of the score of its best path
+of units, as a share of the best path of all (:mod:`~kvstore.systems.cue.strategy`). The walk and the paths fail on
 different questions.
 
 After HippoRAG (Gutiérrez et al. 2024, section 2), with passages as seeds and nodes as in HippoRAG 2 (Gutiérrez et al.
@@ -62,16 +62,17 @@ from .query_bias import QueryBias, build_query_bias, has_informative_remainder, 
 from .relation_seeds import MAX_RELATIONS, compute_relation_masses, list_joined_names, match_relations
 from .stated_relations import RelationInWords, StatedRelations
 
-#: Candidate chunks from dense and from lexical search each, and the number of them that the walk starts at.
+#: The number of candidate chunks from dense and from lexical search each, and of those at which the walk starts.
 NUM_NEAREST = 20
 _MAX_STARTS = 10
-#: The best chunks of each search, whose documents' relations are compared with the question.
+#: The number of best chunks of each search whose documents' relations are compared with the question.
 _NUM_STATING_CHUNKS = 5
-#: The number of chunks with most mass that become candidates.
+#: The number of reached chunks that become candidates, those with the most mass.
 _NUM_REACHED = 100
 #: The weight of the relations that match the question, all together, as starts; the names weigh 1.
 _RELATION_WEIGHT = 0.01
-#: The maximum number of chunks of an entity that the mass of relations alone can expand; its row is read ahead.
+#: The maximum number of chunks of an entity whose row is read ahead. The mass of the relations alone cannot expand an
+#: entity in more chunks.
 _MAX_RELATION_CHUNKS = int(_RELATION_WEIGHT / DEFAULT_EPSILON)
 #: The mass of a candidate that the walk did not reach, as a share of the greatest.
 _UNREACHED_MASS = 1e-5
@@ -81,8 +82,8 @@ _UNREACHED_MASS = 1e-5
 class WalkWeights:
     """The weights of a walk.
 
-    ``restart`` is the probability that the walk goes back to where it started. ``passages`` is the weight of the best
-    chunks, all together, as starts; the names weigh 1. ``bias`` is how strongly the cosine with the question without
+    ``restart`` is the probability that the walk goes back to its starts. ``passages`` is the total weight of the best
+    chunks as starts, relative to that of the names. ``bias`` is how strongly the cosine with the question without
     its names draws the walk to a chunk. ``relevance`` is the weight of a chunk's relevance to that rest in the result.
     """
 
@@ -97,7 +98,7 @@ _DEFAULTS = WalkWeights()
 
 @dataclass(frozen=True, slots=True)
 class WalkResult:
-    """The result of a walk: ids of the candidates, ascending, the score of each, and the PageRank that reached them."""
+    """The result of a walk: ids of the candidate chunks, ascending, their scores, and the PageRank of all nodes."""
 
     chunks: Ids
     scores: npt.NDArray[np.float64]
@@ -105,7 +106,7 @@ class WalkResult:
 
 
 def decompose_question(query: Query, names: Sequence[Seed]) -> Decomposition:
-    """Decompose a question as a step of its trace."""
+    """Split a question into its names and the remainder, as a step of the query's trace."""
     with query.trace.step("decompose question") as step:
         parts = decompose(query.question, names)
         step.detail, step.count = str(parts), len(names)
@@ -120,9 +121,10 @@ def walk_graph(
     rankings: Sequence[Ranking],
     weights: WalkWeights = WalkWeights(),
 ) -> WalkResult | None:
-    """Walk from the names of a question and its nearest chunks. Returns None if there is nothing to start at.
+    """Walk the graph from the names of a question and its nearest chunks; score the chunks by mass and relevance.
 
-    ``degrees`` has the number of chunks of each name. ``rankings`` are the results of dense and of lexical search.
+    ``degrees`` has the number of chunks of each name, and ``parts`` are the question's names and remainder.
+    ``rankings`` are the results of dense and of lexical search. Returns None if the walk has no start.
     """
     reading = query.reading
     starts = compute_name_masses(names, degrees, parts.compared_keys)
@@ -155,9 +157,10 @@ def walk_graph(
 class _WalkInputs:
     """The data that a walk reads in one round, once its first starts are known.
 
-    ``terms`` are those of the question without its names, with the number of chunks that have each (``counts``), and
-    ``bias`` is the bias of the walk. ``relations`` are those stated near the nearest chunks. ``rows_read`` are rows of
-    starts and ``degrees`` those of the starts that are entities, by node.
+    ``terms`` are the terms of the question without its names, and ``counts`` the number of chunks that contain each.
+    ``bias`` is the bias of the walk, or None. ``relations`` are stated by the documents of the nearest chunks.
+    ``rows_read`` are the graph rows (edges) of the starts. ``degrees`` has the number of chunks of each entity among
+    the starts, by node. Both grow if relations add starts.
     """
 
     terms: list[str]
@@ -177,7 +180,10 @@ def _read_walk_inputs(
     rankings: Sequence[Ranking],
     strength: float,
 ) -> _WalkInputs:
-    """Read what the walk needs in addition to its starts, which are names and chunks."""
+    """Read the data of a walk in one round; see :class:`_WalkInputs`.
+
+    ``starts`` maps nodes (names and chunks) to masses. ``strength`` is that of the bias.
+    """
     words = parse_question_words(parts.remainder, get_stemmer(query.reading.settings.stemmer))
     nearest_request = make_nearest_request(query, parts, strength)
     entity_nodes = list(filter(is_entity, starts))
@@ -224,6 +230,11 @@ class GraphStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
+        """Rank the chunks that the walk reaches and the nearest chunks.
+
+        If the store has an index ``units``, paths of units also count. Falls back to dense search if the walk has no
+        start.
+        """
         reading, num_chunks = query.reading, max(NUM_NEAREST, query.reach)
         nearest_request, words = (
             build_nearest_request(query, num_chunks),
@@ -265,9 +276,9 @@ class GraphStrategy:
 def _compute_path_shares(
     query: Query, weights: TermWeights, chunks: Ids, near_ranking: Ranking
 ) -> npt.NDArray[np.float64]:
-    """Return the scores of the best paths of units through some chunks, as shares of the best of all.
+    """Return the score of the best path of units through each chunk, divided by that of the best path of all.
 
-    A chunk without a path gets 0, as does every chunk if some documents have no units.
+    A chunk without a path gets 0. All chunks get 0 if some documents have no units, or if units have no vectors.
     """
     from ..cue.strategy import can_compare_units, find_paths, select_best_paths
     from ..cue.unit_graph import UnitGraph
@@ -288,7 +299,7 @@ def _compute_path_shares(
 
 
 def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> None:
-    """Add chunks to the starts, dividing ``share`` among them in proportion to their scores."""
+    """Add the chunks of a ranking to ``starts``; divide the mass ``share`` among them in proportion to their scores."""
     total = sum(max(0.0, score) for _, score in ranking)
     for chunk, score in ranking:
         if score > 0 and share > 0:
@@ -297,7 +308,7 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> Non
 
 
 def _add_relation_starts(query: Query, inputs: _WalkInputs, starts: dict[int, float]) -> None:
-    """Add the entities of the relations that match the question to the starts, and their rows to the inputs."""
+    """Add the entities of relations that match the question to ``starts``, and their rows and degrees to ``inputs``."""
     reading = query.reading
     rarities = {term: compute_term_rarity(reading.counters.chunks, inputs.counts[term]) for term in inputs.terms}
     with query.trace.step("relations that match") as step:
@@ -324,7 +335,11 @@ def _add_relation_starts(query: Query, inputs: _WalkInputs, starts: dict[int, fl
 def _select_candidates(
     query: Query, ranks: PageRank, rankings: Sequence[Ranking]
 ) -> tuple[Ids, npt.NDArray[np.float64]]:
-    """Return the ids of the chunks to rank, ascending, and their masses as shares of the greatest."""
+    """Return the ids of the candidate chunks, ascending, and their masses as fractions of the greatest mass.
+
+    Candidates are the allowed chunks with the most mass and those of ``rankings``. A chunk that the walk did not reach
+    has the mass :data:`_UNREACHED_MASS`, which is added to every mass.
+    """
     keep = query.mask_allowed(ranks.chunks)
     walked_chunks, masses = ranks.chunks[keep], ranks.chunk_masses[keep]
     reached_chunks = [chunk for chunk, _ in best(query.reading, walked_chunks, masses, _NUM_REACHED)]
@@ -340,7 +355,10 @@ def _select_candidates(
 
 
 def _score_relevance(query: Query, rest_text: str, weights: TermWeights, chunks: Ids) -> npt.NDArray[np.float64]:
-    """Return the relevance of each chunk to the question without its names, from 0 to 2."""
+    """Return the relevance of each chunk to ``rest_text``, the question without its names, from 0 to 2.
+
+    It is the sum of cosine and BM25, each as a fraction of the best. ``weights`` are those of the text's terms.
+    """
     vector = query.embed_part(rest_text)
     with query.trace.step("relevance of candidates") as step:
         cosines, word_scores = query.reading.fetch(CosineRequest(chunks, vector), WordScoreRequest(weights, chunks))

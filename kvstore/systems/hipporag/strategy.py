@@ -3,7 +3,8 @@
 A walk over the graph starts at the entities of the question, weighted by how specific they are. If no entity is known,
 it starts at the nearest names by embedding (with an index of kind ``synonyms``), or else at the names in the nearest
 passage. With that index, the walk also goes between names with nearly the same meaning (section 2.3). Passages are
-ranked only by the mass that reaches them. If no name is found at all, the search is dense, and the paths say so.
+ranked only by the probability mass that reaches them. If no name is found, kvstore uses dense search, and the paths
+say so.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ class HippoRagStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
+        """Rank the chunks by personalized PageRank from the question's entities.
+
+        Falls back to the nearest names, then to the names in the nearest chunk, then to dense search.
+        """
         reading = query.reading
         names = recognize_entities(query, capitalized_only=True)
         starts = compute_name_masses(names, reading.fetch(make_degree_request(names))) if names else {}
@@ -67,9 +72,10 @@ class HippoRagStrategy:
 
 
 def _find_nearest_starts(query: Query) -> dict[int, float]:
-    """Return the starts of a walk, with masses, for a question without a known name.
+    """Return the start nodes of a walk, with their masses, for a question without a known name.
 
-    They are the names nearest to the question or, without the index ``synonyms``, the names in the nearest chunk.
+    They are the names nearest to the question by embedding. Without the index ``synonyms``, they are the names in the
+    nearest chunk. Empty if there are none.
     """
     with query.trace.step("nearest names") as step:
         nearest_names = query.reading.fetch(NearestNames(query.vector, _NUM_NEAREST_NAMES))

@@ -56,13 +56,17 @@ class _WrittenTriples(WrittenFact):
         return "triples"
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
+        """Return the JSON Schema of the triples of a passage of up to ``max_chars`` characters."""
         part_schema = {"type": "string", "minLength": 1, "maxLength": _MAX_NAME_CHARS}
         triple_schema = {"type": "array", "minItems": 3, "maxItems": 3, "items": part_schema}
         max_triples = 4 + max_chars // _CHARS_PER_TRIPLE
         return {"type": "array", "minItems": 1, "maxItems": max_triples, "items": triple_schema}
 
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
-        """Return the different triples that a sentence of the passage supports."""
+        """Return the distinct triples that a sentence of the passage supports, each with its parts separated by tabs.
+
+        ``check`` raises ValueError if a text is not usable. Raises the first error if every triple fails.
+        """
         source = SourcePassages([passage.text], [passage.title or "", *passage.headings])
         texts: dict[str, None] = {}
         problem: ValueError | None = None
@@ -82,20 +86,23 @@ class _WrittenTriples(WrittenFact):
         return tuple(texts)
 
     def parse_fields(self, *parts: Any) -> WrittenPassages:
+        """Parse the rows of an export. Raises InputError, also for a text that is not a triple."""
         value = super().parse_fields(*parts)
         for text in value.list_texts():
             parse_triple(text.split("\t"))
         return value
 
     def list_introductions(self, value: WrittenPassages) -> Iterable[tuple[str, str]]:
+        """Return (form, kind) for each name that the triples introduce as an entity, as the model wrote it."""
         return ((name, TRIPLE_KIND) for name in _to_triples(value).get_forms_by_key().values())
 
     def list_links(self, state: State, value: WrittenPassages) -> Iterable[tuple[int, int, int]]:
+        """Return (entity, entity, kind of link) for each pair of known entities that a triple joins."""
         return ((first, second, TRIPLE_LINK) for first, second in find_linked_pairs(_to_triples(value), state.filter))
 
 
 def _to_triples(value: WrittenPassages) -> DocumentTriples:
-    """Return the triples in the texts of a document."""
+    """Return the distinct triples that a model wrote about a document, in order."""
     return DocumentTriples((), tuple(dict.fromkeys(Triple(*text.split("\t")) for text in value.list_texts())))
 
 

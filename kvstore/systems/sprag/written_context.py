@@ -1,5 +1,4 @@
-"""Context that a language model writes for documents and their sections: a title, and a sentence about their content
-(spRAG's AutoContext).
+"""Context that a language model writes about documents and sections: a title and a sentence (spRAG's AutoContext).
 
 In: the beginning of a document, and of each section that has chunks. On disk: table ``context_texts``. Out: for each
     chunk the lines of context about its document and section.
@@ -18,9 +17,9 @@ from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenFact, WrittenPassages, compute_passage_digest
 from ...structures.documents.documents import build_heading_path
 
-#: The most bytes of a document and of a section that a model is shown, and the least bytes of such a section.
+#: The maximum bytes of a document and of a section in a prompt, and the minimum bytes of a section that gets context.
 _MAX_DOCUMENT_BYTES, _MAX_SECTION_BYTES, _MIN_SECTION_BYTES = 14_000, 4_000, 300
-#: The most characters of a title and of a sentence, and the least of a sentence.
+#: The maximum characters of a title and of a sentence, and the minimum of a sentence.
 _MAX_TITLE_CHARS, _MAX_SENTENCE_CHARS, _MIN_SENTENCE_CHARS = 120, 400, 12
 
 _TASK = (
@@ -46,28 +45,32 @@ class _WrittenContext(WrittenFact):
     about = "a title and a one-sentence description of each document and section"
 
     def list_passages(self, document: ChunkedText) -> list[SourcePassage]:
+        """Return the passages that the model writes about: the beginning of the document and of each longer section."""
         return [_build_document_passage(document), *(passage for _, passage in _iter_section_passages(document))]
 
     def build_contexts(self, value: WrittenPassages, document: ChunkedText) -> list[str]:
+        """Return the context of each chunk; see :func:`build_context_headers`."""
         return build_context_headers(value, document)
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
+        """Return the JSON Schema of title and sentence; the same for every passage."""
         return _ENTRY_SCHEMA
 
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
-        """Return title and sentence."""
+        """Return the title and the sentence that the model wrote. Raises ValueError if ``check`` rejects one."""
         title, about = to_printable(" ".join(entry["title"].split())), trim_to_sentences(entry["about"])
         check(title, name="a title", is_title=True)
         check(about, name="a sentence")
         return title, about
 
     def describe_passage(self, passage: SourcePassage) -> str:
+        """Return the line above a passage in the prompt, with "a section of" before the title of a section."""
         prefix = "a section of " if passage.headings else ""
         return prefix + super().describe_passage(passage)
 
 
 def _build_document_passage(document: ChunkedText) -> SourcePassage:
-    """Return the beginning of a document, as shown to a model."""
+    """Return the beginning of a document as the passage in a prompt."""
     text = _truncate_text(document.text, _MAX_DOCUMENT_BYTES)
     return SourcePassage(
         compute_passage_digest(document.title, [], text), document.title, (), text, range(len(document.chunks))
@@ -75,8 +78,7 @@ def _build_document_passage(document: ChunkedText) -> SourcePassage:
 
 
 def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourcePassage]]:
-    """Yield the sections that have chunks, each with its number and its passage. Short sections need no context and are
-    skipped."""
+    """Yield (index in the outline, passage) for each section that contains chunks, except short sections."""
     ordinals_by_section: dict[int, list[int]] = {}
     for ordinal, chunk in enumerate(document.chunks):
         if chunk.section >= 0:
@@ -92,13 +94,16 @@ def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourceP
 
 
 def _truncate_text(text: bytes, max_bytes: int) -> str:
-    """Return at most ``max_bytes`` bytes of a text, cut at the end of a character."""
+    """Decode at most the first ``max_bytes`` bytes of a text, without a truncated last character."""
     return text[:max_bytes].decode(errors="ignore")
 
 
 def build_context_headers(value: WrittenPassages | None, document: ChunkedText) -> list[str]:
-    """Return for each chunk the lines of context: the written title if the document has no title, and the sentences
-    about the document and the section. A chunk without written context gets ""."""
+    """Return the context of each chunk, as lines; "" for a chunk without any.
+
+    The lines are the sentences that the model wrote about the document and about the section. The written title is the
+    first line if the document has no title of its own.
+    """
     if value is None:
         return [""] * len(document.chunks)
     document_lines: list[str] = []
