@@ -265,7 +265,7 @@ class Changes:
     def _remove_documents(
         self, documents: Sequence[DocumentRecord], context: _LinkingContext, names: NameChanges
     ) -> None:
-        """Remove documents and everything they own, structure by structure. Their names lose one introduction each."""
+        """Remove documents, with everything that belongs to them, from all structures; withdraw their introductions."""
         ids = [record.id for record in documents]
         for record in documents:
             for maintainer in self._maintainers:
@@ -309,7 +309,7 @@ class Changes:
     def _withdraw_fact(
         self, fact: StatedFact[Any, Any], key: object, value: object, context: _LinkingContext, names: NameChanges
     ) -> None:
-        """Withdraw the value stated under a key, if any. Its names lose one introduction each."""
+        """Remove the value stated under a key, unless it is None, and withdraw the introductions of its names."""
         if value is None:
             return
         introduced_names = list(fact.list_introductions(value))

@@ -167,7 +167,7 @@ class _Checker:
         yield from (f"chunk {chunk} has two vectors" for chunk in duplicates)
 
     def _check_documents(self) -> Iterator[str]:
-        """Check each document, and collect those that can be read."""
+        """Check each document, and collect the ids of readable documents."""
         for record in map(self._state.documents.get, self._sizes):
             try:
                 yield from self._check_document(record)
@@ -205,9 +205,9 @@ class _Checker:
             yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
         heading_occurrences = state.mentions.get_heading_occurrences(record.id)
         expected_mentions = {
-            headed.make_occurrence(mention.entity, mention.key)
-            for headed in iter_headed_abstracts(record, outline)
-            for mention in find_mentions(state.filter, fold(headed.text), state.settings.name_words)
+            headed_abstract.make_occurrence(mention.entity, mention.key)
+            for headed_abstract in iter_headed_abstracts(record, outline)
+            for mention in find_mentions(state.filter, fold(headed_abstract.text), state.settings.name_words)
         }
         if expected_mentions != set(heading_occurrences) or len(expected_mentions) != len(heading_occurrences):
             yield f"document {record.key!r}: its stored mentions differ from the names in its title and headings"
@@ -294,7 +294,10 @@ class _Checker:
                 yield f"abstract {abstract} belongs to document {node.document}, which is not stored"
 
     def _check_facts(self, fact: StatedFact[Any, Any]) -> Iterator[str]:
-        """Check that facts of one kind belong to documents, and that the names they introduce are known."""
+        """Check that facts of one kind belong to documents, and that the names they introduce are known.
+
+        Counts the introductions of each name slot (form and kind of name) for the check of the entities.
+        """
         if isinstance(fact, DocumentFact):
             for row_key, _ in self._state.lmdb.scan(fact.tables[0]):
                 document = U64.unpack(row_key)[0]
@@ -373,7 +376,7 @@ class _Checker:
         yield from self._state.filter.check()
 
     def _check_indexes(self) -> Iterator[str]:
-        """Check the options and generations of indexes, and that written texts can be read."""
+        """Check the options and generations of indexes, and read every text that a language model wrote for them."""
         for kind in INDEXES.values():
             record = Indexes(self._state.lmdb).get(kind)
             known_options = kind.options.keys() | RETIRED_OPTIONS.get(kind.name, frozenset())

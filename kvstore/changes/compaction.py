@@ -35,7 +35,10 @@ MAX_AUTOMATIC_BYTES = 1 << 29
 
 
 def compact_store(environment: Environment, dimension: int) -> CompactReport:
-    """Return the space of deleted data to the file system. Raises what :meth:`Environment.compact` raises."""
+    """Pack the data of a store, and return the free space to the file system.
+
+    Raises the errors of :meth:`Environment.compact`.
+    """
     bytes_before = environment.statistics().bytes
     while environment.write_with_growth(lambda view: _pack_vectors(view, dimension)):
         pass

@@ -89,7 +89,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         return record.key, source
 
     def to_line(self, key: str, value: SourceDocument) -> ExportLine:
-        """Return the export line of a document; fields that only some documents have are left out if empty."""
+        """Return the export line of a document, without ``left_out``, ``vectors`` and ``chunks`` if they are empty."""
         line = {"document": key, **{name: getattr(value, name) for name in self.fields if name != "document"}}
         line["vectors"] = None if value.vectors is None else np.asarray(value.vectors).tolist()
         return {
@@ -138,7 +138,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
 
 
 class _StatedTriples(DocumentFact[DocumentTriples]):
-    """The triples of each document that has some, by document key."""
+    """The triples of documents, by document key."""
 
     name = "triples"
     plural = "triples"

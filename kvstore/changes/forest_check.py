@@ -68,7 +68,7 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
 
 
 def _check_verdicts(state: State, edges_by_tree: dict[int, list[Edge]]) -> Iterator[str]:
-    """Compare the stored verdicts with those that follow from the stated edges of each tree."""
+    """Compare the stored verdicts on edges with the verdicts that follow from the stated edges of each tree."""
     forest = state.forest
     num_cycle_edges = 0
     for tree, edges in edges_by_tree.items():

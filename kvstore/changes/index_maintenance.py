@@ -57,7 +57,7 @@ class MaintainedIndexBuilder:
     def refresh(self, kind: MaintainedIndex, progress: ReportProgress | None = None) -> bool:
         """Continue filling or emptying an index. Return False if there was nothing to do.
 
-        Raises LockTimeoutError, StoreFullError and what the embedder raises; finished batches remain.
+        Raises LockTimeoutError, StoreFullError and the errors of the embedder; finished batches remain.
         """
         changed = False
         num_left = num_documents = 0
@@ -153,7 +153,7 @@ class MaintainedIndexBuilder:
         IndexWriter(view).put(replace(updated, state={}) if is_complete else updated)
 
     def _remove_batch(self, kind: MaintainedIndex, view: WriteTransaction) -> int:
-        """Remove the parts of some documents and return how many remain."""
+        """Remove the parts of one batch of documents; return the number of documents that still have parts."""
         parts = DerivedPartWriter(view, kind.derivation, self._settings.dimension)
         for document in [document for document, _ in islice(parts.scan(), _MAX_BATCH_DOCUMENTS)]:
             parts.remove(document)

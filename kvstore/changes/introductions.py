@@ -39,7 +39,7 @@ class NameChanges:
         record.remove_introduction(record.get_slot_index(form, kind))
 
     def withdraw_slots(self, introductions: Sequence[tuple[int, int]]) -> dict[int, str]:
-        """Withdraw introductions, each an entity and the index of its slot. Return the normal forms of the names."""
+        """Withdraw introductions, each an entity and the index of a slot; return the key of each entity."""
         self._load_records([entity for entity, _ in introductions])
         for entity, slot in introductions:
             self._records[entity].remove_introduction(slot)

@@ -42,7 +42,7 @@ class _OlderChunk(NamedTuple):
 
     id: int
     record: ChunkRecord
-    names: list[int]
+    name_numbers: list[int]
 
 
 class _NewNames:
@@ -72,11 +72,11 @@ class _NewNames:
             record.title and self._search_keys.find_places(fold_to_bytes(to_plain_text(record.title)), name_numbers)
         ):
             return occurrences  # the common case
-        for headed in iter_headed_abstracts(record, outline):
-            folded_text = fold_to_bytes(headed.text)
+        for headed_abstract in iter_headed_abstracts(record, outline):
+            folded_text = fold_to_bytes(headed_abstract.text)
             for name_number, start, end in self._search_keys.find_places(folded_text, name_numbers):
                 occurrences.add(
-                    headed.make_occurrence(
+                    headed_abstract.make_occurrence(
                         self.entities[name_number], " ".join(folded_text[start:end].decode().split())
                     )
                 )
@@ -184,11 +184,11 @@ class Linker:
         self._new_documents[record.id] = AddedDocument(record, outline, added_chunks, parts)
         heading_occurrences: set[HeadingOccurrence] = set()
         folded_headings: list[bytes] = []
-        for headed in iter_headed_abstracts(record, outline):
-            folded = fold(headed.text)
+        for headed_abstract in iter_headed_abstracts(record, outline):
+            folded = fold(headed_abstract.text)
             folded_headings.append(folded.data)
             heading_occurrences.update(
-                headed.make_occurrence(mention.entity, mention.key) for mention in self._find_mentions(folded)
+                headed_abstract.make_occurrence(mention.entity, mention.key) for mention in self._find_mentions(folded)
             )
         self._traces.add(record.id, folded_headings, texts)
         if heading_occurrences:
@@ -326,7 +326,9 @@ class Linker:
         }
         for document, older_chunks in candidates.items():
             document_chunks = mentioned.get(document, [])
-            name_numbers = sorted({name_number for older_chunk in older_chunks for name_number in older_chunk.names})
+            name_numbers = sorted(
+                {name_number for older_chunk in older_chunks for name_number in older_chunk.name_numbers}
+            )
             headings = new_names.find_in_headings(records[document], outlines[document], name_numbers)
             if headings:
                 self._mentions.put_headings(document, [*self._mentions.get_heading_occurrences(document), *headings])

@@ -132,7 +132,7 @@ class PendingChanges:
         )
 
     def release(self) -> None:
-        """Reduce applied changes to what is needed to apply them again.
+        """Reduce applied changes in place to the data that is needed to apply them again.
 
         Derived data takes many times the memory and can be derived again.
         """
@@ -278,7 +278,7 @@ def complete_pending(
     embed: Callable[[Sequence[str]], Matrix],
     find_vectors: Callable[[str, Set[str]], dict[tuple[str, str], Matrix]] | None = None,
 ) -> None:
-    """Derive and embed what pending changes still lack, so that they can be applied to a state.
+    """Derive and embed the missing data of pending changes, so that they can be applied to a state.
 
     This covers the documents, which are derived together, and the derived parts of stored documents whose facts
     changed. ``find_vectors`` takes a document key and texts, and returns known vectors of them by space and text.

@@ -39,7 +39,7 @@ class TraceCache:
         self._change = counters.change
 
     def commit(self, counters: Counters) -> None:
-        """Keep the traces added since :meth:`begin`; ``counters`` are those that were committed."""
+        """Keep the traces added since :meth:`begin`; ``counters`` are the committed counters."""
         self._committed = counters.next_document
 
     def add(self, document: int, headings: Sequence[bytes], chunks: Mapping[int, bytes]) -> None:

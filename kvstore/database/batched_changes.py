@@ -215,7 +215,7 @@ class BatchedChanges:
             pending.release()
 
     def write_back(self) -> None:
-        """Write what applied batches hold in memory to the transaction, so that its view sees everything."""
+        """Write the data that applied batches hold in memory to the transaction, so that its view sees it."""
         self._changes.write_back()
 
     @property

@@ -164,7 +164,7 @@ class ModelExtraction:
         self._cached_passages: dict[int, dict[bytes, SourcePassage]] = {}
 
     def forecast(self) -> ExtractionForecast:
-        """Return what :meth:`run` would do; sends nothing."""
+        """Forecast the requests of :meth:`run`; sends nothing."""
         return self._build_plan().forecast
 
     def run(
@@ -249,13 +249,13 @@ class ModelExtraction:
     def _store_passages(
         self, passages_by_document: Mapping[str, WrittenPassages], begin: Callable[[], Transaction]
     ) -> None:
-        """Store written texts in one transaction; documents that were deleted meanwhile are skipped."""
+        """Store the texts that the model wrote, in one transaction; skip documents that were deleted meanwhile."""
         with begin() as transaction:
             for key, texts in passages_by_document.items():
                 try:
                     transaction._put_fact(self._fact, key, texts)
                 except DocumentNotFoundError:
-                    continue  # it was deleted meanwhile
+                    continue
 
     def _read_sources(self, request: _Request) -> list[SourcePassage]:
         """Return the passages of a request that still exist, from the current state."""
@@ -320,7 +320,7 @@ class ModelExtraction:
         )
 
     def _measure_overhead(self) -> tuple[int, int]:
-        """Return the tokens of a request without passages, and those that it adds around each passage."""
+        """Return the tokens of a request without passages, and the tokens that it adds around each passage."""
         empty_passage = SourcePassage(b"", None, (), "", range(0))
         tokens_of_one, tokens_of_two = (self._fact.build_prompt([empty_passage] * count).tokens for count in (1, 2))
         return 2 * tokens_of_one - tokens_of_two, tokens_of_two - tokens_of_one + _ROUNDING_TOKENS

@@ -281,7 +281,7 @@ class OpenStore:
         return self._embedder.embed(texts)
 
     def embed_cached(self, texts: Sequence[str]) -> Matrix:
-        """Return the same vectors as :meth:`embed`, those of recently embedded texts from memory."""
+        """Return the same vectors as :meth:`embed`; vectors of recently embedded texts come from a cache."""
         return self._embedding_cache.embed(texts, self._embedder.embed)
 
     def embed_query(self, text: str) -> Matrix:

@@ -135,7 +135,8 @@ def _fuse_questions(strategy: Strategy, questions: Sequence[str], vector: npt.Ar
 def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
     """Return the evidence that a strategy retrieves.
 
-    If the question asks for an overview and the strategy gives none, add a hint that names strategies that do.
+    If the strategy finds fewer than ``query.top`` hits, the strategy ``query.fill`` adds more. If the question asks for
+    an overview and the strategy gives none, the evidence has a hint that names overview strategies.
     """
     from ..retrieval.evidence import Step
     from ..retrieval.overview import is_overview_question

@@ -188,7 +188,7 @@ def register(system: System) -> Callable[[], None]:
 
 
 def _add_system(system: System) -> None:
-    """Add an imported system to the registries, in place of its deferred entries."""
+    """Add an imported system to the registries, replacing its deferred entries."""
     SYSTEMS[system.name] = system
     STRATEGIES.update((strategy.name, strategy) for strategy in system.strategies)
     INDEXES.update((kind.name, kind) for kind in system.indexes)
@@ -257,7 +257,7 @@ def list_structures() -> tuple[Structure[Any], ...]:
 
 @cache
 def list_systems_with_derivations() -> tuple[System, ...]:
-    """Return the systems with derivations, their own or those of maintained indexes."""
+    """Return the systems that have derivations, including derivations of maintained indexes."""
     systems = _import_systems_with(lambda outline: outline.derivations)
     return tuple(system for system in systems if _list_system_derivations(system))
 
@@ -363,7 +363,7 @@ def get_strategy(name: str) -> Strategy:
 
 
 def list_overview_strategies() -> list[str]:
-    """Return the names of built-in strategies for overview questions: those with a true attribute ``overview``."""
+    """Return the names of the registered strategies for overview questions, which set the attribute ``overview``."""
     return [name for name, strategy in STRATEGIES.items() if getattr(strategy, "overview", False)]
 
 

@@ -69,8 +69,9 @@ def load_added_chunks(state: State, document: int, chunks: Sequence[int]) -> lis
 
 
 class AddedDocument(NamedTuple):
-    """A document just written, with data already in memory, so that nothing is read again. ``parts`` are the parts
-    derived from it, by the name of the derivation.
+    """A document just written, with its data already in memory, so that maintainers need not read it.
+
+    ``parts`` has its derived parts, by the name of the derivation.
     """
 
     record: DocumentRecord
@@ -197,7 +198,7 @@ class Derivation(ABC):
         """Return the texts of a stored part that get vectors, embedded in the same batch as the document's chunks."""
 
     def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
-        """Yield what is wrong with a stored part, one sentence each, for CHECK."""
+        """Yield a sentence for each fault of a stored part, for CHECK."""
         return iter(())
 
 

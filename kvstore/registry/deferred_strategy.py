@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class DeferredStrategy:
-    """A proxy for the strategy that ``make`` returns, which is called when anything but the name is first used."""
+    """A proxy for a strategy. It calls ``make`` to get the strategy when any attribute but ``name`` is first used."""
 
     name: str
     description: str  # forwarded to the strategy, as is every other attribute not defined here

@@ -120,7 +120,7 @@ class StatedFact(Fact[Key, Value]):
         return self.tables[0]
 
     def estimate_size(self, value: Value) -> int:
-        """Return how much memory a value takes while it is pending; a chunk takes 1."""
+        """Return the memory that a value takes while it is pending, in units of the memory of a chunk."""
         return 1
 
     def merge(self, value: Value, more: Value) -> Value:

@@ -54,7 +54,7 @@ def read_versions(view: View) -> dict[str, int]:
 
 
 def write_versions(view: WriteView) -> None:
-    """Record that the store has the current version of everything it keeps."""
+    """Record the current version of every structure and derivation that the store keeps."""
     view.put(tables.META, _KEY, records.pack(_get_expected_versions(view)))
 
 
@@ -65,7 +65,7 @@ def find_outdated(view: View) -> set[str]:
 
 
 def explain_migration(view: View) -> str | None:
-    """Return why a store must be migrated, as the end of a sentence, or None if opening it suffices.
+    """Return the reason why a store must be migrated, as the end of a sentence, or None if opening it suffices.
 
     Outdated structures are rebuilt on opening. Outdated derivations must be derived from all texts again, which takes
     long, so the user starts it. All mentions must also be derived again if an earlier kvstore made every phrase of a
@@ -79,7 +79,7 @@ def explain_migration(view: View) -> str | None:
 
 
 def explain_read_only(view: View) -> str | None:
-    """Return why this kvstore must not change a store, as the end of a sentence, or None if it can."""
+    """Return the reason why kvstore must not change a store, as the end of a sentence, or None if it can."""
     known_versions = _get_known_versions()
     unknown = [
         f"{name} (version {version})"
@@ -92,7 +92,7 @@ def explain_read_only(view: View) -> str | None:
 
 
 def require_maintained(view: View) -> None:
-    """Raise StoreFormatError unless a store has exactly what this kvstore maintains."""
+    """Raise StoreFormatError unless the store's structures and derivations have the versions that kvstore maintains."""
     reason = explain_read_only(view)
     if reason is None and find_outdated(view):
         reason = f"it has no {', '.join(sorted(find_outdated(view)))} as this kvstore maintains it; open it again"

@@ -117,7 +117,7 @@ class TableReader:
         return chain.from_iterable(map(self.state.abstracts.get_chunk_ids, sorted(leaves)))
 
     def count_mentions(self, entity: int, key: str) -> int:
-        """Return how often an entity is mentioned in chunks. ``key`` is its normal form.
+        """Return the number of mentions of an entity in chunks. ``key`` is its normal form.
 
         After several calls, the mentions of all entities are counted at once, and the counts are cached.
         """

@@ -32,7 +32,7 @@ USER_SOURCE = "given"
 
 
 class SourcePassage(NamedTuple):
-    """The source of written texts: a text, its title and headings, and the ordinals of the chunks that it covers."""
+    """A passage that a model writes about: its text, title and headings, and the ordinals of its chunks."""
 
     digest: bytes
     title: str | None
@@ -42,7 +42,7 @@ class SourcePassage(NamedTuple):
 
 
 def compute_passage_digest(title: str | None, headings: Sequence[str], text: str) -> bytes:
-    """Return the digest (BLAKE2b, 16 bytes) of what a model is shown of a passage.
+    """Return the digest (BLAKE2b, 16 bytes) of a passage as a prompt shows it: title, headings and text.
 
     >>> compute_passage_digest("Tea", ["Leaves"], "They are picked.").hex()[:8]
     '8704ee67'
@@ -112,11 +112,11 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 
     @abstractmethod
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
-        """Return the JSON Schema of what the model writes about a passage of up to ``max_chars`` characters."""
+        """Return the JSON Schema of the model's output for a passage of up to ``max_chars`` characters."""
 
     @abstractmethod
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
-        """Return the usable texts of what the model wrote about a passage, each on one line.
+        """Return the usable texts in the model's output for a passage, each on one line.
 
         ``check`` is :func:`~kvstore.models.text_checks.check_text` for this passage and prompt. Raises ValueError if no
         text is usable.
@@ -127,9 +127,9 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         return " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
 
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        """Build the prompt for some passages, all with different digests.
+        """Build the prompt for the given passages, all with different digests.
 
-        The answer has the texts of the passages that the model wrote usable texts about, at least one.
+        The checked answer maps digests to texts. It has the passages with usable texts, at least one.
         """
         from ..models.json_schema import build_object_schema
         from ..models.quoting import Quotation, to_printable
@@ -238,7 +238,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         return self.estimate_size(value)
 
     def format_count(self, number: int) -> str:
-        """Return the number of documents with written texts in words, or "" for 0."""
+        """Return the number of documents with such texts in words, or "" for 0."""
         return f"the {self.name} written for {number:,} document{'' if number == 1 else 's'}" if number else ""
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:

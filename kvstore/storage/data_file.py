@@ -434,7 +434,7 @@ class DataFile:
             write_dense_copy(source, copy, self.used_bytes)
 
     def open_successor(self) -> None:
-        """Open the file that COMPACT has renamed into this one's place; no transaction may be open."""
+        """Open the file that COMPACT or a repair has renamed to this path; no transaction may be open."""
         last_change = self.environment.info()["last_txnid"]
         self.reopen()
         self._num_earlier_changes += last_change - self.environment.info()["last_txnid"]

@@ -12,7 +12,7 @@ RECENT = "recent"
 class LmdbTable:
     """A table: its name, and whether small changes to it go through the change buffer.
 
-    Tables that are read directly, or written in bulk, are not buffered.
+    Tables that are read without a view, or written in bulk, are not buffered.
     """
 
     name: str

@@ -338,7 +338,7 @@ class Environment(FileTransactions):
 
     @property
     def has_room(self) -> bool:
-        """True if the map has room for anything that one transaction can write."""
+        """True if the map has enough free space that hardly any transaction fills it."""
         with self._file.hold_open_briefly() as data:
             return data.map_size - data.used_bytes >= _MIN_FREE_BYTES
 

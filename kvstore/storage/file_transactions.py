@@ -152,8 +152,7 @@ class FileTransactions:
         """Run ``function`` in a write transaction and commit; if the map is full, grow it and run ``function`` again.
 
         ``function`` must be able to run more than once: each run begins from the last commit. Raises StoreFullError if
-        ``max_bytes``, the system or an open snapshot prevents growth, the errors of ``function``, and those of
-        :meth:`write`.
+        ``max_bytes``, the system or an open snapshot prevents growth, and the errors of ``function`` and :meth:`write`.
         """
         while True:
             try:

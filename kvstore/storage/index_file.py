@@ -348,7 +348,7 @@ def _glob_parts(path: Path) -> Iterator[Path]:
 
 
 def _remove_parts(path: Path, used_names: Collection[str]) -> None:
-    """Remove the parts of an index file except those with these names."""
+    """Remove the parts of an index file whose names are not in ``used_names``."""
     for part in list(_glob_parts(path)):
         if part.name not in used_names:
             part.unlink(missing_ok=True)

@@ -57,7 +57,7 @@ class PageReleaser:
 
 
 def measure_memory() -> tuple[int, int]:
-    """Return the bytes that count as memory of this process, and those of mapped files among them; 0 if unknown."""
+    """Return the bytes of memory of this process, and the bytes of mapped files among them; 0, 0 if unknown."""
     try:
         total_pages, mapped_pages = map(int, _MEMORY_STATISTICS.read_bytes().split()[1:3])
     except OSError:

@@ -122,13 +122,13 @@ class OpenFile:
         self.data.release_pages()
 
     def close(self, wait: float) -> None:
-        """Close the file once no transaction is open; raise TransactionError if some still are, and stay open."""
+        """Close the file once no transaction is open; after ``wait`` seconds, raise TransactionError and stay open."""
         with self.gate.exclude_transactions(wait, TransactionError, f"{self.path}: the store was to be closed"):
             if self.unusable_reason is None:  # another thread may have closed it meanwhile
                 self._shut_down("it was closed; open it again")
 
     def reset_after_fork(self) -> None:
-        """Drop everything in a forked child."""
+        """Make the object unusable in a forked child, and drop the copied descriptors and the map."""
         # Drop the references; LMDB's binding does not close an environment in a process that did not open it. The child
         # can then open the store itself.
         self.unusable_reason = "it was opened before a fork; open it again in this process"
@@ -151,7 +151,7 @@ class OpenFile:
     ) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
         """Begin a transaction and count it, and adopt the map's size if another process has grown it.
 
-        Returns the handles that were open before it, which are those it can use.
+        Returns the transaction, and the table handles that it can use: those opened before it began.
         """
         readers_cleared = reopened = False
         while True:

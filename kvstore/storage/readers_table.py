@@ -71,7 +71,7 @@ def _allocate_blocks(descriptor: int, file_size: int, num_bytes: int) -> None:
 
 
 def _make_full_error(path: Path, error: OSError) -> StoreFullError:
-    """Return the error for a file system without room for the table of readers."""
+    """Return the error for a file system without enough space for the reader table."""
     reason = "the disk is full" if error.errno in NO_SPACE_ERRNOS else error.strerror
     return StoreFullError(
         f"{path}: no room for the table of readers, {TABLE_BYTES} bytes ({reason}); nothing was changed: free some "

@@ -57,7 +57,7 @@ class TransactionGate:
 
     @contextmanager
     def exclude_transactions(self, wait: float, error_type: type[KvstoreError], purpose: str) -> Iterator[None]:
-        """Run the block while no transaction is open; raise ``error_type`` if some still are after ``wait`` seconds."""
+        """Run the block while no transaction is open; raise ``error_type`` if any stays open for ``wait`` seconds."""
         with self.condition:
             self.condition.wait_for(lambda: not self._is_exclusive)
             self._is_exclusive = True

@@ -135,7 +135,7 @@ def _run_tasks(tasks: SimpleQueue[_Task | None]) -> None:
 
 
 def _run_remaining_tasks(tasks: SimpleQueue[_Task | None]) -> None:
-    """Run tasks until none has come for a while, then let the thread end."""
+    """Run tasks until none has arrived for :data:`_GRACE_SECONDS`, then let the thread end."""
     with suppress(Empty):
         while (task := tasks.get(timeout=_GRACE_SECONDS)) is not None:
             task.run()

@@ -280,7 +280,7 @@ class LmdbView:
             raise translate_error(error, f"table {table}") from error
 
     def get_table_statistics(self) -> dict[str, dict[str, int]]:
-        """Return LMDB's page and record counts of every table by name; the change buffer is a table of its own."""
+        """Return LMDB's page and record counts of every table by name; the change buffer is a separate table."""
         transaction = self._get_transaction()
         return {name: transaction.statistics(table) for name, table in sorted(transaction.get_tables().items())}
 
@@ -327,7 +327,7 @@ class LmdbView:
         stop: bytes | None,
         reverse: bool,
     ) -> Iterator[Record]:
-        """Yield the records of an open table as :meth:`scan` does; report how many were read from time to time."""
+        """Yield the records of an open table as :meth:`scan` does; report the number read to the page releaser."""
         page_releaser = self._owner.page_releaser
         page_releaser.count_reads(1)
         try:

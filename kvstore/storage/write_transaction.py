@@ -182,7 +182,7 @@ class WriteTransaction(LmdbView):
         self._end()
 
     def abort(self) -> None:
-        """Roll everything back; does nothing if the transaction has ended.
+        """Roll the transaction back; does nothing if it has ended.
 
         Any thread may call it while the transaction's own thread is not using the transaction.
         """
@@ -365,5 +365,6 @@ class WriteTransaction(LmdbView):
         super()._after_fork()
 
     def _end(self) -> None:
+        """Close the view, and tell the owner that the transaction has ended."""
         self._transaction = None
         self._owner.handle_end(self)

@@ -182,6 +182,7 @@ class WriterLock:
             self._thread_lock.release()
 
     def _make_timeout_error(self, timeout: float, holder: str) -> LockTimeoutError:
+        """Return the error for a lock that ``holder`` has held for ``timeout`` seconds."""
         return LockTimeoutError(
             f"{self.path.parent}: {holder} has held the writer lock for {timeout:g} s; wait for it to finish, or allow "
             "more time with lock_timeout (of the command: --lock-timeout)"
@@ -205,6 +206,7 @@ def describe_holder(path: Path) -> str:
 
 
 def _reset_locks_in_child() -> None:
+    """Drop the copies of all locks in a forked child."""
     for lock in list(_locks):
         lock._reset_after_fork()
 
