@@ -59,7 +59,7 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
     "page_file",
     type=click.Path(dir_okay=False, path_type=Path),
     shell_complete=completing.complete_files,
-    help="Also write the report as a page with bars.",
+    help="Also write the report as an HTML page with bar charts.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.option(
