@@ -37,7 +37,7 @@ _LINK_PATTERN = re.compile(
 _WIKI_LINK_PATTERN = re.compile(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[\]|\n]*[^\s\[\]|])?)\]\]")
 #: A word in braces, as transcripts mark sounds that are not words.
 _BRACED_PATTERN = re.compile(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
-_MARKS_PATTERN = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
+_DELIMITER_PATTERN = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +108,14 @@ def find_entry_terms(text: str) -> list[str]:
 
 
 def is_lead_in(text: str) -> bool:
-    """True if a text ends with a colon that introduces what follows."""
+    """True if a text ends with a colon, and so introduces the next block. Emphasis delimiters can follow the colon."""
     return text.rstrip().rstrip("*`_ ").endswith((":", "："))
 
 
 def split_parts(text: str, format: str = "markdown") -> list[BlockPart]:
-    """Return the parts of a chunk's text, in order. ``format`` is that of its document, ``text`` or ``markdown``.
+    """Return the blocks and parts of blocks of a chunk's text, in order.
+
+    ``format`` is the format of the chunk's document, ``text`` or ``markdown``.
 
     >>> [(part.kind, part.leads) for part in split_parts("Ask it:\\n\\n```sh\\nls\\n```")]
     [('prose', True), ('code', False)]
@@ -129,24 +131,26 @@ def split_parts(text: str, format: str = "markdown") -> list[BlockPart]:
 
 
 def _introduces_next(text: str, part: BlockPart, next_part: BlockPart | None) -> bool:
-    """True if a part leads into the next one: a text before code or a table, or one that ends with a colon."""
+    """True if a part introduces the next: a paragraph or item before code or a table, or with a colon at its end."""
     if next_part is None or next_part.kind == "heading" or part.kind not in ("prose", "item"):
         return False
     return next_part.kind in ("code", "table") or is_lead_in(text[part.start : part.end])
 
 
 def _split_markdown(text: str) -> list[BlockPart]:
-    """Return the parts of a chunk of Markdown, whose ``leads`` is not set yet.
+    """Return the parts of a chunk of Markdown, in order. The caller sets ``leads``.
 
     A chunk can begin inside a block, which a CommonMark parser would misread, so the lines are classified one by one.
     """
     parts: list[BlockPart] = []
     kind, start, end, level, continues = "", 0, 0, 0, False
-    fence, depth, position, is_shallow = "", 0, 0, False
+    # The delimiter of the open code fence, the depth of the last list item (0: none), the offset of the next line, and
+    # True if the last block to begin was not indented.
+    fence, depth, position, is_unindented = "", 0, 0, False
     lines = text.splitlines(keepends=True)
 
-    def close() -> None:
-        """Add the open part, if there is one."""
+    def close_part() -> None:
+        """Append the part that was begun, if any, to ``parts``."""
         nonlocal kind
         if kind:
             parts.append(BlockPart(kind, start, end, level, _find_term_end(text, start, end, kind), False, continues))
@@ -160,7 +164,7 @@ def _split_markdown(text: str) -> list[BlockPart]:
         if fence:
             end = max(end, line_end)
             if fence_match is not None and is_closing and fence_match[1].startswith(fence):
-                close()
+                close_part()
                 fence = ""
             continue
         if is_closing and kind in ("prose", "item"):  # its code begins in an earlier chunk
@@ -168,22 +172,22 @@ def _split_markdown(text: str) -> list[BlockPart]:
             kind = ""
             continue
         if line_end < line_start:
-            close()
+            close_part()
             continue
         is_indented = line.startswith(_CODE_INDENTS)
         if kind == "code":
             if is_indented:
                 end = line_end
                 continue
-            close()
+            close_part()
         item, row, title = _ITEM_PATTERN.match(line), _ROW_PATTERN.match(line), _HEADING_PATTERN.match(line)
-        if not kind and is_indented and is_shallow and not (depth or fence_match or item or row):
+        if not kind and is_indented and is_unindented and not (depth or fence_match or item or row):
             kind, start, end, level, continues = "code", line_start, line_end, 0, False
             continue
         opening = fence_match or row or item or title
         if (row is None or kind != "table") and (opening is not None or kind in ("", "table", "heading")):
-            close()
-            start, level, continues, is_shallow = line_start, 0, False, not is_indented
+            close_part()
+            start, level, continues, is_unindented = line_start, 0, False, not is_indented
             if fence_match is not None:
                 kind, fence = "code", fence_match[1]
             elif row is not None:
@@ -198,12 +202,12 @@ def _split_markdown(text: str) -> list[BlockPart]:
             else:
                 kind, depth = "prose", 0
         end = line_end
-    close()
+    close_part()
     return parts
 
 
 def _find_term_end(text: str, start: int, end: int, kind: str) -> int:
-    """Return the end of the term of an item, or ``start``."""
+    """Return the end offset of the term of an item ``term: definition``, or ``start`` if the part has no term."""
     marker = _ITEM_PATTERN.match(text, start, end) if kind == "item" else None
     first = start if marker is None else marker.end()
     term = _TERM_PATTERN.match(text, first, end)
@@ -224,12 +228,12 @@ def skip_marker(text: str, start: int, end: int) -> int:
 
 
 def to_plain_text(text: str) -> str:
-    """Return a piece of Markdown without emphasis marks, on one line."""
-    return " ".join(_strip_marks(text).split())
+    """Return a piece of Markdown on one line, without the delimiters of emphasis and code spans."""
+    return " ".join(_strip_delimiters(text).split())
 
 
 def unwrap_links(text: str) -> str:
-    """Return a piece of Markdown with each link and image replaced by its text.
+    """Return a piece of Markdown with each link, wiki link and image replaced by its text.
 
     >>> unwrap_links("[Code of Conduct](CODE.md#top), [notes][1]")
     'Code of Conduct, notes'
@@ -241,7 +245,7 @@ def unwrap_links(text: str) -> str:
 
 
 def unwrap_wiki_links(text: str) -> str:
-    """Return a text with each link between notes replaced by its text.
+    """Return a text with each wiki link (``[[target|text]]``) replaced by its text, or by its target if it has none.
 
     >>> unwrap_wiki_links("See [[Waste]], [[people/Kees#Van|Kees]] and [[ -f x ]].")
     'See Waste, Kees and [[ -f x ]].'
@@ -250,25 +254,25 @@ def unwrap_wiki_links(text: str) -> str:
 
 
 def replace_braced_words(text: str) -> str:
-    """Return a transcript without its marks of sounds, such as ``{vocalsound}``."""
+    """Return a transcript with each sound annotation, such as ``{vocalsound}``, replaced by a space."""
     return _BRACED_PATTERN.sub(" ", text) if "{" in text else text
 
 
 def format_summary_sentence(text: str) -> str:
-    """Return a sentence in plain words for a summary, truncated to the maximum length."""
-    return " ".join(_strip_marks(text).split(None, _MAX_SENTENCE_WORDS)[:_MAX_SENTENCE_WORDS])[
+    """Return a sentence without Markdown delimiters for a summary, truncated to 60 words and 600 characters."""
+    return " ".join(_strip_delimiters(text).split(None, _MAX_SENTENCE_WORDS)[:_MAX_SENTENCE_WORDS])[
         :_MAX_SENTENCE_CHARACTERS
     ]
 
 
-def _strip_marks(text: str) -> str:
-    """Return Markdown without the marks of emphasis and code, and without the backslashes of escapes."""
-    has_marks = "*" in text or "`" in text or "\\" in text  # few texts have them
-    return _MARKS_PATTERN.sub("", text) if has_marks else text
+def _strip_delimiters(text: str) -> str:
+    """Return Markdown without the delimiters of emphasis and code spans, and without the backslashes of escapes."""
+    has_delimiters = "*" in text or "`" in text or "\\" in text  # few texts have them
+    return _DELIMITER_PATTERN.sub("", text) if has_delimiters else text
 
 
 def parse_blocks(text: str, format: str) -> list[Block]:
-    """Return the blocks of a text whose format is ``text`` or ``markdown``."""
+    """Return the blocks of a whole text, in order. ``format`` is ``text`` or ``markdown``."""
     if format == "markdown":
         return _parse_markdown(text)
     return list(_iter_paragraphs(text))
@@ -295,7 +299,7 @@ def _iter_paragraphs(text: str) -> Iterator[Block]:
 
 @lru_cache(maxsize=1)
 def _get_parser() -> MarkdownIt:
-    """Return the Markdown parser, which is loaded on the first call."""
+    """Return the Markdown parser. The first call imports and builds it."""
     from markdown_it import MarkdownIt
 
     # Inline rules are not needed, only the blocks and their lines.
@@ -340,7 +344,7 @@ def _parse_markdown(text: str) -> list[Block]:
 
 
 def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
-    """Return the blocks, and all other text between them as prose: rules, empty items, lone markers."""
+    """Return the blocks, with a prose block for any other text between them, such as rules and empty items."""
     filled: list[Block] = []
     position = 0
     for block in [*blocks, Block("end", len(text), len(text))]:
@@ -364,7 +368,7 @@ def _make_blocks(
 
 
 def _get_span(token: Token, line_starts: list[int]) -> tuple[int, int]:
-    """Return the start and end offset of the lines of a token."""
+    """Return the start and end offset of the lines of a token, given the offset of each line of the text."""
     assert token.map is not None
     last = len(line_starts) - 1
     start, end = (line_starts[min(line, last)] for line in token.map)

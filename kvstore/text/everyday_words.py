@@ -1,8 +1,8 @@
 """Everyday words of English: words that are usually not names.
 
-In: a word in any case. Out: its kind, or None if it is not an everyday word. The list (``everyday_words.txt``) is built
-by ``tools/everyday_words.py``: words that occur in several documents of two treebanks of English, in the forms that
-occur there. Their other regular forms are everyday words too.
+In: a word in any case. Out: its kind (part of speech), or None if it is not an everyday word. The list
+(``everyday_words.txt``) is built by ``tools/everyday_words.py``: words that occur in several documents of two treebanks
+of English, in the forms that occur there. Their other regular forms are everyday words too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ def is_everyday(word: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def get_everyday_kind(word: str) -> str | None:
-    """Return the most frequent kind of an everyday word: noun, verb, adjective or other; None for other words."""
+    """Return the most frequent part of speech of an everyday word, or None if the word is not one.
+
+    The parts of speech are :data:`NOUN`, :data:`VERB`, :data:`ADJECTIVE` and :data:`OTHER`.
+    """
     kinds, lower = _load_kinds(), word.lower()
     if lower in kinds or not lower.endswith(_REGULAR_ENDINGS):  # most names
         return kinds.get(lower)
@@ -42,7 +45,7 @@ def get_everyday_kind(word: str) -> str | None:
 
 
 def _iter_base_forms(word: str) -> Iterator[str]:
-    """Yield a word, and the words of which it can be a regular form: ``rooms`` yields ``room``."""
+    """Yield a word and its possible base forms: ``rooms`` yields ``rooms`` and ``room``."""
     yield word
     for ending, replacement in _ENDINGS:
         if word.endswith(ending) and len(word) > len(ending) + 1:
@@ -56,7 +59,7 @@ def _iter_base_forms(word: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1)
 def _load_kinds() -> dict[str, str]:
-    """Return the kind of each listed word, from ``everyday_words.txt``."""
+    """Read ``everyday_words.txt``, and return the kind of each listed word. The result is cached."""
     from importlib.resources import files
 
     kinds: dict[str, str] = {}

@@ -159,7 +159,7 @@ _OTHERS: Mapping[str, str] = {
 
 
 def _fold_words(words: str) -> frozenset[str]:
-    """Return the words of a list, separated by spaces, in normal form."""
+    """Split a list of words at spaces, and return the words in normal form."""
     return frozenset(fold_case(words).split())
 
 

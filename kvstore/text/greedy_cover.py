@@ -23,13 +23,13 @@ from .words import FUNCTION_WORDS, UNSPACED_RANGES, segment_words
 #: Words with fewer letters are ignored, except in writing without spaces, where a character is a word.
 _MIN_WORD_LENGTH = 4
 _UNSPACED_PATTERN = re.compile(f"[{UNSPACED_RANGES}]")
-#: The weight, as a share, of a word that occurs once: nothing else in the text is about it.
-_SINGLE_USE_SHARE = 0.3
+#: The factor of the weight of a word that occurs only once: nothing else in the text is about it.
+_SINGLE_USE_FACTOR = 0.3
 #: The share of a word's weight that remains each time a sentence with it is taken.
 _REPEAT_FACTOR = 0.1
-#: Fields with values, and the share that a sentence of them counts: it is taken only if there are no others.
+#: A record of fields with values, and the factor of its gain, so that it is selected after all real sentences.
 _RECORD_PATTERN = re.compile(r"\w[\w-]*: \S.*?\s\w[\w-]*: \S", re.DOTALL)
-_RECORD_SHARE = 0.1
+_RECORD_FACTOR = 0.1
 #: The cost of a sentence in words beyond its own, so that the shortest are not always best; and the minimum number of
 #: its words, because a word alone says nothing.
 _BASE_COST = 4
@@ -37,9 +37,9 @@ _MIN_WORDS = 2
 
 
 class SentenceWords(NamedTuple):
-    """A candidate sentence: its content words (repeated as they occur), its length in words, and its weight.
+    """A candidate sentence: its content words (repeated as they occur), and its length in words.
 
-    The weight, ``share``, is 1 for running text.
+    ``share`` is the factor of its gain: 1 for running text, less for a record of fields with values.
     """
 
     words: Sequence[str]
@@ -48,7 +48,7 @@ class SentenceWords(NamedTuple):
 
 
 def extract_sentence_words(text: str) -> SentenceWords:
-    """Return the content words of a sentence, its length and its weight.
+    """Return the content words of a sentence, its length in words and the factor of its gain.
 
     >>> extract_sentence_words("The Moon is about as old as the Earth.")
     SentenceWords(words=['moon', 'earth'], length=9, share=1.0)
@@ -62,19 +62,19 @@ def extract_sentence_words(text: str) -> SentenceWords:
         or (is_unspaced and _UNSPACED_PATTERN.match(word))
     ]
     return SentenceWords(
-        content_words, len(all_words) if is_unspaced else len(text.split()), _RECORD_SHARE if _is_record(text) else 1.0
+        content_words, len(all_words) if is_unspaced else len(text.split()), _RECORD_FACTOR if _is_record(text) else 1.0
     )
 
 
 def count_sentence_words(text: str) -> int:
-    """Return the length of a sentence in words, as in :func:`extract_sentence_words`."""
+    """Return the length of a sentence in words, counted as in :func:`extract_sentence_words`."""
     if not text.isascii() and _UNSPACED_PATTERN.search(text) is not None:
         return len(segment_words(text))
     return len(text.split())
 
 
 def _is_record(text: str) -> bool:
-    """True if a text is fields with values, such as a table row, and not a sentence.
+    """True if a text is a record of fields with values, such as a table row, and not a sentence.
 
     >>> _is_record("child: Pellow Buoy\\nparent: South District"), _is_record("Note: it is late.")
     (True, False)
@@ -87,8 +87,8 @@ def compute_cover_weights(
 ) -> dict[str, float]:
     """Return the weight of each word of some sentences.
 
-    It is higher if the word occurs more often in them, and if fewer of the ``num_parts`` parts of the whole contain it
-    (``part_counts``: how many, by word).
+    The weight grows with the number of occurrences in the sentences. It falls with the number of parts that contain the
+    word (``part_counts``, by word), out of the ``num_parts`` parts of the whole text.
     """
     counts = Counter(chain.from_iterable(sentence.words for sentence in sentences))
     return {word: _compute_weight(count, num_parts, part_counts[word]) for word, count in counts.items()}
@@ -97,7 +97,7 @@ def compute_cover_weights(
 @lru_cache(maxsize=1 << 10)  # many words have the same frequency
 def _compute_weight(count: int, num_parts: int, part_count: int) -> float:
     """Return the weight of a word that occurs ``count`` times, and in ``part_count`` of ``num_parts`` parts."""
-    return math.sqrt(count) * math.log1p(num_parts / part_count) * (_SINGLE_USE_SHARE if count == 1 else 1.0)
+    return math.sqrt(count) * math.log1p(num_parts / part_count) * (_SINGLE_USE_FACTOR if count == 1 else 1.0)
 
 
 def select_greedy_cover(
@@ -110,11 +110,11 @@ def select_greedy_cover(
     owners: Sequence[Hashable] = (),
     max_per_owner: int | None = None,
 ) -> list[int]:
-    """Select sentences with at most ``capacity`` words and return their numbers, the best first.
+    """Select sentences with at most ``capacity`` words in total, and return their indexes, the best first.
 
     With ``sizes``, the capacity limits the sum of these sizes instead of the number of words. With ``owners``, at most
-    ``max_per_owner`` sentences of the same owner are selected. A word without a weight counts nothing. Sentences too
-    long for the remaining room, and sentences without a gain, are skipped. Ties go to the earlier sentence.
+    ``max_per_owner`` sentences of the same owner are selected. A word without a weight counts nothing. Sentences that
+    exceed the remaining capacity, and sentences without a gain, are skipped. Ties go to the earlier sentence.
     """
     weighted_words = [
         [(word, weight) for word in set(sentence.words) if (weight := weights.get(word))] for sentence in sentences
@@ -122,38 +122,38 @@ def select_greedy_cover(
     word_counts: Counter[str] = Counter()
     owner_counts: Counter[Hashable] = Counter()
 
-    def compute_gain(number: int) -> float:
+    def compute_gain(index: int) -> float:
         """Return the weight that a sentence adds to those selected so far, relative to its length."""
         # Added exactly, because a set has no order, and the same text must always get the same summary.
         gain = math.fsum(
             [
                 weight * _REPEAT_FACTOR ** word_counts[word] if word in word_counts else weight
-                for word, weight in weighted_words[number]
+                for word, weight in weighted_words[index]
             ]
         )
-        return sentences[number].share * gain / (_BASE_COST + sentences[number].length)
+        return sentences[index].share * gain / (_BASE_COST + sentences[index].length)
 
     costs = sizes or [sentence.length for sentence in sentences]
     heap = [
-        (-compute_gain(number), number)
-        for number, (sentence, size) in enumerate(zip(sentences, costs, strict=True))
+        (-compute_gain(index), index)
+        for index, (sentence, size) in enumerate(zip(sentences, costs, strict=True))
         if sentence.length >= _MIN_WORDS and size <= capacity
     ]
     heapq.heapify(heap)
     selected: list[int] = []
     while heap and len(selected) != max_sentences:
-        _, number = heapq.heappop(heap)
-        if costs[number] > capacity or (owners and owner_counts[owners[number]] == max_per_owner):
+        _, index = heapq.heappop(heap)
+        if costs[index] > capacity or (owners and owner_counts[owners[index]] == max_per_owner):
             continue
-        entry = (-compute_gain(number), number)
+        entry = (-compute_gain(index), index)
         if entry[0] >= 0:
             continue
         if heap and entry > heap[0]:
             heapq.heappush(heap, entry)
             continue
-        word_counts.update(word for word, _ in weighted_words[number])
-        selected.append(number)
-        capacity -= costs[number]
+        word_counts.update(word for word, _ in weighted_words[index])
+        selected.append(index)
+        capacity -= costs[index]
         if owners:
-            owner_counts[owners[number]] += 1
+            owner_counts[owners[index]] += 1
     return selected

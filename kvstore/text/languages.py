@@ -66,7 +66,7 @@ _TAG_PATTERN = re.compile(r"([a-z]{2,3})(?:[-_][a-z\d]+)*")
 
 
 def detect_english(texts: Sequence[str]) -> list[bool]:
-    """Return for each part of a document whether it is English.
+    """Return True for each part of a document that is in English, else False, in order.
 
     >>> detect_english(["It is not for you, and it is old.", "Der Name der Rose ist nicht neu und auch nicht alt."])
     [True, False]
@@ -86,9 +86,10 @@ def detect_english(texts: Sequence[str]) -> list[bool]:
 
 
 def detect_language(text: str, min_function_words: int = _MIN_FUNCTION_WORDS) -> str | None:
-    """Return the language of a text: its Snowball name, or for instance ``chinese``; None if it is unclear.
+    """Return the language of a text by its English name in lower case, such as ``german``; None if it is unclear.
 
-    Languages with an alphabet need ``min_function_words``.
+    A language that its script does not show is returned only if the text has ``min_function_words`` of its function
+    words.
 
     >>> detect_language("Die Heizung ist im Keller, und der Druck wird dort gemessen.")
     'german'
@@ -102,7 +103,7 @@ def detect_language(text: str, min_function_words: int = _MIN_FUNCTION_WORDS) ->
 
 
 def detect_script_language(text: str) -> str | None:
-    """Return the language that the letters of a text show; None for Latin letters and scripts of several languages.
+    """Return the language that the script of a text identifies, or None if several languages share the script.
 
     >>> detect_script_language("图书馆什么时候闭馆？"), detect_script_language("Когда выходной?")
     ('chinese', 'russian')
@@ -121,12 +122,15 @@ def detect_script_language(text: str) -> str | None:
 
 
 def get_stemmed_language(stemmer: str) -> str | None:
-    """Return the language of the words that a stemmer stems; None if it leaves words unchanged."""
+    """Return the language that a stemmer is for, or None for the stemmer ``none``."""
     return None if stemmer == "none" else _STEMMED_LANGUAGES.get(stemmer, stemmer)
 
 
 def detect_question_language(question: str, likely: str | None = None) -> str | None:
-    """Return the language of a question, by its script or its function words; ``likely`` wins ties."""
+    """Return the language of a question by its script or its function words.
+
+    ``likely`` wins ties, and is returned if the question has no function words.
+    """
     return detect_script_language(question) or detect_word_language(segment_words(question), likely=likely)
 
 
@@ -148,19 +152,19 @@ def get_stated_language(meta: Mapping[str, Any]) -> str | None:
 
 
 def detect_document_language(text: bytes) -> str | None:
-    """Return the ISO 639 code of the language of the first bytes of a document, or None if it is unclear.
+    """Return the ISO 639 code of a document's language, detected in its first 8,000 bytes, or None if it is unclear.
 
     >>> detect_document_language(b"Die Bahn ist alt.")
     'de'
     """
     excerpt = text[:MAX_EXAMINED_BYTES].decode(errors="ignore")
-    share_of_words = int(_MIN_FUNCTION_WORD_SHARE * len(excerpt.split()))
-    language = detect_language(excerpt, min(_MIN_FUNCTION_WORDS, max(_MIN_SHORT_TEXT_WORDS, share_of_words)))
+    min_words = int(_MIN_FUNCTION_WORD_SHARE * len(excerpt.split()))
+    language = detect_language(excerpt, min(_MIN_FUNCTION_WORDS, max(_MIN_SHORT_TEXT_WORDS, min_words)))
     return None if language is None else _CODES.get(language)
 
 
 def is_latin(text: str) -> bool:
-    """True if most letters of a text are Latin.
+    """True if at least half of the letters of a text are Latin.
 
     >>> is_latin("Où est Győr?"), is_latin("Где Győr находится?"), is_latin("東京 Tower")
     (True, False, True)
@@ -175,7 +179,10 @@ def capitalizes_nouns(language: str | None) -> bool:
 
 
 def _count_foreign_words(text: str) -> int:
-    """Return how many words of a text are function words of other languages; in another script, all words count."""
+    """Count the words of a text that are function words of languages other than English.
+
+    If most letters are Greek, Cyrillic or of another non-Latin script with capitals, all words count.
+    """
     num_foreign, num_words, num_letters = _FOREIGN_WORD_SET.count(text)
     if not text.isascii() and 2 * len(_OTHER_SCRIPT_PATTERN.findall(text)) > num_letters:
         num_foreign += num_words

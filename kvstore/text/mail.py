@@ -17,7 +17,7 @@ _FIELD_PATTERN = re.compile(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
 
 
 def is_mail_header(text: str, start: int, end: int) -> bool:
-    """True if a span begins with a mail field and has another one.
+    """True if a span of a text begins with a mail field, such as ``From:``, and contains at least one other.
 
     >>> is_mail_header("From: Ada\\nTo: Charles", 0, 21), is_mail_header("To: Charles", 0, 11)
     (True, False)
@@ -28,5 +28,5 @@ def is_mail_header(text: str, start: int, end: int) -> bool:
 
 
 def split_mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the fields in a span; a folded field includes all its lines."""
+    """Yield the start and end of each header field in a span; a folded field includes all its lines."""
     return pairwise([*(match.start() for match in _FIELD_PATTERN.finditer(text, start, end)), end])

@@ -68,7 +68,7 @@ _DIGEST_PATTERN = re.compile(r"(?=\w*\d)(?=\w*[A-Za-z])(?:\w{24,}|[0-9a-f]{7,})"
 _NON_CODE_PATTERN = re.compile(rf"{_DIGEST_PATTERN.pattern}|_[A-Za-z]+_")
 #: Contracted verbs and negations: *they're*, *don't*.
 _CONTRACTION_PATTERN = re.compile(r"(?:n['’]t|['’](?:re|ll|ve|d|m))\.?$")
-#: Signs of speech that titles rarely have: typical first words, contracted pronouns and verbs in lower case.
+#: Parts of direct speech that titles rarely have: typical first words, contracted pronouns and verbs in lower case.
 _SPEECH_PATTERN = re.compile(
     r"(?:Yes|No|Oh|Ah|Well|Hello|Hi|Please|Thank)\b|(?:I|You|He|She|It|We|They|That|There|What|Who)['’]\w"
 )
@@ -119,9 +119,10 @@ _make_name = partial(tuple.__new__, Name)
 
 
 def is_name_key(key: str, max_words: int) -> bool:
-    """True if a normal form can become an entity by rule: it contains a letter, and is short enough to be recognized.
+    """True if a normal form can become an entity by rule.
 
-    Names of more than ``max_words`` words are not recognized in texts.
+    It must contain a letter, and have at most 200 bytes and ``max_words`` words. Longer names are not recognized in
+    texts.
     """
     # Counting bytes and words is slow, so it is avoided for names that are short in characters: a character has at most
     # four bytes, and every second character can be a word.
@@ -132,9 +133,9 @@ def is_name_key(key: str, max_words: int) -> bool:
 
 @lru_cache(maxsize=1024)  # extraction, linking and the passage graph use the same titles
 def get_title_forms(title: str) -> tuple[str, ...]:
-    """Return a title or heading as plain text without its number, and if it ends with a bracket, the same without it.
+    """Return a title or heading as plain text without its number, and again without a final part in parentheses.
 
-    Empty if nothing is left.
+    The second form is omitted if it equals the first. The result is empty if nothing is left.
 
     >>> get_title_forms("2.1 *Mercury* (planet)")
     ('Mercury (planet)', 'Mercury')
@@ -148,17 +149,17 @@ def get_title_forms(title: str) -> tuple[str, ...]:
 
 
 def _has_initial(title: str) -> bool:
-    """True if a letter before a title is an initial: ``J. Lee Thompson``, but not ``A. Error Codes``."""
+    """True if a title begins with the initial of a person (``J. Lee Thompson``), not a number (``A. Error Codes``)."""
     if not _INITIAL_PATTERN.match(title):
         return False
     return title[4:5] == "." or not any(map(is_everyday, (title.split()[1], title.split()[-1])))
 
 
 def extract_title_names(title: str, kind: str, english: bool = True) -> Iterator[Name]:
-    """Yield the names that a title or heading introduces: its forms (:func:`get_title_forms`), and the singular.
+    """Yield the names that a title or heading introduces: its forms (:func:`get_title_forms`) and their singular.
 
-    A heading that is an everyday word or a common section title is not a name. In another language than English a
-    single word is a name only if it looks like code.
+    ``kind`` is ``title`` or ``heading``. A heading that is an everyday word or a common section title is not a name. If
+    not ``english``, a heading of a single word is a name only if it looks like code.
     """
     forms = get_title_forms(title)
     if forms and forms[-1][0].isdigit() and forms[-1].lstrip("0123456789. ").casefold() in GENERIC_HEADINGS:
@@ -172,7 +173,7 @@ def extract_title_names(title: str, kind: str, english: bool = True) -> Iterator
 
 
 def is_informative_heading(heading: str, english: bool) -> bool:
-    """True if a heading names a subject."""
+    """True if a heading names a subject; false for generic headings (*Introduction*) and everyday words."""
     words = heading.split()
     if heading.casefold() in GENERIC_HEADINGS:
         return False
@@ -184,7 +185,11 @@ def is_informative_heading(heading: str, english: bool) -> bool:
 
 
 def is_term(form: str) -> bool:
-    """True if a phrase can be a name by its form: only words, no unbalanced bracket, no function word at an end."""
+    """True if a phrase has the form of a term.
+
+    It consists of words, with balanced parentheses, and neither begins nor ends with a function word. Contractions,
+    decades, numbered parts (*section 3*) and phrases broken by a hyphen are not terms.
+    """
     if (
         not _TERM_PATTERN.fullmatch(form)
         or form[0] in "%-+/'’&:"
@@ -211,7 +216,7 @@ def is_term(form: str) -> bool:
 
 
 def to_singular(form: str) -> str | None:
-    """Return the form with its last word in the singular, or None if that word is not a regular English plural."""
+    """Return a name with its last word in the singular, or None if that word is not a regular English plural."""
     head, _, word = form.rpartition(" ")
     lower = word.lower()
     if len(lower) < 4 or not lower.isalpha() or not lower.endswith("s") or lower.endswith(NON_PLURAL_ENDINGS):
@@ -277,7 +282,7 @@ class SentenceNames:
         self._runs = CapitalRuns(_RULES, pieces, common, capitalized)
 
     def iter_names(self, sentence: int) -> Iterator[Name]:
-        """Yield the names that sentence number ``sentence`` introduces."""
+        """Yield the names in a sentence, given its index among the sentences of the document."""
         for title in self._titles.get(sentence, ()):
             yield Name(title, "name")
         for index, candidate in enumerate(self._runs.list_names(sentence)):
@@ -315,10 +320,10 @@ def find_marked_titles(text: str) -> list[str]:
 
 
 def find_marked_names(text: str, kind: str) -> Iterator[Name]:
-    """Yield names with a slash in a piece of English text, titles in title marks, and the term that a list item
-    explains.
+    """Yield the names in a block of English text that punctuation marks.
 
-    ``kind`` is that of the block: ``item`` for a list item.
+    These are names with a slash (``TCP/IP``), titles in Chinese and Japanese title marks, and the term before the colon
+    of a list item. ``kind`` is that of the block: ``item`` for a list item.
     """
     yield from (Name(title, "name") for title in find_marked_titles(text))
     if "/" in text:
@@ -337,7 +342,7 @@ def find_marked_names(text: str, kind: str) -> Iterator[Name]:
 
 
 def extract_mail_names(field: str, english: bool = True) -> Iterator[Name]:
-    """Yield the names in a field of a mail header: the persons that it names, or its subject.
+    """Yield the names in a field of a mail header: the persons of an address field, or the names of a subject.
 
     >>> [name.form for name in extract_mail_names("From: Juno Ferreira <juno@example.org>")]
     ['Juno Ferreira']
@@ -362,7 +367,7 @@ def find_code_terms(text: str) -> Iterator[Name]:
 
 
 def _extract_code_names(code: str) -> Iterator[Name]:
-    """Yield the names in a piece of code: the piece itself if it is a name, otherwise a called name and identifiers."""
+    """Yield the names in a code span: the whole span if it is an identifier, else a called name and identifiers."""
     code = " ".join(code.split())
     if code.isupper() and len(code) > 1 and all(word.isalpha() for word in code.split()):
         yield Name(code, "code")
@@ -376,14 +381,17 @@ def _extract_code_names(code: str) -> Iterator[Name]:
 
 
 def _iter_code_name(code: str) -> Iterator[Name]:
-    """Yield the name of an identifier or call, unless it is a common word, a key, a digest or emphasis."""
+    """Yield an identifier or call as a name, without its ``()``.
+
+    Yields nothing for a single character, a function word, a unit, a key, a digest, or emphasis (``_word_``).
+    """
     name = code.removesuffix("()")
     if len(name) > 1 and to_entity_key(name) not in _NON_CODE_WORDS and not _NON_CODE_PATTERN.fullmatch(name):
         yield Name(name, "code")
 
 
 def _is_emphasized_term(term: str) -> bool:
-    """True if emphasized words are a term of up to five words; an everyday word alone is one only if it is a noun."""
+    """True if an emphasized phrase is a term: at most five words, and an everyday word alone only if it is a noun."""
     words = term.split()
     if not term[:1].isalpha() or len(words) > 5 or not is_term(term) or term.casefold() in GENERIC_HEADINGS:
         return False
@@ -397,7 +405,7 @@ def _is_emphasized_term(term: str) -> bool:
 
 
 def is_people_adjective(word: str) -> bool:
-    """True if a word is the adjective of a people, as in ``South Korean`` and ``African American``."""
+    """True if a word is an adjective of a people or place, such as ``Korean`` in ``South Korean``."""
     return _RULES.is_adjective_of_people(word)
 
 
@@ -407,14 +415,14 @@ def _is_contracted(word: str) -> bool:
 
 
 def _replace_addresses(text: str) -> str:
-    """Return a text with each address of a page or a mail replaced by a comma."""
+    """Return a text with each URL and mail address replaced by a comma."""
     return _URL_OR_MAIL_PATTERN.sub(",", text) if "://" in text or "@" in text else text
 
 
 def replace_titles(sentence: str) -> tuple[list[str], str]:
-    """Return the titles of works in quotation marks in a sentence, and the sentence without them and without addresses.
+    """Return the titles of works in quotation marks in a sentence, and the sentence with placeholders.
 
-    Placeholders replace them: ``""`` for a title, a comma for an address.
+    The placeholder is ``""`` for a title, and a comma for a URL or mail address.
     """
     sentence = _replace_addresses(sentence)
     if not any(mark in sentence for mark in ('"', "“", "„", "``")):
@@ -422,7 +430,7 @@ def replace_titles(sentence: str) -> tuple[list[str], str]:
     titles: list[str] = []
 
     def replace_title(match: re.Match[str]) -> str:
-        """Keep a quotation that is not a title; collect a title, and return its placeholder."""
+        """Append a quoted title to ``titles`` and return its placeholder, or return any other quotation unchanged."""
         title = match.group(1).rstrip(",.")
         if not _is_title(title):
             return match.group()
@@ -433,7 +441,7 @@ def replace_titles(sentence: str) -> tuple[list[str], str]:
 
 
 def _is_title(quoted: str) -> bool:
-    """True if a quoted text is a title by its form: several words, all capitalized except function words inside."""
+    """True if a quoted text has the form of a title: two to eight words, all capitalized except function words."""
     words = quoted.split()
     if not 1 < len(words) <= _MAX_RUN_WORDS or not (words[-1][0].isupper() or words[-1][0].isdigit()):
         return False

@@ -69,7 +69,7 @@ def _fold_nfkc(text: str) -> str:
 
 
 def _strip_accents(match: re.Match[str]) -> str:
-    """Return the matched letter or combining marks without accents and strokes."""
+    """Return the matched letter or combining marks without accents, strokes and ligatures."""
     letters = "".join(filter(_is_base_character, unicodedata.normalize("NFD", match.group())))
     return letters.translate(_STROKES)
 
@@ -114,7 +114,7 @@ class FoldedText(NamedTuple):
 
 
 def _split_clusters(piece: str) -> list[str]:
-    """Split before every character that starts a new combining sequence."""
+    """Split a text into clusters: each is a character with the combining characters that follow it."""
     clusters: list[str] = []
     for character in piece:
         if clusters and unicodedata.combining(character):
@@ -125,7 +125,7 @@ def _split_clusters(piece: str) -> list[str]:
 
 
 def fold(text: str) -> FoldedText:
-    """Return ``text`` in normal form, with the origin of each byte."""
+    """Return ``text`` in normal form, with the mapping from each byte to its offset in the original."""
     if text.isascii():
         return FoldedText(text.lower().encode(), None)
     data, offset_bytes = fold_pieces(text, _fold_piece)
@@ -142,15 +142,15 @@ def fold_to_bytes(text: str) -> bytes:
 
 
 def _fold_piece(piece: str) -> tuple[bytes, list[int], int]:
-    """Return what :func:`_fold_cached_piece` returns; only short pieces, which repeat, are cached."""
+    """Call :func:`_fold_cached_piece` for a piece, and bypass its cache if the piece is longer than 40 characters."""
     return (_fold_cached_piece if len(piece) <= _MAX_CACHED_LENGTH else _fold_cached_piece.__wrapped__)(piece)
 
 
 @lru_cache(maxsize=8192)
 def _fold_cached_piece(piece: str) -> tuple[bytes, list[int], int]:
-    """Return the normal form of a piece, for each byte of it the offset in the piece, and the length of the piece.
+    """Return a piece in normal form as UTF-8, the original offset of each of its bytes, and the original length.
 
-    Offsets and length are in bytes of the piece.
+    Offsets and length are in bytes of the original piece.
     """
     folded, size = _fold_nfkc(piece).encode(), len(piece.encode())
     parts = [(_fold_nfkc(cluster).encode(), len(cluster.encode())) for cluster in _split_clusters(piece)]

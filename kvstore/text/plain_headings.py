@@ -1,9 +1,9 @@
 """Headings of plain text: underlined or numbered lines, and marked questions.
 
 In: a text and the spans of its paragraphs. Out: for each paragraph that begins with a heading, the heading and the
-start of what follows it in the same paragraph. There are three kinds: a line underlined along its length by a line of
-one sign; a single line after a number, if such numbers are consecutive in the whole text and some have parts (``2.``,
-``2.1.``; RFC 7322, 4.8); and a question of a list of questions and answers, after a mark.
+start of what follows it in the same paragraph. There are three kinds: a line underlined along its length by one
+repeated character; a single line after a number, if such numbers are consecutive in the whole text and some have parts
+(``2.``, ``2.1.``; RFC 7322, 4.8); and a question of a list of questions and answers, after a mark such as ``Q:``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-#: A line, perhaps below a line of signs, and the line of signs below it.
+#: A line, an optional overline above it, and its underline, each a repeated punctuation character.
 _UNDERLINED_PATTERN = re.compile(
     r"(?:[ \t]*(?P<over>([=~^\"*-])\2{2,})[ \t]*\n)?(?P<text>[ \t]*(?P<title>\S[^\n]{0,120}?))[ \t]*\n"
     r"(?P<line>[ \t]*(?P<under>([=~^\"*-])\7{2,}))[ \t]*(?:\n|\Z)"
@@ -39,7 +39,10 @@ _MAX_LEVEL, _QUESTION_LEVEL = 5, 6
 
 @dataclass(frozen=True, slots=True)
 class PlainHeading:
-    """A heading of plain text: its span, its level (1: the outermost), its text, and where its paragraph continues."""
+    """A heading of plain text: its span, its level (1: the outermost) and its text.
+
+    ``body_start`` is the offset at which its paragraph continues after the heading.
+    """
 
     start: int
     end: int
@@ -49,7 +52,9 @@ class PlainHeading:
 
 
 def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Iterator[PlainHeading | None]:
-    r"""Yield for each paragraph, by its start and end without surrounding white space, its heading or None.
+    r"""Yield the heading that each paragraph begins with, or None, in order.
+
+    ``paragraphs`` are start and end offsets without surrounding white space.
 
     >>> text = "Opening hours\n-------------\nFrom nine.\n\nQ: Is it open\non Sundays?\nA: No."
     >>> [(heading.level, heading.title) for heading in find_plain_headings(text, [(0, 38), (40, 71)]) if heading]
@@ -69,7 +74,8 @@ def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Ite
 def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, bool], int]) -> PlainHeading | None:
     """Return the underlined heading that a paragraph begins with, or None.
 
-    Each kind of underline is a level: ``levels`` maps the kinds so far to their levels, and gains new ones.
+    Each underline style (character, with or without overline) is a level. ``levels`` maps the styles so far to their
+    levels, and is extended in place.
     """
     match = _UNDERLINED_PATTERN.match(text, text.rfind("\n", 0, start) + 1, end)
     if match is None or (match["over"] or match["under"])[0] != match["under"][0]:
@@ -104,7 +110,10 @@ def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
 
 
 def _match_question(text: str, start: int, end: int, next_start: int) -> PlainHeading | None:
-    """Return the marked question that a paragraph begins with, or None; ``next_start`` begins the next paragraph."""
+    """Return the question after a mark such as ``Q:`` that a paragraph begins with, or None.
+
+    ``next_start`` is the offset of the next paragraph, which can begin with the mark of the answer.
+    """
     match = _QUESTION_LINE_PATTERN.match(text, start, end)
     if match is None:
         match = _ANSWERED_QUESTION_PATTERN.match(text, start, end)

@@ -1,4 +1,4 @@
-"""The question words of languages other than English: what a question asks for, and the form of what answers it.
+"""The question words of languages other than English: what a question asks for, and the form of its answer.
 
 In: ``questions/LANGUAGE.toml``, one file per language, named after its Snowball stemmer. Every value is a list of
 phrases, separated by commas; ``german.toml`` has comments. Out: :class:`QuestionVocabulary`. To add a language, copy a
@@ -24,15 +24,17 @@ _MAIL_PATTERN = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 _ADDRESS_PATTERN = r"\bhttps?://\S+|\bwww\.\w\S+|\b[\w-]+\.(?:com|org|net|edu|gov|io|[a-z]{2})\b"
 #: A capitalized word that does not begin a sentence.
 _CAPITALIZED = r"(?<![.!?] )(?<!^)(?<!\w)(?=[^\W\d_])[^\W\d_a-zà-öø-ÿа-яё][\w'’.-]*\w"
-_CURRENCY_SIGNS = "[€£¥$₽₺]"
+_CURRENCIES = "[€£¥$₽₺]"
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionVocabulary:
     """The question words of a language.
 
-    ``asking`` finds the phrases of a question that ask, and ``kinds`` maps them to what they ask for. ``forms`` are the
-    patterns of answers by kind; a kind without a form is not recognized in texts.
+    ``asking`` matches interrogative phrases (*how much*), which are not searched for. ``noun`` matches phrases that
+    name the kind of answer (*telephone number*); it takes precedence. ``kinds`` maps each phrase to the kind of answer,
+    such as ``time``. ``forms`` are the patterns of answers by kind; an answer of a kind without a form is not
+    recognized in texts.
     """
 
     asking: re.Pattern[str]
@@ -42,7 +44,7 @@ class QuestionVocabulary:
     function_words: frozenset[str]
 
     def find_kind(self, question: str) -> str | None:
-        """Return the kind of thing that a question asks for, or None if no phrase shows it.
+        """Return the kind of answer that a question asks for, or None if it contains no known phrase.
 
         >>> load_question_words("german").find_kind("In welchem Jahr wurde die Brücke gebaut?")
         'time'
@@ -52,7 +54,7 @@ class QuestionVocabulary:
         return None if match is None else self.kinds[match.group()]
 
     def remove_asking(self, question: str) -> str:
-        """Return a question without the phrases that only say what kind of thing it asks for.
+        """Return a question with each interrogative phrase replaced by a space.
 
         >>> load_question_words("french").remove_asking("Combien de temps dure le préavis ?")
         '  dure le préavis ?'
@@ -64,20 +66,23 @@ class QuestionVocabulary:
 
 
 def _normalize(text: str) -> str:
-    """Return a text in lower case with plain apostrophes; its length stays the same."""
+    """Return a text of the same length in lower case with plain apostrophes.
+
+    The case stays if lower case would change the length.
+    """
     lower = text.lower().replace("’", "'")
     return lower if len(lower) == len(text) else text.replace("’", "'")
 
 
 def remove_asking_words(question: str, language: str | None) -> str:
-    """Return a question without asking phrases, if the question words of its language are known."""
+    """Return a question without its interrogative phrases, or unchanged if its language has no question words."""
     words = load_question_words(language)
     return question if words is None else words.remove_asking(question)
 
 
 @cache
 def load_question_words(language: str | None) -> QuestionVocabulary | None:
-    """Return the question words of a language; None for English and for languages without a file."""
+    """Read the question words of a language, or return None for English and languages without a file. Cached."""
     path = FOLDER / f"{language}.toml"
     if language is None or not path.is_file():
         return None
@@ -88,8 +93,8 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
     spaced = bool(data["spaced"])
     kinds = {phrase: kind for kinds in (asks, nouns) for kind, phrases in kinds.items() for phrase in phrases}
     return QuestionVocabulary(
-        re.compile(_join(_flatten(asks), spaced)),
-        re.compile(_join(_flatten(nouns), spaced)),
+        re.compile(_build_alternation(_flatten(asks), spaced)),
+        re.compile(_build_alternation(_flatten(nouns), spaced)),
         kinds,
         _build_forms(answers, spaced, bool(data["capitalizes_names"])),
         FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
@@ -97,16 +102,21 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
 
 
 def _split_phrases(text: str) -> list[str]:
-    """Return the phrases of a list."""
+    """Split a list of phrases at its commas, and return the phrases with single spaces."""
     return [" ".join(phrase.split()) for phrase in text.split(",") if phrase.strip()]
 
 
 def _flatten(phrases: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return the phrases of all kinds as one list."""
     return [phrase for group in phrases.values() for phrase in group]
 
 
-def _join(phrases: Iterable[str], spaced: bool) -> str:
-    """Return a pattern for any of the phrases, the longest first; a phrase that ends with an apostrophe is elided."""
+def _build_alternation(phrases: Iterable[str], spaced: bool) -> str:
+    """Return a regular expression that matches any of the phrases, the longest first.
+
+    If ``spaced`` (the language separates words by spaces), it matches whole words only. The next word can follow a
+    final apostrophe directly, as in *l'année*.
+    """
     ordered = sorted(set(phrases), key=lambda phrase: (-len(phrase), phrase))
     alternatives = "|".join(
         re.escape(phrase) if phrase[-1] == "'" or not spaced else rf"{re.escape(phrase)}(?!\w)" for phrase in ordered
@@ -114,35 +124,39 @@ def _join(phrases: Iterable[str], spaced: bool) -> str:
     return rf"(?<!\w)(?:{alternatives})" if spaced else rf"(?:{alternatives})"
 
 
-def _build_forms(answers: Mapping[str, list[str]], spaced: bool, has_names: bool) -> dict[str, re.Pattern[str]]:
-    """Return the patterns of answers by kind."""
-    number = rf"(?:\d[\d.,]*|{_join(answers['numbers'], spaced)})"
-    units, currencies = _join(answers["units"], spaced), _join(answers["currencies"], spaced)
+def _build_forms(answers: Mapping[str, list[str]], spaced: bool, capitalizes_names: bool) -> dict[str, re.Pattern[str]]:
+    """Return the patterns of answers by kind, given the phrases that answers contain.
+
+    ``spaced``: the language separates words by spaces. ``capitalizes_names``: it capitalizes names and no other words
+    inside a sentence.
+    """
+    number = rf"(?:\d[\d.,]*|{_build_alternation(answers['numbers'], spaced)})"
+    units, currencies = _build_alternation(answers["units"], spaced), _build_alternation(answers["currencies"], spaced)
     gap = r"[ -]" if spaced else " ?"
     middle = r"(?:[ -][^\W\d]+)?" if spaced else ""
     amount = rf"{number}{middle}{gap}"
     forms = {
         "time": (
             rf"(?<!\d)(?:1\d|20)\d\d(?!\d)|(?<!\d)\d{{1,2}}[:.h]\d\d(?!\d)|{amount}(?:{units})|"
-            + _join([*answers["months"], *answers["days"], *answers["times"]], spaced)
+            + _build_alternation([*answers["months"], *answers["days"], *answers["times"]], spaced)
         ),
         "duration": rf"{amount}(?:{units})",
         "number": number,
-        "money": rf"{number}{middle}{gap.rstrip()}?(?:{currencies})|{number} ?{_CURRENCY_SIGNS}|{_CURRENCY_SIGNS} ?\d",
-        "reason": _join(answers["reasons"], spaced),
+        "money": rf"{number}{middle}{gap.rstrip()}?(?:{currencies})|{number} ?{_CURRENCIES}|{_CURRENCIES} ?\d",
+        "reason": _build_alternation(answers["reasons"], spaced),
         "telephone number": _TELEPHONE_PATTERN,
         "e-mail address": _MAIL_PATTERN,
         "web address": _ADDRESS_PATTERN,
     }
     patterns = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in forms.items()}
     titles, places = answers.get("titles", []), answers.get("places", [])
-    if has_names:
+    if capitalizes_names:
         patterns["person"] = patterns["place"] = re.compile(_CAPITALIZED)
     elif spaced:
         if any(title.isascii() for title in titles):  # other scripts have no capitals
             word = r"[A-ZÄÖÜ][\w'’-]+"
-            patterns["person"] = re.compile(rf"(?i:{_join(titles, spaced)}) {word}|{word} {word}")
-        patterns["place"] = re.compile(rf"(?i:{_join(places, spaced)}) (?:\w+ )?\w+")
+            patterns["person"] = re.compile(rf"(?i:{_build_alternation(titles, spaced)}) {word}|{word} {word}")
+        patterns["place"] = re.compile(rf"(?i:{_build_alternation(places, spaced)}) (?:\w+ )?\w+")
     else:
-        patterns["place"] = re.compile(_join(places, spaced))
+        patterns["place"] = re.compile(_build_alternation(places, spaced))
     return patterns

@@ -23,19 +23,22 @@ _MAX_CACHED_RUNS = 1 << 12
 
 
 class Segmenter:
-    """A stemming function that leaves words unchanged, and the function that splits runs into words."""
+    """A stemmer that leaves words unchanged, with ``split_run``, which splits a run without spaces into words."""
 
     def __init__(self, split_run: Callable[[str], tuple[str, ...]]) -> None:
         self.split_run = split_run
 
     def __call__(self, word: str) -> str:
-        """Return the word."""
+        """Return the word unchanged."""
         return word
 
 
 @cache
 def open_segmenter(name: str) -> Segmenter:
-    """Return a segmenter. Raises MissingExtraError if its package is not installed."""
+    """Load a segmenter by its name, ``jieba`` or ``fugashi``. The result is cached.
+
+    Raises MissingExtraError if a package is not installed.
+    """
     purpose = f"the stemmer {name}"
     module = import_extra(name, _EXTRAS[name], purpose)
     if name == "jieba":
@@ -53,7 +56,7 @@ def open_segmenter(name: str) -> Segmenter:
 
     @lru_cache(maxsize=_MAX_CACHED_RUNS)
     def split_run(run: str) -> tuple[str, ...]:
-        """Return the words of a run, for all threads."""
+        """Return the words of a run. Thread-safe and cached."""
         with lock:
             return tuple(split(run))
 
@@ -61,7 +64,10 @@ def open_segmenter(name: str) -> Segmenter:
 
 
 def get_segmenter_version(stemmer: str) -> str:
-    """Return the names and versions of the packages of a segmenter; empty for other stemmers, or without them."""
+    """Return the names and versions of a segmenter's packages.
+
+    The text is empty if ``stemmer`` is not a segmenter, or if a package is not installed.
+    """
     packages = _PACKAGES.get(stemmer, ())
     if not packages or find_first_missing(_MODULES.get(package, package) for package in packages) is not None:
         return ""

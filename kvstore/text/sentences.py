@@ -36,7 +36,7 @@ def split_sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_sentence_end(text: str, match: re.Match[str]) -> bool:
-    """True if the marks that a match found end a sentence: not an abbreviation, an initial or a quotation inside it."""
+    """True if matched punctuation ends a sentence, rather than an abbreviation, an initial or an embedded quotation."""
     mark = match.group()
     # A Japanese quotation is part of the sentence around it, and so is a text in brackets.
     if mark[-1] in "」』" and text.startswith(("と", "って"), match.end()):
@@ -56,7 +56,7 @@ def _is_sentence_end(text: str, match: re.Match[str]) -> bool:
 
 
 def _trim_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield a span without white space at its ends, unless it is blank."""
+    """Yield a span without white space at its ends, or nothing if the span is blank."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():

@@ -19,7 +19,7 @@ _MAX_PHRASE_WORDS = 8
 
 
 def check_tree_name(name: str) -> str:
-    """Return the name of a tree. Raises InputError if it is empty or too long."""
+    """Return the name of a tree unchanged. Raises InputError if it is empty or too long."""
     return _check_size(name, name, "the name of a tree")
 
 
@@ -35,7 +35,7 @@ def clean_name(name: str) -> str:
 
 
 def clean_relation(relation: str) -> str:
-    """Return the text of a relation, with single spaces. Raises InputError if it is empty or too long."""
+    """Return the text of a relation with single spaces. Raises InputError if it is empty or too long."""
     form = " ".join(relation.split())
     return _check_size(form, form, "a relation")
 
@@ -58,7 +58,10 @@ def is_written_as_name(phrase: str) -> bool:
 
 
 def _check_size(form: str, key: str, label: str) -> str:
-    """Return ``form`` if its normal form ``key`` has a valid size; ``label`` names it in the InputError."""
+    """Return ``form``, or raise InputError if its normal form ``key`` is empty or longer than 400 bytes.
+
+    ``label`` names the argument in the error.
+    """
     try:
         size = len(key.encode())
     except UnicodeEncodeError:

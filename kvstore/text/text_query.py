@@ -37,7 +37,11 @@ _TOKEN_PATTERN = re.compile(r'(?P<string>"(?:[^"]|"")*"?)|(?P<mark>[()+*,])|(?P<
 
 @dataclass(frozen=True, slots=True)
 class WordPattern:
-    """One word: as written (``exact``), as the beginning of a word (``prefix``), or else any word with its stem."""
+    """A pattern that matches words.
+
+    It matches words that equal ``word`` (``exact``), that begin with it (``prefix``), or that have the same stem
+    (neither).
+    """
 
     word: str
     exact: bool = False
@@ -53,7 +57,10 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Proximity:
-    """Phrases in any order, with at most ``distance`` words between the end of the first and the start of the last."""
+    """A query for phrases near each other, in any order (NEAR).
+
+    At most ``distance`` words are between the end of the first and the start of the last.
+    """
 
     phrases: tuple[Phrase, ...]
     distance: int
@@ -61,21 +68,21 @@ class Proximity:
 
 @dataclass(frozen=True, slots=True)
 class AndQuery:
-    """All parts match."""
+    """A query that matches if all parts match."""
 
     parts: tuple[TextQuery, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OrQuery:
-    """One of the parts matches."""
+    """A query that matches if at least one part matches."""
 
     parts: tuple[TextQuery, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NotQuery:
-    """One part matches and another does not."""
+    """A query that matches if ``included`` matches and ``excluded`` does not."""
 
     included: TextQuery
     excluded: TextQuery
@@ -103,7 +110,7 @@ def find_candidates(
     """
 
     def collect(part: TextQuery) -> Candidates:
-        """Return the candidates of a part of the query."""
+        """Return a superset of the matches of a part of the query."""
         match part:
             case AndQuery(parts):
                 return reduce(intersect, map(collect, parts))
@@ -172,7 +179,7 @@ class _Parser:
         return query
 
     def _parse_implicit_and(self) -> TextQuery:
-        """Parse adjacent parts, which all must match."""
+        """Parse adjacent parts without an operator, which are joined by AND."""
         parts = [self._parse_part()]
         while self._is_part_start():
             parts.append(self._parse_part())
@@ -216,7 +223,7 @@ class _Parser:
         return phrases[0] if len(phrases) == 1 else Proximity(tuple(phrases), distance)
 
     def _parse_phrase(self) -> Phrase:
-        """Parse words joined by ``+``."""
+        """Parse a phrase: words, possibly joined by ``+``."""
         words = self._parse_words()
         while self._accept("+"):
             if words[-1].prefix:
@@ -226,7 +233,7 @@ class _Parser:
         return Phrase(tuple(words))
 
     def _parse_words(self) -> list[WordPattern]:
-        """Parse the words of one string, or of text without spaces."""
+        """Parse one token, a string in double quotes or text without spaces, and a ``*`` after it; return its words."""
         kind, token = self._peek()
         if kind not in ("string", "word") or (kind == "word" and token in ("AND", "OR", "NOT")):
             raise self._make_expectation_error("a word or a phrase in double quotes")
@@ -255,30 +262,30 @@ class _Parser:
         return self._tokens[index][:2] if index < len(self._tokens) else ("", "")
 
     def _accept(self, token: str) -> bool:
-        """Skip the next token if it is this one; True if it was."""
+        """If the next token is ``token``, skip it and return True."""
         if self._peek()[1] == token:  # a string includes its quotes
             self._index += 1
             return True
         return False
 
     def _expect_close(self) -> None:
-        """Read a closing parenthesis. Raises InputError if the next token is another one."""
+        """Skip a closing parenthesis. Raises InputError if the next token is not one."""
         if not self._accept(")"):
             raise self._make_expectation_error("')'")
 
     def _make_expectation_error(self, expected: str) -> InputError:
-        """Return the error for a token, or the end of the query, where something else is expected."""
+        """Return the error that ``expected`` is missing at the next token or at the end of the query."""
         if self._index >= len(self._tokens):
             return InputError(f"full-text query: expected {expected} at the end of {_shorten(self._text)!r}")
         return self._make_error(f"expected {expected}, found {_shorten(self._tokens[self._index][1])!r}")
 
     def _make_error(self, problem: str) -> InputError:
-        """Return the error for a problem at the next token, with its position."""
+        """Return the error for a problem at the next token; its message begins with the token's position."""
         return InputError(f"full-text query, character {self._tokens[self._index][2] + 1}: {problem}")
 
 
 def _shorten(text: str) -> str:
-    """Return the beginning of a text for a message."""
+    """Return a text for a message, truncated to 80 characters."""
     return text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…"
 
 
@@ -287,7 +294,7 @@ _parse_cached = lru_cache(maxsize=1024)(parse_text_query)
 
 
 def build_text_matcher(query: str | TextQuery, stemming: str) -> Callable[[str], bool]:
-    """Return a function that returns whether a text matches a query, with the stems of a Snowball language.
+    """Return a predicate that is true for texts that match a query. ``stemming`` is the name of a stemmer.
 
     Raises InputError for an invalid query.
     """
@@ -297,7 +304,7 @@ def build_text_matcher(query: str | TextQuery, stemming: str) -> Callable[[str],
 
 
 class TextMatcher:
-    """Matches texts against queries, with the stems of a Snowball language.
+    """Matches texts against queries. ``stemming`` is the name of a stemmer.
 
     The words of the last text are cached, because a condition often has several queries.
     """
@@ -308,19 +315,19 @@ class TextMatcher:
         self._words = _Words("", self._stem)
 
     def matches(self, query: str, text: str) -> bool:
-        """True if a text matches. Raises InputError for an invalid query."""
+        """True if ``text`` matches ``query``, a query as typed. Raises InputError for an invalid query."""
         if text != self._text:
             self._text, self._words = text, _Words(text, self._stem)
         return _is_match(_parse_cached(query), self._words)
 
 
 def count_occurrences(phrase: Phrase, text: str, stem: Callable[[str], str]) -> int:
-    """Return how often a text contains a phrase."""
+    """Return the number of occurrences of a phrase in a text."""
     return len(_Words(text, stem).find_starts(phrase))
 
 
 class _Words:
-    """The words of a text, and the positions of phrases among them."""
+    """The words of a text, and the positions of phrases among them, which are cached."""
 
     def __init__(self, text: str, stem: Callable[[str], str]) -> None:
         self._written = segment_words(text)
@@ -332,16 +339,16 @@ class _Words:
         """Return the positions of the words that begin a phrase, ascending."""
         starts = self._starts_by_phrase.get(phrase)
         if starts is None:
-            starts = self._find_positions(phrase.words[0])
+            starts = self._match_pattern(phrase.words[0])
             for distance, pattern in enumerate(phrase.words[1:], 1):
                 if not starts:
                     break
-                positions = set(self._find_positions(pattern))
+                positions = set(self._match_pattern(pattern))
                 starts = [start for start in starts if start + distance in positions]
             self._starts_by_phrase[phrase] = starts
         return starts
 
-    def _find_positions(self, pattern: WordPattern) -> list[int]:
+    def _match_pattern(self, pattern: WordPattern) -> list[int]:
         """Return the positions of the words that match a pattern."""
         if pattern.prefix:
             return [position for position, word in enumerate(self._written) if word.startswith(pattern.word)]
@@ -353,7 +360,7 @@ class _Words:
 
 
 def _find_positions(words: Sequence[str], target: str) -> list[int]:
-    """Return the positions of a word."""
+    """Return the positions of the word ``target``, ascending."""
     return [position for position, word in enumerate(words) if word == target] if target in words else []
 
 

@@ -118,7 +118,7 @@ def split_words(text: str) -> list[str]:
 
 
 def count_text_tokens(text: str) -> int:
-    """Return the size of a text in tokens, as used for chunk sizes."""
+    """Return the size of a text in tokens, the unit of chunk sizes and of WITHIN."""
     return count_tokens(text)
 
 
@@ -129,10 +129,10 @@ _MAX_CACHED_STEMS = 1 << 14
 
 @lru_cache(maxsize=8)
 def get_stemmer(language: str) -> Callable[[str], str]:
-    """Return the stemming function of a Snowball language (``none`` keeps words unchanged), for all threads.
+    """Return the thread-safe stemming function of a Snowball language; that of ``none`` keeps words unchanged.
 
-    English is stemmed by a kernel; the stems of other languages are cached. The name of a segmenter gives a
-    :class:`~.segmenters.Segmenter`. Raises InputError, or MissingExtraError.
+    English is stemmed by a kernel; the stems of other languages are cached. The name of a segmenter returns a
+    :class:`~.segmenters.Segmenter`. Raises InputError for an unknown name, or MissingExtraError.
     """
     if language == "none":
         return str
@@ -159,12 +159,15 @@ def get_stemmer(language: str) -> Callable[[str], str]:
 
 
 def segment_words(text: str) -> list[str]:
-    """Return the words of a text in normal form, in order; in writing without spaces each character is a word."""
+    """Return the words of a text in normal form, in order.
+
+    In a script without spaces between words, each character is a word.
+    """
     return find_words(fold_case(text))
 
 
 def is_unspaced(text: str) -> bool:
-    """True if a text has writing without spaces.
+    """True if a text has characters of a script without spaces between words, such as Chinese.
 
     >>> is_unspaced("東京 Tower"), is_unspaced("Tower")
     (True, False)
@@ -173,12 +176,12 @@ def is_unspaced(text: str) -> bool:
 
 
 def list_unspaced_ranges() -> list[tuple[str, str]]:
-    """Return the first and last character of each range of writing without spaces."""
+    """Return the first and last character of each range of characters of scripts without spaces."""
     return [(UNSPACED_RANGES[offset], UNSPACED_RANGES[offset + 2]) for offset in range(0, len(UNSPACED_RANGES), 3)]
 
 
 def separate_unspaced(text: str) -> str:
-    """Return a text with spaces that separate its runs of writing without spaces from words and numbers.
+    """Return a text with a space before and after each run of a script without spaces.
 
     >>> separate_unspaced("在1954年")
     ' 在 1954 年 '
@@ -187,7 +190,7 @@ def separate_unspaced(text: str) -> str:
 
 
 def count_written_words(text: str) -> int:
-    """Return the number of words that a reader counts in a text: two characters of writing without spaces are one.
+    """Return the number of words of a text; in a script without spaces, two characters count as one word.
 
     >>> count_written_words("The port is old."), count_written_words("港口很老。")
     (4, 2)
@@ -200,9 +203,10 @@ def count_written_words(text: str) -> int:
 
 
 def list_term_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
-    """Return the words of a text in normal form with which a question is looked up, in order.
+    """Return the words of a text that a search for it looks up, in normal form and in order.
 
-    Writing without spaces has a word for each pair of adjacent characters, and for each character without a neighbor.
+    A run of a script without spaces is split by ``stem`` if that is a Segmenter, otherwise into its pairs of adjacent
+    characters. A character without a neighbor is a word.
 
     >>> list_term_words("東京タワー 333m 港")
     ['東京', '京タ', 'タワ', 'ワー', '333m', '港']
@@ -210,16 +214,19 @@ def list_term_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
     return _find_term_words(fold_case(text), stem)
 
 
-def _find_term_words(folded: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the words of a text in normal form; ``stem`` can be a segmenter, which finds those without spaces."""
-    if not (isinstance(stem, Segmenter) and is_unspaced(folded)):
+def _find_term_words(folded: str, stemmer: Callable[[str], str]) -> list[str]:
+    """Return the search words of a text that is in normal form already, see :func:`list_term_words`.
+
+    If ``stemmer`` is a Segmenter, it splits runs of scripts without spaces; other stemmers are ignored.
+    """
+    if not (isinstance(stemmer, Segmenter) and is_unspaced(folded)):
         return find_term_words(folded)
     words, offset = [], 0
     for match in _UNSPACED_RUN_PATTERN.finditer(folded):
         words += find_term_words(folded[offset : match.start()])
         words += (
             word
-            for word in stem.split_run(match.group())
+            for word in stemmer.split_run(match.group())
             if len(word) > 1 or not _FUNCTION_CHARACTER_PATTERN.fullmatch(word)
         )
         offset = match.end()
@@ -229,7 +236,7 @@ def _find_term_words(folded: str, stem: Callable[[str], str]) -> list[str]:
 def list_content_words(
     text: str, function_words: frozenset[str] = FUNCTION_WORDS, stem: Callable[[str], str] = str
 ) -> list[str]:
-    """Return the term words of a text without function words, in order.
+    """Return the search words of a text (:func:`list_term_words`) without function words, in order.
 
     >>> list_content_words("谁发现了氧气？"), list_content_words("Who found it in Bergen?")
     (['发现', '氧气'], ['found', 'bergen'])
@@ -241,17 +248,19 @@ def list_content_words(
 
 
 def is_pair(word: str) -> bool:
-    """True if a term word is a pair of characters of writing without spaces, which is about half a word."""
+    """True if a search word is a pair of characters of a script without spaces."""
     return len(word) == 2 and not word.isascii() and _UNSPACED_RUN_PATTERN.fullmatch(word) is not None
 
 
 def is_hiragana_pair(word: str) -> bool:
-    """True if a term word is a pair of hiragana; most of these are endings and particles."""
+    """True if a search word is a pair of hiragana, which is usually an ending or a particle."""
     return is_pair(word) and _HIRAGANA_PATTERN.fullmatch(word) is not None
 
 
 def may_cross_words(word: str) -> bool:
-    """True if a term word is a pair of characters that may belong to two words, because one may be a function word.
+    """True if a search word is a pair of characters that may belong to different words.
+
+    One of them can be a function word or part of one.
 
     >>> may_cross_words("黎和"), may_cross_words("巴黎")
     (True, False)
@@ -260,12 +269,12 @@ def may_cross_words(word: str) -> bool:
 
 
 def split_written_words(text: str) -> list[str]:
-    """Return the words of a text as written, in order; :func:`segment_words` returns their normal forms."""
+    """Return the words of a text as written, in order, split as in :func:`segment_words`."""
     return find_words(text)
 
 
 def find_technical_tokens(text: str) -> list[str]:
-    """Return the technical tokens of a text in normal form, in order.
+    """Return the technical tokens of a text (options, paths, calls) in normal form, in order.
 
     >>> find_technical_tokens("Use --no-owner, see initdb(1) and /etc/hosts.")
     ['--no-owner', 'initdb(1)', '/etc/hosts']
@@ -292,25 +301,29 @@ def find_reference_numbers(text: str) -> list[str]:
 
 
 def split_underscores(word: str) -> list[str]:
-    """Return the parts of a word with underscores; empty without underscores."""
+    """Return the parts of a word between its underscores, or an empty list if it has none."""
     return [part for part in word.split("_") if part] if "_" in word else []
 
 
 def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the terms of a text in order: the stem of every word."""
+    """Return the terms of a text in order: the stem of each search word (:func:`list_term_words`)."""
     return [stem(word) for word in list_term_words(text, stem)]
 
 
 def list_terms_in_any_text(name: str, stem: Callable[[str], str]) -> list[str]:
-    """Return terms that every text with a name has, in order; a segmenter can divide a text inside a name."""
+    """Return terms that every text containing ``name`` has, in order.
+
+    With a segmenter, a script without spaces adds single characters, because a word that the segmenter finds in a text
+    can cross the border of the name.
+    """
     return list_terms(name, stem) if not isinstance(stem, Segmenter) else [stem(word) for word in segment_words(name)]
 
 
 def detect_word_language(words: Iterable[str], likely: str | None = None) -> str | None:
-    """Return the language of some words in normal form, by its Snowball name.
+    """Return the language of some words in normal form, by its Snowball name, or None if it is unclear.
 
-    It is the language that most of their function words belong to. A language other than English needs two different
-    ones. ``likely`` wins ties, and is returned if the words have no function words.
+    It is the language that most of their function words belong to. A language other than English and ``likely`` needs
+    two different function words. ``likely`` wins ties, and is returned if the words have no function words.
 
     >>> texts = "Quand ferme la boutique de Bruz ?", "When is it open?", "Bruz"
     >>> [detect_word_language(segment_words(text)) for text in texts]
@@ -328,12 +341,12 @@ def detect_word_language(words: Iterable[str], likely: str | None = None) -> str
 
 
 def get_function_words(language: str | None) -> frozenset[str]:
-    """Return the function words of a language, with those of English, which texts of every language have."""
+    """Return the function words of a language and of English, whose function words occur in texts of all languages."""
     return FUNCTION_WORDS | FUNCTION_WORDS_BY_LANGUAGE.get(language or "english", frozenset())
 
 
 def select_function_words(words: Sequence[str]) -> frozenset[str]:
-    """Return the function words of the language of some words: English, or another language that they show.
+    """Detect the language of some words in normal form, and return its function words and those of English.
 
     >>> words = segment_words("Quand ferme la boutique de Bruz ?")
     >>> [word for word in words if word not in select_function_words(words)]
@@ -343,7 +356,7 @@ def select_function_words(words: Sequence[str]) -> frozenset[str]:
 
 
 def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the terms of a text without its function words, or all terms if no other is left."""
+    """Return the terms of a text without its function words, or all its terms if it has only function words."""
     words = list_term_words(text, stem)
     return [stem(word) for word in list_content_words(text, select_function_words(words), stem) or words]
 
@@ -351,27 +364,30 @@ def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
 def list_informative_words(
     text: str, function_words: frozenset[str] = FUNCTION_WORDS, stem: Callable[[str], str] = str
 ) -> list[str]:
-    """Return the words of a part of a question in order, without function words and words that any question can have.
+    """Return the words of a question or a part of it, in order, without function words and request words.
 
-    These are words such as *explain*, *describe* and *find*.
+    Request words, such as *explain*, *describe* and *find*, say nothing about the subject.
     """
     return [word for word in list_content_words(text, function_words, stem) if word not in _QUESTION_WORDS]
 
 
 def get_informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
-    """Return the terms of the informative words of a part of a question."""
+    """Return the stems of the informative words (:func:`list_informative_words`) of a question or a part of it."""
     return set(map(stem, list_informative_words(text, stem=stem)))
 
 
 def count_text_terms(text: str, stem: Callable[[str], str], excluded: frozenset[str] = frozenset()) -> dict[str, int]:
-    """Count the terms of a text, without those of the ``excluded`` words, in order of first occurrence."""
+    """Count the occurrences of each term of a text, without ``excluded`` words, in order of first occurrence."""
     return _count_terms(text, stem, excluded)
 
 
 def _count_terms(
     text: str, stem: Callable[[str], str], excluded: frozenset[str] = frozenset(), technical: bool = False
 ) -> dict[str, int]:
-    """Count the terms of a text; with a segmenter, its words and single characters instead of pairs of characters."""
+    """Count the terms of a text, with technical tokens and parts of words with underscores if ``technical``.
+
+    If ``stem`` is a Segmenter, its words replace the pairs of characters.
+    """
     folded = fold_case(text)
     counts = count_terms(folded, stem, excluded, technical)
     if isinstance(stem, Segmenter) and is_unspaced(folded):
@@ -386,7 +402,7 @@ def _count_terms(
 def count_chunk_terms(
     title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]
 ) -> dict[str, int]:
-    """Count the terms of a chunk: those of its text, its document's title and the headings above it.
+    """Count the terms of a chunk's text, its document's title and the headings above the chunk.
 
     They include technical tokens and the parts of words with underscores.
     """
@@ -397,13 +413,13 @@ def count_chunk_terms(
 
 
 def count_heading_terms(title: str | None, headings: Iterable[str], stem: Callable[[str], str]) -> Mapping[str, int]:
-    """Count the terms of a title and of the headings above a chunk; equal ones are computed once."""
+    """Count the terms of a title and of the distinct headings above a chunk. The result is cached."""
     return _count_heading_terms(tuple(dict.fromkeys([title or "", *headings])), stem)
 
 
 @lru_cache(maxsize=64)  # adjacent chunks share headings
 def _count_heading_terms(texts: tuple[str, ...], stem: Callable[[str], str]) -> Mapping[str, int]:
-    """Count the terms of several texts."""
+    """Count the terms of several texts together. The result is cached, so the caller must not modify it."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(_count_terms(text, stem, technical=True))
