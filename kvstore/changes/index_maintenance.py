@@ -148,9 +148,9 @@ class MaintainedIndexBuilder:
                 parts.put(derived_document.document, derived_document.part, rows)
             built = derived_document.document + 1
         parts.vectors.flush()
-        updated = replace(record, state={**record.state, "built": built})
-        is_complete = next(iter_unbuilt_documents(updated, view), None) is None
-        IndexWriter(view).put(replace(updated, state={}) if is_complete else updated)
+        updated_record = replace(record, state={**record.state, "built": built})
+        is_complete = next(iter_unbuilt_documents(updated_record, view), None) is None
+        IndexWriter(view).put(replace(updated_record, state={}) if is_complete else updated_record)
 
     def _remove_batch(self, kind: MaintainedIndex, view: WriteTransaction) -> int:
         """Remove the parts of one batch of documents; return the number of documents that still have parts."""

@@ -126,12 +126,12 @@ class Linker:
         """Return the collected changes as a delta for derived structures. Must be called after the last change."""
         for document in self._changed_chunks.keys() & self._mentioned_chunks.keys():
             self._changed_chunks[document].update(chunk.id for chunk in self._mentioned_chunks.pop(document))
-        changed = set(chain.from_iterable(self._changed_chunks.values()))
+        changed_chunks = set(chain.from_iterable(self._changed_chunks.values()))
         return Delta(
             list(self._new_documents.values()),
             self._changed_chunks,
             self._mentioned_chunks,
-            {chunk: entities for chunk, entities in self._chunks_without_names.items() if chunk not in changed},
+            {chunk: entities for chunk, entities in self._chunks_without_names.items() if chunk not in changed_chunks},
             self._names_added,
             self._names_removed,
             self._links,
@@ -308,24 +308,26 @@ class Linker:
                 for document, older_chunks in candidates.items()
             }
         )
-        mentioned: dict[int, list[AddedChunk]] = {}
+        mentioned_chunks: dict[int, list[AddedChunk]] = {}
         for document, older_chunks in candidates.items():
             for (chunk, record, name_numbers), text in zip(older_chunks, texts[document], strict=True):
                 occurrences = new_names.find_in_text(fold(text), name_numbers)
                 if occurrences:  # otherwise the words are apart, or in a heading
-                    mentioned.setdefault(document, []).append(
+                    mentioned_chunks.setdefault(document, []).append(
                         AddedChunk(chunk, text.encode(), record.section, occurrences)
                     )
         new_mentions = {
-            added_chunk.id: added_chunk.mentions for added_chunks in mentioned.values() for added_chunk in added_chunks
+            added_chunk.id: added_chunk.mentions
+            for added_chunks in mentioned_chunks.values()
+            for added_chunk in added_chunks
         }
         stored_mentions = self._mentions.get_occurrences_many(new_mentions)
         merged_mentions = {
-            chunk: self._mentions.put_chunk(chunk, [*stored, *new_mentions[chunk]])
-            for chunk, stored in zip(new_mentions, stored_mentions, strict=True)
+            chunk: self._mentions.put_chunk(chunk, [*stored_occurrences, *new_mentions[chunk]])
+            for chunk, stored_occurrences in zip(new_mentions, stored_mentions, strict=True)
         }
         for document, older_chunks in candidates.items():
-            document_chunks = mentioned.get(document, [])
+            document_chunks = mentioned_chunks.get(document, [])
             name_numbers = sorted(
                 {name_number for older_chunk in older_chunks for name_number in older_chunk.name_numbers}
             )

@@ -236,8 +236,8 @@ def embed_documents(
     long.
     """
     facts_by_key = facts_by_key or {}
-    with open_state() as stored:
-        derivations = list_maintained_derivations(stored.lmdb)
+    with open_state() as stored_state:
+        derivations = list_maintained_derivations(stored_state.lmdb)
         derived_documents, missing_texts = [], []
         for document in documents:
             document_facts = facts_by_key.get(document.extracted.key, {})
@@ -263,7 +263,7 @@ def embed_documents(
             for derived_document, texts_by_space in zip(derived_documents, missing_texts, strict=True)
         )
         reusable_embeddings = find_reusable_embeddings(
-            stored, ((key, wanted_texts) for key, wanted_texts in texts if wanted_texts)
+            stored_state, ((key, wanted_texts) for key, wanted_texts in texts if wanted_texts)
         )
     vectors = collect_vectors(missing_texts, embed, reusable_embeddings)
     return [
@@ -305,18 +305,18 @@ def complete_pending(
     part_labels: list[tuple[str, str, Any]] = []
     missing_texts: list[dict[str, Sequence[str]]] = []
     known_vectors: dict[tuple[str, str], Matrix] = {}
-    for key, changed in facts_by_key.items():
+    for key, changed_facts in facts_by_key.items():
         record = None if key in pending.documents else state.documents.find_by_key(key)
         if record is None:
             continue
         for stored_derivation in derivations:
-            if changed.keys().isdisjoint(stored_derivation.derivation.facts) or not stored_derivation.has_part(
+            if changed_facts.keys().isdisjoint(stored_derivation.derivation.facts) or not stored_derivation.has_part(
                 record.id
             ):
                 continue
             previous_text = read_chunked_text(state, record, stored_derivation.derivation.facts)
             current_facts = {
-                name: value for name, value in {**previous_text.facts, **changed}.items() if value is not None
+                name: value for name, value in {**previous_text.facts, **changed_facts}.items() if value is not None
             }
             document_text = replace(previous_text, facts=current_facts)
             part = stored_derivation.derive_part(document_text, state.settings)

@@ -101,19 +101,19 @@ def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embe
     def run_in_place(view: WriteTransaction) -> RebuildReport:
         """Rebuild the last commit in its own data file."""
         # LMDB keeps the last commit readable during the transaction that replaces it.
-        with environment.snapshot() as before:
-            return run_rebuild(before, view)
+        with environment.snapshot() as snapshot:
+            return run_rebuild(snapshot, view)
 
     if environment.find_page_faults():
         return environment.rewrite(run_rebuild)
     return environment.write_with_growth(run_in_place)
 
 
-def _describe_lost_pages(before: ReadTransaction) -> Iterator[str]:
+def _describe_lost_pages(snapshot: ReadTransaction) -> Iterator[str]:
     """Yield a sentence for each damaged page whose records cannot be rebuilt."""
-    stated = [fact.tables[0] for fact in facts.list_fact_kinds()]
-    for table in dict.fromkeys([tables.RECENT, *stated, tables.INDEXES, tables.WRITTEN]):
-        for damage in before.find_damaged_pages(table):
+    fact_tables = [fact.tables[0] for fact in facts.list_fact_kinds()]
+    for table in dict.fromkeys([tables.RECENT, *fact_tables, tables.INDEXES, tables.WRITTEN]):
+        for damage in snapshot.find_damaged_pages(table):
             yield f"records of table {table}: {damage}; restore a backup, or put again what is missing"
 
 
@@ -174,13 +174,15 @@ class _Rebuilder:
     def _load_counters(self) -> Counters:
         """Return counters with the next ids and the hits of the old store; every total is 0."""
         try:
-            old = Counters.load(self._old_state.lmdb)
+            old_counters = Counters.load(self._old_state.lmdb)
         except KvstoreError:
-            old = self._derive_counters()
+            old_counters = self._derive_counters()
         next_ids = {
-            field.name: getattr(old, field.name) for field in fields(Counters) if field.name.startswith("next_")
+            field.name: getattr(old_counters, field.name)
+            for field in fields(Counters)
+            if field.name.startswith("next_")
         }
-        return Counters(change=old.change, hits=old.hits, **next_ids)
+        return Counters(change=old_counters.change, hits=old_counters.hits, **next_ids)
 
     def _derive_counters(self) -> Counters:
         """Return substitutes for damaged counters: next ids above all ids in use, and a new highest commit number."""
@@ -279,25 +281,31 @@ class _Rebuilder:
     ) -> list[PendingDocument]:
         """Return documents to put, with their old vectors, and new ones for texts without; count them in the report."""
         old_vectors: list[dict[str, Matrix]] = []
-        missing: list[dict[str, Sequence[str]]] = []
+        missing_texts: list[dict[str, Sequence[str]]] = []
         carried_vectors: dict[tuple[str, str], Matrix] = {}
         for record, extracted, vectors in batch:
             old_vectors.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
             context = self._read_context_facts(record) if vectors is None else {}
-            missing.append(list_missing_texts(extracted, old_vectors[-1], self._settings, self._derivations, context))
-            carried_vectors.update(self._read_old_vectors(record.key, set(chain(*missing[-1].values()))))
-        new_vectors = collect_vectors(missing, self._embed, carried_vectors)
-        prepared: list[PendingDocument] = []
-        for (record, extracted, _), stored, embedded in zip(batch, old_vectors, new_vectors, strict=True):
-            has_vectors = bool(stored)
+            missing_texts.append(
+                list_missing_texts(extracted, old_vectors[-1], self._settings, self._derivations, context)
+            )
+            carried_vectors.update(self._read_old_vectors(record.key, set(chain(*missing_texts[-1].values()))))
+        new_vectors = collect_vectors(missing_texts, self._embed, carried_vectors)
+        pending_documents: list[PendingDocument] = []
+        for (record, extracted, _), stored_vectors, embedded_vectors in zip(
+            batch, old_vectors, new_vectors, strict=True
+        ):
+            has_vectors = bool(stored_vectors)
             has_own_vectors = record.own_vectors and has_vectors
-            prepared.append(
-                PendingDocument(extracted, {**stored, **embedded}, has_own_vectors, record.origin, record.changed_at)
+            pending_documents.append(
+                PendingDocument(
+                    extracted, {**stored_vectors, **embedded_vectors}, has_own_vectors, record.origin, record.changed_at
+                )
             )
             self._report.documents += 1
             self._report.chunks += len(extracted.chunks)
             self._report.embedded += 0 if has_vectors else len(extracted.chunks)
-        return prepared
+        return pending_documents
 
     def _iter_facts(self, fact: StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:
         """Yield the readable facts of a kind. Facts of documents are included only if their document is readable."""

@@ -49,9 +49,9 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
                 )
             arguments = _drop_missing_values(arguments)
             check_clauses("put", arguments, parameters)
-            missing = [name for name in ("key", "text") if name not in arguments]
-            if missing:
-                raise ArgumentError(f"put() is missing {missing[0]!r}")
+            missing_names = [name for name in ("key", "text") if name not in arguments]
+            if missing_names:
+                raise ArgumentError(f"put() is missing {missing_names[0]!r}")
             properties = {name: value for name, value in arguments.items() if name not in ("vectors", "origin")}
             checked_documents.append(
                 CheckedDocument(

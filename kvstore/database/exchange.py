@@ -57,7 +57,7 @@ def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
             f"one table is exported to a file that ends in {tables}"
         )
     counts = dict.fromkeys((fact.plural for fact in facts.list_fact_kinds()), 0)
-    with create_file_atomically(target) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+    with create_file_atomically(target) as partial_path, partial_path.open("w", encoding="utf-8", newline="\n") as file:
         header = {"format": FORMAT, "version": VERSION, "settings": asdict(state.settings)}
         file.write(json.dumps(header) + "\n")
         for fact in facts.list_fact_kinds():

@@ -278,12 +278,14 @@ class ModelExtraction:
     def _build_plan(self) -> _Plan:
         """Select the passages to request within the token budget, and group them into requests, highest score first."""
         with self._session.open_state() as state:
-            allowed = None
+            allowed_documents = None
             if self._where is not None:
-                allowed = filter_documents(state, self._where, self._parameters).allowed
+                allowed_documents = filter_documents(state, self._where, self._parameters).allowed
             keys_by_digest = {digest: key for key, texts in self._fact.scan(state) for digest in texts.passages}
             overhead, frame_tokens = self._measure_overhead()
-            passages, num_documents, copies = self._collect_passages(state, allowed, keys_by_digest, frame_tokens)
+            passages, num_documents, copies = self._collect_passages(
+                state, allowed_documents, keys_by_digest, frame_tokens
+            )
             token_budget = self._compute_token_budget(passages, overhead)
             unwritten_passages = [passage for passage in passages if not passage.is_written]
             scores = self._score_passages(state, unwritten_passages, token_budget, overhead)

@@ -227,12 +227,16 @@ class OpenStore:
             if not self._undecided:
                 return {}
             try:
-                chosen = {
+                chosen_values = {
                     name: value
                     for name, value in choose().items()
                     if name in self._undecided and value != getattr(self.settings, name)
                 }
-                return chosen if chosen and self._write_settings(_replace_settings(self.settings, chosen)) else {}
+                return (
+                    chosen_values
+                    if chosen_values and self._write_settings(_replace_settings(self.settings, chosen_values))
+                    else {}
+                )
             finally:
                 self._undecided = frozenset()
 

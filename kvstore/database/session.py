@@ -72,12 +72,12 @@ class Session:
         reranker_name = name or self.settings.reranker
         if reranker_name == "none":
             return None
-        cached = self._reranker
-        if cached is None or cached[0] != reranker_name:
+        cached_reranker = self._reranker
+        if cached_reranker is None or cached_reranker[0] != reranker_name:
             from ..retrieval.reranking import make_reranker
 
-            self._reranker = cached = reranker_name, make_reranker(reranker_name)
-        return cached[1]
+            self._reranker = cached_reranker = reranker_name, make_reranker(reranker_name)
+        return cached_reranker[1]
 
     def count_hits(self, keys: Iterable[str]) -> None:
         """Add 1 to the temperature of each of these entities, with the next commit."""

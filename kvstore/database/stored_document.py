@@ -86,9 +86,9 @@ def check_chunks(chunks: Sequence[int | tuple[str, int]]) -> None:
 def read_vectors(state: State, chunks: Sequence[int | tuple[str, int]]) -> Matrix:
     """Return the stored unit vectors of these chunks; raises InputError for a chunk that does not exist."""
     records = [state.chunks.find(_find_chunk_id(state, chunk)) for chunk in chunks]
-    missing = [chunk for chunk, record in zip(chunks, records, strict=True) if record is None]
-    if missing:
-        raise InputError(f"there is no chunk {missing[0]}; SELECT id, document, ordinal FROM chunks lists them")
+    missing_chunks = [chunk for chunk, record in zip(chunks, records, strict=True) if record is None]
+    if missing_chunks:
+        raise InputError(f"there is no chunk {missing_chunks[0]}; SELECT id, document, ordinal FROM chunks lists them")
     return state.vectors.gather([(record.block, record.row) for record in records if record is not None])
 
 

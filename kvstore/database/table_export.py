@@ -51,8 +51,8 @@ def export_table(reader: TableReader, name: str, path: str | os.PathLike[str]) -
     schema = _build_schema(pa, table, reader.state)
     rows = 0
     with (
-        create_file_atomically(target) as partial,
-        partial.open("wb") as file,
+        create_file_atomically(target) as partial_path,
+        partial_path.open("wb") as file,
         _open_writer(suffix, file, schema) as writer,
     ):
         for batch in _iter_batches(pa, reader, table, schema):

@@ -56,12 +56,12 @@ def select_passages(weights: Sequence[int], values: Sequence[float] | Floats, bu
     """
     weight_array, value_array = np.asarray(weights, np.int64), np.asarray(values, np.float64)
     selected = np.zeros(len(weight_array), bool)
-    remaining = budget
+    remaining_budget = budget
     for index in np.argsort(-(value_array / np.maximum(weight_array, 1)), kind="stable").tolist():
-        if weight_array[index] <= remaining:
+        if weight_array[index] <= remaining_budget:
             selected[index] = True
-            remaining -= int(weight_array[index])
-    exchange = _find_best_exchange(weight_array, value_array, selected, remaining)
+            remaining_budget -= int(weight_array[index])
+    exchange = _find_best_exchange(weight_array, value_array, selected, remaining_budget)
     if exchange is not None:
         removed, inserted = exchange
         selected[removed], selected[inserted] = False, True

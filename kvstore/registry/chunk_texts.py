@@ -31,9 +31,9 @@ def build_embedding_texts(document: ChunkedText, settings: FixedSettings) -> lis
     contexts = _build_contexts(document, settings)
     return [
         build_embedding_text(
-            document.title, document.list_headings(number), document.get_chunk_text(number).decode(), context
+            document.title, document.list_headings(ordinal), document.get_chunk_text(ordinal).decode(), context
         )
-        for number, context in enumerate(contexts)
+        for ordinal, context in enumerate(contexts)
     ]
 
 

@@ -30,15 +30,15 @@ def derive_parts(
     Existing parts stay, unless they depend on one of the stated ``facts``, which are keyed by name.
     """
     facts = facts or {}
-    pending = [
+    missing_derivations = [
         derivation
         for derivation in derivations
         if derivation.label not in extracted.parts or not facts.keys().isdisjoint(derivation.derivation.facts)
     ]
-    if not pending:
+    if not missing_derivations:
         return extracted
     document = build_chunked_text(extracted, facts)
-    parts = {derivation.label: derivation.derive_part(document, settings) for derivation in pending}
+    parts = {derivation.label: derivation.derive_part(document, settings) for derivation in missing_derivations}
     return replace(extracted, parts={**extracted.parts, **parts})
 
 
@@ -52,13 +52,13 @@ def list_missing_texts(
     """Return the texts of a document to embed, by vector space, except those of ``embedded_spaces``, which have
     vectors already."""
     chunk_space = CHUNK_VECTORS.name
-    missing = [derivation for derivation in derivations if derivation.label not in embedded_spaces]
-    if chunk_space in embedded_spaces and not missing:
+    unembedded_derivations = [derivation for derivation in derivations if derivation.label not in embedded_spaces]
+    if chunk_space in embedded_spaces and not unembedded_derivations:
         return {}
     document = build_chunked_text(extracted, facts or {})
     texts: dict[str, Sequence[str]] = {}
     if chunk_space not in embedded_spaces:
         texts[chunk_space] = build_embedding_texts(document, settings)
-    for derivation in missing:
+    for derivation in unembedded_derivations:
         texts[derivation.label] = derivation.list_texts(extracted.parts[derivation.label], document, settings)
     return texts

@@ -30,9 +30,13 @@ def _make_plugin_strategy(plugin: Plugin, make: Any) -> PluginStrategy:
     if not callable(make):
         raise PluginError(f"it must be a class or function that makes a strategy, not {make!r:.80}")
     strategy = make()
-    missing = [name for name in ("name", "description", "options", "retrieve") if not hasattr(strategy, name)]
-    if missing:
-        raise PluginError(f"it makes {strategy!r:.80}, which is not a strategy: it has no {' and no '.join(missing)}")
+    missing_attributes = [
+        name for name in ("name", "description", "options", "retrieve") if not hasattr(strategy, name)
+    ]
+    if missing_attributes:
+        raise PluginError(
+            f"it makes {strategy!r:.80}, which is not a strategy: it has no {' and no '.join(missing_attributes)}"
+        )
     if strategy.name != plugin.name or plugin.name != plugin.name.lower():
         raise PluginError(
             f"its strategy is called {strategy.name!r}; that must be the name of the entry point, in lower case"

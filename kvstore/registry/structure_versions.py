@@ -60,8 +60,8 @@ def write_versions(view: WriteView) -> None:
 
 def find_outdated(view: View) -> set[str]:
     """Return the names of the structures and derivations that a store lacks or has in an older version."""
-    stored = read_versions(view)
-    return {name for name, version in _get_expected_versions(view).items() if stored.get(name, 0) < version}
+    stored_versions = read_versions(view)
+    return {name for name, version in _get_expected_versions(view).items() if stored_versions.get(name, 0) < version}
 
 
 def explain_migration(view: View) -> str | None:
@@ -74,8 +74,8 @@ def explain_migration(view: View) -> str | None:
     if view.count(tables.TRIPLES) and read_versions(view).get(_GRAPH_NAME, 0) < _MIN_GRAPH_VERSION:
         return "every phrase of its imported relations is a name"
     derivation_names = {name for outline in list_outlines() for name in outline.derivations}
-    missing = ", ".join(sorted(find_outdated(view) & derivation_names))
-    return f"it has no {missing} as this kvstore derives it" if missing else None
+    outdated_names = ", ".join(sorted(find_outdated(view) & derivation_names))
+    return f"it has no {outdated_names} as this kvstore derives it" if outdated_names else None
 
 
 def explain_read_only(view: View) -> str | None:

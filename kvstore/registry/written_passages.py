@@ -143,18 +143,18 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         def check(value: Any) -> dict[bytes, tuple[str, ...]]:
             """Return the usable texts of an answer by passage digest; raise ValueError if it has none."""
             texts: dict[bytes, tuple[str, ...]] = {}
-            problem: ValueError | None = None
+            first_error: ValueError | None = None
             for entry in value["passages"]:
                 passage, parts = passages[entry["passage"] - 1], sources[entry["passage"] - 1]
                 try:
                     check_entry = partial(check_text, sources=parts, prompt=self.task)
                     passage_texts = self.convert_entry(entry[self.kind], passage, check_entry)
                 except ValueError as error:
-                    problem = problem or error
+                    first_error = first_error or error
                 else:
                     texts.setdefault(passage.digest, passage_texts)
-            if problem is not None and not texts:
-                raise problem
+            if first_error is not None and not texts:
+                raise first_error
             return texts
 
         quoted_passages = [

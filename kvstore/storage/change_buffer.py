@@ -312,8 +312,8 @@ def _yield_present(
 
 def make_segment_key(last_key: bytes | None) -> bytes:
     """Return a key for the segment that follows the one with key ``last_key``, or for the first segment."""
-    number = 1 if last_key is None else records.U32.unpack_from(last_key)[0] + 1
-    return records.encode_u32(number) + os.urandom(_TOKEN_BYTES)
+    segment_number = 1 if last_key is None else records.U32.unpack_from(last_key)[0] + 1
+    return records.encode_u32(segment_number) + os.urandom(_TOKEN_BYTES)
 
 
 def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
@@ -388,18 +388,18 @@ class ChangeBufferReader:
 
     def read_buffer(self, scan_segments: SegmentScanner) -> ChangeBuffer:
         """Return the combined changes of the stored segments; raise CorruptionError for a damaged one."""
-        cached = self._buffer
-        last = cached.segment_keys[-1] if cached.segment_keys else b""
-        segments = scan_segments(last)
+        cached_buffer = self._buffer
+        last_key = cached_buffer.segment_keys[-1] if cached_buffer.segment_keys else b""
+        segments = scan_segments(last_key)
         # Segments are removed all at once, and the random bytes of this key are unique. If it still exists, so do those
         # before.
-        if last and next(segments, (b"",))[0] != last:
-            cached, segments = ChangeBuffer(), scan_segments(b"")
-        updated = None
+        if last_key and next(segments, (b"",))[0] != last_key:
+            cached_buffer, segments = ChangeBuffer(), scan_segments(b"")
+        updated_buffer = None
         for key, value in segments:
-            updated = updated or cached.copy()
-            updated.add_segment(key, value)
-        self._buffer = updated or cached
+            updated_buffer = updated_buffer or cached_buffer.copy()
+            updated_buffer.add_segment(key, value)
+        self._buffer = updated_buffer or cached_buffer
         return self._buffer
 
     def adopt(self, buffer: ChangeBuffer) -> None:
@@ -414,12 +414,11 @@ def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[
     """
     buffer, losses, next_number = ChangeBuffer(), [], 1
     for key, value in scan_segments(b""):
-        number = records.U32.unpack_from(key)[0]
-        if number > next_number:
-            losses.append(
-                f"the changes of {number - next_number} commits: table {engine_tables.RECENT} lacks their segments"
-            )
-        next_number = number + 1
+        segment_number = records.U32.unpack_from(key)[0]
+        if segment_number > next_number:
+            num_lost = segment_number - next_number
+            losses.append(f"the changes of {num_lost} commits: table {engine_tables.RECENT} lacks their segments")
+        next_number = segment_number + 1
         try:
             buffer.add_segment(key, value)
         except CorruptionError as error:
@@ -434,9 +433,9 @@ def check_change_buffer(segments: Iterable[tuple[bytes, memoryview]], buffered_t
     """
     last_number = None
     for key, value in segments:
-        number = records.U32.unpack_from(key)[0]
-        if number != 1 + (last_number or 0):
-            yield f"table {engine_tables.RECENT}: segment {number} follows segment {last_number or 0}"
-        last_number = number
+        segment_number = records.U32.unpack_from(key)[0]
+        if segment_number != 1 + (last_number or 0):
+            yield f"table {engine_tables.RECENT}: segment {segment_number} follows segment {last_number or 0}"
+        last_number = segment_number
         if not unpack_segment(key, value).keys() <= buffered_tables:
             yield f"table {engine_tables.RECENT}, key {key.hex()}: changes of other tables"

@@ -356,14 +356,14 @@ class DataFile:
         """
         require_utf8_path(target)
         require_free_path(target)
-        partial = prepare_partial_path(target)
+        partial_path = prepare_partial_path(target)
         try:
-            partial.mkdir()
-            with hold_lock(partial):
-                write(partial / DATA_FILE)
-                flush(partial / DATA_FILE)
-                flush(partial)
-                partial.rename(target)
+            partial_path.mkdir()
+            with hold_lock(partial_path):
+                write(partial_path / DATA_FILE)
+                flush(partial_path / DATA_FILE)
+                flush(partial_path)
+                partial_path.rename(target)
             flush(target.resolve().parent)
         except READ_ERRORS as error:
             raise translate_error(error, str(target)) from error
@@ -371,8 +371,8 @@ class DataFile:
             raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another path") from error
         finally:
             with contextlib.suppress(FileNotFoundError):
-                (partial / DATA_FILE).unlink(missing_ok=True)
-                partial.rmdir()
+                (partial_path / DATA_FILE).unlink(missing_ok=True)
+                partial_path.rmdir()
 
     def copy_pages(self, target: Path) -> None:
         """Copy the last commit to a new file page by page, including free pages; no writer may be active."""

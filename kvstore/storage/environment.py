@@ -109,19 +109,19 @@ class Environment(FileTransactions):
         directory = Path(path)
         create = create and not readonly
         try:
-            missing = is_creation_needed(directory, create=create)
+            is_missing = is_creation_needed(directory, create=create)
         except CorruptionError:
             # It was truncated, or another process is creating it and holds the lock until it is complete.
             with WriterLock(directory / WRITER_FILE).hold_shared(lock_timeout):
-                missing = is_creation_needed(directory, create=create)
-        identity = None if missing else get_file_identity(directory / DATA_FILE)
-        for other in list(_environments):
-            if identity is not None and other.identity == identity:
+                is_missing = is_creation_needed(directory, create=create)
+        identity = None if is_missing else get_file_identity(directory / DATA_FILE)
+        for other_environment in list(_environments):
+            if identity is not None and other_environment.identity == identity:
                 raise InputError(f"{path}: already open in this process; share that store, or close it first")
-        size = map_size or max(MIN_MAP_BYTES, 0 if missing else _MAP_FACTOR * get_data_file_size(directory))
+        size = map_size or max(MIN_MAP_BYTES, 0 if is_missing else _MAP_FACTOR * get_data_file_size(directory))
         if max_bytes is not None:
             size = min(size, max_bytes // PAGE_SIZE * PAGE_SIZE)
-        if missing:
+        if is_missing:
             make_directory(directory)
         lock = WriterLock(directory / WRITER_FILE)
         # The writer lock is needed to open the tables for writing, and keeps others from opening an incomplete file.
@@ -129,10 +129,10 @@ class Environment(FileTransactions):
         locked = False
         if not readonly:
             try:
-                lock.acquire(lock_timeout if missing else 0)
+                lock.acquire(lock_timeout if is_missing else 0)
                 locked = True
             except LockTimeoutError:
-                if missing:
+                if is_missing:
                     raise
         try:
             try:
@@ -146,12 +146,12 @@ class Environment(FileTransactions):
                     wait=lock_timeout,
                 )
             except BaseException:
-                if missing and locked:
+                if is_missing and locked:
                     remove_unfinished(directory)
                 raise
             environment = cls(file, lock, readonly=readonly, lock_timeout=lock_timeout, buffered=buffered)
             try:
-                environment._begin_use(new=missing, locked=locked)
+                environment._begin_use(new=is_missing, locked=locked)
             except BaseException:
                 environment.close()
                 raise
@@ -276,8 +276,8 @@ class Environment(FileTransactions):
             """Run ``function`` in a new store, and move its data file to ``copy``."""
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(mode=0o700)
-            with open_successor() as successor, self.snapshot() as before:
-                results.append(successor.write_with_growth(partial(function, before)))
+            with open_successor() as successor, self.snapshot() as old_snapshot:
+                results.append(successor.write_with_growth(partial(function, old_snapshot)))
             (directory / DATA_FILE).rename(copy)
 
         self._acquire_writer_lock(timeout)

@@ -361,18 +361,18 @@ def open_draft(path: Path) -> Iterator[Draft]:
     Files not published when the block ends are removed; a file left by a killed process is overwritten. Raises
     IndexUnavailableError if another process or thread is building it, or if the directory is not writable.
     """
-    partial = build_partial_path(path)
+    partial_path = build_partial_path(path)
     descriptor = None
     try:
         while True:
-            descriptor = os.open(partial, os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = os.open(partial_path, os.O_RDWR | os.O_CREAT, 0o644)
             if not lock_until(descriptor, fcntl.LOCK_EX, time.monotonic() + _LOCK_TIMEOUT):
                 raise IndexUnavailableError(f"{path}: another process or thread is building this index; wait for it")
-            if is_file_at(descriptor, partial):
+            if is_file_at(descriptor, partial_path):
                 break
             os.close(descriptor)  # its builder has just renamed or removed it
             descriptor = None
-        draft = Draft(path, partial, descriptor)
+        draft = Draft(path, partial_path, descriptor)
         try:
             yield draft
         finally:

@@ -23,16 +23,16 @@ def create_file_atomically(target: Path) -> Iterator[Path]:
     Raises InputError if ``target`` exists or its parent directory does not, StoreFullError if it cannot be written.
     """
     require_free_path(target)
-    partial = prepare_partial_path(target)
+    partial_path = prepare_partial_path(target)
     try:
-        partial.touch()
-        with hold_lock(partial):
-            yield partial
-            flush(partial)
-            partial.rename(target)
+        partial_path.touch()
+        with hold_lock(partial_path):
+            yield partial_path
+            flush(partial_path)
+            partial_path.rename(target)
         flush(target.resolve().parent)
     except OSError as error:
         raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another path") from error
     finally:
         with suppress(OSError):
-            partial.unlink(missing_ok=True)
+            partial_path.unlink(missing_ok=True)
