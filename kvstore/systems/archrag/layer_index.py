@@ -72,6 +72,11 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
     def build(
         self, states: States, old: CommunityGraph | None, record: IndexRecord, tools: BuildTools
     ) -> IndexContent | None:
+        """Build the graph of one state's communities.
+
+        Returns None if there are no communities, if the old file already belongs to them, or if the build was
+        cancelled.
+        """
         with states() as state:
             communities = bind_index(state, COMMUNITIES)
             if communities is None or (old is not None and old.change == communities.change):
@@ -86,10 +91,12 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         return CommunityGraph(stored.head["change"], np.split(stored.arrays["nodes"], ends), vectors)
 
     def bind(self, content: CommunityGraph, record: IndexRecord, state: State) -> CommunityGraph | None:
+        """Return the graph, or None if it belongs to other communities than those of the state."""
         communities = bind_index(state, COMMUNITIES)
         return content if communities is not None and communities.change == content.change else None
 
     def describe(self, content: CommunityGraph) -> str:
+        """Return the numbers of entities, communities and layers, and how they are searched."""
         entities, *communities = content.vectors.sizes
         search_method = "by links" if content.vectors.is_linked else "all compared"
         return (
@@ -98,12 +105,13 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
 
 
 def build_in_memory(state: State, communities: Communities) -> CommunityGraph:
-    """Build the graph in memory, without its file.
+    """Build the graph in memory, without its file; cached for all states of the same communities.
 
     Raises IndexUnavailableError if there are too many nodes, or if the state changed since the communities were built.
     """
 
     def build() -> CommunityGraph:
+        """Build the graph of all communities, whatever the restriction of the state."""
         if state.counters.change != communities.change:
             raise IndexUnavailableError("the store has changed since the communities were built")
         if communities.entity_count + len(communities) >= _EXACT_BELOW:
@@ -132,7 +140,7 @@ class _NodeLayers:
     def build_arrays(
         self,
         progress: Callable[[int, int], None] = lambda done, total: None,
-        cancelled: Callable[[], bool] = lambda: False,
+        is_cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, npt.NDArray[Any]] | None:
         """Return the arrays of the file, or None if cancelled."""
         arrays = build_layered_arrays(
@@ -142,7 +150,7 @@ class _NodeLayers:
             m=_NUM_LINKS,
             exact_below=_EXACT_BELOW,
             progress=progress,
-            is_cancelled=cancelled,
+            is_cancelled=is_cancelled,
         )
         return None if arrays is None else {**arrays, "nodes": np.concatenate(self.nodes)}
 
@@ -174,7 +182,7 @@ def _group_by_level(communities: Communities) -> list[list[int]]:
 
 
 def _compute_digests(names: Iterable[str]) -> npt.NDArray[np.uint64]:
-    """Return a hash of each name, which gives an order independent of the names' content and of the other names."""
+    """Return a 64-bit hash of each name, for a pseudo-random order that no other name affects."""
     numbers = [int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) for name in names]
     return np.array(numbers, np.uint64)
 

@@ -41,8 +41,8 @@ LayerNode = tuple[int, int]
 class LayerSearch(NamedTuple):
     """The nearest nodes of the searched layers, entities first, then communities from the finest level.
 
-    ``levels`` is the number of levels of communities. ``is_linked`` is false if all nodes were compared, because they
-    are few. ``problem`` is the reason why the graph was built in memory, or None.
+    ``levels`` is the number of levels of communities. ``is_linked`` is False if there are so few nodes that all were
+    compared. ``problem`` is the reason why the graph was built in memory, or None.
     """
 
     levels: int
@@ -85,9 +85,12 @@ class NearestNodes(ReadRequest[LayerSearch]):
         return LayerSearch(communities.levels, layers, graph.vectors.is_linked, problem)
 
     def _search(self, state: State, communities: Communities, graph: CommunityGraph) -> list[RankedNodes]:
-        """Return the nearest nodes of each layer that still exist, requesting more in place of deleted ones."""
+        """Return the nearest nodes of each layer that still exist.
+
+        If deleted nodes leave too few, searches again for more, at most :data:`_MAX_RETRIES` times.
+        """
         limits = [self.count] * (1 + min(communities.levels, self.levels))
-        written_layers = _group_by_layer(communities)
+        written_layers = _group_model_written(communities)
         counts = [limit + len(written) for limit, written in zip(limits, written_layers, strict=False)]
         counts += [0] * (len(graph.nodes) - len(limits))
         layers: list[RankedNodes] = []
@@ -122,9 +125,11 @@ def _select_existing(
     return [(node, _round_cosine(cosine)) for node, cosine in nodes if node in existing]
 
 
-def _group_by_layer(communities: Communities) -> list[list[int]]:
-    """Return for each layer the communities with a report by a model. The graph has the centroids of all communities,
-    so these are compared with the question apart from it, by the vectors of their texts."""
+def _group_model_written(communities: Communities) -> list[list[int]]:
+    """Return, for each layer, the communities whose report a language model wrote.
+
+    The graph has only the centroids of communities, so these are compared by the vectors of their reports instead.
+    """
     layers: list[list[int]] = [[] for _ in range(1 + communities.levels)]
     for number in communities.text_vectors:
         layers[communities.levels - communities.get(number).level].append(number)
@@ -132,7 +137,7 @@ def _group_by_layer(communities: Communities) -> list[list[int]]:
 
 
 def _merge_written(communities: Communities, layer: RankedNodes, written: Sequence[int], vector: Matrix) -> RankedNodes:
-    """Return the nodes of a layer, those with a report by a model with the cosine of its text, best first."""
+    """Return the nodes of a layer, best first, with model-written communities ranked by their report's cosine."""
     living = communities.filter_alive(np.array(written, np.int64))
     cosines = communities.compute_cosines(living, vector).tolist()
     ranked = [
@@ -143,7 +148,7 @@ def _merge_written(communities: Communities, layer: RankedNodes, written: Sequen
 
 
 def _round_cosine(cosine: float) -> float:
-    """Return a cosine as it is compared."""
+    """Round a cosine to a multiple of :data:`_COSINE_STEP`."""
     return round(cosine / _COSINE_STEP) * _COSINE_STEP
 
 
@@ -176,7 +181,10 @@ class LinkedChunks(ReadRequest[list[list[list[int]]]]):
 
 
 def _list_entity_chunks(state: State, entities: Sequence[int]) -> list[list[int]]:
-    """Return the chunks that mention each entity, other than only in lower case."""
+    """Return the chunks that mention each entity, except those that mention it only in lower case.
+
+    An entity with more than :data:`_MAX_ENTITY_CHUNKS` chunks has none.
+    """
     graph = state.get_part(GRAPH)
     numbers = np.array(entities, np.uint32)
     rows = graph.read_entity_rows(numbers, graph.read_degrees(numbers), _MAX_ENTITY_CHUNKS)
@@ -186,8 +194,11 @@ def _list_entity_chunks(state: State, entities: Sequence[int]) -> list[list[int]
 
 
 class NodeLabel(NamedTuple):
-    """The names of a node: the entity (None for a community), and its community with its level (None if it has no
-    living one)."""
+    """The names of a node.
+
+    ``entity`` is None for a community. ``community`` is the title and level of the node's own or finest community, None
+    if it does not exist in the state.
+    """
 
     entity: str | None
     community: tuple[str, int] | None

@@ -35,10 +35,10 @@ from .layer_requests import LayerNode, LinkedChunks, NearestNodes, NodeLabel, No
 
 @dataclass
 class _ChunkSource:
-    """The node that led to a chunk, and its cosine as a share of the best one of its layer."""
+    """The node that led to a chunk, and its cosine divided by the best cosine of its layer."""
 
     node: LayerNode
-    share: float
+    relative_cosine: float
 
 
 @dataclass
@@ -79,7 +79,8 @@ class ArchragStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        layers = self._find_nearest(query)
+        """Return evidence of chunks and reports, grouped by the layer of the nodes that led to them."""
+        layers = self._find_nearest_nodes(query)
         share = option(query, self, "reports")
         with query.trace.step("reports of communities") as step:
             layers_by_community = {community: layer for layer, (community, _) in _interleave_layers(layers.nearest[1:])}
@@ -109,7 +110,7 @@ class ArchragStrategy:
             points += distiller.read(evidence.question, hits).points
         return build_distilled_evidence(evidence, points, distiller.trace)
 
-    def _find_nearest(self, query: Query) -> _NearestLayers:
+    def _find_nearest_nodes(self, query: Query) -> _NearestLayers:
         """Return the nearest nodes of every layer that still exist."""
         num_nearest, levels = (int(option(query, self, name)) for name in ("k", "levels"))
         vector = np.ascontiguousarray(query.vector, np.float32)
@@ -123,7 +124,7 @@ class ArchragStrategy:
         return _NearestLayers(search.levels, search.layers)
 
     def _rank_chunks(self, query: Query, layers: _NearestLayers) -> Evidence:
-        """Return the chunks as evidence, ranked by their own score and that of the best node that links to them.
+        """Return the chunks as evidence, ranked by hybrid score plus that of the best node that leads to them.
 
         Records these nodes in ``layers.chunk_sources``.
         """
@@ -133,21 +134,21 @@ class ArchragStrategy:
             )
             for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, linked_chunks, strict=True)):
                 for (node, cosine), chunks in zip(nearest, chunk_groups, strict=True):
-                    share = max(0.0, cosine) / (nearest[0][1] or 1.0)
+                    relative_cosine = max(0.0, cosine) / (nearest[0][1] or 1.0)
                     for chunk in chunks:
                         previous = layers.chunk_sources.get(chunk)
-                        if previous is None or previous.share < share:
-                            layers.chunk_sources[chunk] = _ChunkSource((layer, node), share)
+                        if previous is None or previous.relative_cosine < relative_cosine:
+                            layers.chunk_sources[chunk] = _ChunkSource((layer, node), relative_cosine)
             candidates = np.array(sorted(layers.chunk_sources), np.uint64)
             candidates = candidates[query.mask_allowed(candidates)]
             step.detail, step.count = f"of {sum(map(len, layers.nearest))} entities and communities", len(candidates)
         direct = search_hybrid(query, extra_chunks=candidates)
         weight = option(query, self, "share")
-        link_shares = [
-            layers.chunk_sources[chunk].share if chunk in layers.chunk_sources else 0.0
+        link_scores = [
+            layers.chunk_sources[chunk].relative_cosine if chunk in layers.chunk_sources else 0.0
             for chunk in direct.chunks.tolist()
         ]
-        ranking = replace(direct, scores=direct.scores + weight * np.array(link_shares)).rank(query)
+        ranking = replace(direct, scores=direct.scores + weight * np.array(link_scores)).rank(query)
         direct_paths = direct.format_paths()
         sources = {chunk: layers.chunk_sources[chunk].node for chunk, _ in ranking if chunk in layers.chunk_sources}
         nodes = list(dict.fromkeys(sources.values()))
@@ -155,15 +156,15 @@ class ArchragStrategy:
         paths = {}
         for chunk, _ in ranking:
             # A node is a reason only if it added to the score, or if no search found the chunk.
-            is_led = chunk in sources and (weight > 0 or chunk not in direct_paths)
-            reasons = [direct_paths.get(chunk), _format_path(labels[sources[chunk]]) if is_led else None]
+            is_reason = chunk in sources and (weight > 0 or chunk not in direct_paths)
+            reasons = [direct_paths.get(chunk), _format_path(labels[sources[chunk]]) if is_reason else None]
             if any(reasons):
                 paths[chunk] = "; ".join(filter(None, reasons))
         return evidence_of(query, self.name, ranking, paths, len(direct.chunks))
 
     def _build_all_reports(self, query: Query) -> list[list[Hit]]:
         """Return the reports of all nearest communities of each layer."""
-        layers = self._find_nearest(query)
+        layers = self._find_nearest_nodes(query)
         candidates = [
             [layers.build_report_candidate(community, layer) for community, _ in ranked_nodes]
             for layer, ranked_nodes in enumerate(layers.nearest[1:], 1)
@@ -175,8 +176,10 @@ class ArchragStrategy:
 
 
 def _interleave_layers(nearest: Sequence[RankedNodes]) -> Iterator[tuple[int, tuple[int, float]]]:
-    """Yield layers and communities with their cosines: first the nearest of each layer, then the second nearest of
-    each, and so on."""
+    """Yield layers and communities with their cosines, alternating between the layers.
+
+    The nearest community of each layer comes first, then the second nearest of each, and so on.
+    """
     for turn in zip_longest(*nearest):
         for layer, scored_node in enumerate(turn, 1):
             if scored_node is not None:
@@ -184,6 +187,6 @@ def _interleave_layers(nearest: Sequence[RankedNodes]) -> Iterator[tuple[int, tu
 
 
 def _format_path(label: NodeLabel) -> str:
-    """Describe the node that led to a chunk."""
+    """Return the names of the node that led to a chunk, as the hit's path."""
     parts = [] if label.community is None else ['community "{}" (level {})'.format(*label.community)]
     return " → ".join([*parts, *([label.entity] if label.entity else [])])

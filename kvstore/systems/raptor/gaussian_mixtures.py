@@ -38,8 +38,8 @@ Points = npt.NDArray[np.float64]
 class Mixtures(NamedTuple):
     """The result of :func:`fit_gaussian_mixtures`.
 
-    ``partitions`` are the groups of the vectors, finest first, shape (n,) each. ``second_groups`` are the further
-    finest groups of vectors that belong to several: rows of group and vector, shape (m, 2).
+    ``partitions`` hold the group of each vector, finest first, shape (n,) each. A vector can also be in further groups
+    of the finest partition: ``second_groups`` has a row (group, vector) for each of them, shape (m, 2).
     """
 
     partitions: list[Partition]
@@ -62,8 +62,8 @@ def fit_gaussian_mixtures(vectors: Matrix, size: int, levels: int) -> Mixtures:
     nodes = vectors.astype(np.float64)
     node_labels: Partition = np.arange(len(vectors))
     while len(partitions) < levels and len(nodes) > 1:
-        everything = np.arange(len(nodes))
-        outer_groups = _split_once(GaussianMixture, nodes, everything, _CLUSTER_COUNTS)
+        all_nodes = np.arange(len(nodes))
+        outer_groups = _split_once(GaussianMixture, nodes, all_nodes, _CLUSTER_COUNTS)
         groups = [
             group for members in outer_groups for group in _split_recursively(GaussianMixture, nodes, members, size)
         ]
@@ -79,7 +79,7 @@ def fit_gaussian_mixtures(vectors: Matrix, size: int, levels: int) -> Mixtures:
 
 
 def _split_recursively(mixture_class: Any, nodes: Points, members: Partition, size: int) -> list[Partition]:
-    """Split some nodes by a mixture, and its clusters again as long as they have more than ``size`` nodes."""
+    """Split nodes by a mixture, and split each cluster again while it has more than ``size`` nodes."""
     min_clusters, max_clusters = 1 if len(members) <= size else 2, max(2, 2 * len(members) // size)
     counts = [count for count in _CLUSTER_COUNTS if min_clusters <= count <= max_clusters]
     groups = _split_once(mixture_class, nodes, members, counts)
@@ -92,10 +92,10 @@ def _split_recursively(mixture_class: Any, nodes: Points, members: Partition, si
 
 
 def _split_once(mixture_class: Any, nodes: Points, members: Partition, counts: Sequence[int]) -> list[Partition]:
-    """Return the clusters of some nodes in the mixture that minimizes the Bayesian information criterion, of the
-    mixtures with these ``counts`` of clusters.
+    """Return the clusters of nodes in the best Gaussian mixture.
 
-    A node is in every cluster that it belongs to with a probability of at least :data:`_MIN_PROBABILITY`.
+    Of the mixtures with these ``counts`` of clusters, the best minimizes the Bayesian information criterion. A node is
+    in every cluster that it belongs to with a probability of at least :data:`_MIN_PROBABILITY`.
     """
     if len(members) < _MIN_NODES:
         return [members]
@@ -114,8 +114,10 @@ def _split_once(mixture_class: Any, nodes: Points, members: Partition, counts: S
 
 
 def _label_nodes(nodes: Points, groups: Sequence[Partition]) -> tuple[Partition, Partition]:
-    """Return the group of each node, the one whose centroid is nearest, numbered by first node; and rows of group and
-    node for the other groups that contain a node."""
+    """Return the group of each node, and rows (group, node) for the other groups that contain it.
+
+    The group of a node is the one whose centroid is nearest. Groups are numbered by their first node.
+    """
     best_cosines = np.full(len(nodes), -np.inf)
     labels: Partition = np.zeros(len(nodes), np.int64)
     for number, group in enumerate(groups):
@@ -135,7 +137,7 @@ def _label_nodes(nodes: Points, groups: Sequence[Partition]) -> tuple[Partition,
 
 
 def _compute_centroids(nodes: Points, labels: Partition) -> Points:
-    """Return the unit vectors of the sums of groups of nodes."""
+    """Return the unit centroid of each group of nodes."""
     sums = np.zeros((labels.max() + 1, nodes.shape[1]))
     np.add.at(sums, labels, nodes)
     norms = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
@@ -143,7 +145,10 @@ def _compute_centroids(nodes: Points, labels: Partition) -> Points:
 
 
 def _compute_components(nodes: Points) -> Points:
-    """Return the coordinates along the first principal components, with signs fixed by the largest coordinate."""
+    """Return the coordinates of nodes along the first principal components.
+
+    Each axis is oriented so that its largest component is positive, which makes the result reproducible.
+    """
     centered = nodes - nodes.mean(axis=0)
     _, vectors = np.linalg.eigh(centered.T @ centered)
     axes = vectors[:, ::-1][:, : min(_NUM_COMPONENTS, len(nodes) - 1)]

@@ -54,7 +54,7 @@ class EntityMentions:
 
 
 def group_entity_sentences(chunks: OrderedChunks, mentions: EntityMentions) -> list[EntitySentences]:
-    """Return the sentences of each entity that has some in at least two chunks.
+    """Return the sentences of each entity that is mentioned in sentences of at least two chunks.
 
     Entities with exactly the same sentences share one entry.
     """
@@ -76,8 +76,10 @@ def group_entity_sentences(chunks: OrderedChunks, mentions: EntityMentions) -> l
 
 
 def compute_leaf_vectors(vectors: Matrix, leaves: Sequence[EntitySentences]) -> Matrix:
-    """Return the unit centroids of the chunks of each leaf, shape (leaves, dimension), from the vectors of all
-    chunks."""
+    """Return the unit centroid of the chunks of each leaf, shape (leaves, dimension).
+
+    ``vectors`` are the vectors of all chunks.
+    """
     centroids: Matrix = np.zeros((len(leaves), vectors.shape[1]), np.float32)
     for row, leaf in zip(centroids, leaves, strict=True):
         total = vectors[leaf.positions].astype(np.float64).sum(axis=0)

@@ -1,7 +1,7 @@
 """Requests of ``raptor`` to the trees of a state: nodes with their cosines with the question, and their hits.
 
 In: chunks near a question, or nodes found before. Out: the nodes above or below them. A node is a chunk, an abstract or
-a topic; its vector is that of the text that a model wrote of it, or the sum of its chunks' vectors. If the state is
+a topic; its vector is that of the text that a language model wrote of it, or the sum of its chunks' vectors. If the state is
 restricted, there are no topics, since topics include text of other documents.
 """
 
@@ -51,7 +51,7 @@ class TreeNode(NamedTuple):
 
 
 class NodesAboveChunks(NamedTuple):
-    """Chunks and the nodes above them that can be shown, and the number of all nodes."""
+    """Chunks and those of their ancestors that can be shown, and the number of chunks and all ancestors."""
 
     nodes: list[TreeNode]
     node_count: int
@@ -123,17 +123,19 @@ class TopicPositions(ReadRequest[list[NodePosition]]):
     topics: Sequence[int]
 
     def fetch(self, state: State) -> list[NodePosition]:
+        """Read the document key and the ordinal of each topic's first source; ("", 0) if it has none."""
         spans_by_topic = _NodeReader(state).read_topic_spans(self.topics, 1)
         return [(spans[0].document, spans[0].ordinal) if spans else ("", 0) for spans in spans_by_topic]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeHits(ReadRequest[list[Hit | None]]):
-    """A request for nodes as hits, with rank 0; None for a node of which nothing can be shown."""
+    """A request for nodes as hits, with rank 0; None for a topic that is too broad or has no text left."""
 
     nodes: Sequence[TreeNode]
 
     def fetch(self, state: State) -> list[Hit | None]:
+        """Read the hits of chunks, abstracts and topics, in the order of the nodes."""
         reader = _NodeReader(state)
         hits = {
             **reader.build_chunk_hits([node for node in self.nodes if node.id[0] == "chunk"]),
@@ -144,7 +146,7 @@ class NodeHits(ReadRequest[list[Hit | None]]):
 
 
 class _NodeReader:
-    """Reads the nodes of a state."""
+    """Reads the nodes (chunks, abstracts and topics) of a state; caches the records of abstracts."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -157,12 +159,12 @@ class _NodeReader:
         return self._topics
 
     def load_abstracts(self, abstracts: Iterable[int]) -> None:
-        """Read the records of abstracts that are not read yet."""
+        """Read the records of abstracts into the cache."""
         missing = list(dict.fromkeys(number for number in abstracts if number not in self._abstracts))
         self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
 
     def find_abstracts(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return the abstracts above each chunk, nearest first."""
+        """Return the abstracts above each chunk, nearest first; caches their records."""
         paths: list[list[int]] = [[chunk // GROUP_SIZE] for chunk in chunks]
         unfinished = paths
         while unfinished:
@@ -208,7 +210,10 @@ class _NodeReader:
         return []
 
     def score_nodes(self, ids: Sequence[_NodeId], vector: Matrix) -> list[TreeNode]:
-        """Return nodes with their cosines with a unit vector."""
+        """Return nodes with the cosines of their vectors with a unit vector.
+
+        The vector of a topic with a text by a language model is that of the text, if it has one.
+        """
         self.load_abstracts(number for kind, number in ids if kind == "abstract")
         chunk_groups, positions = self._locate_nodes([id for id in ids if id[0] != "topic"])
         sums = self._sum_chunks(chunk_groups)
@@ -229,6 +234,7 @@ class _NodeReader:
         ]
 
     def _get_level(self, id: _NodeId) -> int:
+        """Return the level that orders nodes of equal position: chunks first, then abstracts, then topics."""
         kind, number = id
         if kind == "topic":
             return _FIRST_TOPIC_LEVEL + int(self._bound_topics.tree.levels[number])
@@ -272,12 +278,13 @@ class _NodeReader:
         return sums
 
     def _read_vectors(self, chunks: Sequence[int]) -> Matrix:
+        """Return the vectors of chunks, shape (chunks, dimension)."""
         return self._state.vectors.gather(self._state.chunks.get_vector_locations(chunks))
 
     def _sum_topics(self, topics: Sequence[int]) -> npt.NDArray[np.float64]:
         """Return the sums of the vectors of the chunks below topics, shape (topics, dimension)."""
         bound_topics = self._bound_topics
-        distinct, inverse = np.unique(bound_topics.tree.branching[list(topics)], return_inverse=True)
+        distinct, inverse = np.unique(bound_topics.tree.branching_topics[list(topics)], return_inverse=True)
         summands = list(map(bound_topics.find_summands, distinct.tolist()))
         stored_topics = list(dict.fromkeys(topic for numbers, _ in summands for topic in numbers))
         chunks = list(dict.fromkeys(chunk for _, numbers in summands for chunk in numbers))
@@ -293,7 +300,7 @@ class _NodeReader:
         return totals[inverse]
 
     def build_chunk_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
-        """Return the hits of chunks."""
+        """Return the hits of chunk nodes, by node id."""
         loaded_chunks = ChunkReadRequest([node.id[1] for node in nodes]).fetch(self._state)
         hits = {}
         for node, loaded in zip(nodes, loaded_chunks, strict=True):
@@ -304,7 +311,7 @@ class _NodeReader:
         return hits
 
     def build_abstract_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
-        """Return the hits of abstracts."""
+        """Return the hits of abstract nodes, by node id; their spans are the sentences of the abstracts."""
         self.load_abstracts(node.id[1] for node in nodes)
         abstracts = [self._abstracts[node.id[1]] for node in nodes]
         documents = self._state.documents.get_many(abstract.document for abstract in abstracts)
@@ -326,7 +333,7 @@ class _NodeReader:
         return hits
 
     def build_topic_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
-        """Return the hits of topics that can be shown."""
+        """Return the hits of topic nodes, by node id; omits topics that are too broad or have no text left."""
         shown_nodes = [node for node in nodes if not self.is_broad(node.id[1])]
         hits = {}
         for node, spans in zip(shown_nodes, self.read_topic_spans([node.id[1] for node in shown_nodes]), strict=True):
@@ -339,7 +346,7 @@ class _NodeReader:
         return hits
 
     def read_topic_spans(self, topics: Sequence[int], limit: int | None = None) -> list[tuple[TextSpan, ...]]:
-        """Return the spans that the texts of topics are from, of each at most ``limit``."""
+        """Return the sources of the text of each topic, at most ``limit`` per topic."""
         if not topics:
             return []
         self._bound_topics.load_topics(topics)
@@ -351,6 +358,7 @@ class _NodeReader:
 def _build_summary_hit(
     score: float, text: str, path: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
 ) -> Hit:
+    """Return a hit of the kind ``summary`` with rank 0, located at the first of its spans."""
     first = spans[0]
     fields = (first.document, first.ordinal, text, path, first.start, first.end)
     return Hit(0, score, *fields, heading, title, "summary", spans)

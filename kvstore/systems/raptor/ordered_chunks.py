@@ -34,9 +34,9 @@ MAX_SUMMED_CHUNKS = 8
 class OrderedChunks:
     """Chunks in canonical order, copied to scratch files.
 
-    There are arrays of ids, of documents, and of start offsets in the documents. ``texts`` holds all texts one after
-    another, ``ends`` the end of each in it, and ``is_plain`` is True for plain text. ``vectors`` holds the unit vectors
-    of size ``dimension``, packed float32.
+    ``ids``, ``documents`` and ``starts`` hold the id of each chunk, its document, and its byte offset there. ``texts``
+    holds all texts one after another; ``ends`` holds the end of each chunk in it. ``is_plain`` is True for plain text.
+    ``vectors`` holds the unit vectors of size ``dimension``, packed float32. A *position* is the index of a chunk.
     """
 
     ids: Partition
@@ -50,7 +50,10 @@ class OrderedChunks:
 
     @staticmethod
     def from_state(state: State) -> tuple[OrderedChunks, Matrix]:
-        """Return the chunks of a state, and their unit vectors, shape (chunks, dimension)."""
+        """Copy the chunks of a state to scratch files, and return them with their unit vectors.
+
+        The array of vectors has shape (chunks, dimension).
+        """
         keyed_documents, num_chunks = [], 0
         for record in state.documents.scan():
             keyed_documents.append((record.key, record.id))
@@ -95,17 +98,17 @@ class OrderedChunks:
         return len(self.ids)
 
     def read_text(self, position: int, start: int = 0, end: int | None = None) -> bytes:
-        """Return the text of a chunk, or a byte range of it."""
+        """Return the text of the chunk at a position, or a byte range of it."""
         first = int(self.ends[position - 1]) if position else 0
         last = int(self.ends[position]) if end is None else first + end
         return self.texts.read(first + start, last)
 
     def get_size(self, position: int) -> int:
-        """Return the size of a chunk in bytes."""
+        """Return the size of the chunk at a position, in bytes."""
         return int(self.ends[position] - (self.ends[position - 1] if position else 0))
 
     def sum_vectors(self, positions: Sequence[int]) -> bytes:
-        """Return the sum of the vectors of chunks, packed float32; empty for at most :data:`MAX_SUMMED_CHUNKS`."""
+        """Return the sum of chunk vectors, packed float32; empty for at most :data:`MAX_SUMMED_CHUNKS` chunks."""
         if len(positions) <= MAX_SUMMED_CHUNKS:
             return b""
         row_bytes = 4 * self.dimension
@@ -117,7 +120,7 @@ class OrderedChunks:
         return total.astype("<f4").tobytes()
 
     def iter_sentences(self, position: int) -> Iterator[TopicSentence]:
-        """Yield the sentences of a chunk."""
+        """Yield the content sentences of the chunk at a position."""
         format = "text" if self.is_plain[position] else "markdown"
         for start, end, _, words in iter_content_sentences(self.read_text(position).decode(), format):
             yield TopicSentence(position, start, end, words)

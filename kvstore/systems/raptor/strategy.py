@@ -3,7 +3,7 @@
 The tree of a document consists of its abstracts: groups of consecutive chunks, and groups of those. It is updated in
 the commit that changes the document. There are four modes, two of them from the paper:
 
-- ``cover``: a summary of all that may answer (:mod:`.summary`);
+- ``cover``: a summary of all allowed documents (:mod:`.summary`);
 - ``collapsed``: chunks and abstracts in one ranking by cosine (the paper's choice);
 - ``traversal``: down from the roots, the nearest few of each level (:mod:`.tree`);
 - ``leaves``: the chunks alone, by direct search.
@@ -41,7 +41,7 @@ class RaptorStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return evidence for the question, by the mode of the options."""
+        """Return evidence for the question in the mode that the options name; ``auto`` chooses by the question."""
         mode = get_choice_option(query, self, "mode")
         if mode == "auto":
             with query.trace.step("choose mode") as step:

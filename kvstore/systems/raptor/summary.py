@@ -1,7 +1,7 @@
 """Summaries: sentences of whole documents that together cover most of their content, within a length.
 
 In: a query. Out: hits of kind ``summary``, in order of document key and offset, each with the spans of its sentences.
-:mod:`~kvstore.retrieval.cover` chooses the sentences from everything that may answer, as from one text, so content that
+:mod:`~kvstore.retrieval.cover` chooses the sentences from all allowed documents, as from one text, so content that
 several documents share is stated once. Words of a question about something specific count twice.
 
 The sentences are grouped by the parts of the documents that contain them. The abstract trees are cut so that there are
@@ -36,7 +36,7 @@ from .summary_requests import (
 _MAX_FULL_TEXT_BYTES = 2_000_000
 #: The maximum number of lowest abstracts read instead; if there are more, those over whole documents are read.
 _MAX_ABSTRACTS = 20_000
-#: If more documents than this may answer, only the documents of the nearest chunks are used.
+#: If more documents than this are allowed, only the documents of the nearest chunks are used.
 _MAX_DOCUMENTS = 20_000
 _NUM_NEAREST_CHUNKS = 2_000
 #: The maximum number of topics whose summaries are read; processing their sentences takes about a second.
@@ -46,27 +46,27 @@ _MIN_PART_TOKENS = 30
 
 
 def summarize(query: Query, strategy: str) -> Evidence:
-    """Return a summary of everything that may answer, within the length of the hits requested."""
+    """Return a summary of all allowed documents, within the length of the hits requested."""
     with query.trace.step("read documents") as step:
         overview = _read_overview(query)
         step.detail, step.count = overview.source, overview.source_count
-    room = query.top * query.reading.settings.chunk_tokens if query.within is None else query.within
+    max_tokens = query.top * query.reading.settings.chunk_tokens if query.within is None else query.within
     with query.trace.step("cover") as step:
-        selected, share = _select_sentences(query, overview.sentences, room, overview.get_group)
+        selected, coverage = _select_sentences(query, overview.sentences, max_tokens, overview.get_group)
         step.detail = (
-            f"{len(selected)} of {len(overview.sentences):,} sentences, in at most {room:,} tokens, cover {share:.0%} "
+            f"{len(selected)} of {len(overview.sentences):,} sentences, in at most {max_tokens:,} tokens, cover {coverage:.0%} "
             "of the weight of all words"
         )
         step.count = len(selected)
     with query.trace.step("read chunks") as step:
-        parts = overview.iter_parts(selected, min(query.top, max(1, room // _MIN_PART_TOKENS)))
-        hits = [Hit(rank, share, *fields, "summary", spans) for rank, (fields, spans) in enumerate(parts, 1)]
+        parts = overview.iter_parts(selected, min(query.top, max(1, max_tokens // _MIN_PART_TOKENS)))
+        hits = [Hit(rank, coverage, *fields, "summary", spans) for rank, (fields, spans) in enumerate(parts, 1)]
         step.detail, step.count = f"in {len(hits)} parts of {overview.kind}", len(hits)
     return Evidence(query.question, strategy, hits, [], query.trace.steps, overview.chunk_count)
 
 
 def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
-    """Read the sentences to select from, with the topics that group them or, if there are none, the documents."""
+    """Read the sentences to select from, grouped by topic or, if there are no topics, by document."""
     reading = query.reading
     # A topic contains sentences of any document, so a filtered query is summarized document by document.
     if query.allowed is None and reading.counters.documents > 1:
@@ -81,15 +81,15 @@ def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
 
 
 def _select_sentences(
-    query: Query, sentences: Sequence[CoverSentence], room: int, get_group: Callable[[CoverSentence], int | None]
+    query: Query, sentences: Sequence[CoverSentence], max_tokens: int, get_group: Callable[[CoverSentence], int | None]
 ) -> tuple[list[CoverSentence], float]:
-    """Return the sentences to show, by document key and offset, and the share of the total word weight that they cover.
+    """Return the sentences to show, by document key and offset, and the fraction of all word weight they cover.
 
     They come from at most ``top`` groups, those with the most weight, since each group becomes one hit.
     """
-    asked_words = () if is_overview_question(query.question) else extract_question_words(query.question)
-    weights = compute_word_weights(sentences, asked_words)
-    selected = select_cover(sentences, room, weights=weights)
+    question_words = () if is_overview_question(query.question) else extract_question_words(query.question)
+    weights = compute_word_weights(sentences, question_words)
+    selected = select_cover(sentences, max_tokens, weights=weights)
     group_weights: dict[int | None, float] = {}
     for sentence in selected:
         weight = math.fsum(weights[word] for word in set(sentence.words.words))
@@ -98,7 +98,7 @@ def _select_sentences(
     if len(group_weights) > query.top:
         top_groups = set(sorted(group_weights, key=lambda group: -group_weights[group])[: query.top])
         selected = select_cover(
-            [sentence for sentence in sentences if get_group(sentence) in top_groups], room, weights=weights
+            [sentence for sentence in sentences if get_group(sentence) in top_groups], max_tokens, weights=weights
         )
     covered_words = {word for sentence in selected for word in sentence.words.words}
     return selected, math.fsum(map(weights.__getitem__, covered_words)) / (math.fsum(weights.values()) or 1)
@@ -109,7 +109,7 @@ _HitFields = tuple[tuple[str, int, str, str, int, int, str, str | None], tuple[T
 
 
 class _DocumentOverview:
-    """An overview of the documents that may answer, grouped by document."""
+    """An overview of the allowed documents, grouped by document."""
 
     kind = "documents"
 
@@ -124,7 +124,7 @@ class _DocumentOverview:
         return sentence.document
 
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
-        """Yield the chosen sentences grouped by the parts of documents that contain them."""
+        """Yield the selected sentences grouped by part of a document, for at most ``limit`` parts."""
         sentences_by_document: dict[int, list[CoverSentence]] = {}
         for sentence in selected:
             sentences_by_document.setdefault(sentence.document, []).append(sentence)
@@ -154,11 +154,11 @@ class _TopicOverview:
         self.chunk_count = reading.counters.chunks
 
     def get_group(self, sentence: CoverSentence) -> int | None:
-        """Return the largest topic with the chunk of a sentence, or None if the chunk has no topic yet."""
+        """Return the coarsest topic that contains the chunk of a sentence, or None if the chunk is in no topic."""
         return next(reversed(self._topics_by_chunk[sentence.chunk]), None)
 
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
-        """Yield the chosen sentences grouped by topic."""
+        """Yield the selected sentences grouped by topic, for at most ``limit`` topics."""
         roots = sorted({group for sentence in selected if (group := self.get_group(sentence)) is not None})
         titles, positions = self._reading.fetch(
             TopicCut(roots, limit), ChunkPositions(list({sentence.chunk: None for sentence in selected}))

@@ -1,6 +1,6 @@
 """Requests of ``raptor`` for a summary: the sentences to select from, and the parts that group the selected ones.
 
-In: limits on what is read, or documents and topics found before. Out: sentences of all that may answer, with the
+In: limits on what is read, or documents and topics found before. Out: sentences of the allowed documents, with the
 documents or the topics that contain them; parts of documents; topics; and the positions of chunks.
 """
 
@@ -36,7 +36,7 @@ class DocumentCandidates(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentSentences(ReadRequest[DocumentCandidates]):
-    """A request for the sentences of the documents with text that may answer: all, or those of ``near_chunks``.
+    """A request for the sentences of the allowed documents with text: all, or those of ``near_chunks``.
 
     If the documents have more than ``max_bytes``, the sentences of their abstracts are read instead: of the leaf
     abstracts or, if there are more than ``max_abstracts`` of these, of the abstracts over whole documents.
@@ -47,6 +47,7 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
     max_abstracts: int
 
     def fetch(self, state: State) -> DocumentCandidates:
+        """Read the documents, and the sentences of their texts or abstracts."""
         if self.near_chunks is None:
             records: Iterable[DocumentRecord] = state.documents.scan()
         else:
@@ -92,6 +93,7 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
     max_newer_chunks: int
 
     def fetch(self, state: State) -> TopicCandidates | None:
+        """Read the sentences of all texts, or of the summaries of topics, and find the topics of their chunks."""
         topics = bind_index(state, TOPICS)
         if topics is None:
             return None
@@ -107,6 +109,7 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
         return TopicCandidates(sentences, topics_by_chunk, source, count)
 
     def _read_summaries(self, state: State, topics: Topics, numbers: Sequence[int]) -> list[CoverSentence]:
+        """Return the sentences of topic summaries and of newer chunks, by document key and offset."""
         topics.load_topics(numbers)
         ranges_by_document: dict[int, set[tuple[int, int]]] = {}
         for number in numbers:
@@ -133,7 +136,7 @@ class DocumentPart(NamedTuple):
 class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
     """A request for the parts of documents, ``limit`` in all, split along their abstracts, the longest part first.
 
-    The parts of each document are in order of the text. If an abstract has more children than there is room for parts,
+    The parts of each document are in order of the text. If an abstract has more children than the limit allows,
     adjacent children are merged.
     """
 
@@ -141,6 +144,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
     limit: int
 
     def fetch(self, state: State) -> list[list[DocumentPart]]:
+        """Split the documents into parts, and add the headings of each part."""
         outlines = state.documents.get_outlines(record.id for record in self.documents)
         parts: list[list[DocumentPart]] = []
         for record, sections in zip(self.documents, self._split_documents(state), strict=True):
@@ -180,13 +184,16 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
 
 @dataclass(frozen=True, slots=True)
 class TopicCut(ReadRequest[dict[int, str | None]]):
-    """A request for the titles of topics, of which the largest are replaced by their children while there are at most
-    ``limit``."""
+    """A request for the titles of topics that group sentences: ``roots``, or their descendants.
+
+    The largest topics are replaced by their children while there are at most ``limit`` topics.
+    """
 
     roots: Sequence[int]
     limit: int
 
     def fetch(self, state: State) -> dict[int, str | None]:
+        """Return the titles by topic, None for a topic without one; empty if there are no topics."""
         topics = bind_index(state, TOPICS)
         if topics is None:
             return {}
@@ -211,6 +218,7 @@ class ChunkPositions(ReadRequest[dict[int, tuple[str, int]]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> dict[int, tuple[str, int]]:
+        """Read the document key and the ordinal of each chunk."""
         records = state.chunks.get_many(self.chunks)
         keys = state.documents.get_keys(record.document for record in records)
         return {

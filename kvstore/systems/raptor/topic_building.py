@@ -29,7 +29,13 @@ from ...retrieval.evidence import StoredSpan
 from ...structures.clustering.affinity import Partition, cluster_vectors, renumber_clusters
 from ...structures.vectors.vectors import Matrix
 from .ordered_chunks import EntitySentences, OrderedChunks
-from .topic_summaries import LevelSummaries, TopicDraft, summarize_chunks, summarize_sentences, summarize_topics
+from .topic_summaries import (
+    LevelSummaries,
+    TopicDraft,
+    summarize_from_children,
+    summarize_from_chunks,
+    summarize_from_sentences,
+)
 
 if TYPE_CHECKING:
     from .gaussian_mixtures import Mixtures
@@ -131,10 +137,11 @@ def _build_levels(partitions: Sequence[Partition], first: int = 0) -> list[_Topi
 
 
 class TopicTree:
-    """The topics of partitions of chunks, finest first; see :func:`iter_partitions`.
+    """The tree of topics of similar content, given partitions of the chunks, finest first.
 
-    A chunk also joins a second topic of the same parent if its cosine with it is at most ``soft`` less than with its
-    own, which needs ``vectors``, or if ``second_topics`` (rows of topic and chunk) has it.
+    A chunk can also be in a second topic that has the same parent as its own. The candidates are ``second_topics``
+    (rows of topic and chunk). If ``soft`` and ``vectors`` are given, they are instead the topics whose cosine with the
+    chunk is at most ``soft`` less than that of its own topic.
     """
 
     def __init__(
@@ -159,14 +166,15 @@ class TopicTree:
         return sum(map(len, self._levels))
 
     def __iter__(self) -> Iterator[Topic]:
+        """Yield the topics, finest level first, each with its summary and title."""
         finer_summaries = LevelSummaries()
         for number, level in enumerate(self._levels):
             summaries = LevelSummaries()
             for draft in self._iter_drafts(number, level):
                 if number == 0:
-                    summarize_chunks(self._chunks, draft)
+                    summarize_from_chunks(self._chunks, draft)
                 else:
-                    summarize_topics(self._chunks, draft, finer_summaries, self._levels[number - 1].first)
+                    summarize_from_children(self._chunks, draft, finer_summaries, self._levels[number - 1].first)
                 summaries.append(draft)
                 yield _build_topic(self._chunks, draft)
             finer_summaries = summaries
@@ -202,6 +210,7 @@ class RelatedTree:
         return sum(map(len, self._levels))
 
     def __iter__(self) -> Iterator[Topic]:
+        """Yield the topics, finest level first, each with its summary and entities."""
         chunks, finer_summaries = self._chunks, LevelSummaries()
         for number, level in enumerate(self._levels):
             summaries = LevelSummaries()
@@ -211,13 +220,13 @@ class RelatedTree:
                 draft = TopicDraft(number, positions, positions, _find_parent(self._levels, number, topic))
                 if number == 0:
                     draft.entities = leaves[0].entities
-                    summarize_sentences(
+                    summarize_from_sentences(
                         chunks, draft, [chunks.build_sentence(*row) for row in leaves[0].spans.tolist()]
                     )
                 else:
                     first = self._levels[number - 1].first
                     draft.members = (first + level.members[topic]).tolist()
-                    summarize_topics(chunks, draft, finer_summaries, first)
+                    summarize_from_children(chunks, draft, finer_summaries, first)
                     largest_leaves = sorted(leaves, key=lambda leaf: -len(leaf.positions))[:_MAX_NAMES]
                     draft.entities = [leaf.entities[0] for leaf in largest_leaves]
                 summaries.append(draft)
@@ -226,7 +235,7 @@ class RelatedTree:
 
 
 def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Iterator[Partition]:
-    """Yield the groups of unit vectors, finest first, by the method ``affinity`` or ``gmm``.
+    """Yield partitions of unit vectors into groups, finest first, by the method ``affinity`` or ``gmm``.
 
     ``affinity`` releases the vectors as soon as it no longer needs them. Raises InputError if the package for ``gmm``
     is missing.
@@ -237,7 +246,7 @@ def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Ite
 
 
 def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
-    """Return the groups of unit vectors by the method ``gmm``; raise InputError if its package is missing."""
+    """Return partitions of unit vectors by the method ``gmm``; raises InputError if its package is missing."""
     from .gaussian_mixtures import fit_gaussian_mixtures
 
     mixtures = fit_gaussian_mixtures(vectors, size, levels)
@@ -245,7 +254,7 @@ def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
 
 
 def _ensure_partition(rounds: Iterator[Partition], count: int) -> Iterator[Partition]:
-    """Yield the given partitions, or a single group of everything if they are empty."""
+    """Yield the given partitions or, if there are none, one with a single group of all ``count`` items."""
     first = next(rounds, None)
     if first is not None:
         yield first
@@ -255,7 +264,10 @@ def _ensure_partition(rounds: Iterator[Partition], count: int) -> Iterator[Parti
 
 
 def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLevel, soft: float) -> Partition:
-    """Return rows of topic and chunk for the chunks whose second topic is almost as near as their own."""
+    """Return rows of topic and chunk for chunks that are almost as near to another topic as to their own.
+
+    The other topic is the nearest with the same parent. Its cosine with the chunk is at most ``soft`` less.
+    """
     pairs: list[tuple[int, int]] = []
     for parent in range(len(coarser)):
         members = coarser.members[parent].tolist()
@@ -277,8 +289,10 @@ def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLev
 
 
 def _add_second_topics(finest: _TopicLevel, second_topics: Partition) -> _Groups:
-    """Return the chunks of the finest topics, including those of ``second_topics`` (rows of topic and chunk) whose
-    second topic has the same parent as their own."""
+    """Return the chunks of the finest topics, with those of ``second_topics`` (rows of topic and chunk) added.
+
+    A second topic counts only if it has the same parent as the chunk's own topic.
+    """
     assert finest.parents is not None  # there is a coarser level
     topic_parents, own_parents = finest.parents[second_topics[:, 0]], finest.parents[finest.labels[second_topics[:, 1]]]
     extra_rows = second_topics[topic_parents == own_parents]
@@ -289,7 +303,7 @@ def _add_second_topics(finest: _TopicLevel, second_topics: Partition) -> _Groups
 
 
 def _build_topic(chunks: OrderedChunks, draft: TopicDraft) -> Topic:
-    """Return a finished topic, with ids in place of chunk indices."""
+    """Convert a draft to a topic: replace chunk indices by ids, and compute the digest of the prompt texts."""
     digest = blake2b(_PROMPT_VERSION, digest_size=16)
     for span in draft.prompt_spans:
         digest.update(blake2b(chunks.read_text(*span), digest_size=16).digest())

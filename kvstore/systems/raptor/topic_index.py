@@ -89,6 +89,10 @@ class TopicIndex(GenerationIndex[Topics]):
     has_outline = True
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
+        """Cluster the chunks of one state into trees of topics, and return these as rows of a new generation.
+
+        The rows are built while they are written. Vectors are freed as soon as possible.
+        """
         with_related, soft = record.get_int_option("relatedness"), record.get_float_option("soft")
         with states() as state:
             counters = state.counters
@@ -126,6 +130,7 @@ class TopicIndex(GenerationIndex[Topics]):
         return Topics(rows, state)
 
     def describe(self, topics: Topics) -> str:
+        """Return the numbers of topics, levels and newer chunks, and the models that wrote texts."""
         tree = topics.tree
         description = f"{tree.similar_count:,} topics of {len(tree.known_chunks):,} chunks in {topics.levels} levels"
         leaves = len(tree.list_level(0, related=True))
@@ -138,6 +143,8 @@ class TopicIndex(GenerationIndex[Topics]):
         return description + topics.describe_texts()
 
     def dump(self, topics: Topics, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:
+        """Return the topics with keys in place of ids, so that equal stores have equal dumps."""
+
         def to_spans(spans: Iterable[StoredSpan]) -> tuple[Any, ...]:
             return tuple((names.name_chunk(span.chunk), span.start, span.end) for span in spans)
 
@@ -155,6 +162,7 @@ class TopicIndex(GenerationIndex[Topics]):
         }
 
     def check(self, topics: Topics) -> Iterator[str]:
+        """Yield an error message for each topic without valid children, and for each chunk in no topic."""
         tree = topics.tree
         for number in tree.levels.nonzero()[0].tolist():
             children = tree.list_children(number)
@@ -165,6 +173,7 @@ class TopicIndex(GenerationIndex[Topics]):
         yield from topics.iter_unplaced_chunks()
 
     def list_writing_tasks(self, topics: Topics) -> Iterable[WritingTask]:
+        """Yield a task for each distinct topic of several chunks whose source texts still exist."""
         seen: set[bytes] = set()  # a topic of one name can have the same text as its parent
         for number, topic in topics.iter_stored():
             if topic.chunk_count > 1 and topic.content not in seen and topics.has_prompt_texts(number):
@@ -174,6 +183,7 @@ class TopicIndex(GenerationIndex[Topics]):
     def build_prompt(
         self, topics: Topics, task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
+        """Return the prompt for a topic's title and summary, or None if a source is gone or no source fits."""
         from ...models.json_schema import build_object_schema
         from ...models.quoting import Quotation
         from ...models.structured import StructuredPrompt
@@ -214,6 +224,7 @@ class TopicIndex(GenerationIndex[Topics]):
         return StructuredPrompt("topic", messages, schema, check, answer_tokens=800)
 
     def build_outline(self, topics: Topics) -> Iterable[OutlineNode]:
+        """Yield the roots of both trees as nodes of an outline."""
         for related in (False, True):
             yield from _iter_outline_nodes(topics, topics.list_roots(related=related))
 
@@ -224,10 +235,10 @@ def _number_texts(texts: Sequence[str], quotation: Quotation) -> str:
 
 
 def _check_answer(answer: Any, texts: Sequence[str]) -> Mapping[str, Any]:
-    """Return the summary that a model wrote, and the indices of its sources, of those sentences that are usable.
+    """Return the summary and the title that a model wrote, and the indices of the summary's sources.
 
-    A sentence whose named sources do not support it is from the first one that does. An unusable title is omitted.
-    Raises ValueError if no sentence is usable.
+    Unusable sentences and an unusable title are dropped. If the sources that a sentence names do not support it, its
+    source is the first text that does. Raises ValueError if no sentence is usable.
     """
     from ...models.statement_support import SourcePassages
     from ...models.text_checks import check_text, find_supported_sentences

@@ -87,8 +87,8 @@ class LevelSummaries:
         return [TitleWord(self._words[word], *span) for word, *span in entries]
 
 
-def summarize_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
-    """Summarize a topic from all sentences of its chunks."""
+def summarize_from_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
+    """Set the summary, title and prompt spans of a draft, chosen from all sentences of its chunks."""
     sentences: list[TopicSentence] = []
     chunk_counts: Counter[str] = Counter()
     counts: Counter[str] = Counter()
@@ -106,8 +106,8 @@ def summarize_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
     draft.prompt_spans = _limit_prompt_spans((position, 0, chunks.get_size(position)) for position in draft.positions)
 
 
-def summarize_sentences(chunks: OrderedChunks, draft: TopicDraft, sentences: Sequence[TopicSentence]) -> None:
-    """Summarize a topic from the sentences that mention its entities."""
+def summarize_from_sentences(chunks: OrderedChunks, draft: TopicDraft, sentences: Sequence[TopicSentence]) -> None:
+    """Set the summary and prompt spans of a draft, chosen from the sentences that mention its entities."""
     words: dict[int, set[str]] = {}
     for sentence in sentences:
         words.setdefault(sentence.position, set()).update(sentence.words.words)
@@ -117,7 +117,7 @@ def summarize_sentences(chunks: OrderedChunks, draft: TopicDraft, sentences: Seq
 
 
 def _limit_prompt_spans(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the first spans that fit into the text that a model is shown; at least one, even if it is too long."""
+    """Return the first spans that fit into :data:`_MAX_PROMPT_BYTES`; at least one, even if it is longer."""
     prompt_spans: list[tuple[int, int, int]] = []
     size = 0
     for position, start, end in spans:
@@ -128,8 +128,13 @@ def _limit_prompt_spans(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int
     return prompt_spans
 
 
-def summarize_topics(chunks: OrderedChunks, draft: TopicDraft, finer_summaries: LevelSummaries, first: int) -> None:
-    """Summarize a topic from the summaries of the finer level, whose first topic has number ``first``."""
+def summarize_from_children(
+    chunks: OrderedChunks, draft: TopicDraft, finer_summaries: LevelSummaries, first: int
+) -> None:
+    """Set the summary, title and prompt spans of a draft, chosen from the summaries of its child topics.
+
+    ``finer_summaries`` are those of the finer level, whose first topic has number ``first``.
+    """
     children = [member - first for member in draft.members]
     child_sentences = [finer_summaries.get_sentences(child, chunks) for child in children]
     sentences_by_span = {sentence.span: sentence for sentences in child_sentences for sentence in sentences}
@@ -160,7 +165,7 @@ def summarize_topics(chunks: OrderedChunks, draft: TopicDraft, finer_summaries: 
 def _select_sentences(
     chunks: OrderedChunks, sentences: Sequence[TopicSentence], part_counts: Mapping[str, int], num_parts: int
 ) -> list[TopicSentence]:
-    """Return the sentences of a summary, in their order.
+    """Return the sentences that a greedy cover selects for a summary, in their given order.
 
     The topic has ``num_parts`` chunks or child topics; ``part_counts`` is the number of them that have each word.
     """
@@ -191,7 +196,7 @@ def _iter_distinct_words(words: Iterable[str]) -> Iterator[str]:
 def _find_title_words(
     chunks: OrderedChunks, sentences: Sequence[TopicSentence], words: Iterable[str]
 ) -> Iterator[TitleWord]:
-    """Yield each word that occurs in the sentences, with its first occurrence."""
+    """Yield each word that occurs in the sentences, located at its first occurrence."""
     for word in words:
         for sentence in sentences:
             if word not in sentence.words.words:
@@ -206,7 +211,7 @@ def _find_title_words(
 
 
 def _find_word(word: str, text: str) -> int | None:
-    """Return the offset of the first whole-word occurrence, ignoring case.
+    """Return the character offset of the first whole-word occurrence, ignoring case, or None.
 
     Compiling a pattern for each of so many words would be slower.
     """

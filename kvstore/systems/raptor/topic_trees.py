@@ -39,7 +39,7 @@ class TreeColumns:
         self._levels, self._parents, self._counts, self._chunks = array("B"), array("I"), array("I"), array("Q")
 
     def append(self, topic: Topic) -> None:
-        """Add the next topic."""
+        """Append the next topic, numbered by its position."""
         self._levels.append(topic.level)
         self._parents.append(_NO_PARENT if topic.parent is None else topic.parent)
         self._counts.append(topic.chunk_count)
@@ -47,7 +47,7 @@ class TreeColumns:
             self._chunks.extend(topic.children)
 
     def iter_rows(self) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Yield the table rows of all topics so far, :data:`_TOPICS_PER_ROW` in each."""
+        """Yield the table rows (key, packed columns) of the appended topics, :data:`_TOPICS_PER_ROW` topics per row."""
         chunk_start = 0
         for row, first in enumerate(range(0, len(self._levels), _TOPICS_PER_ROW)):
             part = slice(first, first + _TOPICS_PER_ROW)
@@ -105,20 +105,20 @@ class StoredTopicTrees:
         return len(self.levels)
 
     def is_related(self, topic: int) -> bool:
-        """True if a topic belongs to the second tree."""
+        """True if a topic belongs to the tree of related content."""
         return topic >= self.similar_count
 
     def get_parent(self, topic: int) -> int | None:
-        """Return the parent of a topic, or None."""
+        """Return the parent of a topic, or None for a root."""
         parent = int(self.parents[topic])
         return None if parent == ROOT else parent
 
     def list_level(self, level: int, *, related: bool) -> Partition:
-        """Return the topics of a level of a tree."""
+        """Return the topics at a level of the tree of related content or, if not ``related``, of similar content."""
         return np.flatnonzero(self._mask_tree(related) & (self.levels == level))
 
     def list_roots(self, *, related: bool) -> Partition:
-        """Return the topics of a tree that have no parent."""
+        """Return the roots of the tree of related content or, if not ``related``, of similar content."""
         return np.flatnonzero(self._mask_tree(related) & (self.parents == ROOT))
 
     def list_children(self, topic: int) -> list[int]:
@@ -127,20 +127,20 @@ class StoredTopicTrees:
         return children
 
     def list_chunks(self, topic: int) -> list[int]:
-        """Return the chunks of one of the finest topics, in order of document keys and ordinals."""
+        """Return the chunks of a topic of level 0, in order of document keys and ordinals."""
         start = self._stops[topic - 1] if topic else 0
         chunks: list[int] = self._chunks[start : self._stops[topic]].tolist()
         return chunks
 
     def iter_finest(self, topic: int) -> Iterator[int]:
-        """Yield the finest topics at or below a topic."""
+        """Yield the topics of level 0 at or below a topic."""
         if self.levels[topic] == 0:
             yield topic
         for child in self.list_children(topic):
             yield from self.iter_finest(child)
 
     def find_leaves(self, chunks: Sequence[int], *, related: bool) -> list[list[int]]:
-        """Return the finest topics of a tree that contain each chunk, ascending."""
+        """Return the level-0 topics that contain each chunk, ascending, in the tree that ``related`` selects."""
         if related and self.similar_count == len(self):
             return [[] for _ in chunks]
         ids, leaves = self._leaves_by_chunk
@@ -172,7 +172,7 @@ class StoredTopicTrees:
         return not (ids[1:] == ids[:-1]).any()
 
     @cached_property
-    def branching(self) -> Partition:
+    def branching_topics(self) -> Partition:
         """For each topic, the first topic at or below it that has several children or is a finest topic.
 
         Both have the same chunks, since all topics between them have a single child.

@@ -41,7 +41,12 @@ _NUM_NEIGHBORS = 32
 
 
 class Topics:
-    """The topics of one generation in one state."""
+    """The topics of one generation in one state.
+
+    A chunk is *living* if the state contains it, and a topic is living if it contains a living chunk. A *newer* chunk
+    was added after the topics were built; it is assigned to topics when the state is read. The *finest* topics are
+    those of level 0. All topics are identified by their number.
+    """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
         self.change = rows.change
@@ -61,7 +66,7 @@ class Topics:
         return len(self.tree)
 
     def iter_stored(self) -> Iterator[tuple[int, Topic]]:
-        """Yield all topics by number, as they were built; raises CorruptionError if one is missing."""
+        """Yield the number and the record of every topic, as built; raises CorruptionError if one is missing."""
         expected = 0
         for key, row in self._rows.scan(TOPICS_TABLE):
             if U32.unpack(key)[0] != expected or expected == len(self):
@@ -72,15 +77,15 @@ class Topics:
             raise _make_missing_error(expected)
 
     def list_level(self, level: int, *, related: bool = False) -> list[int]:
-        """Return the topics of a level, 0 being the finest, that have a living chunk.
+        """Return the living topics at a level, 0 being the finest.
 
-        Together they contain every chunk. With ``related``, they contain every chunk that shares an entity with
-        another.
+        Together they contain every chunk. With ``related``, they are from the tree of related content, and contain
+        every chunk that shares an entity with another.
         """
         return list(filter(self.is_alive, self.tree.list_level(level, related=related).tolist()))
 
     def select_largest(self, limit: int) -> list[int]:
-        """Return at most ``limit`` disjoint topics with a living chunk: the finest level that fits, or the largest."""
+        """Return the living topics of :meth:`StoredTopicTrees.select_largest`, at most ``limit`` of them."""
         return list(filter(self.is_alive, self.tree.select_largest(limit).tolist()))
 
     def list_roots(self, *, related: bool = False) -> list[int]:
@@ -92,7 +97,7 @@ class Topics:
         return self.load_topics([topic])[topic]
 
     def load_topics(self, topics: Sequence[int]) -> Mapping[int, Topic]:
-        """Return a mapping with at least the given topics, as they were built; see :meth:`get`."""
+        """Read topics into the cache, and return the cache by topic number; see :meth:`get`."""
         missing = [topic for topic in topics if topic not in self._topics]
         for topic, row in zip(missing, self._read_rows(missing), strict=True):
             self._topics[topic] = self._parse_topic(topic, row)
@@ -115,24 +120,23 @@ class Topics:
         return list(filter(self.is_alive, self.tree.list_children(topic)))
 
     def is_alive(self, topic: int) -> bool:
-        """True if a topic has a living chunk."""
+        """True if a topic contains a chunk of the state, possibly a newer one."""
         return not self._may_have_changed or any(
             any(map(self._has_chunk, self.tree.list_chunks(finest))) or finest in self._newer_by_topic
             for finest in self.tree.iter_finest(topic)
         )
 
     def count_chunks(self, topic: int) -> int:
-        """Return the number of living chunks below a topic."""
+        """Return the number of living chunks in a topic."""
         return len(self.list_chunks(topic)) if self._may_have_changed else int(self.tree.sizes[topic])
 
     def find_summands(self, topic: int) -> tuple[list[int], list[int]]:
-        """Return what to add up to get the sum of the vectors of a topic's living chunks: the topics whose stored sums
-        are added, and the chunks whose vectors are.
+        """Return the topics and the chunks whose vectors add up to the vector sum of a topic's living chunks.
 
-        The sum of a changed topic is the sum of its children, if these share no chunk. Topics with the same chunks have
-        the same summands.
+        The vectors of the returned topics are their stored sums. The sum of a changed topic is the sum of its children,
+        if these share no chunk. Topics with the same chunks have the same summands.
         """
-        topic = int(self.tree.branching[topic])
+        topic = int(self.tree.branching_topics[topic])
         if self.tree.sizes[topic] > MAX_SUMMED_CHUNKS:
             if not self.is_stale(topic):
                 return [topic], []
@@ -148,7 +152,7 @@ class Topics:
         return [np.frombuffer(row[_SUM_COLUMN], "<f4") for row in self._read_rows(topics)]
 
     def list_chunks(self, topic: int) -> list[int]:
-        """Return the living chunks below a topic, newer ones last."""
+        """Return the living chunks in a topic, newer ones last."""
         chunks: dict[int, None] = {}
         newer_chunks: dict[int, None] = {}
         for finest in self.tree.iter_finest(topic):
@@ -184,9 +188,9 @@ class Topics:
         return self._newer_chunks
 
     def get_title(self, topic: int) -> str:
-        """Return the title of a topic: a model's, words that its members share, or the names of related content.
+        """Return the title that a language model wrote for a topic, else words or names that its members share.
 
-        Empty if none of these still exist.
+        Empty if none of these still exist. Names are used for topics of related content, and words for the others.
         """
         model_text = self.get_written_text(topic)
         if model_text is not None and "title" in model_text.value:
@@ -196,11 +200,11 @@ class Topics:
         return ", ".join(map(self._read_text, self._filter_existing(self.get(topic).title)))
 
     def list_summary_spans(self, topic: int) -> list[StoredSpan]:
-        """Return the summary sentences that still exist, in order of documents."""
+        """Return the sentences of a topic's summary whose documents still exist, in order of documents."""
         return self._filter_existing(self.get(topic).summary)
 
     def list_source_spans(self, topic: int) -> list[StoredSpan]:
-        """Return the spans that the text of a topic is from: the sources that a model named, or its sentences."""
+        """Return the sources of a topic's text: those that the language model named, else the summary sentences."""
         model_text = self.get_written_text(topic)
         sources = () if model_text is None else model_text.value.get("sources", ())
         if not sources:
@@ -209,32 +213,35 @@ class Topics:
         return [prompt_spans[source] for source in sources]
 
     def get_text(self, topic: int) -> str:
-        """Return the summary of a topic: a model's, or its sentences."""
+        """Return the summary that a language model wrote of a topic, else the extracted summary sentences."""
         model_text = self.get_written_text(topic)
         if model_text is not None:
             return str(model_text.value["summary"])
         return " ".join(format_summary_sentence(self._read_text(span)) for span in self.list_summary_spans(topic))
 
     def get_written_text(self, topic: int) -> WrittenText | None:
-        """Return the text that a model wrote of a topic, or None if it is missing or one of its sources is gone."""
+        """Return the text that a language model wrote of a topic, or None if it is missing or a source was deleted."""
         if not self._state.lmdb.count(tables.WRITTEN) or not self.has_prompt_texts(topic):
             return None
         return get_written_text(self._state.lmdb, self.get(topic).content)
 
     def has_prompt_texts(self, topic: int) -> bool:
-        """True if all texts that a model is shown of a topic still exist."""
+        """True if all documents that a language model is shown parts of, to summarize a topic, still exist."""
         return self._has_documents(self.get(topic).prompt_spans)
 
     def list_prompt_texts(self, topic: int) -> list[str]:
-        """Return the texts that a model is shown of a topic."""
+        """Return the texts that a language model is shown to summarize a topic."""
         return [self._read_text(span) for span in self.get(topic).prompt_spans]
 
     def is_stale(self, topic: int) -> bool:
-        """True if, since the topics were built, a topic lost a chunk or a newer chunk was assigned to it."""
+        """True if a topic has lost a chunk, or a newer chunk was assigned to it, since the topics were built."""
         return self._may_have_changed and any(map(self._has_finest_changed, self.tree.iter_finest(topic)))
 
     def describe_texts(self) -> str:
-        """Describe how many topics have a text by a model, and by which models; empty if none has."""
+        """Return how many topics have a text by a language model, and by which models.
+
+        The string continues the description of the index; it is empty if no topic has such a text.
+        """
         if not self._state.lmdb.count(tables.WRITTEN):
             return ""
         counts_by_model: Counter[str] = Counter()
@@ -251,14 +258,14 @@ class Topics:
         return f"; {counts_by_model.total():,} of {num_texts:,} texts by {', '.join(sorted(counts_by_model))}"
 
     def iter_unplaced_chunks(self) -> Iterator[str]:
-        """Yield a sentence for CHECK about each chunk that should be in a topic but is in none."""
+        """Yield an error message for CHECK for each chunk that should be in a topic but is in none."""
         known_chunks = set(self.tree.known_chunks.tolist())
         for chunk, _ in self._state.chunks.scan(0, self.chunk_stop):
             if chunk not in known_chunks:
                 yield f"chunk {chunk} is in no topic"
 
     def _list_ancestors(self, finest: Sequence[int]) -> list[int]:
-        """Return all ancestors of some topics, nearest first, without duplicates."""
+        """Return all ancestors of the given topics, nearest first, without duplicates."""
         ancestors: dict[int, None] = {}
         for topic in finest:
             parent = self.tree.get_parent(topic)
@@ -268,7 +275,7 @@ class Topics:
         return list(ancestors)
 
     def _list_names(self, topic: int) -> list[str]:
-        """Return the names in the title that still exist, skipping names that contain each other."""
+        """Return names of a topic's entities for its title, skipping deleted ones and names that contain each other."""
         names: list[str] = []
         for entity in self.get(topic).entities:
             if len(names) < NUM_TITLE_WORDS and entity in self._state.entities:
@@ -296,7 +303,7 @@ class Topics:
         return exists
 
     def _has_finest_changed(self, finest: int) -> bool:
-        """True if a topic of the finest level lost a chunk, or a newer chunk was assigned to it; cached."""
+        """True if a topic of level 0 has lost a chunk, or a newer chunk was assigned to it; cached."""
         changed = self._finest_changed.get(finest)
         if changed is None:
             changed = finest in self._newer_by_topic or not all(map(self._has_chunk, self.tree.list_chunks(finest)))
@@ -304,7 +311,7 @@ class Topics:
         return changed
 
     def _has_chunk(self, chunk: int) -> bool:
-        """True if a chunk that the topics were built from still exists."""
+        """True if the state contains a chunk that the topics were built from; cached."""
         if not self._has_lost_chunks:
             return True
         exists = self._chunk_exists.get(chunk)
@@ -317,12 +324,12 @@ class Topics:
 
     @cached_property
     def _may_have_changed(self) -> bool:
-        """True unless the state is certainly the one that the topics were built from."""
+        """False only if the state is certainly the one that the topics were built from."""
         return self._state.counters.change != self.change or self._state.lmdb.writable
 
     @cached_property
     def _has_lost_chunks(self) -> bool:
-        """True if a chunk that the topics were built from is gone."""
+        """True if a chunk that the topics were built from may have been deleted."""
         if not self._may_have_changed:
             return False
         return self._state.lmdb.writable or self._state.counters.chunks - len(self._newer_chunks) < len(
@@ -336,7 +343,7 @@ class Topics:
 
     @cached_property
     def _newer_by_topic(self) -> Mapping[int, Sequence[int]]:
-        """The newer chunks by the finest topics that they are placed in."""
+        """The newer chunks assigned to each topic of level 0."""
         chunks_by_topic: dict[int, list[int]] = {}
         for chunk, topic in self._topic_by_chunk.items():
             chunks_by_topic.setdefault(topic, []).append(chunk)
@@ -347,7 +354,7 @@ class Topics:
 
     @cached_property
     def _related_by_chunk(self) -> Mapping[int, Sequence[int]]:
-        """The finest topics of related content that each newer chunk belongs to, by the entities that it mentions.
+        """For each newer chunk, the level-0 topics of related content whose entities it mentions.
 
         A topic without a living older chunk is omitted.
         """
@@ -365,7 +372,7 @@ class Topics:
 
     @cached_property
     def _topic_by_chunk(self) -> Mapping[int, int]:
-        """The finest topic of each newer chunk."""
+        """For each newer chunk, the level-0 topic of similar content that has the nearest older chunk."""
         if not self._newer_chunks or not len(self):
             return {}
         records = self._state.chunks.get_many(self._newer_chunks)
@@ -380,7 +387,7 @@ class Topics:
         return {chunk: finest[0] for (chunk, _), finest in zip(pairs, leaves, strict=True) if finest}
 
     def _find_nearest_older(self, vector: Matrix) -> int | None:
-        """Return the older chunk nearest to a vector."""
+        """Return the chunk nearest to a vector among those that the topics were built from, or None."""
         count = _NUM_NEIGHBORS
         while True:
             ranking, _ = find_nearest_chunks(self._state, vector, count)
@@ -393,7 +400,7 @@ class Topics:
             count *= 8
 
     def _scan_nearest_older(self, vectors: Matrix) -> list[int | None]:
-        """Return the older chunks nearest to many vectors, in one pass over the stored vectors."""
+        """Return the nearest older chunk for each of many vectors, in one pass over the stored vectors."""
         chunks = np.zeros(len(vectors), np.uint64)
         cosines = np.full(len(vectors), -np.inf, np.float32)
         for ids, matrix in self._state.vectors.scan():
@@ -410,12 +417,12 @@ class Topics:
         return [chunk if finest else None for chunk, finest in zip(nearest, self._find_leaves(nearest), strict=True)]
 
     def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return the finest topics that each chunk had at build time."""
+        """Return, for each chunk, the level-0 topics of similar content that it was built into."""
         return self.tree.find_leaves(chunks, related=False)
 
     @property
     def _leaf_by_entity(self) -> Mapping[int, int]:
-        """The leaf of related content of each entity."""
+        """The level-0 topic of related content of each entity."""
         return self._rows.get_cached("leaf_by_entity", lambda rows: _map_entities_to_leaves(rows, self.tree))
 
 
@@ -424,13 +431,14 @@ def _make_missing_error(topic: int) -> CorruptionError:
 
 
 def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
+    """Return the level-0 topic of related content of each entity."""
     leaves = tree.list_level(0, related=True).tolist()
     leaf_rows = rows.get_many(TOPICS_TABLE, list(map(U32.pack, leaves)))
     return {entity: leaf for leaf, row in zip(leaves, leaf_rows, strict=True) if row is not None for entity in row[-1]}
 
 
 def iter_topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[tuple[bytes, list[object]]]:
-    """Yield topics as rows of the table, and add their positions in the trees to ``columns``."""
+    """Yield the rows (key, fields) of the table ``topics``, and append each topic to ``columns``."""
     for number, topic in enumerate(topics):
         columns.append(topic)
         yield U32.pack(number), [*topic[3 : None if topic.is_related else -1]]

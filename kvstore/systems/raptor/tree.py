@@ -1,7 +1,7 @@
 """Search in trees of summaries by cosine: all nodes in one ranking, or level by level from the roots.
 
 In: a query. Out: evidence of chunks and their ancestors (hits of kind ``summary``), best first. Ancestors are the
-abstracts of each document. If the index ``topics`` exists and all documents may answer, they include the topics above
+abstracts of each document. If the index ``topics`` exists and the query is not restricted, they include the topics above
 them. The vector of an abstract or a topic is the centroid of its chunks' vectors; that of a summary that a model wrote
 is made from its text, as in RAPTOR. The published search of all nodes stops at the first that does not fit; kvstore
 skips it and goes on. A node whose sentences were all shown already is skipped. The requests are in
@@ -26,7 +26,7 @@ _NUM_NEAREST = 200
 
 
 def search_collapsed(query: Query, strategy: str) -> Evidence:
-    """Return chunks and their ancestors in one ranking."""
+    """Rank the nearest chunks and all their ancestors together by cosine, and return them as evidence."""
     nearest = _find_nearest_chunks(query)
     with query.trace.step("collapse tree") as step:
         nodes, step.count = query.reading.fetch(NodesAbove(nearest, query.vector))
@@ -57,11 +57,15 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
 
 
 def _find_nearest_chunks(query: Query) -> list[int]:
+    """Return the :data:`_NUM_NEAREST` chunks nearest to the question."""
     return [chunk for chunk, _ in rank_by_vector(query, _NUM_NEAREST)]
 
 
 def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeNode]:
-    """Return nodes best first, ties by position, lower levels first; takes a round if topics tie."""
+    """Return nodes by descending cosine, ties by position and then level.
+
+    Reads the positions of topics that tie, which takes a round.
+    """
     by_cosine = sorted(nodes, key=lambda node: -node.cosine)
     groups = [list(group) for _, group in groupby(by_cosine, key=lambda node: node.cosine)]
     tied_topics = [node.id[1] for group in groups if len(group) > 1 for node in group if node.position is None]
@@ -74,19 +78,22 @@ def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeN
 
 
 def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> Evidence:
-    """Return the nodes to show, best first, within the length requested."""
+    """Return evidence of the best nodes that fit into the query's limits.
+
+    Skips a node whose spans are all inside spans already shown.
+    """
     hits: list[Hit] = []
     shown_spans: list[TextSpan] = []
-    room = query.within
+    remaining_tokens = query.within
     with query.trace.step("read chunks") as step:
         for hit in _iter_hits(query.reading, _sort_nodes(query.reading, nodes), query.top):
             if all(any(_is_inside(span, other) for other in shown_spans) for span in hit.spans):
                 continue
-            if room is not None:
+            if remaining_tokens is not None:
                 size = count_text_tokens(hit.text)
-                if size > room:
+                if size > remaining_tokens:
                     continue
-                room -= size
+                remaining_tokens -= size
             hits.append(replace(hit, rank=len(hits) + 1))
             shown_spans += hit.spans
             if len(hits) == query.top:
@@ -105,4 +112,5 @@ def _iter_hits(reading: BatchedReader, nodes: Sequence[TreeNode], batch_size: in
 
 
 def _is_inside(span: TextSpan, other: TextSpan) -> bool:
+    """True if a span lies within another span of the same document."""
     return span.document == other.document and other.start <= span.start and span.end <= other.end
