@@ -1,8 +1,8 @@
-"""Anchors of a search for units: entities of the question, and entities of its nearest units (CUE-RAG, Algorithm 4).
+"""Anchors: the entities and units at which a path search starts (CUE-RAG, Algorithm 4).
 
-Spreading activation yields the entities that the question names, including those whose titles are longer or shorter
-forms of the name. With an index of kind ``synonyms``, an unknown name is replaced by the nearest known ones. Knowledge
-anchoring yields the units nearest to the question, and every entity that they mention.
+A unit is a sentence with its own vector. Spreading activation yields the entities that the question names. They include
+entities whose title adds a bracketed note to the name, or omits it. With an index of kind ``synonyms``, an unknown name
+is replaced by the nearest known names. Knowledge anchoring yields the units nearest to the question.
 
 In: a query and the units around it. Out: :class:`Anchors`.
 """
@@ -30,16 +30,17 @@ _WORD_RUN_PATTERN = re.compile(r"[^\W_][\w'’-]*(?:\s+[^\W_][\w'’-]*)*")
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """The entities of each name in the question, and the units (rows) nearest to the question."""
+    """The entities of each name in the question, and the units nearest to the question, as rows of the unit graph."""
 
     names: dict[str, list[int]]
     units: list[int]
 
 
 def find_anchors(query: Query, graph: UnitGraph, num_nearest: int, near_ranking: Ranking) -> Anchors:
-    """Return the anchors of a question: its names, and the ``num_nearest`` best units of its nearest chunks.
+    """Find the anchors of a question: the entities of its names, and the ``num_nearest`` units nearest to it.
 
-    ``near_ranking`` is the ranking of chunks by vector.
+    Only the units of the first chunks of ``near_ranking``, the ranking of chunks by vector, are compared. Loads the
+    units and the entities' keys into ``graph``.
     """
     seeds = recognize_entities(query, capitalized_only=True)
     with query.trace.step("anchors from names") as step:
@@ -62,7 +63,7 @@ def find_anchors(query: Query, graph: UnitGraph, num_nearest: int, near_ranking:
 
 
 def _format_name(name: str, entities: Sequence[KeyedEntity]) -> str:
-    """Return a name, followed by the other entities it matches."""
+    """Return a name, followed in brackets by the keys of its entities that differ from the name."""
     others = [key for _, key in entities if key != name]
     return f"{name} ({', '.join(others)})" if others else name
 
@@ -73,7 +74,10 @@ def quote(text: str, max_chars: int = 80) -> str:
 
 
 def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -> dict[str, list[KeyedEntity]]:
-    """Return the nearest known names of each unknown name."""
+    """Return, for each unknown name in the question, up to ``num_nearest`` entities with similar names.
+
+    ``seeds`` are the known names. An entity needs a positive cosine.
+    """
     unknown_names = list(dict.fromkeys(_iter_unknown_names(query.question, seeds)))
     if not unknown_names:
         return {}
@@ -90,7 +94,7 @@ def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -
 
 
 def _iter_unknown_names(question: str, seeds: Sequence[Seed]) -> Iterator[str]:
-    """Yield the capitalized names of a question that no known name covers."""
+    """Yield the runs of capitalized words in a question, without the words of known names (``seeds``)."""
     masked_question = bytearray(question.encode())
     for seed in seeds:
         for start, end in seed.spans:

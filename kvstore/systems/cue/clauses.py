@@ -30,7 +30,11 @@ class Clause(NamedTuple):
 
 
 def find_clauses(sentence: Sentence) -> list[Clause]:
-    """Return the clauses of a sentence in order, or the whole sentence if it has only one."""
+    """Return the coordinate clauses of a sentence in text order, then its relative clauses.
+
+    A sentence without coordinate clauses is itself the first clause. If a clause would be too short, only the whole
+    sentence is returned.
+    """
     words = sentence.words
     subtrees = _Subtrees(sentence)
     # The first word of each clause, and the range of its subject if that lies in an earlier clause.
@@ -40,7 +44,7 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
             continue
         first, end = subtrees.get_span(index)
         if (
-            not _ends_clause(sentence, end)
+            not _is_clause_end(sentence, end)
             or first <= clause_starts[-1][0]
             or not subtrees.is_contiguous(index)
             or word.head >= first
@@ -71,8 +75,10 @@ def _has_dependent(sentence: Sentence, index: int, *labels: str) -> bool:
 
 
 def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[Clause]:
-    """Yield the relative clauses whose subject is the pronoun that begins them, with the noun phrase that it refers
-    to as subject."""
+    """Yield the relative clauses that begin with their subject, a relative pronoun.
+
+    Their subject becomes the noun phrase that the pronoun refers to.
+    """
     words = sentence.words
     for index, word in enumerate(words):
         if word.label != "acl:relcl" or word.head < 0 or not subtrees.is_contiguous(index):
@@ -91,7 +97,7 @@ def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[
 
 
 def _is_coordinate(sentence: Sentence, index: int) -> bool:
-    """True if a predicate is coordinated with another, or juxtaposed without a conjunction."""
+    """True if a predicate (a word index) is coordinated with another, or juxtaposed without a conjunction."""
     label = sentence.words[index].label
     return label == "conj" or (label == "advcl" and not _has_dependent(sentence, index, "mark", "advmod"))
 
@@ -105,9 +111,9 @@ def _is_finite(sentence: Sentence, index: int) -> bool:
     return not tags.isdisjoint(("VBD", "VBZ", "VBP", "MD"))
 
 
-def _ends_clause(sentence: Sentence, end: int) -> bool:
-    """True if only punctuation or further clauses follow a word."""
-    following = sentence.words[end + 1 :]
+def _is_clause_end(sentence: Sentence, index: int) -> bool:
+    """True if a clause can end with a word: a connective, only punctuation, or nothing follows it."""
+    following = sentence.words[index + 1 :]
     return (
         not following
         or following[0].text.lower() in _CONNECTIVES
@@ -116,7 +122,10 @@ def _ends_clause(sentence: Sentence, end: int) -> bool:
 
 
 def _find_subject(sentence: Sentence, subtrees: _Subtrees, index: int) -> tuple[int, int] | None:
-    """Return the range of the subject of a predicate, or of the predicate that it is coordinated with."""
+    """Return the character range of a predicate's subject, or else of the predicate that it is coordinated with.
+
+    Returns None if there is no subject, or if it is too long to be repeated.
+    """
     words = sentence.words
     while index >= 0:
         for child in sentence.find_dependents(index, "nsubj"):
@@ -129,23 +138,23 @@ def _find_subject(sentence: Sentence, subtrees: _Subtrees, index: int) -> tuple[
 
 
 class _Subtrees:
-    """The subtrees of the words of a sentence."""
+    """The dependency subtrees of the words of a sentence, computed on demand and cached."""
 
     def __init__(self, sentence: Sentence) -> None:
         self._sentence = sentence
         self._spans: dict[int, tuple[int, int, int]] = {}
 
     def get_span(self, index: int) -> tuple[int, int]:
-        """Return the first and the last word of the subtree of a word."""
+        """Return the indexes of the first and the last word of the subtree of a word."""
         return self._compute_span(index)[:2]
 
     def is_contiguous(self, index: int) -> bool:
-        """True if the subtree of a word is contiguous."""
+        """True if the words of a word's subtree are adjacent in the sentence."""
         first, last, count = self._compute_span(index)
         return last - first + 1 == count
 
     def _compute_span(self, index: int) -> tuple[int, int, int]:
-        """Return the first and the last word of the subtree of a word, and the number of its words."""
+        """Return the indexes of the first and the last word of a subtree, and the number of its words; cached."""
         if index not in self._spans:
             visited = {index}
             stack = [index]

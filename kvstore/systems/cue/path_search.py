@@ -4,7 +4,7 @@ From an entity, a path continues to the units that mention it and are nearest to
 it continues to every entity that the unit mentions. The rest of the question is its vector minus those of the units on
 the path, so their content is not searched for again. After each hop, only the best paths are kept. The score of a path
 is the cosine of the question with the sum of its units' vectors, plus the share of the question's words in its units.
-The paper uses a cross-encoder for the score; kvstore does if one is configured.
+If a cross-encoder is configured, it scores the paths instead, as in the paper.
 
 In: a :class:`~.unit_graph.UnitGraph` and the entities that each beam starts at. Out: the paths kept after each hop.
 """
@@ -28,10 +28,10 @@ Scorer = Callable[[Sequence[str]], Iterable[float]]
 
 @dataclass(frozen=True, slots=True)
 class UnitPath:
-    """A path: its units (rows), and the entity by which each was reached.
+    """A path: its units, as rows of the unit graph, and the entity by which each was reached.
 
     ``vector_sum`` is the sum of the units' vectors, ``squared_norm`` its squared norm, and ``dot_product`` its product
-    with the question. ``word_bits`` are the question's words in the units, as bits.
+    with the question. ``word_mask`` has a bit for each word of the question, set if a unit contains the word.
     """
 
     rows: tuple[int, ...]
@@ -39,14 +39,14 @@ class UnitPath:
     vector_sum: Matrix
     squared_norm: float
     dot_product: float
-    word_bits: int
+    word_mask: int
     score: float
 
 
 class _Extension(NamedTuple):
-    """A candidate next unit of a path, and the entity that leads to it.
+    """A path, the row of a unit that can extend it, and the entity that leads to the unit.
 
-    ``similarity`` is the product of the unit's vector with the sum of the path's vectors.
+    ``similarity`` is the dot product of the unit's vector with the sum of the path's vectors.
     """
 
     path: UnitPath
@@ -55,7 +55,7 @@ class _Extension(NamedTuple):
     similarity: float
 
 
-#: The paths of a beam that go on, each with the entities that its last unit mentions.
+#: The paths of a beam after a hop, each with the entities that its last unit mentions.
 _Frontier = list[tuple[UnitPath, Sequence[int]]]
 
 
@@ -63,9 +63,9 @@ _Frontier = list[tuple[UnitPath, Sequence[int]]]
 class Beam:
     """Parameters of a beam search.
 
-    ``units_per_entity`` is the number of units taken of each entity, ``width`` the number of paths kept after each hop,
-    and ``max_hops`` the number of hops. ``discount`` is the fraction of each unit's vector subtracted from the
-    question, and ``word_weight`` the weight of words in a score relative to the cosine.
+    ``units_per_entity`` is the maximum number of units tried per entity. ``width`` is the number of paths kept after
+    each hop, and ``max_hops`` the number of hops. ``discount`` is the fraction of each unit's vector that is subtracted
+    from the question, and ``word_weight`` the weight of words in a score relative to the cosine.
     """
 
     units_per_entity: int
@@ -78,10 +78,10 @@ class Beam:
 def search_paths(
     graph: UnitGraph, start_entities: Sequence[Sequence[int]], beam: Beam, scorer: Scorer | None
 ) -> Iterator[list[UnitPath]]:
-    """Yield the paths of all beams kept after each hop, beam by beam, best first.
+    """Run one beam search per group of ``start_entities``; after each hop, yield the paths that the beams kept.
 
-    A beam starts at each group of ``start_entities``. The beams are independent, and advance together, so that what
-    they need for a hop is read together.
+    The paths are yielded beam by beam, best first. The beams are independent, but advance together, so that one round
+    of reads serves a hop of all beams. ``scorer`` replaces the score of vectors and words.
     """
     empty = UnitPath((), (), np.zeros(graph.vectors.shape[1], np.float32), 0.0, 0.0, 0, 0.0)
     frontiers: list[_Frontier] = [[(empty, entities)] for entities in start_entities]
@@ -98,7 +98,10 @@ def search_paths(
 
 
 def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> dict[tuple[int, ...], _Extension]:
-    """Return the first extension that leads to each set of units (rows, ascending)."""
+    """Return the possible extensions of a beam's paths by the rows of the extended path, ascending.
+
+    If several extensions lead to the same units, only the first is returned.
+    """
     extensions: dict[tuple[int, ...], _Extension] = {}
     for path, entities in frontier:
         for extension in _iter_extensions(graph, path, entities, beam):
@@ -109,7 +112,7 @@ def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> di
 def _select_best_paths(
     graph: UnitGraph, extensions: Mapping[tuple[int, ...], _Extension], beam: Beam, scorer: Scorer | None
 ) -> list[UnitPath]:
-    """Return the paths of a beam that go on, best first."""
+    """Score the extensions of a beam, and return the ``beam.width`` best extended paths, best first."""
     scores = (
         _score_extensions(graph, list(extensions.values()), beam)
         if scorer is None
@@ -123,7 +126,10 @@ def _select_best_paths(
 
 
 def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam) -> Iterator[_Extension]:
-    """Yield the possible next units of a path: for each entity, those nearest to the rest of the question."""
+    """Yield the extensions of a path: for each entity, the units nearest to the rest of the question.
+
+    The rest is the question's vector minus ``beam.discount`` times those of the path. Units on the path are skipped.
+    """
     for entity, rows in graph.get_entity_rows(entities).items():
         for row in path.rows:
             rows = rows[rows != row]
@@ -136,21 +142,21 @@ def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], 
 
 
 def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: Beam) -> list[float]:
-    """Return the scores of extended paths: the cosine of the sum of the vectors, plus the share of words."""
+    """Return the scores of extended paths: the cosine of their vector sum plus the weighted share of words."""
     scores: list[float] = []
     for extension in extensions:
         dot_product = extension.path.dot_product + float(graph.cosines[extension.row])
         score = dot_product / math.sqrt(_compute_squared_norm(graph, extension) or 1.0)
         if beam.word_weight:
-            word_bits = extension.path.word_bits | graph.get_word_bits(extension.row)
-            score += beam.word_weight * graph.compute_share(word_bits)
+            word_mask = extension.path.word_mask | graph.get_word_mask(extension.row)
+            score += beam.word_weight * graph.compute_rarity_share(word_mask)
         scores.append(score)
     return scores
 
 
 def _compute_squared_norm(graph: UnitGraph, extension: _Extension) -> float:
     """Return the squared norm of the sum of an extended path's vectors."""
-    return max(0.0, extension.path.squared_norm + 2 * extension.similarity + float(graph.squares[extension.row]))
+    return max(0.0, extension.path.squared_norm + 2 * extension.similarity + float(graph.squared_norms[extension.row]))
 
 
 def _extend_path(graph: UnitGraph, extension: _Extension, score: float) -> UnitPath:
@@ -162,19 +168,22 @@ def _extend_path(graph: UnitGraph, extension: _Extension, score: float) -> UnitP
         path.vector_sum + graph.vectors[row],
         _compute_squared_norm(graph, extension),
         path.dot_product + float(graph.cosines[row]),
-        path.word_bits | graph.get_word_bits(row),
+        path.word_mask | graph.get_word_mask(row),
         score,
     )
 
 
 def _score_texts(graph: UnitGraph, paths: Sequence[Sequence[int]], scorer: Scorer) -> list[float]:
-    """Score the texts of paths, with units joined in document order."""
+    """Score paths, given as rows, by the texts of their units, joined in document order."""
     texts = [" ".join(map(graph.get_text, sorted(rows, key=graph.get_sort_key))) for rows in paths]
     return [float(score) for score in scorer(texts)]
 
 
 def _select_greatest(graph: UnitGraph, rows: UnitRows, values: npt.NDArray[np.float64], count: int) -> list[int]:
-    """Return the indices of the greatest values, best first, ties in document order."""
+    """Return the indices of the ``count`` greatest values, descending, with ties in document order.
+
+    ``values`` are those of the units ``rows``.
+    """
     order = np.argsort(-values, kind="stable")
     if len(order) > count:  # keep everything that ties with the last one
         order = order[: int(np.searchsorted(-values[order], -values[order[count - 1]], "right"))]

@@ -1,9 +1,10 @@
 """Strategy ``cue``: paths from the names in a question over units and entities to chunks (CUE-RAG, Q-Iter).
 
-Each name in the question has its own beam, and the units nearest to the question share one. In a single beam, names
-would compete and some would lose all their paths. The score of a chunk adds the best path through it, as a share of the
-best of all, to its own similarity to the question. In the paper, paths only nominate candidates, which a cross-encoder
-ranks; but a chunk in the middle of a chain does not resemble the question.
+A unit is a sentence with its own vector. Each name in the question has its own beam, and the units nearest to the
+question share one. In a single beam, names would compete and some would lose all their paths. The score of a chunk is
+that of the best path through it, as a share of the best path of all, plus its own similarity to the question. In the
+paper, paths only yield candidates, which a cross-encoder ranks; but a chunk in the middle of a chain of facts is not
+similar to the question.
 
 In: a query, on a store with an index ``units``. Out: evidence, with the path to each chunk: name → "unit" → name → …
 """
@@ -56,6 +57,10 @@ class CueStrategy:
     options: Mapping[str, Option] = PATH_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:
+        """Rank the chunks on the best paths and the chunks nearest to the question.
+
+        Raises InputError if the store has no embedder, or no index ``units``.
+        """
         availability = _require_units(query)
         graph = UnitGraph(query, fetch_term_weights(query))
         options = {name: option(query, self, name) for name in PATH_OPTIONS}
@@ -88,7 +93,7 @@ def can_compare_units(query: Query, availability: UnitAvailability) -> bool:
 
 
 def _require_units(query: Query) -> UnitAvailability:
-    """Return which units a store has; raises InputError if it has none to compare."""
+    """Return which units a store has. Raises InputError if the index is missing or the store has no embedder."""
     if query.reading.settings.embedder.startswith("none:"):
         raise InputError(
             "strategy cue needs vectors of units, and a store without an embedder has none; use another strategy, or a "
@@ -107,10 +112,10 @@ def find_paths(
     options: Mapping[str, float],
     near_ranking: Ranking,
 ) -> list[UnitPath]:
-    """Return the paths of all beams kept after each hop.
+    """Search paths of units from the anchors of a question, and return those that the beams kept after each hop.
 
-    ``near_ranking`` are the chunks nearest to the question. Options missing from ``options`` have the defaults in
-    :data:`PATH_OPTIONS`.
+    ``near_ranking`` is the ranking of chunks by vector, whose units are candidates for anchors. Options missing from
+    ``options`` have the defaults in :data:`PATH_OPTIONS`.
     """
     values = {name: options.get(name, path_option.default) for name, path_option in PATH_OPTIONS.items()}
     beam = Beam(int(values["nearest"]), int(values["beam"]), int(values["hops"]), values["update"], values["words"])
@@ -140,14 +145,14 @@ def _get_scorer(query: Query) -> Scorer | None:
 
 
 def _iter_starts(graph: UnitGraph, anchors: Anchors) -> Iterator[Sequence[int]]:
-    """Yield the start entities of each beam: those of each name, and those in the nearest units."""
+    """Yield the start entities of each beam: one beam per name, and one for the entities in the nearest units."""
     graph.load_entities(anchors.units)
     unit_entities = list(dict.fromkeys(entity for row in anchors.units for entity in graph.get_entities(row)))
     yield from filter(None, [*anchors.names.values(), unit_entities])
 
 
 def select_best_paths(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:
-    """Return the best path through each chunk that lies on any path."""
+    """Return the best path through each chunk, by chunk id; chunks on no path are omitted."""
     paths_by_chunk: dict[int, UnitPath] = {}
     for path in paths:
         for row in path.rows:
@@ -160,8 +165,7 @@ def select_best_paths(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, 
 def _score_chunks(
     query: Query, graph: UnitGraph, chunks: Ids, paths_by_chunk: Mapping[int, UnitPath]
 ) -> npt.NDArray[np.float64]:
-    """Return the scores of chunks: their best paths, their cosines and the question's words, each as a share of the
-    best."""
+    """Return the scores of chunks: a weighted sum of best path, cosine and BM25, each scaled to its greatest value."""
     paths = np.array([paths_by_chunk[chunk].score if chunk in paths_by_chunk else 0.0 for chunk in chunks.tolist()])
     cosines, words = query.reading.fetch(CosineRequest(chunks, query.vector), WordScoreRequest(graph.weights, chunks))
     own_scores = scale_to_best(cosines.astype(np.float64)) + scale_to_best(words)
@@ -169,19 +173,20 @@ def _score_chunks(
 
 
 def _name_chunks(query: Query, ranking: Ranking) -> list[tuple[str, float]]:
-    """Return the chunks of a ranking by document key and ordinal, with their scores."""
+    """Return (name, score) for each chunk of a ranking; the name is its document key and ordinal."""
     loaded_chunks = query.load_chunks(chunk for chunk, _ in ranking)
     names = (f"{chunk.document.key} {chunk.record.ordinal}" for chunk in loaded_chunks)
     return list(zip(names, (score for _, score in ranking), strict=True))
 
 
 def _format_path_to(query: Query, graph: UnitGraph, path: UnitPath, chunk: int) -> str:
-    """Format a path up to a chunk."""
+    """Return a path as text, truncated after its first unit in ``chunk``."""
     end = next(index for index, row in enumerate(path.rows, 1) if graph.chunks[row] == chunk)
     return _format_path(graph, path, end)
 
 
 def _format_path(graph: UnitGraph, path: UnitPath, end: int | None = None) -> str:
+    """Return the first ``end`` hops of a path as text: name → "unit" → name → …; all hops for None."""
     parts = []
     for entity, row in zip(path.entities[:end], path.rows[:end], strict=True):
         parts += [graph.get_key(entity), quote(graph.get_text(row))]

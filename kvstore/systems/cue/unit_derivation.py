@@ -37,7 +37,7 @@ _MIN_WORDS = 4
 
 
 class UnitSpan(NamedTuple):
-    """The span of a unit in bytes of the document's text, and that of its subject if the clause itself has none."""
+    """The span of a unit in bytes of the document's text, and that of its subject if it lies outside the clause."""
 
     start: int
     end: int
@@ -55,9 +55,11 @@ class UnitPart(NamedTuple):
 
 
 def encode_part(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
-    """Encode units as plain data: for each chunk a list of distances and lengths, or the number of units by a model.
+    """Encode the units of a document as plain data, one entry per chunk.
 
-    For a clause with a separate subject, the length is negative, and the distance and length of the subject follow.
+    An entry is the number of units if a model wrote them. Otherwise it lists, for each unit, its distance from the
+    end of the previous unit and its length, in bytes. For a clause with a separate subject, the length is negative, and
+    the distance of the subject from the unit's start and the subject's length follow.
     """
     rows: list[Any] = []
     for chunk, spans, num_written in zip(chunks, part.spans, part.written_counts, strict=True):
@@ -74,7 +76,7 @@ def encode_part(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
 
 
 def decode_part(rows: Any, starts: Sequence[int]) -> UnitPart:
-    """Decode the plain data of a document; ``starts`` are the start offsets of its chunks."""
+    """Decode the result of :func:`encode_part`; ``starts`` are the byte offsets at which the chunks start."""
     part = UnitPart([], [])
     for row, start in zip(rows, starts, strict=True):
         part.spans.append(decode_spans(row, start))
@@ -83,8 +85,10 @@ def decode_part(rows: Any, starts: Sequence[int]) -> UnitPart:
 
 
 def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
-    """Decode the spans of one chunk from the form that :func:`encode_part` writes; ``previous_end`` is the start of the
-    chunk."""
+    """Decode the spans of one chunk from its entry in the result of :func:`encode_part`.
+
+    ``previous_end`` is the byte offset at which the chunk starts. The list is empty if a model wrote the units.
+    """
     spans: list[UnitSpan] = []
     numbers = iter(() if isinstance(row, int) else row)
     for distance in numbers:
@@ -98,14 +102,17 @@ def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
 
 
 def count_units(row: Any) -> int:
-    """Return the number of units of an encoded chunk; decodes spans only if there can be subjects among them."""
+    """Return the number of units of one chunk, from its entry in the result of :func:`encode_part`.
+
+    Decodes the spans only if the entry contains a negative number: it may have separate subjects.
+    """
     if isinstance(row, int):
         return row
     return len(row) // 2 if min(row, default=0) >= 0 else len(decode_spans(row, 0))
 
 
 def render_unit(piece: str) -> str:
-    """Return the display form of a unit, without list markers, emphasis and link markup."""
+    """Return a unit as plain text, without list marker, emphasis and links. Commas separate the cells of a row."""
     text = to_plain_text(replace_braced_words(unwrap_links(piece[skip_marker(piece, 0, len(piece)) :])))
     return ", ".join(cell for cell in map(str.strip, text.strip("|").split("|")) if cell) if text[:1] == "|" else text
 
@@ -124,6 +131,10 @@ class UnitDerivation(Derivation):
     quantised = True
 
     def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float | str]) -> Any:
+        """Return the units of a document, encoded by :func:`encode_part`.
+
+        Units that a model wrote for a chunk replace its sentences. A chunk without units is itself a single unit.
+        """
         part = UnitPart([[] for _ in document.chunks], [0] * len(document.chunks))
         if not document.chunks:
             return []
@@ -143,6 +154,10 @@ class UnitDerivation(Derivation):
         return encode_part(part, document.chunks)
 
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
+        """Return the texts to embed for the units of an encoded document, in order.
+
+        The only unit of a chunk gets the same text as the chunk, so that it is embedded only once.
+        """
         texts: list[str] = []
         for ordinal, spans in enumerate(decode_part(part, [chunk.start for chunk in document.chunks]).spans):
             headings = document.list_headings(ordinal)
@@ -156,29 +171,30 @@ class UnitDerivation(Derivation):
         return texts
 
     def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
+        """Yield a sentence for each mismatch between encoded units and their document, for CHECK."""
         if len(part) != len(document.chunks):
             yield f"it has units for {len(part)} chunks, but {len(document.chunks)} chunks"
             return
         unit_part = decode_part(part, [chunk.start for chunk in document.chunks])
-        for ordinal, (spans, num_model_units) in enumerate(zip(unit_part.spans, unit_part.written_counts, strict=True)):
+        for ordinal, (spans, num_recorded) in enumerate(zip(unit_part.spans, unit_part.written_counts, strict=True)):
             chunk = document.chunks[ordinal]
             for start, end, subject in spans:
                 if not all(chunk.start <= a < b <= chunk.end for a, b in ((start, end), subject or (start, end))):
                     yield f"a unit lies outside chunk {ordinal}"
             num_written = len(find_written_units(document, ordinal))
-            if num_model_units != num_written:
-                yield f"chunk {ordinal} has {num_model_units} units by a model, but the model wrote {num_written}"
+            if num_recorded != num_written:
+                yield f"chunk {ordinal} has {num_recorded} units by a model, but the model wrote {num_written}"
 
 
 def find_written_units(document: ChunkedText, chunk: int) -> Sequence[str]:
-    """Return the units that a model wrote for a chunk, given its ordinal; empty if there are none."""
+    """Return the units that a model wrote for a chunk, given by its ordinal; empty if it wrote none."""
     value = document.facts.get(WRITTEN_UNITS.name)
     entry = None if value is None else value.get_texts(build_chunk_passage(document, chunk).digest)
     return () if entry is None else entry[1]
 
 
 def render_unit_at(text: bytes, span: UnitSpan) -> str:
-    """Return the display form of the unit at a span of a text."""
+    """Return the unit at a span of a text as plain text, after its subject if that lies elsewhere."""
     unit_text = render_unit(text[span.start : span.end].decode())
     if span.subject is None:
         return unit_text
@@ -187,9 +203,10 @@ def render_unit_at(text: bytes, span: UnitSpan) -> str:
 
 
 def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: str) -> Iterator[UnitSpan]:
-    """Yield the clauses of sentences.
+    """Split sentences, given as spans, into clauses, and yield the clauses' spans.
 
-    A sentence with markup stays whole, and so does text that is not English if the language is ``en``.
+    A sentence with markup is not split. If the store's language is ``en``, no sentence of a document in another
+    language is split. Without a parser for the language, all sentences are yielded as they are.
     """
     sentence_spans = list(spans)
     texts = [document.text[span.start : span.end].decode() for span in sentence_spans]
@@ -216,31 +233,34 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
 
 
 def _extract_clauses(text: str, parses: Sequence[Parse]) -> list[Clause]:
-    """Return the clauses of a text, or none if it was too long for a single parse."""
+    """Return the clauses of a text from its parse, or [] if the text was too long for a single parse."""
     if len(parses) != 1:
         return []
     return [clause for sentence in iter_sentences(parses[0].doc) for clause in find_clauses(sentence)]
 
 
 def _iter_sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[UnitSpan]:
-    """Yield the spans of sentences, items and rows, in bytes of the text, in order."""
+    """Yield the byte spans of sentences, list items and table rows, in text order.
+
+    Skips short sentences and items, mail headers, and the header row and separator of a table.
+    """
     text = document.text.decode()
     to_byte = compute_byte_offsets(text, len(document.text))
     _, chunks = chunk_text(text, parse_blocks(text, document.format), settings.chunk_tokens)
     for chunk in chunks:
         for unit, next_unit in zip(chunk.units, [*chunk.units[1:], None], strict=True):
             piece = text[unit.start : unit.end]
-            if unit.kind not in _UNIT_KINDS or _is_table_rule(piece) or is_mail_header(text, unit.start, unit.end):
+            if unit.kind not in _UNIT_KINDS or _is_table_separator(piece) or is_mail_header(text, unit.start, unit.end):
                 continue
-            if next_unit is not None and _is_table_rule(text[next_unit.start : next_unit.end]):
+            if next_unit is not None and _is_table_separator(text[next_unit.start : next_unit.end]):
                 continue  # skip the header row: column names alone mean nothing
             num_words = sum(any(map(str.isalnum, word)) for word in render_unit(piece).split())
             if num_words >= (1 if unit.kind == "table" else _MIN_WORDS):
                 yield UnitSpan(int(to_byte[unit.start]), int(to_byte[unit.end]))
 
 
-def _is_table_rule(piece: str) -> bool:
-    """True if a row only separates the head of a table from its body."""
+def _is_table_separator(piece: str) -> bool:
+    """True if a table row is the separator between header and body, such as ``|---|---|``."""
     return piece.startswith(("|--", "|:", "| -", "| :")) and not any(map(str.isalnum, piece))
 
 

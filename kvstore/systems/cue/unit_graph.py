@@ -38,10 +38,10 @@ UnitRows = npt.NDArray[np.int64]
 
 
 class UnitGraph:
-    """The units read so far. ``weights`` are those of the question's words.
+    """The units read so far, and the entities that they mention. ``weights`` are those of the question's words.
 
     A unit is identified by its row: its index in ``ids``, ``chunks``, ``vectors``, ``cosines`` (with the question) and
-    ``squares`` (the squared norms of the vectors).
+    ``squared_norms`` (the squared norms of the vectors).
     """
 
     def __init__(self, query: Query, weights: TermWeights) -> None:
@@ -63,8 +63,8 @@ class UnitGraph:
         self._documents: list[str] = []
         self.vectors: Matrix = np.empty((0, query.reading.settings.dimension), np.float32)
         self.cosines: npt.NDArray[np.float64] = np.empty(0)
-        self.squares: npt.NDArray[np.float64] = np.empty(0)
-        self._word_bits: dict[int, int] = {}
+        self.squared_norms: npt.NDArray[np.float64] = np.empty(0)
+        self._word_masks: dict[int, int] = {}
         self._contents: dict[int, UnitContent] = {}
 
     @property
@@ -73,7 +73,10 @@ class UnitGraph:
         return len(self._known_chunks)
 
     def get_entity_rows(self, entities: Iterable[int], max_chunks: int = _MAX_REACHED_CHUNKS) -> Mapping[int, UnitRows]:
-        """Return the rows of the units of entities, by entity; reads at most ``max_chunks`` chunks of a new entity."""
+        """Return the rows of the units that mention each entity.
+
+        Reads the units of entities that were not requested before, from at most ``max_chunks`` chunks each.
+        """
         entity_ids = list(dict.fromkeys(entities))
         missing = [entity for entity in entity_ids if entity not in self._rows_by_entity]
         if missing:
@@ -85,14 +88,14 @@ class UnitGraph:
         return {entity: self._rows_by_entity[entity] for entity in entity_ids}
 
     def find_nearest(self, count: int, chunks: Sequence[int]) -> list[tuple[int, float]]:
-        """Return the ``count`` units of some chunks nearest to the question, best first: rows and cosines."""
+        """Return the ``count`` units of ``chunks`` nearest to the question, best first, as (row, cosine)."""
         nearest = self._reading.fetch(NearestUnits(self._query.vector, count, chunks, frozenset(self._known_chunks)))
         self._add_units(nearest.batch)
         rows = [self._rows_by_id[id] for id in nearest.ids]
         return list(zip(rows, nearest.cosines, strict=True))
 
     def load_entities(self, rows: Iterable[int]) -> None:
-        """Load the entities that units mention, for :meth:`get_entities`."""
+        """Read the entities that units mention, in one batch, so that :meth:`get_entities` need not read them."""
         missing = [row for row in dict.fromkeys(rows) if row not in self._entities_by_row]
         if missing:
             groups = self._reading.fetch(MentionedEntities([self.ids[row] for row in missing]))
@@ -115,7 +118,7 @@ class UnitGraph:
         return self._keys[entity]
 
     def load_contents(self, rows: Iterable[int]) -> None:
-        """Load the texts of units and the headings above them, for :meth:`get_text` and :meth:`get_word_bits`."""
+        """Read the texts and headings of units, in one batch, for :meth:`get_text` and :meth:`get_word_mask`."""
         missing = [row for row in dict.fromkeys(rows) if row not in self._contents]
         if missing:
             contents = self._reading.fetch(UnitContents([self.ids[row] for row in missing]))
@@ -125,43 +128,44 @@ class UnitGraph:
         """Return the text of a unit."""
         return self._get_content(row).text
 
-    def get_word_bits(self, row: int) -> int:
-        """Return the question's words in a unit, its headings or its title, as bits."""
-        bits = self._word_bits.get(row)
-        if bits is None:
+    def get_word_mask(self, row: int) -> int:
+        """Return a bit mask of the question's words that occur in a unit, its headings or its title."""
+        mask = self._word_masks.get(row)
+        if mask is None:
             content = self._get_content(row)
             terms = count_chunk_terms(content.title, content.headings, content.text, self._stem)
-            bits = self._word_bits[row] = sum(
+            mask = self._word_masks[row] = sum(
                 1 << position for position, term in enumerate(self._rarities) if term in terms
             )
-        return bits
+        return mask
 
-    def compute_share(self, word_bits: int) -> float:
-        """Return the share of some of the question's words (as bits) in all of them, weighted by rarity, 0 to 1."""
-        share = self._shares.get(word_bits)
+    def compute_rarity_share(self, word_mask: int) -> float:
+        """Return the fraction of the question's total rarity (IDF) that the words in a bit mask carry, 0 to 1."""
+        share = self._shares.get(word_mask)
         if share is None:
             rarity_sum = sum(
-                rarity for position, rarity in enumerate(self._rarities.values()) if word_bits >> position & 1
+                rarity for position, rarity in enumerate(self._rarities.values()) if word_mask >> position & 1
             )
-            share = self._shares[word_bits] = rarity_sum / self._total_rarity
+            share = self._shares[word_mask] = rarity_sum / self._total_rarity
         return share
 
     def get_sort_key(self, row: int) -> tuple[str, int]:
-        """Return the sort key that breaks ties: the document key of a unit, and its number there."""
+        """Return the sort key that breaks ties: the document key of a unit, and its number in the document."""
         _, number = split_vector_id(self.ids[row])
         return self._documents[row], number
 
     def compute_similarities(self, rows: UnitRows, vector: Matrix) -> npt.NDArray[np.float64]:
-        """Return the products of units' vectors with another vector."""
+        """Return the dot products of units' vectors with ``vector``."""
         return cosines(self.vectors[rows], vector).astype(np.float64)
 
     def _get_content(self, row: int) -> UnitContent:
+        """Return the text, title and headings of a unit; reads them if necessary."""
         if row not in self._contents:
             self.load_contents([row])
         return self._contents[row]
 
     def _add_units(self, batch: UnitBatch) -> None:
-        """Add units as further rows."""
+        """Append the units of a batch as rows, and mark its chunks as read."""
         self._known_chunks.update(batch.chunks)
         if not batch.units:
             return
@@ -171,13 +175,13 @@ class UnitGraph:
         self.chunks += [unit.chunk for unit in batch.units]
         self._documents += [unit.document for unit in batch.units]
         self.vectors = np.concatenate((self.vectors, batch.vectors))
-        squares = np.einsum("ij,ij->i", batch.vectors, batch.vectors).astype(np.float64)
-        self.squares = np.concatenate((self.squares, squares))
+        squared_norms = np.einsum("ij,ij->i", batch.vectors, batch.vectors).astype(np.float64)
+        self.squared_norms = np.concatenate((self.squared_norms, squared_norms))
         self.cosines = np.concatenate((self.cosines, cosines(batch.vectors, self._query.vector).astype(np.float64)))
 
 
 def fetch_term_weights(query: Query) -> TermWeights:
-    """Return the weights of the question's words; takes one round."""
+    """Read the counts of the question's words in one round, and return the words' weights."""
     words = parse_question_words(query.question, get_stemmer(query.reading.settings.stemmer))
     counts = query.reading.fetch(build_count_request(words))
     return build_term_weights(query.reading.counters, words.list_lookup_terms(counts), counts)

@@ -1,7 +1,7 @@
-"""Requests of a path search to the units of a state: which exist, what they say, and what they mention.
+"""The read requests of a path search: units of a state with their vectors, texts and mentioned entities.
 
-In: entities, chunks or units found before, and the vector of a question. Out: rows of units with their vectors, their
-texts, and the entities that they mention.
+In: entities, chunks or units found before, and the vector of a question. Out: units with their vectors, their texts,
+and the entities that they mention. A unit is a sentence with its own vector.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from .units import UNITS, StoredUnit
 
 #: The maximum number of chunks of an entity on a path; an entity with more is ignored.
 _MAX_CHUNKS = 2000
-#: Features of an edge of the passage graph if the title names the entity, and if a unit can name it.
+#: Features (bit flags) of an edge of the passage graph if the title names the entity, and if a unit can name it.
 _TITLE_FLAGS = edges.TITLE_WHOLE | edges.TITLE_PART
-_NAME_FLAGS = np.uint16(edges.CAPITALIZED | _TITLE_FLAGS)
+_MENTION_FLAGS = np.uint16(edges.CAPITALIZED | _TITLE_FLAGS)
 
-#: The chunks of an entity that can name it in a unit, with the features of the edges.
+#: The chunks that can mention an entity in a unit, each with the features (bit flags) of its edge to the entity.
 _ChunkFeatures = Mapping[int, int]
 
 
 class UnitAvailability(NamedTuple):
-    """Whether the store has the index of units, and whether every document has its units."""
+    """The state of the index ``units``: ``is_present`` if it exists, ``is_complete`` if it covers every document."""
 
     is_present: bool
     is_complete: bool
@@ -44,10 +44,10 @@ class UnitAvailability(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnitsAvailable(ReadRequest[UnitAvailability]):
-    """A request for whether there are units."""
+    """A request for whether the index ``units`` exists and is complete."""
 
     def fetch(self, state: State) -> UnitAvailability:
-        """Return whether the index of units exists and has units."""
+        """Return whether the index exists and covers every document."""
         units = state.get_part(UNITS)
         return UnitAvailability(units.is_present, units.is_complete)
 
@@ -61,7 +61,7 @@ class UnitRecord(NamedTuple):
 
 
 class UnitBatch(NamedTuple):
-    """The units of some chunks, which can be none, with their vectors, shape (units, dimension)."""
+    """The units of some chunks, in their order, and the units' vectors, shape (units, dimension)."""
 
     chunks: list[int]
     units: list[UnitRecord]
@@ -69,13 +69,13 @@ class UnitBatch(NamedTuple):
 
 
 def _list_units(state: State, chunks: Iterable[int]) -> dict[int, list[StoredUnit]]:
-    """Return the units of chunks, in ascending order of the chunks."""
+    """Return the units of each chunk, by chunk id, ascending."""
     ordered_chunks = sorted(chunks)
     return dict(zip(ordered_chunks, state.get_part(UNITS).list_chunk_units(ordered_chunks), strict=True))
 
 
 def _read_batch(state: State, units_by_chunk: Mapping[int, Sequence[StoredUnit]], known_chunks: Set[int]) -> UnitBatch:
-    """Return the units of those chunks that are not known, with their vectors."""
+    """Return the units of the chunks that are not in ``known_chunks``, with their vectors."""
     units = state.get_part(UNITS)
     chunks = [chunk for chunk in units_by_chunk if chunk not in known_chunks]
     stored = [unit for chunk in chunks for unit in units_by_chunk[chunk]]
@@ -85,7 +85,7 @@ def _read_batch(state: State, units_by_chunk: Mapping[int, Sequence[StoredUnit]]
 
 
 class NearestUnitsAnswer(NamedTuple):
-    """The ids and cosines of units, best first, and the units of their chunks that were not known before."""
+    """The ids and cosines of units, best first, and all units of their chunks, except of known chunks."""
 
     ids: list[int]
     cosines: list[float]
@@ -94,9 +94,9 @@ class NearestUnitsAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NearestUnits(ReadRequest[NearestUnitsAnswer]):
-    """A request for the ``count`` units of some chunks nearest to a unit vector.
+    """A request for the ``count`` units of ``chunks`` nearest to ``vector``, which has unit length.
 
-    The units of ``known_chunks`` are not returned again.
+    The answer omits the records and vectors of the units of ``known_chunks``, which the caller already has.
     """
 
     vector: Matrix
@@ -105,7 +105,7 @@ class NearestUnits(ReadRequest[NearestUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> NearestUnitsAnswer:
-        """Compare the vectors of the units of the chunks with the vector."""
+        """Compare the vectors of the chunks' units with ``vector``, and read all units of the best units' chunks."""
         units = state.get_part(UNITS)
         ids, cosines = units.find_nearest(self.vector, self.count, self.chunks)
         nearest = ids.tolist()
@@ -115,7 +115,7 @@ class NearestUnits(ReadRequest[NearestUnitsAnswer]):
 
 
 class EntityUnitsAnswer(NamedTuple):
-    """The ids of the units that mention each entity, and the units of the chunks that were not known before."""
+    """The ids of the units that mention each entity, and all units of their chunks, except of known chunks."""
 
     ids_by_entity: dict[int, list[int]]
     batch: UnitBatch
@@ -123,10 +123,10 @@ class EntityUnitsAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EntityUnits(ReadRequest[EntityUnitsAnswer]):
-    """A request for the units that mention entities, or whose title does.
+    """A request for the units that mention each entity, in their own text or in the title of their document.
 
-    For an entity in more than ``max_chunks`` chunks, the units of those nearest to the unit ``vector`` are returned.
-    The units of ``known_chunks`` are not returned again.
+    Reads at most ``max_chunks`` chunks per entity, those nearest to ``vector``, which has unit length. The answer omits
+    the records and vectors of the units of ``known_chunks``, which the caller already has.
     """
 
     entities: Sequence[int]
@@ -142,7 +142,7 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
         }
         chunk_flags = [item for features in features_by_entity.values() for item in features.items()]
         units_by_chunk = _list_units(state, {chunk for chunk, _ in chunk_flags})
-        units.read_names(chunk for chunk, flags in chunk_flags if not flags & _TITLE_FLAGS)
+        units.load_names(chunk for chunk, flags in chunk_flags if not flags & _TITLE_FLAGS)
         ids_by_entity = {
             entity: [
                 unit.id
@@ -157,22 +157,25 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
         return answer.batch.chunks
 
     def _read_features(self, state: State) -> dict[int, _ChunkFeatures]:
-        """Return the chunks of each entity in which units can name it, with the features of the edges."""
+        """Return, for each entity, the allowed chunks whose units can mention it, with the features of the edges.
+
+        An entity in more than :data:`_MAX_CHUNKS` chunks gets no chunks.
+        """
         graph = state.get_part(GRAPH)
         entities = np.array(self.entities, np.uint32)
         bounds, chunks, features = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_CHUNKS)
-        is_naming = (features & _NAME_FLAGS) != 0
+        is_mention = (features & _MENTION_FLAGS) != 0
         if state.allowed is not None:
-            is_naming &= state.allowed.get_chunk_mask(chunks)
+            is_mention &= state.allowed.get_chunk_mask(chunks)
         ranges = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-        rows = [(slice(start, stop), is_naming[start:stop]) for start, stop in ranges]
+        rows = [(slice(start, stop), is_mention[start:stop]) for start, stop in ranges]
         return {
             entity: dict(zip(chunks[row][mask].tolist(), features[row][mask].tolist(), strict=True))
             for entity, (row, mask) in zip(self.entities, rows, strict=True)
         }
 
     def _select_nearest(self, state: State, features: _ChunkFeatures) -> _ChunkFeatures:
-        """Return the features of the ``max_chunks`` chunks nearest to the question."""
+        """Reduce the chunks of an entity to the ``max_chunks`` chunks nearest to the question."""
         if len(features) <= self.max_chunks:
             return features
         # This search uses vectors in memory or in an index, and avoids reading them from the store.
@@ -184,9 +187,9 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
 def _list_mentioning_units(
     state: State, entity: int, units: Sequence[StoredUnit], features: int
 ) -> Sequence[StoredUnit]:
-    """Return the units of a chunk that mention an entity, or all of them if the title does.
+    """Return the units of one chunk that mention an entity, or all units if the document's title mentions it.
 
-    ``features`` are those of the edge between the chunk and the entity.
+    ``features`` are the bit flags of the edge between the chunk and the entity.
     """
     if features & _TITLE_FLAGS:
         return units
@@ -194,7 +197,7 @@ def _list_mentioning_units(
 
 
 class UnitContent(NamedTuple):
-    """The text of a unit, and the title and the headings above it."""
+    """The text of a unit, the title of its document, and the headings above it, outermost first."""
 
     text: str
     title: str | None
@@ -236,14 +239,14 @@ class MentionedEntities(ReadRequest[list[list[KeyedEntity]]]):
 
 
 def _sort_by_key(state: State, groups: Sequence[Iterable[int]]) -> list[list[KeyedEntity]]:
-    """Return the entities of each group with their keys, sorted by key; reads all keys together."""
+    """Return each group of entities as (entity, key) pairs, sorted by key; reads all keys together."""
     entities = list(dict.fromkeys(chain.from_iterable(groups)))
     keys = dict(zip(entities, (record.key for record in state.entities.get_many(entities)), strict=True))
     return [sorted(((entity, keys[entity]) for entity in group), key=lambda keyed: keyed[1]) for group in groups]
 
 
 class NameForms(NamedTuple):
-    """The entities of each name, sorted by key, and whether the store can search the nearest names."""
+    """The entities of each name, sorted by key, and whether the store has an index of kind ``synonyms``."""
 
     entities: list[list[KeyedEntity]]
     has_name_index: bool
@@ -251,12 +254,15 @@ class NameForms(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TitleForms(ReadRequest[NameForms]):
-    """A request for the entities of names, plus those whose title differs only by a bracketed addition at the end."""
+    """A request for the entities of names, including those whose title differs only by a bracketed addition at the end.
+
+    ``names`` has the known entities of each name.
+    """
 
     names: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> NameForms:
-        """Look up the entities of the names, and those of titles with a bracketed addition."""
+        """Add the entities that title links connect with those of each name, and read the keys of all."""
         graph = state.get_part(GRAPH)
         entities = np.array(list(chain.from_iterable(self.names)), np.uint32)
         links = graph.read_link_rows(entities[graph.read_degrees(entities).has_links])

@@ -12,15 +12,18 @@ from .units import UNITS, StoredUnit, Units
 
 
 def _get_units(reader: TableReader) -> Units:
+    """Return the reader of the units of a table's state."""
     return reader.state.get_part(UNITS)
 
 
 def _read_document_units(state: State, document: int) -> list[StoredUnit]:
+    """Return all units of a document, in text order."""
     chunks = list(state.documents.get(document).chunk_ids())
     return [unit for units in state.get_part(UNITS).list_chunk_units(chunks) for unit in units]
 
 
 def _iter_document_units(reader: TableReader, documents: Iterable[int]) -> TableRows:
+    """Yield the units of documents; none if the store has no index ``units``."""
     if not _get_units(reader).is_present:
         return
     for document in documents:
@@ -28,19 +31,23 @@ def _iter_document_units(reader: TableReader, documents: Iterable[int]) -> Table
 
 
 def _iter_documents(reader: TableReader) -> Iterator[int]:
+    """Yield the ids of all documents."""
     return (record.id for record in reader.state.documents.scan())
 
 
-def _iter_units_of_key(reader: TableReader, key: str) -> TableRows:
+def _iter_units_by_document_key(reader: TableReader, key: str) -> TableRows:
+    """Return the units of the document with a key; none if it does not exist."""
     return _iter_document_units(reader, iter_optional(reader.find_document(key)))
 
 
 def _iter_chunk_units(reader: TableReader, chunk: int) -> TableRows:
+    """Return the units of a chunk; none if it does not exist, or if the store has no index ``units``."""
     record = reader.state.chunks.find(chunk) if 0 <= chunk < 1 << 64 and _get_units(reader).is_present else None
     return iter(() if record is None else _get_units(reader).list_chunk_units([chunk])[0])
 
 
 def _format_headings(reader: TableReader, unit: StoredUnit) -> str | None:
+    """Return the headings above a unit, joined by " > ", or None if there are none."""
     section = reader.state.chunks.get(unit.chunk).section
     return " > ".join(build_heading_path(reader.get_outline(unit.document), section)) or None
 
@@ -60,19 +67,20 @@ UNIT_TABLE = SqlTable(
     },
     scan=lambda reader: _iter_document_units(reader, _iter_documents(reader)),
     number=hash_row,
-    equal={"chunk": _iter_chunk_units, "document": _iter_units_of_key},
+    equal={"chunk": _iter_chunk_units, "document": _iter_units_by_document_key},
     size=lambda reader: _get_units(reader).count,
 )
 
 
 def _iter_mentions(reader: TableReader, units: TableRows) -> TableRows:
+    """Yield the rows of ``unit_mentions``, (unit, entity), of some units."""
     for unit in units:
         for entity in _get_units(reader).list_entities([unit.id])[0]:
             yield unit, entity
 
 
 def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
-    """Yield the rows of ``unit_mentions`` of an entity."""
+    """Yield the rows of ``unit_mentions``, (unit, entity), of the entity with a name; none if it is unknown."""
     entity = reader.find_entity(name)
     if entity is None or not _get_units(reader).is_present:
         return
@@ -82,6 +90,7 @@ def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
 
 
 def _hash_mention(reader: TableReader, row: TableRow) -> int:
+    """Return the ``rowid`` of a row of ``unit_mentions``: a hash of unit and entity."""
     return hash_row(reader, (row[0].id, row[1]))
 
 
@@ -98,7 +107,7 @@ UNIT_MENTION_TABLE = SqlTable(
     number=_hash_mention,
     equal={
         "chunk": lambda reader, chunk: _iter_mentions(reader, _iter_chunk_units(reader, chunk)),
-        "document": lambda reader, key: _iter_mentions(reader, _iter_units_of_key(reader, key)),
+        "document": lambda reader, key: _iter_mentions(reader, _iter_units_by_document_key(reader, key)),
         "entity": _iter_entity_mentions,
     },
     size=lambda reader: 3 * _get_units(reader).count,

@@ -37,9 +37,10 @@ RULE = "rule"
 
 
 class StoredUnit(NamedTuple):
-    """A unit: its document, its chunk and its number in the chunk.
+    """A unit: its id, its document, its chunk and its ordinal in the chunk.
 
-    ``start`` and ``end`` are bytes of the document's text, those of the whole chunk for a unit written by a model.
+    ``start`` and ``end`` are byte offsets in the document's text; for a unit written by a model, those of the whole
+    chunk.
     ``source`` is that model, or :data:`RULE`. ``subject`` is the span of a clause's subject if it lies outside the
     clause.
     """
@@ -57,7 +58,8 @@ class StoredUnit(NamedTuple):
 class _DocumentUnits:
     """The units of a document.
 
-    Holds the number of units of each chunk and the positions of their vectors; spans are decoded on demand.
+    Holds the number of units of each chunk and the locations of their vectors; spans are decoded on demand.
+    ``unit_offsets`` has the number of units before each chunk. ``derived_part`` is None for a document without units.
     """
 
     def __init__(
@@ -73,8 +75,8 @@ class _DocumentUnits:
         self.ordinals = dict(zip(self.chunks, range(len(self.chunks)), strict=True))
         self._rows = [0] * len(self.chunks) if derived_part is None else derived_part.part
         self.counts = list(map(count_units, self._rows))
-        self.vector_positions = [] if derived_part is None else derived_part.vector_locations
-        self.first_numbers = [0, *accumulate(self.counts)]
+        self.vector_locations = [] if derived_part is None else derived_part.vector_locations
+        self.unit_offsets = [0, *accumulate(self.counts)]
         self._spans: dict[int, list[UnitSpan]] = {}
         #: The model and the units it wrote, by chunk ordinal.
         self.written_units: dict[int, tuple[str, Sequence[str]]] = {}
@@ -86,8 +88,8 @@ class _DocumentUnits:
             self.written_units = {number: entry for number, entry in entries if entry is not None}
 
     def find_ordinal(self, number: int) -> int:
-        """Return the ordinal of the chunk of a unit, given the unit's number in the document."""
-        return bisect_right(self.first_numbers, number) - 1
+        """Return the ordinal of the chunk that contains a unit, given the unit's number in the document."""
+        return bisect_right(self.unit_offsets, number) - 1
 
     def get_spans(self, ordinal: int) -> list[UnitSpan]:
         """Return the spans of the units of a chunk; empty if a model wrote them."""
@@ -106,12 +108,12 @@ class _DocumentUnits:
             source, (start, end, subject) = RULE, spans[number]
         else:
             source, (start, end), subject = self.written_units[ordinal][0], self.chunk_records[ordinal][1:3], None
-        id = to_vector_id(self.record.id, self.first_numbers[ordinal] + number)
+        id = to_vector_id(self.record.id, self.unit_offsets[ordinal] + number)
         return StoredUnit(id, self.record.id, self.chunks[ordinal], number, start, end, source, subject)
 
 
 class Units:
-    """The units of one state, with caches that live as long as the state."""
+    """The units of one state. Caches the units, names and texts that it reads, as long as the state lives."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -156,28 +158,28 @@ class Units:
         return [documents[record.document].list_units(record.ordinal) for record in records]
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
-        """Return units by their ids."""
+        """Return the units with the given ids, in the same order."""
         split_ids = list(map(split_vector_id, ids))
         documents = self._get_documents(document for document, _ in split_ids)
         units = []
         for document, number in split_ids:
             document_units = documents[document]
             ordinal = document_units.find_ordinal(number)
-            units.append(document_units.get_unit(ordinal, number - document_units.first_numbers[ordinal]))
+            units.append(document_units.get_unit(ordinal, number - document_units.unit_offsets[ordinal]))
         return units
 
     def list_texts(self, ids: Iterable[int]) -> list[str]:
-        """Return the display forms of units."""
+        """Return the texts of units, without markup."""
         return [self._get_unit_text(unit) for unit in self.get(ids)]
 
     def get_documents(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
-        """Return the records of documents whose units are read."""
+        """Return the records of documents, by id; reads and caches their units too."""
         document_ids = dict.fromkeys(documents)
         documents_by_id = self._get_documents(document_ids)
         return {document: documents_by_id[document].record for document in document_ids}
 
     def get_section(self, unit: StoredUnit) -> tuple[DocumentRecord, int]:
-        """Return the document of a unit, and its section in the outline (-1: before the first heading)."""
+        """Return the document of a unit, and the index of its section in the outline (-1: before the first heading)."""
         document = self._get_document(unit.document)
         return document.record, document.chunk_records[document.ordinals[unit.chunk]].section
 
@@ -186,13 +188,13 @@ class Units:
         split_ids = list(map(split_vector_id, ids))
         documents = self._get_documents(document for document, _ in split_ids)
         return self._parts.vectors.gather(
-            [documents[document].vector_positions[number] for document, number in split_ids]
+            [documents[document].vector_locations[number] for document, number in split_ids]
         )
 
     def find_nearest(self, vector: Matrix, count: int, chunks: Sequence[int] | None = None) -> tuple[Ids, Matrix]:
-        """Return the ids and cosines of the units nearest to a vector, best first, of all chunks or only some.
+        """Return the ids and cosines of the ``count`` units nearest to a vector, best first.
 
-        Ties are in order of document keys and positions.
+        With ``chunks``, only their units are compared. Ties are in order of document key and position.
         """
         if chunks is None:
             ids, scores = find_nearest(self._parts.vectors.scan(), vector, count)
@@ -207,11 +209,14 @@ class Units:
     def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
         """Return the entities that each unit mentions, including those of its document's title, ascending."""
         units = self.get(ids)
-        self.read_names(unit.chunk for unit in units if unit.source == RULE)
+        self.load_names(unit.chunk for unit in units if unit.source == RULE)
         return [sorted({*self._find_entities(unit), *self._get_title_entities(unit.document)}) for unit in units]
 
     def list_entity_units(self, entity: int, chunks: Iterable[int]) -> list[int]:
-        """Return the units of chunks that mention an entity, or whose title does, in the order of the chunks."""
+        """Return the ids of the units of ``chunks`` that mention an entity in their text or in the document's title.
+
+        They are in the order of the chunks.
+        """
         unit_ids: list[int] = []
         for units in self.list_chunk_units(list(chunks)):
             entity_groups = self.list_entities([unit.id for unit in units])
@@ -221,9 +226,9 @@ class Units:
     def find_units_mentioning(
         self, entity: int, units: Sequence[StoredUnit], is_name: bool = False
     ) -> list[StoredUnit]:
-        """Return the units of one chunk that mention an entity in their own text.
+        """Return the units that mention an entity in their own text. All ``units`` must be of one chunk.
 
-        ``is_name`` means that the chunk always writes the entity as a name, so its text need not be read.
+        ``is_name`` means that the chunk writes the entity only as a name, so the text of its mentions is not checked.
         """
         if not units or units[0].source != RULE:
             return [unit for unit in units if entity in self._find_entities(unit)]
@@ -235,10 +240,14 @@ class Units:
         return [unit for unit in units if any(_is_within(name_span, _list_spans(unit)) for name_span in name_spans)]
 
     def _get_document(self, document: int) -> _DocumentUnits:
+        """Return the units of a document, from the cache if possible."""
         return self._get_documents([document])[document]
 
     def _get_documents(self, documents: Iterable[int]) -> Mapping[int, _DocumentUnits]:
-        """Return a mapping with at least the units of the given documents; those not cached are read together."""
+        """Return the cache of units by document, after reading the missing documents together.
+
+        If the cache would be too large, all other documents are removed from it.
+        """
         cache, document_ids = self._documents, dict.fromkeys(documents)
         missing = [document for document in document_ids if document not in cache]
         if missing:
@@ -253,11 +262,12 @@ class Units:
         return cache
 
     def _get_sort_key(self, id: int) -> tuple[str, int]:
+        """Return the sort key that breaks ties: the document key of a unit, and its number in the document."""
         document, number = split_vector_id(id)
         return self._get_document(document).record.key, number
 
     def _get_unit_text(self, unit: StoredUnit) -> str:
-        """Return the display form of a unit: the text that a model wrote, or that of its spans."""
+        """Return the text of a unit, without markup: the text that a model wrote, or the text at its spans."""
         document = self._get_document(unit.document)
         ordinal = document.ordinals[unit.chunk]
         spans = document.get_spans(ordinal)
@@ -281,20 +291,23 @@ class Units:
         outermost = (mention_span for mention_span, is_nested in mark_nested(mention_spans) if not is_nested)
         return (entity for start, end, entity in outermost if classify_form(text[start:end]) == (True, False))
 
-    def read_names(self, chunks: Iterable[int]) -> None:
-        """Load the positions of names in several chunks together; their units must have been read."""
+    def load_names(self, chunks: Iterable[int]) -> None:
+        """Read the positions of the names in chunks into the cache, in one batch.
+
+        If the cache would be too large, it is emptied first.
+        """
         missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._name_spans]
         if len(missing) + len(self._name_spans) > _MAX_CACHED_CHUNKS:
             self._name_spans = {}
         self._name_spans.update(zip(missing, self._state.mentions.get_outermost_in_chunks(missing), strict=True))
 
     def _iter_name_spans(self, unit: StoredUnit, entity: int | None = None) -> Iterator[tuple[int, int, int]]:
-        """Yield the outermost names in the chunk of a unit as entity and bytes of the document.
+        """Yield (entity, start, end) for each name in the chunk of a unit that is not part of a longer name.
 
-        With ``entity``, only the names of that entity.
+        Start and end are byte offsets in the document. With ``entity``, only the names of that entity are yielded.
         """
         if unit.chunk not in self._name_spans:
-            self.read_names([unit.chunk])
+            self.load_names([unit.chunk])
         rows = self._name_spans[unit.chunk]
         if entity is not None:
             rows = rows[rows[:, 0] == entity]
@@ -303,11 +316,11 @@ class Units:
         return ((name, base + start, base + end) for name, start, end in rows.tolist())
 
     def _is_written_as_name(self, document: int, span: tuple[int, int]) -> bool:
-        """True if a name is written as a name: with a capital letter or a digit."""
+        """True if the text at a span is written as a name: it is not in lower case, and not a function word."""
         return classify_form(bytes(self._get_text(document)[span[0] : span[1]])) == (True, False)
 
     def _get_title_entities(self, document: int) -> frozenset[int]:
-        """Return the entities that the title of a document names."""
+        """Return the entities that the title of a document names; cached."""
         entities = self._title_entities.get(document)
         if entities is None:
             title = self._get_document(document).record.title
@@ -317,7 +330,7 @@ class Units:
 
 
 def _list_spans(unit: StoredUnit) -> list[tuple[int, int]]:
-    """Return the spans of a unit: its own, and that of its subject if it lies elsewhere."""
+    """Return the spans of a unit: its own, and the span of its subject if that lies outside the clause."""
     return [(unit.start, unit.end), *([unit.subject] if unit.subject else [])]
 
 
@@ -327,7 +340,7 @@ def _is_within(span: tuple[int, int], spans: Iterable[tuple[int, int]]) -> bool:
 
 
 def _select_best(scored: list[tuple[int, float]], count: int) -> list[tuple[int, float]]:
-    """Return the items with the highest scores, including all that tie with the last."""
+    """Return the ``count`` (id, score) pairs with the highest scores, and all that tie with the last; unsorted."""
     if len(scored) <= count:
         return scored
     min_score = sorted((score for _, score in scored), reverse=True)[count - 1]
@@ -340,6 +353,7 @@ class _UnitsPart:
     name = "units"
 
     def read(self, state: State) -> Units:
+        """Return a new reader of the units of a state."""
         return Units(state)
 
 

@@ -1,7 +1,7 @@
 """Units written by a language model: short statements that are understandable alone (CUE-RAG, section 3.1).
 
 In: the chunks of a document. On disk: table ``unit_texts``. Out: the statements of each chunk, which replace its
-sentences wherever units are read. The prompt is kvstore's; it asks for the same as the paper's: simple sentences, full
+sentences as units. The prompt is kvstore's; it asks for the same as the paper's: simple sentences, full
 names, resolved pronouns.
 """
 
@@ -41,6 +41,7 @@ class _WrittenUnits(WrittenFact):
     about = "statements that can be understood alone, which replace the sentences of a chunk"
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
+        """Return the JSON Schema of the statements about a passage of up to ``max_chars`` characters."""
         return {
             "type": "array",
             "minItems": 1,
@@ -49,7 +50,10 @@ class _WrittenUnits(WrittenFact):
         }
 
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
-        """Return the different statements that are usable."""
+        """Return the distinct statements that the passage supports.
+
+        ``check`` raises ValueError if a text is not usable. Raises the first error if every statement fails.
+        """
         source = SourcePassages([passage.text], [passage.title or "", *passage.headings])
         statements: list[str] = []
         problem: ValueError | None = None
