@@ -191,7 +191,9 @@ def check_text(name: str, value: Any) -> None:
 
 
 def to_plain_value(value: Any) -> Any:
-    """Return a scalar of numpy as a Python value, and NaN or a missing value of pandas as None; others unchanged.
+    """Return a scalar of numpy as a Python value, and NaN or a missing value of pandas as None.
+
+    Other values are returned unchanged.
 
     >>> import numpy
     >>> to_plain_value(numpy.int64(3)), to_plain_value(numpy.float32(0.5)), to_plain_value(float("nan"))

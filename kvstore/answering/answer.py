@@ -83,7 +83,7 @@ class Answer(Columnar):
 
     @property
     def outcome(self) -> Outcome:
-        """``answered``; ``nearest`` if only the nearest sentences are shown, which do not answer; or ``nothing``."""
+        """``answered``; ``nearest`` if it abstained and shows the nearest sentences; ``nothing`` if it shows none."""
         if not self.abstained:
             return "answered"
         return "nearest" if self.citations else "nothing"

@@ -58,7 +58,7 @@ class RetrieveFunction(Protocol):
 class _PreparedAnswer:
     """The data that the answer to a question is generated from.
 
-    ``reading`` is what the answer reader found, if it read the passages. ``overview`` is the answer to an overview
+    ``reading`` is the result of the answer reader, if it read the passages. ``overview`` is the answer to an overview
     question, ``parts`` are the answers to the parts of a question that asks for several facts. ``max_words`` limits an
     extractive answer, if it is given.
     """
@@ -189,8 +189,8 @@ class Asker:
     def _write_answer(self, prepared: _PreparedAnswer, model: LanguageModel) -> Generator[str, None, Answer | None]:
         """Yield the model's text and return its answer; None if the model found nothing about the question.
 
-        A prompt that the model has no room for is built once more, with as many tokens as the server says. Raises
-        ModelUnavailableError and PromptTooLongError.
+        If the prompt is too long for the model's context, it is built once more with the limit that the server named.
+        Raises ModelUnavailableError and PromptTooLongError.
         """
         from ..models.llm import MAX_ANSWER_TOKENS, compute_fitting_tokens
         from .answer import write_answer
@@ -237,6 +237,7 @@ class Asker:
         reranker = get_reranker(prepared.clauses.get("options") or {})
 
         def retrieve(other_question: str, using: str | None) -> Evidence:
+            """Return the evidence for another question by the strategy ``using`` (None: that of the caller)."""
             if using is None:
                 return self._retrieve(other_question, **base_clauses)
             # Options belong to one strategy, except the reranker.
@@ -301,9 +302,9 @@ class Asker:
     def _read_evidence(
         self, query: Query, evidence: Evidence, clauses: Clauses, *, is_part: bool = False
     ) -> tuple[ScoredPassages, PassageReading | None]:
-        """Return the passages around the evidence, from which an extractive answer is made, and their reading.
+        """Return the passages around the evidence, for an extractive answer, and their reading (None: not read).
 
-        The snippets are scored when the scores are first needed.
+        The snippets are scored on first use. ``is_part`` is True if the question is a part of another one.
         """
         from .extractive import MAX_CHUNKS, ScoredPassages
         from .passages import build_passages

@@ -44,7 +44,10 @@ class AnswerCache:
             return None
 
     def store(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]], response: ModelAnswer) -> None:
-        """Store an answer, and delete the oldest ones if there are too many."""
+        """Store an answer, and delete expired answers and the oldest answers beyond ``MAX_ANSWERS``.
+
+        An error of the file system is ignored.
+        """
         path = self._build_path(identity, messages)
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -73,6 +76,7 @@ class AnswerCache:
 
 
 def _get_user_folder() -> Path:
+    """Return the folder of cached answers in the user's cache directory."""
     cache_home = os.environ.get("XDG_CACHE_HOME")
     base = Path(cache_home) if cache_home and os.path.isabs(cache_home) else Path.home() / ".cache"
     return base / "kvstore" / "answers"

@@ -64,7 +64,7 @@ def neutralize_citations(text: str) -> str:
 class CitationFilter:
     """A streaming filter that passes citations of passages 1 to ``num_passages`` and drops all others.
 
-    ``cited`` lists the numbers that passed and ``dropped`` those that did not, each in order of first occurrence.
+    ``cited`` has the numbers that passed, and ``dropped`` the numbers that were removed, in order of first occurrence.
     """
 
     def __init__(self, num_passages: int) -> None:
@@ -82,7 +82,7 @@ class CitationFilter:
         return list(self._dropped)
 
     def feed(self, text: str) -> str:
-        """Return the text that is complete after adding another piece."""
+        """Add a piece, and return the text that is complete now, with its citations filtered."""
         self._pending += text
         partial = _PARTIAL_CITATION_PATTERN.search(self._pending)
         end = len(self._pending) if partial is None else partial.start()

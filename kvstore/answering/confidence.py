@@ -193,7 +193,7 @@ def estimate_confidence(
     """Estimate the probability that the hits answer a question.
 
     ``context`` are lines of evidence in addition to the hits. ``get_nearest_cosine`` returns the best cosine of a
-    sentence; it is called only if needed. ``reading`` is what the answer reader found, if it read the passages.
+    sentence; it is called only if needed. ``reading`` is the result of the answer reader, if it read the passages.
     """
     if is_overview(query.question, hits):
         return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
@@ -407,7 +407,7 @@ def _drop_crossing_pairs(terms: list[str], counts: Mapping[str, int]) -> list[st
 
 
 def _count_words(term: str, stem: Callable[[str], str]) -> float:
-    """Return the size of a term in words: 0.5 for a character pair, since neighboring pairs share a character.
+    """Return the size of a term in words: 0.5 for a character pair, because neighboring pairs overlap.
 
     With a segmenter as the stemmer, every term is a word.
     """

@@ -86,8 +86,8 @@ class SnippetScores:
 class Relevance:
     """A scorer of the relevance of snippets to a question.
 
-    ``language`` is that of the question (None: English).
-    ``rarities`` are those of the question's terms, see :func:`~.confidence.compute_question_rarities`.
+    ``language`` is the language of the question (None: English).
+    ``rarities`` has the rarity of each term of the question, see :func:`~.confidence.compute_question_rarities`.
     ``compute_similarities`` returns two cosines per text: with the question, and with the question without its names.
     They are 0 if the store has no embedder.
     """
@@ -259,7 +259,7 @@ def _select_group_runs(
 ) -> list[Run]:
     """Return the best run of consecutive snippets from each group of hits, in the order of the groups.
 
-    A snippet is used for one group only, so a later group may get no run. ``scores`` are those of the snippets.
+    A snippet is used for one group only, so a later group may get no run. ``scores`` has the scores of the snippets.
     """
     runs: list[Run] = []
     remaining_scores = dict(scores)

@@ -107,7 +107,7 @@ class _HitSpan(NamedTuple):
 
 @dataclass(slots=True)
 class _ChunkGroup:
-    """Adjacent chunks of one section: those with a span of a hit, and the chunk before and after them."""
+    """Adjacent chunks of one section: the chunks with a span of a hit, and the chunk before and after them."""
 
     document: int
     section: int

@@ -135,7 +135,7 @@ class _Line(NamedTuple):
 
 
 def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_line: bool) -> Iterator[_ParagraphPart]:
-    """Split a paragraph at lines above deeper ones, such as terms and headings.
+    """Yield the parts of a paragraph, split at lines above more deeply indented lines, such as terms and headings.
 
     If it ``starts_mid_line``, the first line is assumed to be indented like the second.
     """

@@ -170,7 +170,7 @@ class QuestionKind:
     subject: frozenset[str] = frozenset()
 
     def is_missing_in(self, text: str) -> bool:
-        """True if a text cannot answer, because it lacks the form of what the question asks for."""
+        """True if a text cannot answer, because nothing in it has the form that the kind demands, such as a number."""
         return self.name in _DEMANDED_KINDS and not self.is_met_by(text)
 
     def is_unlikely_in(self, text: str) -> bool:
@@ -200,7 +200,7 @@ class QuestionKind:
 
 @dataclass(frozen=True, slots=True)
 class ForeignQuestionKind(QuestionKind):
-    """The kind of a question in another language than English, whose words describe the forms of answers."""
+    """The kind of a question in another language. ``language_words`` has the forms of answers in that language."""
 
     language_words: QuestionVocabulary | None = None
 

@@ -67,7 +67,7 @@ class QuestionName:
 
 @dataclass
 class PassageWords:
-    """The words of a passage, in which names are searched for: ``words`` in normal form, and ``forms`` as written.
+    """The words of a passage, for finding names in it: ``words`` in normal form, and ``forms`` as written.
 
     If the normal form splits the text into other words, ``forms`` are the words in normal form too. ``stem`` makes the
     forms of a name equal in languages that inflect names.

@@ -159,7 +159,7 @@ def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, 
 
     Return ``last`` if it opens no definition.
 
-    Snippets ``first`` to ``last`` are displayed in any case.
+    Snippets ``first`` to ``last`` are always displayed and count toward the limit.
     """
     opening = snippets[index]
     if not opening.label or (index and _have_same_subject(opening, snippets[index - 1])):

@@ -172,7 +172,7 @@ def split_code(text: str, start: int, end: int, block: int) -> Iterator[Snippet]
 
 
 class _CodeLine(NamedTuple):
-    """A line of code: its span, and its text without the marks of a quotation."""
+    """A line of code: its span, and its text without a ``>`` of a quotation."""
 
     start: int
     end: int

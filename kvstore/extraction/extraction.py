@@ -267,7 +267,7 @@ def _list_own_spans(chunks: OwnChunks, text: str) -> Sequence[Span]:
 
 
 def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSettings) -> ExtractedDocument:
-    """Derive everything from a document whose prose has been read: tree, outline, relations, names and terms."""
+    """Derive the tree, outline, relations, names and terms of a document from its chunks and its parsed prose."""
     document, text, byte_offsets = chunked.document, chunked.text, chunked.byte_offsets
     stem = get_stemmer(settings.stemmer)
     pieces = [text[chunk.start : chunk.end] for chunk in chunked.chunks]

@@ -66,7 +66,8 @@ def _push_name(
 ) -> Iterator[tuple[str, str, str, Block]]:
     """Add the name of a block to ``ancestors``, and yield its pair with the nearest name above it.
 
-    ``ancestors`` are the levels and names of the enclosing blocks; those at the block's level or below are removed.
+    ``ancestors`` has the levels and names of the enclosing blocks. Blocks at the level of the block or below are
+    removed from it.
     """
     while ancestors and ancestors[-1][0] >= block.level:
         ancestors.pop()

@@ -335,5 +335,5 @@ class RelationFilter:
 
 
 def _is_code(text: str) -> bool:
-    """True if a word is not a word of a language: it has a mark, a digit or an inner capital."""
+    """True if a word looks like code: it has a digit, an inner capital, or a symbol other than a hyphen."""
     return not text.replace("-", "").isalpha() or not (text.islower() or text.istitle())

@@ -86,7 +86,7 @@ def validate(
 
 
 def _encode_value(value: object) -> str | int | float | None:
-    """Return a date or time as ISO 8601, a scalar of numpy or pandas as a JSON value; raises TypeError for others."""
+    """Return a date or time as ISO 8601, or a scalar of numpy or pandas as a JSON value. Raises TypeError."""
     plain_value = to_plain_value(value)
     if isinstance(plain_value, (date, time)):  # a datetime is a date
         return plain_value.isoformat()

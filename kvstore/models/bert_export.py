@@ -300,6 +300,7 @@ class QuantizedBertGraph(BertGraph):
         raise NotImplementedError
 
     def _add_linear(self, rows: str, name: str) -> str:
+        """Add a linear layer that multiplies bytes. Rows that several layers read are quantized once."""
         if rows not in self._quantized:
             self._quantized[rows] = self._add_quantized_rows(rows, name)
         bytes_name, row_scales, scales, shift = self._quantized[rows]

@@ -113,6 +113,7 @@ class E5Graph(BertGraph):
         self._words = weights.read_blocks("emb.word", NUM_WORDS)
 
     def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
+        """Add the word vectors of the tokens from the 4-bit table; ``table`` is empty and not used."""
         numbers, scales = self._words
         nibbles = numbers.reshape(NUM_WORDS, WIDTH).view(np.uint8) & 15
         packed = nibbles[:, ::2] | nibbles[:, 1::2] << 4
@@ -140,12 +141,14 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
         self._smoothing = smoothing
 
     def _compute_input_scales(self, name: str) -> npt.NDArray[np.float32]:
+        """Return the smoothing factors of a layer's input channels; 1 for a layer without smoothing."""
         scales = self._smoothing.get(name)
         return np.ones(self._weights[f"{name}.weight"].shape[1], np.float32) if scales is None else scales
 
     def _quantize_layer(
         self, name: str, scales: npt.NDArray[np.float32], shift: float
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Round the weights of a layer, and subtract the products of the shift from its bias."""
         numbers, column_scales = _round_matrix(self._take_weight(name) * scales)
         bias = self._take_weight(name, "bias")
         if shift:  # the products of the shift are subtracted

@@ -104,7 +104,7 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
 def open_recorded_embedder(name: str, weights: str) -> Embedder:
     """Return the embedder of a store that recorded this name and this digest of its weights (empty: no digest).
 
-    Raises EmbedderError if the installed weights are not the recorded ones: their vectors would not be comparable.
+    Raises EmbedderError if the installed weights have another digest, because their vectors would not be comparable.
     """
     if name == DEFAULT_EMBEDDER and not weights:
         # Stores of versions whose default embedder had weights in float32.

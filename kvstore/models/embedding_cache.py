@@ -30,7 +30,7 @@ class EmbeddingCache:
         self._num_bytes = 0
 
     def embed(self, texts: Sequence[str], embed: Callable[[Sequence[str]], Embeddings]) -> Embeddings:
-        """Return the vectors of ``texts``, shape (len(texts), dimension); ``embed`` computes the missing ones."""
+        """Return the vectors of ``texts``, shape (len(texts), dimension); ``embed`` computes missing vectors."""
         if not texts:
             return embed(texts)
         with self._lock:
@@ -44,7 +44,7 @@ class EmbeddingCache:
         return np.stack([vectors[text] for text in texts])
 
     def _store(self, vectors: dict[str, Embeddings]) -> None:
-        """Store these vectors as the most recently used ones, and drop the least recently used beyond the limit."""
+        """Store vectors as the most recently used, and drop the least recently used vectors beyond the limit."""
         for text, vector in vectors.items():
             replaced = self._vectors.pop(text, None)
             self._vectors[text] = vector

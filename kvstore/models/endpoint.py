@@ -50,9 +50,10 @@ _MAX_MESSAGE_CHARACTERS = 300
 
 
 def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -> None:
-    """Raise ``error`` for an invalid server address, or for one with a password or a key, which would be shown.
+    """Raise ``error`` for an invalid server address, or for an address with a user, password or query.
 
-    ``name`` is the source of the address. The message does not repeat the address, which can contain anything.
+    Such addresses would be shown to users. ``name`` is the source of the address in the message. The message does not
+    repeat the address, because it can contain a secret.
     """
     with contextlib.suppress(ValueError):
         parts = urllib.parse.urlsplit(url)

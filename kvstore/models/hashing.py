@@ -86,5 +86,5 @@ def _hash_trigram(trigram: str) -> int:
 
 
 def _hash_feature(name: str) -> int:
-    """Return a hash of 64 bits that is the same in every process: the last bit is the sign, the others the index."""
+    """Return a hash of 64 bits that is the same in every process. Its last bit is the sign, the rest the index."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")

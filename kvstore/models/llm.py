@@ -289,9 +289,9 @@ def compute_fitting_tokens(tokens: int, problem: PromptTooLongError, answer_toke
 
 
 def open_language_model(name: str | None, session: SessionSettings) -> LanguageModel | None:
-    """Return the model of a name, by default the one of the session or of the environment.
+    """Return the model with this name; None: the model named by the session or the environment.
 
-    Return None if none of them names a model, or if the name is ``none``. Raises ModelError for an invalid address.
+    Return None if no model is named, or if the name is ``none``. Raises ModelError for an invalid address.
     """
     model_name = name or session.model or os.environ.get(MODEL_VARIABLE, "").strip() or NO_MODEL
     if model_name.lower() == NO_MODEL:

@@ -77,7 +77,7 @@ def save_description(
 
 
 def _write_description(folder: Path, description: dict[str, Any]) -> None:
-    """Write the settings of the runtime with the sizes of the other files, which detect damage."""
+    """Write the settings of the runtime, and the sizes of the other files for the detection of damage."""
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.name != DESCRIPTION_FILE}
     (folder / DESCRIPTION_FILE).write_text(json.dumps({**description, "sizes": sizes}), encoding="utf-8")
 

@@ -24,9 +24,9 @@ EmbedderFactory = Callable[[str, Mapping[str, Any]], Embedder]
 
 
 def build_factory(plugin: Plugin, make: Any) -> EmbedderFactory:
-    """Return a factory of the embedders of an entry point, whose object is ``make``.
+    """Return a factory of the embedders of an entry point. ``make`` is the object of the entry point.
 
-    Raises PluginError if the object cannot be called.
+    Raises PluginError if ``make`` cannot be called.
     """
     if not callable(make):
         raise PluginError(f"it must be a class or function that returns an embedder, not {make!r:.80}")

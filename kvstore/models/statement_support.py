@@ -204,7 +204,7 @@ def _find_names(text: str) -> set[str]:
 
 
 def _list_stems(text: str) -> set[str]:
-    """Return the stems of the content words of a text, or of all words if it has no others."""
+    """Return the stems of the content words of a text, or of all its words if it has no content words."""
     return _list_content_stems(text) or _collect_stems([text])
 
 

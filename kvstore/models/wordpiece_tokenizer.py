@@ -66,7 +66,7 @@ class WordPieceTokenizer:
         self._divide_cached = lru_cache(_MAX_CACHED_WORDS)(self._divide)
 
     def encode(self, text: str) -> list[int]:
-        """Return the numbers of a text's tokens, the first ones if it has more than the maximum."""
+        """Return the numbers of a text's tokens, truncated to the maximum number of tokens."""
         numbers = [self._start]
         divide, characters = self._divide_cached, self._characters
         for index, part in enumerate(self._special_pattern.split(text) if "[" in text else (text,)):
@@ -78,9 +78,9 @@ class WordPieceTokenizer:
         return [*numbers[: self._max_tokens - 1], self._end]
 
     def encode_pair(self, first: str, second: str) -> PairTokens:
-        """Return the tokens of two texts, of which the second is truncated.
+        """Return the tokens of two texts, with the second truncated to the maximum number of tokens.
 
-        The first is truncated only if it would leave no room for the second.
+        The first text is truncated only if no token of the second would fit.
         """
         second_tokens = list(islice(self._iter_tokens(second), self._max_tokens - 3))
         max_first = self._max_tokens - 3 - (len(second_tokens) > 0)
@@ -110,7 +110,7 @@ class WordPieceTokenizer:
 
     @cached_property
     def _lengths(self) -> dict[int, int]:
-        """The number of characters of each piece; 0 for special tokens, one of which replaces an unknown word."""
+        """The number of characters of each piece; 0 for special tokens, such as the token of an unknown word."""
         lengths = {number: len(piece.removeprefix("##")) for piece, number in self._numbers.items()}
         return lengths | dict.fromkeys(self._special_numbers.values(), 0)
 

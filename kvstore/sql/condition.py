@@ -92,7 +92,7 @@ def map_offset(offset: int, offset_map: OffsetMap) -> int:
 
 
 def _format_sql_literal(value: SqlValue) -> str:
-    """Return a value as a SQL expression; a text with a NUL, which no SQL literal can contain, as a CAST."""
+    """Return a value as a SQL expression. A text with a NUL becomes a CAST, because no SQL literal can contain it."""
     if isinstance(value, str) and "\0" in value:  # SQLite ends a statement at the first NUL
         return f"CAST(X'{value.encode().hex()}' AS TEXT)"
     return format_literal(value)

@@ -18,11 +18,11 @@ NULL = object()
 
 
 class UnsupportedForm(Exception):
-    """The text is not in one of the supported forms."""
+    """The condition has no form that the parser supports, so SQLite must evaluate it."""
 
 
 class InvalidPath(Exception):
-    """The path is invalid, which SQLite reports when it reads the first document."""
+    """A JSON path is invalid. SQLite reports the error when it reads the first document."""
 
 
 class ParameterValues:

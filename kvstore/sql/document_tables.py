@@ -35,7 +35,7 @@ def _scan_document_range(reader: TableReader, low_key: str | None, high_key: str
 
 
 def _make_text_lookup(column_name: str) -> Callable[[TableReader, str], TableRows]:
-    """Return the function that finds documents by the text of a column, whose values are indexed."""
+    """Return a function that finds documents by the text of an indexed column."""
 
     def find_rows(reader: TableReader, text: str) -> TableRows:
         """Yield the documents whose column may equal a text."""

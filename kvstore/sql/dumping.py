@@ -24,7 +24,7 @@ def dump_statements(state: State) -> Iterator[str]:
 
 
 def find_inexpressible(state: State) -> Iterator[str]:
-    """Yield what the statements cannot express, one message each."""
+    """Yield a message for each fact that no statement can express."""
     for fact in facts.list_fact_kinds():
         yield from map(_format_statement, fact.find_inexpressible(state))
 

@@ -99,7 +99,7 @@ class _TableScan:
             self._reader.costs[self._table.name].rows += 1
 
     def Column(self, number: int) -> SqlValue:
-        """Return the value of a column of the current row, whose record is loaded on first use."""
+        """Return the value of a column of the current row. The record of a row is loaded on first use."""
         if number < 0:
             return self.Rowid()
         if self._record is _END_OF_ROWS:
@@ -278,7 +278,7 @@ class _Connection:
         self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES if is_bounded() else self._max_value_bytes)
 
     def _list_schema(self) -> None:
-        """Add the tables to the schema, which clients read as ``sqlite_master``; a module's tables are not in it."""
+        """Add the tables to ``sqlite_master``, where clients look for them. SQLite does not add these tables itself."""
         authorizer, self.sqlite.authorizer = self.sqlite.authorizer, None
         self.sqlite.pragma("writable_schema", True)
         self.sqlite.executemany(
@@ -345,7 +345,7 @@ os.register_at_fork(after_in_child=_pool.reset_after_fork)
 
 
 class Selection:
-    """A running query, whose rows are read by iteration. It ends when it is read to its end or closed.
+    """A running query. Iterate it to read its rows. It ends after the last row or when it is closed.
 
     ``columns`` are the names of its columns, and ``types`` their declared types (None: an expression, or a column of
     any type).

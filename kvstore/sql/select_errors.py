@@ -50,7 +50,7 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
 
 
 def _explain_message(message: str, position: int | None, text: str, make_error: MakeError) -> StatementError:
-    """Convert a message of SQLite to a StatementError in kvstore's terms, which suggests a name for a wrong one."""
+    """Convert a message of SQLite to a StatementError in kvstore's terms, with a suggestion for a wrong name."""
     kind, _, name = message.partition(": ")
     name = name.removeprefix("main.")
     if kind == "no such table":

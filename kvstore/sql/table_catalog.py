@@ -40,7 +40,7 @@ CACHEABLE_TABLES = frozenset(_FACT_TABLES)
 
 
 class _TableCatalog(Mapping[str, SqlTable]):
-    """All tables by name: those of every store, then those of the systems."""
+    """All tables by name: the tables of every store, then the tables of the systems."""
 
     def __getitem__(self, name: str) -> SqlTable:
         if name not in _CORE_TABLES:
