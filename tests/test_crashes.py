@@ -190,6 +190,7 @@ def check_after_crash(folder: Path, expected: set[str], *, copies: bool = True) 
         store.refresh()  # an index whose build was killed does not block the next
         assert store.check() == []
     files = {"data.mdb", "lock.mdb", "writer.lock", "synonyms.index", "vectors.index"}
+    files |= {"ingests.jsonl", "ingests.jsonl.part"}
     parts = {part.name for part in (folder / "store").glob("vectors-*.index")}
     assert (files | parts).issuperset(entry.name for entry in (folder / "store").iterdir())
     index = folder / "store" / "vectors.index"

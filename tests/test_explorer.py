@@ -482,6 +482,7 @@ def test_lists_are_filtered_counted_and_paged(tmp_path: Path) -> None:
 
 def test_the_health_page_shows_the_last_ingests_and_their_failures(tmp_path: Path) -> None:
     pytest.importorskip("starlette")
+    from kvstore.ingest.ingest_log import log_ingest
     from kvstore.integrations.explore.application import make_explorer
     from kvstore.integrations.explore.followed_store import FollowedStore
 
@@ -503,6 +504,8 @@ def test_the_health_page_shows_the_last_ingests_and_their_failures(tmp_path: Pat
     assert len(told["ingests"]) == 20 and told["ingests"][0]["num_failures"] == 1
     assert told["ingests"][0]["paths"] == [str(folder)] and "bad.docx" in told["ingests"][0]["failures"][0][0]
     assert len((tmp_path / "s" / "ingests.jsonl").read_text().splitlines()) == 51
+    log_ingest(tmp_path / "s", ["s3://key:secret@bucket/notes?signature=x"], report)
+    assert client.get("/health.json").json()["ingests"][0]["paths"] == ["s3://bucket/notes"]
     page = client.get("/health").text
     assert "1 failure" in page and "bad.docx" in page and "adaptive" in page
     followed.close()

@@ -4,13 +4,15 @@ In: the folder of a store, and the report of an ingest. Out: a line of JSON in `
 is not part of the store: no answer depends on it, copies do not contain it, and it may be deleted.
 
 On disk: one object per line, the oldest first: ``time`` (UTC, ISO 8601), ``paths``, the counts of the report,
-``failures`` (lists of place and reason, the first hundred), and ``num_failures``.
+``failures`` (lists of place and reason, the first hundred), and ``num_failures``. Addresses have no user, password or
+query, because these can be secret.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -21,6 +23,7 @@ from .ingest_interface import IngestReport
 _FILE_NAME = "ingests.jsonl"
 #: The maximum number of ingests in the log, and of failures of one of them.
 _MAX_INGESTS, _MAX_FAILURES = 50, 100
+_ADDRESS_PATTERN = re.compile(r"://(?:[^\s/@]*@)?([^\s?]*)(?:\?\S*)?")
 _COUNTS = ("added", "changed", "unchanged", "removed", "skipped", "known", "documents", "chunks")
 
 
@@ -28,17 +31,25 @@ def log_ingest(folder: Path, paths: Sequence[str | Path], report: IngestReport) 
     """Add an ingest to the log. A folder that cannot be written has no log."""
     entry = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "paths": [str(path) for path in paths],
+        "paths": [_remove_secrets(str(path)) for path in paths],
         **{name: getattr(report, name) for name in _COUNTS},
         "seconds": round(report.seconds, 3),
         "skipped_by": dict(report.skipped_by),
-        "failures": [[failure.place, failure.reason] for failure in report.failures[:_MAX_FAILURES]],
+        "failures": [
+            [_remove_secrets(failure.place), _remove_secrets(failure.reason)]
+            for failure in report.failures[:_MAX_FAILURES]
+        ],
         "num_failures": len(report.failures),
     }
     path = folder / _FILE_NAME
     with suppress(OSError):
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        part = path.with_name(f"{_FILE_NAME}.{os.getpid()}")
+        part = path.with_name(f"{_FILE_NAME}.part")
         lines = [*lines[1 - _MAX_INGESTS :], json.dumps(entry, ensure_ascii=False)]
         part.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
         os.replace(part, path)
+
+
+def _remove_secrets(text: str) -> str:
+    """Remove the user and password, and the query, of each address in a text."""
+    return _ADDRESS_PATTERN.sub(r"://\1", text)
