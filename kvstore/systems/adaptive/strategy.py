@@ -53,23 +53,23 @@ from ..hybrid.direct_search import HybridResult, search_hybrid
 #: the walk gets less weight; the exponent sets how fast the weight falls.
 _MIN_INFORMATION = 0.75
 _SPECIFICITY_EXPONENT = 8
-#: The least share of information at which a name is a start and not just a word of the question.
+#: The minimum fraction of information at which a name is a start and not just a word of the question.
 _MIN_NAME_INFORMATION = 0.5
-#: The share of the question outside its names below which the walk gets less weight.
-_MIN_REMAINDER_SHARE = 0.15
-#: The share of the names in the question below which the walk gets less weight, by its square.
-_MIN_NAMED_SHARE = 0.3
+#: The fraction of the question outside its names below which the walk gets less weight.
+_MIN_REMAINDER_FRACTION = 0.15
+#: The fraction of the question in its names below which the walk gets less weight, by its square.
+_MIN_NAMES_FRACTION = 0.3
 #: The number of words a chain of facts needs in addition to the names: one for its first step, and one for its end.
 _MIN_CHAIN_WORDS = 2
-#: The share of the question missing from the best chunk below which the walk gets less weight.
-_MIN_MISSING_SHARE = 0.3
+#: The fraction of the question missing from the best chunk below which the walk gets less weight.
+_MIN_MISSING_FRACTION = 0.3
 #: Exponent that flattens the scores of a walk: the chunks at its end have small scores.
-_SHARE_EXPONENT = 0.25
-#: The share of the walk's weight that the best result of hybrid search keeps, and the exponent by which lower results
-#: lose it.
+_WALK_SCORE_EXPONENT = 0.25
+#: The fraction of the walk's weight that the best result of hybrid search gets as a bonus, and the exponent by which the
+#: bonus falls with the score.
 _DIRECT_RESERVE = 0.3
 _TOP_EXPONENT = 16
-#: The least weight for which a walk is run.
+#: The minimum weight for which a walk is run.
 _MIN_WALK_WEIGHT = 0.05
 
 
@@ -94,7 +94,7 @@ class AdaptiveStrategy:
         parts = decompose_question(query, names)
         with query.trace.step("weigh walk") as step:
             factors = _compute_walk_factors(query, hybrid, seeds, parts, spreads)
-            weight = option(query, self, "walk") * factors.share
+            weight = option(query, self, "walk") * factors.weight_fraction
             step.detail = f"{weight:.3g}: {factors}"
         walk_result = None
         if weight >= _MIN_WALK_WEIGHT:
@@ -153,26 +153,26 @@ class _WalkFactors:
 
     ``name`` is the rarest name (None if no name is suitable), ``name_chunks`` the estimated number of chunks about it,
     and ``total_chunks`` the number of all chunks. ``num_words`` is the number of the question's informative words
-    outside its names, and ``remainder_share`` their share of the question, weighted by rarity. ``is_comparison`` is
-    true if the question compares names. ``coverage`` is the share of the question that the best chunk covers.
+    outside its names, and ``remainder_fraction`` their fraction of the question, weighted by rarity.
+    ``is_comparison`` is true if the question compares names. ``coverage`` is the fraction of the question that the best chunk covers.
     """
 
     name: str | None
     name_chunks: float
     total_chunks: int
-    remainder_share: float
+    remainder_fraction: float
     num_words: int
     is_comparison: bool
     coverage: float
 
     @property
-    def share(self) -> float:
+    def weight_fraction(self) -> float:
         """The weight as a fraction of the maximum weight, from 0 to 1."""
         if self.name is None or (self.num_words < _MIN_CHAIN_WORDS and not self.is_comparison):
             return 0.0
-        remainder_factor = min(1.0, self.remainder_share / _MIN_REMAINDER_SHARE)
-        names_factor = min(1.0, (1 - self.remainder_share) / _MIN_NAMED_SHARE) ** 2
-        missing_factor = min(1.0, (1 - self.coverage) / _MIN_MISSING_SHARE)
+        remainder_factor = min(1.0, self.remainder_fraction / _MIN_REMAINDER_FRACTION)
+        names_factor = min(1.0, (1 - self.remainder_fraction) / _MIN_NAMES_FRACTION) ** 2
+        missing_factor = min(1.0, (1 - self.coverage) / _MIN_MISSING_FRACTION)
         specificity = _compute_specificity(self.name_chunks, self.total_chunks)
         return specificity * (remainder_factor * names_factor) * missing_factor
 
@@ -184,7 +184,7 @@ class _WalkFactors:
             else f"{self.name} is in about {self.name_chunks:.3g} of {self.total_chunks} chunks"
         )
         words = f"{self.num_words} word{'' if self.num_words == 1 else 's'}"
-        remainder_text = f"{self.remainder_share:.0%} of the question is not names ({words})"
+        remainder_text = f"{self.remainder_fraction:.0%} of the question is not names ({words})"
         if self.is_comparison:
             remainder_text += "; it compares names"
         return f"{name_text}; {remainder_text}; the best chunk covers {self.coverage:.0%} of the question"
@@ -199,13 +199,13 @@ def _compute_walk_factors(
     rest_terms = get_informative_terms(parts.remainder, stem) if parts.remainder != query.question else informative
     total_rarity = sum(rarity for term, rarity in hybrid.rarities.items() if term in informative)
     rest_rarities = [rarity for term, rarity in hybrid.rarities.items() if term in informative and term in rest_terms]
-    remainder_share = sum(rest_rarities) / total_rarity if total_rarity else 0.0
+    remainder_fraction = sum(rest_rarities) / total_rarity if total_rarity else 0.0
     name, name_chunks = _find_rarest_name(query, names, spreads)
     return _WalkFactors(
         name,
         name_chunks,
         query.chunk_count,
-        remainder_share,
+        remainder_fraction,
         len(rest_rarities),
         bool(parts.compared_keys),
         hybrid.coverage,
@@ -238,6 +238,6 @@ def _merge_rankings(query: Query, hybrid: HybridResult, walk_result: WalkResult,
     scores = np.zeros(len(chunks))
     top_scores = (hybrid.scores / (hybrid.scores.max(initial=0.0) or 1.0)) ** _TOP_EXPONENT
     scores[np.searchsorted(chunks, hybrid.chunks)] = hybrid.scores + weight * _DIRECT_RESERVE * top_scores
-    shares = (walk_result.scores / walk_result.scores.max()) ** _SHARE_EXPONENT
-    scores[np.searchsorted(chunks, walk_result.chunks)] += weight * shares
+    walk_scores = (walk_result.scores / walk_result.scores.max()) ** _WALK_SCORE_EXPONENT
+    scores[np.searchsorted(chunks, walk_result.chunks)] += weight * walk_scores
     return best(query.reading, chunks, scores / (1 + weight * (1 + _DIRECT_RESERVE)), query.reach), len(chunks)

@@ -19,7 +19,7 @@ from ...retrieval.recognition import Seed, recognize_entities
 from ...structures.ranking import best
 from .candidates import AbstractRoute, CandidatePool, Candidates
 
-#: The minimum size of the pool of candidates: in a small store, a share of the chunks would be only a handful.
+#: The minimum size of the pool of candidates: in a small store, a fraction of the chunks would be only a handful.
 _MIN_POOL_CHUNKS = 50
 
 

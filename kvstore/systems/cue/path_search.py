@@ -3,7 +3,7 @@
 From an entity, a path continues to the units that mention it and are nearest to the rest of the question. From a unit,
 it continues to every entity that the unit mentions. The rest of the question is its vector minus those of the units on
 the path, so their content is not searched for again. After each hop, only the best paths are kept. The score of a path
-is the cosine of the question with the sum of its units' vectors, plus the share of the question's words in its units.
+is the cosine of the question with the sum of its units' vectors, plus the fraction of the question's words in them.
 If a cross-encoder is configured, it scores the paths instead, as in the paper.
 
 In: a :class:`~.unit_graph.UnitGraph` and the entities that each beam starts at. Out: the paths kept after each hop.
@@ -149,7 +149,7 @@ def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: 
         score = dot_product / math.sqrt(_compute_squared_norm(graph, extension) or 1.0)
         if beam.word_weight:
             word_mask = extension.path.word_mask | graph.get_word_mask(extension.row)
-            score += beam.word_weight * graph.compute_rarity_share(word_mask)
+            score += beam.word_weight * graph.compute_rarity_fraction(word_mask)
         scores.append(score)
     return scores
 

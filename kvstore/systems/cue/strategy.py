@@ -2,7 +2,7 @@
 
 A unit is a sentence with its own vector. Each name in the question has its own beam, and the units nearest to the
 question share one. In a single beam, names would compete and some would lose all their paths. The score of a chunk is
-that of the best path through it, as a share of the best path of all, plus its own similarity to the question. In the
+that of the best path through it, as a fraction of the best path of all, plus its own similarity to the question. In the
 paper, paths only yield candidates, which a cross-encoder ranks; but a chunk in the middle of a chain of facts is not
 similar to the question.
 

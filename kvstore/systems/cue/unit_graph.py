@@ -1,7 +1,7 @@
 """The part of the graph of units and entities that a search has read so far.
 
 In: requests for the units of a state (:mod:`.unit_requests`). Out: the units of entities as rows of one matrix. Each
-row has the entities that the unit mentions, its cosine with the question, and the share of the question's words in it.
+row has the entities that the unit mentions, its cosine with the question, and the question's words in it.
 Everything is requested at most once, and everything that a step of the search needs is requested together. For an
 entity in many chunks, those near the question are read; an entity in very many chunks is ignored.
 """
@@ -51,7 +51,7 @@ class UnitGraph:
         self.weights = weights
         self._rarities = weights.rarities
         self._total_rarity = sum(self._rarities.values()) or 1.0
-        self._shares: dict[int, float] = {}
+        self._rarity_fractions: dict[int, float] = {}
         self._rows_by_id: dict[int, int] = {}
         self._rows_by_entity: dict[int, UnitRows] = {}
         self._known_chunks: set[int] = set()
@@ -139,15 +139,15 @@ class UnitGraph:
             )
         return mask
 
-    def compute_rarity_share(self, word_mask: int) -> float:
+    def compute_rarity_fraction(self, word_mask: int) -> float:
         """Return the fraction of the question's total rarity (IDF) that the words in a bit mask carry, 0 to 1."""
-        share = self._shares.get(word_mask)
-        if share is None:
+        fraction = self._rarity_fractions.get(word_mask)
+        if fraction is None:
             rarity_sum = sum(
                 rarity for position, rarity in enumerate(self._rarities.values()) if word_mask >> position & 1
             )
-            share = self._shares[word_mask] = rarity_sum / self._total_rarity
-        return share
+            fraction = self._rarity_fractions[word_mask] = rarity_sum / self._total_rarity
+        return fraction
 
     def get_sort_key(self, row: int) -> tuple[str, int]:
         """Return the sort key that breaks ties: the document key of a unit, and its number in the document."""

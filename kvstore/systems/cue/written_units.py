@@ -27,6 +27,8 @@ _TASK = (
 
 
 class _WrittenUnits(WrittenFact):
+    """The kind of fact for units that a language model writes; see :class:`WrittenFact`."""
+
     name = "units"
     plural = "written_units"
     fields: ClassVar[Fields] = {"units": str, "passages": list}

@@ -20,5 +20,6 @@ class VectorStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
+        """Return the chunks nearest to the question as evidence."""
         ranking = rank_by_vector(query, query.reach, exact=option(query, self, "exact") == 1)
         return evidence_of(query, self.name, ranking, "near the question", query.chunk_count)

@@ -7,11 +7,11 @@ From an entity, it prefers the chunks that match what is asked (:mod:`.query_bia
 chain of facts, whether or not they are similar to the question.
 
 The reached chunks are ranked by their mass times e to the power of their relevance to the question *without its names*:
-cosine plus BM25, each as a share of the best candidate's. The names already determined the walk; counting them again
+cosine plus BM25, each as a fraction of the best candidate's. The names already determined the walk; counting them again
 would only favor more chunks about the same names.
 
 If the store has an index ``units``, a chunk's score is also multiplied by e to the power of the score of its best path
-of units, as a share of the best path of all (:mod:`~kvstore.systems.cue.strategy`). The walk and the paths fail on
+of units, as a fraction of the best path of all (:mod:`~kvstore.systems.cue.strategy`). The walk and the paths fail on
 different questions.
 
 After HippoRAG (Gutiérrez et al. 2024, section 2), with passages as seeds and nodes as in HippoRAG 2 (Gutiérrez et al.
@@ -74,7 +74,7 @@ _RELATION_WEIGHT = 0.01
 #: The maximum number of chunks of an entity whose row is read ahead. The mass of the relations alone cannot expand an
 #: entity in more chunks.
 _MAX_RELATION_CHUNKS = int(_RELATION_WEIGHT / DEFAULT_EPSILON)
-#: The mass of a candidate that the walk did not reach, as a share of the greatest.
+#: The mass of a candidate that the walk did not reach, as a fraction of the greatest.
 _UNREACHED_MASS = 1e-5
 
 

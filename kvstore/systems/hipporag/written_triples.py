@@ -37,6 +37,8 @@ _TASK = (
 
 
 class _WrittenTriples(WrittenFact):
+    """The kind of fact for triples that a language model extracts; see :class:`WrittenFact`."""
+
     name = "written_triples"
     plural = "written_triples"
     fields: ClassVar[Fields] = {"written_triples": str, "passages": list}

@@ -1,4 +1,4 @@
-"""Direct search by vectors and words together."""
+"""Hybrid search: dense and lexical search combined."""
 
 from ...registry.contract import System
 from ...registry.deferred_strategy import DeferredStrategy

@@ -22,5 +22,6 @@ class LexicalStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
+        """Return the best chunks by BM25 as evidence."""
         ranking = rank_by_words(query, query.reach, option(query, self, "k1"), option(query, self, "b"), PHRASE_SHARE)
         return evidence_of(query, self.name, ranking, "shares words with the question", len(ranking))

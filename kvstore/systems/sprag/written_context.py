@@ -35,6 +35,8 @@ _ENTRY_SCHEMA = build_object_schema(
 
 
 class _WrittenContext(WrittenFact):
+    """The kind of fact for context that a language model writes; see :class:`WrittenFact`."""
+
     name = "context"
     gives_context = True
     plural = "written_contexts"
