@@ -194,7 +194,9 @@ def test_the_bill_names_everything_in_the_package_that_others_made(
 @pytest.mark.slow
 def test_the_english_wheel_is_small_and_has_every_file_of_the_pipeline(tmp_path: Path) -> None:
     source = tmp_path / "english"
-    shutil.copytree(ROOT / "tools" / "english", source, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    shutil.copytree(
+        ROOT / "tools" / "english", source, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
+    )
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, source]  # through the archive
     subprocess.run(command, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
