@@ -1,1 +1,1 @@
-"""The laws: changes applied exactly, CHECK, the logical dump, repair."""
+"""Exact changes, CHECK, the logical dump and repair: the code that upholds the laws of docs/design.md."""

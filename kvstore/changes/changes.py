@@ -2,7 +2,7 @@
 
 In: a :class:`~kvstore.changes.pending.PendingChanges`: extracted documents with their vectors, other stated facts
 (:mod:`~kvstore.changes.facts`), and deletions. On disk: every structure of the store, changed so that its content is a
-function of the surviving facts alone (DESIGN.md, law 2). Order: remove what is deleted; count names; remove names
+function of the surviving facts alone (docs/design.md, law 2). Order: remove what is deleted; count names; remove names
 without an introduction everywhere; search the older chunks for new names through the postings; recognize, write and
 link the new documents; update the structures of systems. Nothing is visible before the caller commits. Any error leaves
 the transaction to be aborted.

@@ -1,7 +1,7 @@
 """The logical dump: the content of a store, in names and ordinals only.
 
 Two stores with the same documents, edges, aliases and settings have equal dumps, regardless of their history
-(DESIGN.md, law 2). Internal ids, temperatures, times, vectors and approximate structures are left out.
+(docs/design.md, law 2). Internal ids, temperatures, times, vectors and approximate structures are left out.
 """
 
 from __future__ import annotations

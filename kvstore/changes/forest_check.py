@@ -17,7 +17,7 @@ from ..text.normalize import to_entity_key
 
 
 def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
-    """Yield every violated invariant of the forest as a sentence."""
+    """Yield every violated invariant of the forest as a sentence. ``sizes`` has the text sizes of documents by id."""
     forest = state.forest
     edges = list(forest.iter_edges())
     yield from _check_assertions(state, sizes, edges)
@@ -89,7 +89,7 @@ def _check_verdicts(state: State, edges_by_tree: dict[int, list[Edge]]) -> Itera
 
 
 def _check_directions(state: State, edges: Sequence[Edge]) -> Iterator[str]:
-    """Compare the tables of edges upward and downward, for accepted and for refused edges."""
+    """Check that the tables of edges by child and by parent agree, for accepted and for refused edges."""
     num_recorded = 0
     for up, down in ((tables.EDGES_UP, tables.EDGES_DOWN), (tables.REFUSED_UP, tables.REFUSED_DOWN)):
         upwards = {U64_PAIR.unpack(key) for key, _ in state.lmdb.scan(up)}

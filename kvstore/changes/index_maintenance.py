@@ -86,7 +86,7 @@ class MaintainedIndexBuilder:
         return True
 
     def drop(self, kind: MaintainedIndex, progress: ReportProgress | None = None) -> None:
-        """Empty an index and remove it."""
+        """Remove an index: first its parts, batch by batch, then its tables' remaining records and its own record."""
         self._environment.write_with_growth(lambda view: _mark_dropping(kind, view))
         while True:
             try:

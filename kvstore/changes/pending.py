@@ -42,11 +42,11 @@ from .embedding_reuse import find_reusable_embeddings, read_chunked_text, read_d
 class PendingDocument:
     """A document to be stored, with the unit vectors of its texts by space, each of shape (texts, dimension).
 
-    ``content`` is first the document cut into chunks. Before it is applied, it becomes the extracted document, which
-    many documents together do faster than each alone, and missing vectors are computed. A document that was applied
-    keeps only what is needed to apply it again: the validated document, and the vectors of its chunks. ``own_vectors``
-    is True if the user supplied those. ``changed_at`` is the time when the document was first stored, for a document
-    that is stored again with the same text.
+    ``content`` is first the document cut into chunks. Before the document is applied, its content is extracted, in a
+    batch with other documents because that is faster, and missing vectors are computed. An applied document keeps only
+    the data that is needed to apply it again: the validated document, and the vectors of its chunks. ``own_vectors`` is
+    True if the user supplied the vectors of the chunks. ``changed_at`` is the earlier time of change of a document that
+    is stored again with the same text.
     """
 
     content: ValidDocument | ChunkedDocument | ExtractedDocument
@@ -81,10 +81,10 @@ class PendingDocument:
 class PendingChanges:
     """Changes to documents and other facts, each by its key; None deletes the value of a key.
 
-    ``facts`` has those of each other kind, by name; a fact of a document belongs to a stored document or to one of
-    ``documents``. ``origins`` names the folder in which documents, otherwise unchanged, were last found. ``files`` are
-    files whose last document is in these changes, each with the digests of its documents. ``size`` counts chunks and
-    the parts of other facts.
+    ``facts`` has the changes of each other kind of fact, by its name. A fact of a document belongs to a stored document
+    or to one of ``documents``. ``origins`` has the folder in which an otherwise unchanged document was last found.
+    ``files`` are files whose last document is in these changes, each with the digests of its documents. ``size`` is the
+    number of chunks plus the estimated sizes of other facts.
     """
 
     documents: dict[str, PendingDocument | None] = field(default_factory=dict)

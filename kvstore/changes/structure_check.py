@@ -29,7 +29,10 @@ _MAX_REPORTED_ROWS = 10
 
 
 def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Iterator[str]:
-    """Yield a sentence for every missing or extra row of derived structures."""
+    """Yield a sentence for missing and extra rows of derived structures, at most a few per table.
+
+    Builds the structures of ``documents`` in a scratch store, and compares the records.
+    """
     if not list_structures():
         return
     with (

@@ -81,7 +81,10 @@ class IndexManager:
         self._next_due_chunk: dict[str, int] = {}
 
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
-        """Create the record of an index and build it; raises InputError if the index exists."""
+        """Create the record of an index of a kind, with these options, and build it.
+
+        Raises InputError if the index exists or an option is invalid, and the errors of :meth:`refresh`.
+        """
         index = _get_named_index(kind)
         valid_options = validate_options(index, options)
 

@@ -76,7 +76,10 @@ class IngestDestination:
         deleted: Sequence[str] = (),
         files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
     ) -> None:
-        """Store the documents of a batch, delete others, and record finished files, in one commit."""
+        """Store the documents of a batch, delete those with the keys ``deleted``, and record files, in one commit.
+
+        ``batch`` has each document with its origin. ``files`` are ingested files with the digests of their documents.
+        """
         # Embed before taking the writer's lock, because embedding takes most of the time.
         new_documents = [
             PendingDocument(document.extracted, document.vectors, origin=origin)

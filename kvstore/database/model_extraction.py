@@ -417,7 +417,10 @@ class ModelExtraction:
     def _select_within_budget(
         self, passages: Sequence[_DistinctPassage], scores: Sequence[float], token_budget: int | None, overhead: int
     ) -> list[_DistinctPassage]:
-        """Return the passages to request within ``token_budget`` tokens, in document order."""
+        """Return the passages to request within ``token_budget`` tokens, in document order.
+
+        ``scores`` are the values that the selection maximizes; ``overhead`` are the tokens per request.
+        """
         if token_budget is None or self._estimate_cost(passages, overhead) <= token_budget:
             return list(passages)
         # The weight of a passage is its tokens plus its share of the overhead of a full request.

@@ -112,9 +112,9 @@ class Delta:
 class Maintainer(Protocol):
     """The writer of a structure's tables: keeps them equal to a function of the spine during one write transaction.
 
-    After any history the tables equal those made by following the full delta
-    (:func:`kvstore.changes.full_delta.build_full_delta`) from empty tables. The dump law, CHECK and REPAIR rely on
-    exactly that.
+    After any sequence of changes, the tables are equal to the tables that applying the full delta
+    (:func:`kvstore.changes.full_delta.build_full_delta`) to empty ones produces. The dump law, CHECK and REPAIR rely on
+    this.
     """
 
     def remove_document(self, record: DocumentRecord) -> None:

@@ -48,10 +48,10 @@ Value = TypeVar("Value")
 
 #: A line of an export.
 ExportLine = Mapping[str, Any]
-#: A statement of the language with ``?`` in place of values, or a sentence; and the values.
+#: A statement of the query language, or a sentence, with ``?`` for each value; and the values.
 BoundStatement = tuple[str, Sequence[str]]
 
-#: The types of some fields.
+#: The type, or the allowed types, of each field.
 Fields = Mapping[str, type | tuple[type, ...]]
 
 
@@ -164,7 +164,7 @@ class DocumentFact(StatedFact[str, Value]):
     def fit_to_document(self, value: Value, document: Callable[[], ChunkedText], same_text: bool) -> Value | None:
         """Return the part of a value that still applies to the current document, or None.
 
-        ``same_text`` is true if the value was stated of the document's current text, as a newly stated value always is.
+        ``same_text`` is True if the value was stated about the current text of the document; this holds for new values.
         """
         return value if same_text else None
 

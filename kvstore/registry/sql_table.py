@@ -111,7 +111,10 @@ def hash_row(reader: TableReader, row: TableRow) -> int:
 def make_list_table(
     name: str, description: str, columns: Mapping[str, str], rows: Callable[[TableReader], Iterable[Any]]
 ) -> SqlTable:
-    """Build a small table from a function that returns its rows as tuples, numbered from 1."""
+    """Build a small table from a function that returns its rows as tuples; ``rowid`` counts from 1.
+
+    ``columns`` maps each name to its SQL type.
+    """
 
     def make_column_reader(index: int) -> ReadColumn:
         """Return a function that reads the column with this index from a record."""

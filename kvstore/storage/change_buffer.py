@@ -54,7 +54,7 @@ _VALUE_KIND = b"\x00"
 Chain = bytes | None
 UNCHANGED = b""
 
-#: The chain of each changed record of one table.
+#: The version chain of each changed record of one table.
 TableChanges = dict[bytes, Chain]
 
 

@@ -51,7 +51,7 @@ __all__ = [
 MIN_MAP_BYTES = 16 << 30
 #: The size of the map of a large file, in multiples of the file's size.
 _MAP_FACTOR = 16
-#: Bytes of free map that hardly any transaction fills; one that does must run again in a larger map.
+#: Bytes of free map that hardly any transaction fills; a larger transaction must run again in a larger map.
 _MIN_FREE_BYTES = MIN_MAP_BYTES // 2
 
 DURABILITIES = ("full", "relaxed")

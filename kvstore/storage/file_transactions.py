@@ -55,7 +55,7 @@ class FileTransactions:
         #: The reader of the change buffer.
         self.buffer_reader = ChangeBufferReader(buffered)
         self._buffered_tables = buffered
-        #: Counts what views read, and releases pages; each view keeps the map as it is.
+        #: Counts the records that views read, and releases pages; an open view keeps the map unchanged meanwhile.
         self.page_releaser = PageReleaser(file.release_pages)
 
     @property

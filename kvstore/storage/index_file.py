@@ -266,7 +266,7 @@ class Draft:
         self.path = path
         self._partial = partial
         self._descriptor = descriptor
-        #: The parts that the file names, and those that were written for it.
+        #: The names of the parts that the file refers to, and the paths of the parts written for it.
         self._part_names: list[str] = []
         self._written_paths: list[Path] = []
 

@@ -30,13 +30,13 @@ _MEMORY_STATISTICS = Path("/proc/self/statm")
 class PageReleaser:
     """Releases the pages of one mapped file if the process holds more than :data:`MAX_MAPPED_BYTES` of mapped files.
 
-    For lookups, the process must also use more than :data:`MIN_TOTAL_BYTES`. Code that reads the file reports how much.
-    Any thread may call it; pages read meanwhile are mapped again.
+    For lookups, the process must also use more than :data:`MIN_TOTAL_BYTES`. Code that reads the file reports the
+    number of records. Any thread may call it; pages that are read meanwhile are mapped again.
     """
 
     def __init__(self, release: Callable[[], None]) -> None:
         self._release = release
-        #: Records since the last check: those read sequentially or to be written, and those looked up.
+        #: The numbers of records since the last check: read sequentially or to be written, and looked up.
         self._unchecked_reads = [0, 0]
         #: Bytes of other files, as of the last release.
         self._other_bytes = 0

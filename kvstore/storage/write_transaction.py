@@ -296,7 +296,7 @@ class WriteTransaction(LmdbView):
         return partial(self._get_transaction().get, db=handle)
 
     def _write_records(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
-        """Store many values in a table itself, or remove them."""
+        """Store many values in the table itself; None removes a key."""
         new_records = sorted((key, value) for key, value in changes.items() if value is not None)
         if len(new_records) < len(changes):
             for key, value in changes.items():
