@@ -54,8 +54,8 @@ def summarize(query: Query, strategy: str) -> Evidence:
     with query.trace.step("cover") as step:
         selected, coverage = _select_sentences(query, overview.sentences, max_tokens, overview.get_group)
         step.detail = (
-            f"{len(selected)} of {len(overview.sentences):,} sentences, in at most {max_tokens:,} tokens, cover {coverage:.0%} "
-            "of the weight of all words"
+            f"{len(selected)} of {len(overview.sentences):,} sentences, in at most {max_tokens:,} tokens, cover "
+            f"{coverage:.0%} of the weight of all words"
         )
         step.count = len(selected)
     with query.trace.step("read chunks") as step:
@@ -124,7 +124,10 @@ class _DocumentOverview:
         return sentence.document
 
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
-        """Yield the selected sentences grouped by part of a document, for at most ``limit`` parts."""
+        """Yield the selected sentences grouped by part of a document.
+
+        Documents are split into parts while there are at most ``limit`` parts.
+        """
         sentences_by_document: dict[int, list[CoverSentence]] = {}
         for sentence in selected:
             sentences_by_document.setdefault(sentence.document, []).append(sentence)
@@ -158,7 +161,10 @@ class _TopicOverview:
         return next(reversed(self._topics_by_chunk[sentence.chunk]), None)
 
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
-        """Yield the selected sentences grouped by topic, for at most ``limit`` topics."""
+        """Yield the selected sentences grouped by topic.
+
+        Topics are replaced by their children while there are at most ``limit`` topics.
+        """
         roots = sorted({group for sentence in selected if (group := self.get_group(sentence)) is not None})
         titles, positions = self._reading.fetch(
             TopicCut(roots, limit), ChunkPositions(list({sentence.chunk: None for sentence in selected}))
