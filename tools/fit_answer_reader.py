@@ -94,13 +94,15 @@ def read_question(store: kvstore.Store, question: AnswerQuestion) -> dict[str, A
         _, reading = asker._read_evidence(query, evidence, {})
         if reading is None:
             return None
-        by_rules = estimate_confidence(query, evidence.hits, evidence.context, lambda: reading.by_rules.nearest).value
+        by_rules = estimate_confidence(
+            query, evidence.hits, evidence.context, lambda: reading.rule_scores.nearest
+        ).value
     texts = [render_snippet(reading.passages[r.position[0]].snippets[r.position[1]]) for r in reading.readings]
     by_rules = min(max(by_rules, 1e-6), 1 - 1e-6)
     return {
         "question": question.text,
         "kind": question.kind,
-        "signals": [[r.answered, r.rules] for r in reading.readings],
+        "signals": [[r.answered, r.rule_score] for r in reading.readings],
         "missing": [r.is_kind_missing for r in reading.readings],
         "right": [question.is_right(text) for text in texts],
         "is_long": question.is_long,

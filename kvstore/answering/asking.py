@@ -147,7 +147,7 @@ class Asker:
                 self._request_segments(query)
             evidence = self._retrieve_evidence(strategy, query)
             scored_passages, reading, confidence = self._weigh_evidence(query, evidence, clauses)
-            if reading is not None and reading.needs_several:  # rules choose the sentences
+            if reading is not None and reading.needs_several_passages:  # rules choose the sentences
                 reading, words = None, _MAX_CHAIN_WORDS if words is None else words
             parts = None
             if language_model is None:
@@ -290,7 +290,7 @@ class Asker:
                 query,
                 evidence.hits,
                 evidence.context,
-                lambda: scored_passages.snippets.nearest,
+                lambda: scored_passages.snippet_scores.nearest,
                 reading,
             )
             threshold = self._session.least_confidence
@@ -313,7 +313,7 @@ class Asker:
         reading = self._read_passages(query, evidence, relevance, clauses, is_part=is_part)
         if reading is None:
             return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.state), relevance), None
-        return ScoredPassages(reading.passages, relevance, reading.by_rules), reading
+        return ScoredPassages(reading.passages, relevance, reading.rule_scores), reading
 
     def _read_passages(
         self, query: Query, evidence: Evidence, relevance: Relevance, clauses: Clauses, *, is_part: bool = False

@@ -75,8 +75,11 @@ Stem = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class SnippetScores:
-    """The scores of the snippets that can be chosen. ``nearest`` is the highest cosine of a snippet, with its title and
-    heading, and the question (0 if there are no snippets); a snippet without the kind asked for counts less."""
+    """The scores of the snippets that can be chosen, by position.
+
+    ``nearest`` is the highest cosine of the question and a snippet with its title and heading; 0 without snippets. The
+    cosine of a snippet without the kind of thing that the question asks for is reduced.
+    """
 
     scores: Mapping[SnippetPosition, float]
     nearest: float
@@ -208,11 +211,11 @@ class ScoredPassages:
         self.passages = passages
         self.relevance = relevance
         if scores is not None:
-            self.snippets = scores
+            self.snippet_scores = scores
 
     @cached_property
-    def snippets(self) -> SnippetScores:
-        """The scores of the snippets."""
+    def snippet_scores(self) -> SnippetScores:
+        """The scores of the snippets, computed on first use."""
         return self.relevance.score_snippets(self.passages)
 
 
@@ -230,7 +233,7 @@ def extract_answer(evidence: Evidence, scored: ScoredPassages, max_words: int | 
 
     ``max_words`` replaces the usual limit of an answer, if it is given.
     """
-    passages, scores = scored.passages, scored.snippets.scores
+    passages, scores = scored.passages, scored.snippet_scores.scores
     if evidence.groups:
         runs = _select_group_runs(evidence, passages, scores)
     else:
@@ -279,7 +282,7 @@ def _select_group_runs(
 
 def list_nearest(scored: ScoredPassages) -> list[Run]:
     """Return the best-scored snippets, at most ``MAX_NEAREST``, best first."""
-    scores = scored.snippets.scores
+    scores = scored.snippet_scores.scores
     positions = sorted(scores, key=lambda position: (-scores[position], position))[:MAX_NEAREST]
     return [Run(number, index, index, scores[number, index]) for number, index in positions]
 

@@ -183,10 +183,10 @@ class LanguageModel:
                 ModelUnavailableError(f"{self.url}: the answer has no text ({reason}); use another model")
             )
         answer = ModelAnswer("".join(text), "".join(reasoning), stream.is_truncated, *stream.tokens, is_loop)
-        self._count(messages, answer)
+        self._count_usage(messages, answer)
         return answer
 
-    def _count(self, messages: Sequence[Message], answer: ModelAnswer) -> None:
+    def _count_usage(self, messages: Sequence[Message], answer: ModelAnswer) -> None:
         """Count an answered request and its tokens: the estimate, or the server's number if it is higher."""
         self.num_calls += 1
         self.sent_tokens += max(estimate_message_tokens(messages), answer.prompt_tokens)

@@ -34,7 +34,7 @@ _MAX_GAIN = 3.0
 #: The weight of the coverage, next to the logit of the reader, and the lowest sum with which a sentence alone answers a
 #: question that may be a chain of facts. With 3, as many answers to HotpotQA are right as by the rules alone, 33 of 60,
 #: and most long questions of SQuAD 2.0 are read.
-_COVERAGE_WEIGHT, _MIN_SETTLED = 3.0, 3.0
+_COVERAGE_WEIGHT, _MIN_SUFFICIENT = 3.0, 3.0
 #: The maximum logit of the confidence in what the reader cannot judge: sentences of several passages, which hold the
 #: answer to 57 % of the questions of HotpotQA, and answers to questions that yes or no answers.
 _MAX_UNJUDGED = 0.0
@@ -45,7 +45,7 @@ MISSING_SCORE, MISSING_CONFIDENCE = -3.0, -2.0
 
 @dataclass(frozen=True, slots=True)
 class SnippetReading:
-    """A snippet that was read: its score, the reader's logit ``answered``, the score by ``rules``, and the ``words``
+    """A snippet that was read: its score, the reader's logit ``answered``, the ``rule_score``, and the ``words``
     that answer (an empty string if they are before the snippet).
 
     ``is_kind_missing`` is True if the snippet lacks the kind of thing that the question asks for, such as an amount of
@@ -56,7 +56,7 @@ class SnippetReading:
     position: SnippetPosition
     score: float
     answered: float
-    rules: float
+    rule_score: float
     is_kind_missing: bool
     words: str
     coverage: float
@@ -66,7 +66,7 @@ class SnippetReading:
 class PassageReading:
     """The passages of a question with the readings of their likeliest snippets, best first; never empty.
 
-    ``by_rules`` are the scores of the likely snippets by rules.
+    ``rule_scores`` has the scores that rules gave to the likely snippets.
     ``is_yes_no`` is True if yes or no answers the question. The reader was not trained on such questions: it helps to
     choose among sentences, but its logit does not show if one answers. ``may_be_chain`` is True if the question may
     need several passages, because it is a chain of facts or a comparison.
@@ -74,7 +74,7 @@ class PassageReading:
 
     passages: Sequence[Passage]
     readings: Sequence[SnippetReading]
-    by_rules: SnippetScores
+    rule_scores: SnippetScores
     is_yes_no: bool
     may_be_chain: bool
 
@@ -84,21 +84,21 @@ class PassageReading:
         return self.readings[0]
 
     @property
-    def needs_several(self) -> bool:
+    def needs_several_passages(self) -> bool:
         """True if the question may be a chain, and no sentence both is a likely answer and covers the question."""
-        return self.may_be_chain and self.best.answered + _COVERAGE_WEIGHT * self.best.coverage < _MIN_SETTLED
+        return self.may_be_chain and self.best.answered + _COVERAGE_WEIGHT * self.best.coverage < _MIN_SUFFICIENT
 
-    def compute_confidence(self, rules: float, unknown: float) -> float:
+    def compute_confidence(self, rule_logit: float, unknown_logit: float) -> float:
         """Return the logit of the confidence in the likeliest answer.
 
-        ``rules`` is the logit of the confidence by rules, and ``unknown`` the part of it for names that no document
-        has. That part is added, because the reader does not notice that a sentence is about another name.
+        ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` the part of it for names that no
+        document has. That part is added, because the reader does not notice that a sentence is about another name.
         """
-        if self.needs_several or self.is_yes_no:
-            return min(rules, _MAX_UNJUDGED)
-        signals = {"answered": self.best.answered, "rules": rules}
+        if self.needs_several_passages or self.is_yes_no:
+            return min(rule_logit, _MAX_UNJUDGED)
+        signals = {"answered": self.best.answered, "rules": rule_logit}
         logit = sum(weight * signals[name] for name, weight in _CONFIDENCE_WEIGHTS.items()) + _CONFIDENCE_CONSTANT
-        return min(logit, rules + _MAX_GAIN) + unknown + MISSING_CONFIDENCE * self.best.is_kind_missing
+        return min(logit, rule_logit + _MAX_GAIN) + unknown_logit + MISSING_CONFIDENCE * self.best.is_kind_missing
 
 
 def read_passages(
@@ -109,22 +109,24 @@ def read_passages(
     windows = select_windows(classify_question(question), passages, relevance)
     if not windows:
         return None
-    by_rules = relevance.score_snippets(passages, [window.position for window in windows])
-    windows = sorted(windows, key=lambda window: (-by_rules.scores[window.position], window.position))[:_MAX_READ]
+    rule_scores = relevance.score_snippets(passages, [window.position for window in windows])
+    windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))[:_MAX_READ]
     readings = []
     for window, reading in zip(windows, reader.read(question, [window.text for window in windows]), strict=True):
         words = window.text[reading.start : reading.end] if reading.start >= window.offset else ""
-        rules = by_rules.scores[window.position]
+        rule_score = rule_scores.scores[window.position]
         readings.append(
             SnippetReading(
                 window.position,
-                _ANSWERED_WEIGHT * reading.answered + _RULES_WEIGHT * rules + MISSING_SCORE * window.is_kind_missing,
+                _ANSWERED_WEIGHT * reading.answered
+                + _RULES_WEIGHT * rule_score
+                + MISSING_SCORE * window.is_kind_missing,
                 reading.answered,
-                rules,
+                rule_score,
                 window.is_kind_missing,
                 words,
                 relevance.compute_coverage(window.text),
             )
         )
     readings.sort(key=lambda reading: (-reading.score, reading.position))
-    return PassageReading(passages, readings, by_rules, is_yes_no_question(question), may_be_chain)
+    return PassageReading(passages, readings, rule_scores, is_yes_no_question(question), may_be_chain)
