@@ -57,7 +57,7 @@ _SPECIFICITY_EXPONENT = 8
 _MIN_NAME_INFORMATION = 0.5
 #: The fraction of the question outside its names below which the walk gets less weight.
 _MIN_REMAINDER_FRACTION = 0.15
-#: The fraction of the question in its names below which the walk gets less weight, by its square.
+#: The fraction of the question in its names below which the weight of the walk falls with its square.
 _MIN_NAMES_FRACTION = 0.3
 #: The number of words a chain of facts needs in addition to the names: one for its first step, and one for its end.
 _MIN_CHAIN_WORDS = 2
@@ -65,9 +65,9 @@ _MIN_CHAIN_WORDS = 2
 _MIN_MISSING_FRACTION = 0.3
 #: Exponent that flattens the scores of a walk: the chunks at its end have small scores.
 _WALK_SCORE_EXPONENT = 0.25
-#: The fraction of the walk's weight that the best result of hybrid search gets as a bonus, and the exponent by which the
-#: bonus falls with the score.
-_DIRECT_RESERVE = 0.3
+#: The fraction of the walk's weight that the best result of hybrid search gets as a bonus, and the exponent by which
+#: the bonus falls with the score.
+_TOP_BONUS = 0.3
 _TOP_EXPONENT = 16
 #: The minimum weight for which a walk is run.
 _MIN_WALK_WEIGHT = 0.05
@@ -154,7 +154,8 @@ class _WalkFactors:
     ``name`` is the rarest name (None if no name is suitable), ``name_chunks`` the estimated number of chunks about it,
     and ``total_chunks`` the number of all chunks. ``num_words`` is the number of the question's informative words
     outside its names, and ``remainder_fraction`` their fraction of the question, weighted by rarity.
-    ``is_comparison`` is true if the question compares names. ``coverage`` is the fraction of the question that the best chunk covers.
+    ``is_comparison`` is true if the question compares names. ``coverage`` is the fraction of the question that the best
+    chunk covers.
     """
 
     name: str | None
@@ -237,7 +238,7 @@ def _merge_rankings(query: Query, hybrid: HybridResult, walk_result: WalkResult,
     chunks = merge_distinct(hybrid.chunks, walk_result.chunks)
     scores = np.zeros(len(chunks))
     top_scores = (hybrid.scores / (hybrid.scores.max(initial=0.0) or 1.0)) ** _TOP_EXPONENT
-    scores[np.searchsorted(chunks, hybrid.chunks)] = hybrid.scores + weight * _DIRECT_RESERVE * top_scores
+    scores[np.searchsorted(chunks, hybrid.chunks)] = hybrid.scores + weight * _TOP_BONUS * top_scores
     walk_scores = (walk_result.scores / walk_result.scores.max()) ** _WALK_SCORE_EXPONENT
     scores[np.searchsorted(chunks, walk_result.chunks)] += weight * walk_scores
-    return best(query.reading, chunks, scores / (1 + weight * (1 + _DIRECT_RESERVE)), query.reach), len(chunks)
+    return best(query.reading, chunks, scores / (1 + weight * (1 + _TOP_BONUS)), query.reach), len(chunks)
