@@ -84,7 +84,7 @@ class RepairReport:
 def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embed) -> RebuildReport:
     """Rebuild all derived data in one commit, or in a new data file if pages of the current one are damaged.
 
-    Raises what the embedder raises if texts must be embedded again, LockTimeoutError, ReadOnlyError, StoreFullError,
+    Raises the errors of the embedder if texts must be embedded again, LockTimeoutError, ReadOnlyError, StoreFullError,
     and TransactionError if the data file must be replaced while another process has the store open. After an error the
     store is unchanged.
     """

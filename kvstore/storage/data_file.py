@@ -199,7 +199,7 @@ class DataFile:
         """Raise OvertakenError if the meta page of commit number ``change`` may already be overwritten.
 
         The second commit after it overwrites the page, first the roots of the trees and then the number of the change,
-        so a process may read new roots with the old number. That commit starts only when a new transaction sees the
+        so a process can read new roots with the old number. That commit starts only when a new transaction sees the
         first one.
         """
         if self.environment.info()["last_txnid"] == change:
