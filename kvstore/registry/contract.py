@@ -91,8 +91,8 @@ class Delta:
 
     - ``added``: the new documents. Their chunks are in none of the next three.
     - ``changed_chunks``: by document, the chunks whose mentions, title, headings or other facts changed.
-    - ``changed_mentions``: by document, the chunks with changed mentions in the text and no other change. No document is
-      in both ``changed_chunks`` and ``changed_mentions``.
+    - ``changed_mentions``: by document, the chunks with changed mentions in the text and no other change. No document
+      is in both ``changed_chunks`` and ``changed_mentions``.
     - ``removed_mentions``: by chunk, the entities that it no longer mentions. These chunks have no other change, except
       in ``changed_mentions``, and no remaining mention lies inside a removed one.
     - ``names_added`` and ``names_removed``: normal forms by entity.
