@@ -1,7 +1,7 @@
 """The kinds of paragraphs that are not sentences: bills, chat logs, records and lists of lines.
 
-In: a paragraph without marks of its format. Out: its :class:`BlockKind`, which splits it into snippets, or None if it
-is a paragraph of sentences. :data:`BLOCK_KINDS` has one row per kind: name, rule, method of splitting, and an example.
+In: the text of a paragraph. Out: its :class:`BlockKind`, which splits it into snippets, or None if it is a
+paragraph of sentences. :data:`BLOCK_KINDS` has one row per kind: name, rule, method of splitting, and an example.
 """
 
 from __future__ import annotations

@@ -236,8 +236,8 @@ def estimate_confidence(
     weights = cosine_weights if cosine_weights is not None and best_cosines else WORD_WEIGHTS
     logit = sum(weight * parts.get(name, 1.0) for name, weight in weights.items())
     if reading is not None:
-        unknown = weights["unnamed"] * parts["unnamed"] + weights["lacking"] * parts["lacking"]
-        logit = reading.compute_confidence(logit, unknown if question_terms.unknown else 0.0)
+        unknown_logit = weights["unnamed"] * parts["unnamed"] + weights["lacking"] * parts["lacking"]
+        logit = reading.compute_confidence(logit, unknown_logit if question_terms.unknown else 0.0)
     value = _to_probability(logit)
     kind = classify_question(query.question, question_language)
     formed_passages = passages

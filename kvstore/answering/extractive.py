@@ -61,7 +61,7 @@ _CHANGE_QUESTION_PATTERN = re.compile(
     re.IGNORECASE,
 )
 
-#: Technical tokens: options, paths, calls, and words with inner marks or capitals.
+#: Technical tokens: options, paths, calls, and words with inner punctuation or capitals.
 _TOKEN_PATTERN = re.compile(
     r"(?<![\w-])--?\w[\w-]*|(?<![\w/])(?:~|\.{1,2})?/\w[\w./-]*|\w+\(\w?\)|\w+(?:[._:/]\w+)+|\w+=[\w-]*"
     r"|\b\w*[^\W_]_[^\W_]\w*|\b[^\W\d_]*[a-z]+[A-Z]\w*"

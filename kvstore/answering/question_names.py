@@ -30,7 +30,7 @@ _PIECE_PATTERN = re.compile(r"(?<![\w-])--?[^\W\d][\w-]+|\w(?:[\w'’-]*\w)?|[^\
 _POSSESSIVE_PATTERN = re.compile(r"['’]s\Z")
 #: Technical tokens: options, and words with an underscore or with digits among letters.
 _TOKEN_PATTERN = re.compile(r"--?[^\W\d][\w-]+|\w*[^\W_]_[^\W_]\w*|(?=\w*\d)\w*[^\W\d_]\w*")
-#: Words without a capital that join the parts of a name, and marks that do not end one.
+#: Words without a capital that join the parts of a name, and symbols that do not end a name.
 _LINK_WORDS = frozenset("of the de la le du di da del der van von bin".split())
 _JOINING_MARKS = frozenset("-&")
 #: The maximum number of words that a text can have between two words of a name: a second name or an initial.

@@ -106,7 +106,8 @@ def render_inline(piece: str) -> str:
     'See the table of fees, not <b>.'
     """
     piece = _HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece))
-    parts = _CODE_SPAN_PATTERN.split(piece)  # a text, then groups of a code span's marks, its code, and a text
+    # A text, then for each code span its backquotes, its code, and the text after it.
+    parts = _CODE_SPAN_PATTERN.split(piece)
     plain_parts = [_strip_markup(parts[0])]
     for code, text in zip(parts[2::3], parts[3::3], strict=True):
         plain_parts += [_MARK_PATTERN.sub(r"\\\g<0>", code), _strip_markup(text)]

@@ -19,9 +19,9 @@ from .statement_support import SourcePassages, begins_with_pronoun, compute_supp
 MIN_SUPPORT = 0.5
 #: A number of at least two digits: fewer can count what the sources list.
 _NUMBER_PATTERN = re.compile(r"\d{2,}")
-#: The parts of a prompt around a text: the marks of a quotation, and the words before it.
+#: The parts of a prompt around a text: the delimiters of a quotation, and the words before it.
 _FRAME_PATTERN = re.compile(r"<<|>>|^\W*(?:passage|source|answer)s?\s*\d*\s*:", re.IGNORECASE)
-#: The minimum number of words of a sentence, and its end: a mark, perhaps within quotation marks or brackets.
+#: The minimum number of words of a sentence, and its end: punctuation, perhaps within quotation marks or brackets.
 _MIN_WORDS = 3
 _SENTENCE_END_PATTERN = re.compile(r"""[.!?…।۔؟]\W*\Z""")
 #: The end of a sentence before another one.
