@@ -28,7 +28,7 @@ from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence, Hit, HitGroup
 from ...retrieval.query import Query, evidence_of, option
 from ..graphrag.community_index import COMMUNITIES
-from ..graphrag.report_hits import CommunityReports, ReportCandidate, build_report_hit, fit_reports, insert_reports
+from ..graphrag.report_hits import CommunityReports, ReportCandidate, build_report_hit, insert_reports, select_reports
 from ..hybrid.direct_search import search_hybrid
 from .layer_requests import LayerNode, LinkedChunks, NearestNodes, NodeLabel, NodeLabels, RankedNodes
 
@@ -84,7 +84,7 @@ class ArchragStrategy:
         share = option(query, self, "reports")
         with query.trace.step("reports of communities") as step:
             layers_by_community = {community: layer for layer, (community, _) in _interleave_layers(layers.nearest[1:])}
-            reports = fit_reports(
+            reports = select_reports(
                 query, list(starmap(layers.build_report_candidate, layers_by_community.items())), share
             )
             step.count = len(reports)

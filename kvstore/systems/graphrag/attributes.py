@@ -37,7 +37,10 @@ def load_chunk_vectors(state: State, graph: EntityGraph) -> Matrix:
 
 
 def compute_entity_vectors(graph: EntityGraph, chunk_vectors: Matrix) -> Matrix:
-    """Return unit vectors of the nodes, shape (nodes, dimension), from those of :func:`load_chunk_vectors`."""
+    """Return unit vectors of the nodes, shape (nodes, dimension).
+
+    The vector of a node is the strength-weighted centroid of ``chunk_vectors``, those of :func:`load_chunk_vectors`.
+    """
     order = np.argsort(graph.mention_nodes, kind="stable")
     starts = np.searchsorted(graph.mention_nodes[order], np.arange(len(graph.entities) + 1))
     sums = np.zeros((len(graph.entities), chunk_vectors.shape[1]), np.float64)
@@ -117,7 +120,7 @@ def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) ->
 def _compute_cosines(
     vectors: Matrix, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Return the cosines of pairs of rows as integers, in units of 2^-16."""
+    """Return the cosines of pairs of rows, given by two arrays of indices, as integers in units of 2^-16."""
     cosines = np.empty(len(first), np.int64)
     for start in range(0, len(first), _BATCH_SIZE):
         part = slice(start, start + _BATCH_SIZE)

@@ -42,7 +42,7 @@ _MAX_PLACED_CHUNKS = 20_000
 
 
 class _StateCache:
-    """Cached titles of communities, and flags for which of them are alive, valid in all states of one commit."""
+    """Cached titles of communities, and flags of which are alive, valid in all states of one commit."""
 
     def __init__(self, count: int) -> None:
         self.titles: dict[int, str] = {}
@@ -51,7 +51,11 @@ class _StateCache:
 
 
 class Communities(StoredCommunities):
-    """The communities of one generation in one state."""
+    """The communities of one generation in one state; each is identified by its number.
+
+    A member or chunk is *living* if the state contains it. A community is *alive*, or living, if it has a living member
+    and, unless it was built without chunks, a living chunk. A *newer* chunk was added after the build.
+    """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
         super().__init__(rows, state.settings.dimension)
@@ -148,7 +152,7 @@ class Communities(StoredCommunities):
         return len({record.document for record in records if record is not None})
 
     def get_title(self, community: int) -> str:
-        """Return the names of the strongest living members, skipping names that contain each other."""
+        """Return the names of the strongest living members, skipping names that contain each other; cached."""
         return self.get_titles([community])[0]
 
     def get_titles(self, communities: Sequence[int]) -> list[str]:
@@ -174,11 +178,11 @@ class Communities(StoredCommunities):
         return self._filter_existing(self._get_summary_spans(community), lambda span: span.chunk)
 
     def list_findings(self, community: int) -> list[Finding]:
-        """Return the sentences that relate two members and whose chunks exist in the state, strongest first."""
+        """Return the sentences that name two related members and whose chunks exist in the state, strongest first."""
         return self._filter_existing(self._get_findings(community), lambda finding: finding.span.chunk)
 
     def list_extracted_spans(self, communities: Sequence[int]) -> list[list[StoredSpan]]:
-        """Return, for each community, the sentences of its report that is not written by a model.
+        """Return, for each community, the sentences of its report that no model wrote.
 
         These are the existing ones of :meth:`list_summary_spans` and :meth:`list_findings`, without duplicates.
         """
@@ -196,7 +200,7 @@ class Communities(StoredCommunities):
     def get_written_text(self, community: int) -> WrittenText | None:
         """Return the report that a language model wrote, or None.
 
-        Also returns None if any chunk or member that the report was written from is gone or changed.
+        Also returns None if any chunk or member that the report was written from was deleted or changed.
         """
         if not self._has_written_texts:
             return None
@@ -233,7 +237,7 @@ class Communities(StoredCommunities):
         return list(sources)
 
     def is_stale(self, community: int) -> bool:
-        """True if a member, chunk or sentence of the community is gone, or a newer chunk belongs to it."""
+        """True if a member, chunk or sentence of the community was deleted, or a newer chunk belongs to it."""
         row = iter(self._rows.get(MEMBERS, records.encode_u32(community)) or ())
         members = zip(row, row, strict=True)
         return (
@@ -281,8 +285,10 @@ class Communities(StoredCommunities):
         return [chunk for chunk, _ in chunks]
 
     def list_entities(self) -> list[int]:
-        """Return the living entities that were nodes of the graph, sorted by normal form, with or without a
-        community."""
+        """Return the living entities that were nodes of the graph, sorted by normal form.
+
+        Includes entities without a community.
+        """
         nodes = {records.U32.unpack(key)[0] for key, _ in self._rows.scan(ENTITY_COMMUNITIES)}
         return [entity for _, entity in self._state.entities.iter_names() if entity in nodes]
 
@@ -305,7 +311,10 @@ class Communities(StoredCommunities):
                 yield f"index communities: the terms of community {number} are not stored"
 
     def compute_cosines(self, communities: Partition, vector: Matrix) -> Matrix:
-        """Return the cosines of communities with a unit vector; of a report that a model wrote, that of its text."""
+        """Return the cosines of communities with a unit vector.
+
+        The vector of a community is that of the report that a model wrote, if there is one, else its centroid.
+        """
         scores = super().compute_cosines(communities, vector)
         for position in np.flatnonzero(np.isin(communities, list(self.text_vectors))).tolist():
             scores[position] = self.text_vectors[int(communities[position])] @ vector
@@ -316,7 +325,7 @@ class Communities(StoredCommunities):
         """The vectors of the reports that models wrote and that may be shown, by community."""
         if not self._has_written_texts:
             return {}
-        contents: list[bytes] = self._rows.get_cached("contents", self._list_contents)
+        contents: list[bytes] = self._rows.get_cached("contents", self._list_content_digests)
         cache: dict[bytes, Matrix | None] = self._rows.get_cached("text vectors", lambda _: {})
         vectors = load_text_vectors(self._state.lmdb, cache)
         return {
@@ -325,8 +334,11 @@ class Communities(StoredCommunities):
             if content in vectors and (self._is_current or self.get_written_text(number) is not None)
         }
 
-    def _list_contents(self, rows: GenerationRows) -> list[bytes]:
-        """Return the digest of the material of each community."""
+    def _list_content_digests(self, rows: GenerationRows) -> list[bytes]:
+        """Return the content digest of each community.
+
+        ``rows`` is unused; the parameter is required by :meth:`GenerationRows.get_cached`.
+        """
         self.preload(range(self._count))
         return [self.get(number).content for number in range(self._count)]
 
@@ -356,7 +368,7 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _is_current(self) -> bool:
-        """True if nothing changed since the build and all documents may answer, so that every stored id exists."""
+        """True if nothing changed since the build and the state is unrestricted, so that every stored id exists."""
         # A write transaction gets its change number at commit.
         unchanged = self._state.counters.change == self.change and not self._state.lmdb.writable
         return unchanged and self._state.allowed is None
@@ -378,7 +390,7 @@ class Communities(StoredCommunities):
     def _cache(self) -> _StateCache:
         """The titles and flags known of this state, shared by all states of the same commit.
 
-        Not shared by a write transaction or a restricted state, which may see other communities.
+        A write transaction and a restricted state have their own, since they may contain other communities.
         """
         if self._state.lmdb.writable or self._state.allowed is not None:
             return _StateCache(self._count)
@@ -418,7 +430,7 @@ class Communities(StoredCommunities):
         return self._state.chunks.find(chunk) is not None
 
     def _has_named_members(self, community: int) -> bool:
-        """True if the state has each member that a report on the community names."""
+        """True if the state contains every member that a report on the community names."""
         row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()
         return self._is_current or all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2]))
 
@@ -432,8 +444,10 @@ class Communities(StoredCommunities):
     # Chunks newer than the generation ---------------------------------------------------------------------------------
 
     def _place_chunks(self, chunks: Sequence[int]) -> tuple[Partition, Any]:
-        """Return the finest home community of each chunk, and the share of the chunk's names in it; see
-        :func:`~.community_building.assign_homes`."""
+        """Return the finest home community of each chunk, and the fraction of its names' weight in it.
+
+        See :func:`~.community_building.assign_homes`.
+        """
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids
         bounds, entities, features = self._state.get_part(GRAPH).read_chunk_rows(ids[order])
@@ -449,7 +463,7 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _newer_by_community(self) -> Mapping[int, list[tuple[int, float]]]:
-        """The newer chunks, with shares, that have each community or a descendant of it as their home."""
+        """The newer chunks, with shares, whose home is each community or one of its descendants."""
         chunks = self.list_newer_chunks()[:_MAX_PLACED_CHUNKS]
         chunks_by_community: dict[int, list[tuple[int, float]]] = {}
         if chunks:
@@ -461,7 +475,7 @@ class Communities(StoredCommunities):
 
 
 def build_title(names: Iterable[str]) -> str:
-    """Return a title made of the first names, strongest member first, that do not contain each other."""
+    """Return a title of the first names that do not contain each other; ``names`` has the strongest member first."""
     title: list[str] = []
     for name in names:
         if not any(name in other or other in name for other in title):
@@ -472,7 +486,7 @@ def build_title(names: Iterable[str]) -> str:
 
 
 def _iter_largest(values: Matrix, expected_count: int) -> Iterator[int]:
-    """Yield the indices of values in descending order, ties by index.
+    """Yield the indices of values in descending order of value, ties by index.
 
     The first ``expected_count`` of them are found without sorting all values.
     """

@@ -33,7 +33,7 @@ class CommunityTree:
     """The communities of an entity graph.
 
     ``partitions`` holds the community of each node at each level, coarsest first, shape (levels, nodes). If a node has
-    no new community at a level, the one of the level above is repeated; a node in none has :data:`NO_COMMUNITY`.
+    no new community at a level, that of the coarser level is repeated; a node in no community has :data:`NO_COMMUNITY`.
     ``level`` and ``parents`` have an entry for each community. ``homes`` and ``shares`` have an entry for each chunk:
     its finest home community, and the fraction of its names' weight in that community. ``vectors`` are unit vectors of
     the communities, the centroids of their members' vectors.
@@ -118,14 +118,17 @@ def _number_communities(groupings: list[Partition], count: int) -> tuple[Partiti
 
 
 def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: Partition) -> Partition:
-    """Return the integer weight of each name in choosing the home community of its chunk."""
+    """Return the integer weights of names in choosing the home community of their chunk.
+
+    The weight is the strength divided by the square root of the degree, the number of chunks that mention the name.
+    """
     return np.maximum(np.rint(FIXED_ONE * strengths / np.sqrt(degrees.astype(np.float64))).astype(np.int64), 1)
 
 
 def assign_homes(
     count: int, mention_chunks: Partition, partitions: Partition, weights: Partition
 ) -> tuple[Partition, npt.NDArray[np.float64]]:
-    """Return the finest home community of each of ``count`` chunks, and the share of the chunk's names in it.
+    """Return the finest home community of each of ``count`` chunks, and the fraction of its names' weight in it.
 
     Chunk ``mention_chunks[i]`` mentions a member of the communities ``partitions[:, i]`` (coarsest first) with weight
     ``weights[i]``.
@@ -150,8 +153,11 @@ def assign_homes(
 
 
 def _compute_community_vectors(partitions: Partition, community_levels: Partition, vectors: Matrix) -> Matrix:
-    """Return the centroid of the members of each community, given the community of each node at each level, the level
-    of each community, and the vectors of the nodes."""
+    """Return the centroid of the members of each community.
+
+    ``partitions`` holds the community of each node at each level, ``community_levels`` the level of each community, and
+    ``vectors`` the vectors of the nodes.
+    """
     count = len(community_levels)
     community_vectors = np.zeros((count, vectors.shape[1]), np.float32)
     equal_masses = np.ones(len(vectors), np.int64)

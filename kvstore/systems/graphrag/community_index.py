@@ -50,6 +50,10 @@ class CommunityIndex(GenerationIndex[Communities]):
     }
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
+        """Build the community tree and its reports from one state, and return them as rows of a new generation.
+
+        Raises InputError if the method ``leiden`` is not installed.
+        """
         options = CommunityOptions(
             record.get_str_option("method"),
             record.get_str_option("neighbours"),
@@ -75,6 +79,7 @@ class CommunityIndex(GenerationIndex[Communities]):
         return Communities(rows, state)
 
     def describe(self, communities: Communities) -> str:
+        """Return the numbers of communities, entities, newer chunks and hidden communities, and the texts by model."""
         numbers = range(len(communities))
         newer_count = len(communities.list_newer_chunks())
         hidden_count = sum(not communities.is_alive(community) for community in numbers)
@@ -95,7 +100,10 @@ class CommunityIndex(GenerationIndex[Communities]):
         return "; ".join(parts)
 
     def dump(self, communities: Communities, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+        """Return the rows of each table with keys in place of ids, so that equal stores have equal dumps."""
+
         def iter_communities() -> Iterator[DumpRow]:
+            """Yield each community with its key, its summary and its findings."""
             for number in range(len(communities)):
                 community = communities.get(number)
                 summary = [
@@ -135,12 +143,15 @@ class CommunityIndex(GenerationIndex[Communities]):
         }
 
     def check(self, communities: Communities) -> Iterator[str]:
+        """Yield an error message for each inconsistency in the stored rows."""
         return communities.iter_faults()
 
     def build_outline(self, communities: Communities) -> Iterable[OutlineNode]:
+        """Return the coarsest communities as nodes of an outline."""
         return _iter_outline_nodes(communities, communities.list_roots())
 
     def list_writing_tasks(self, communities: Communities) -> Iterable[WritingTask]:
+        """Yield a task for each living community whose sources all exist."""
         for number in range(len(communities)):
             sources = communities.list_sources(number)
             if sources and communities.is_alive(number) and communities.has_spans(sources):
@@ -150,6 +161,7 @@ class CommunityIndex(GenerationIndex[Communities]):
     def build_prompt(
         self, communities: Communities, task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
+        """Return the prompt for the report of a task, or None; see :func:`.build_report_prompt`."""
         return build_report_prompt(communities, task.group, max_tokens or MAX_SOURCE_TOKENS)
 
 

@@ -30,7 +30,7 @@ _JOIN_QUANTILE = 0.7
 class CommunityOptions:
     """Options of community detection.
 
-    ``largest`` is the maximum number of members of a group within one level: nodes, or groups of the level below. A
+    ``largest`` is the maximum number of members of a group within one level: nodes, or groups of the finer level. A
     level with fewer than ``least`` groups is omitted, unless it is the finest.
     """
 
@@ -57,7 +57,10 @@ def partition_entities(graph: EntityGraph, vectors: Matrix | None, options: Comm
 
 
 def _partition_by_vectors(count: int, edges: Edges, vectors: Matrix, options: CommunityOptions) -> list[Partition]:
-    """Return partitions, finest first; each round clusters the graph of groups, weighted by their vectors."""
+    """Return partitions of the nodes, finest first.
+
+    Each round clusters the groups of the round before, with edges weighted by the cosines of their centroids.
+    """
     partitions: list[Partition] = []
     node_labels: Partition = np.arange(count)
     masses = np.ones(count, np.int64)

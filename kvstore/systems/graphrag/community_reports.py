@@ -73,7 +73,7 @@ def read_spans(documents: Documents, spans: Sequence[StoredSpan]) -> list[str]:
 
 
 class _Candidate(NamedTuple):
-    """A sentence that can be chosen for a report.
+    """A sentence that can be selected for a report.
 
     ``order`` is its position by chunk and offset. ``words`` include markers for the nodes that it names. ``nodes`` maps
     each node of the entity graph to the byte ranges of its mentions in the chunk.
@@ -85,12 +85,12 @@ class _Candidate(NamedTuple):
     nodes: Mapping[int, Sequence[tuple[int, int]]]
 
     def contains_any(self, positions: Iterable[tuple[int, int]]) -> bool:
-        """True if the sentence contains one of some positions, each a document and a byte offset."""
+        """True if the sentence contains one of the positions (document, byte offset)."""
         span = self.span
         return any(span.document == document and span.start <= start < span.end for document, start in positions)
 
     def has_both(self, first: int, second: int) -> bool:
-        """True if the sentence mentions both nodes without overlap, not one only within the name of the other."""
+        """True if the sentence has mentions of both nodes that do not overlap, so neither is part of the other."""
         return any(
             end <= other_start or other_end <= start
             for start, end in self.nodes.get(first, ())
@@ -100,15 +100,19 @@ class _Candidate(NamedTuple):
 
 @dataclass
 class _ReportMaterial:
-    """The material for the report of a community; ``relations`` (weight, nodes, sentence) are the findings so far."""
+    """The material for the report of a community.
+
+    ``relations`` (weight, nodes, sentence) are the findings so far. ``spans`` has a list for each child, last child
+    first.
+    """
 
     sentences: list[_Candidate] = field(default_factory=list)
     relations: list[tuple[int, tuple[int, int], _Candidate]] = field(default_factory=list)
-    spans: list[list[StoredSpan]] = field(default_factory=list)  # one list for each child, last child first
+    spans: list[list[StoredSpan]] = field(default_factory=list)
 
 
 def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
-    """Yield the report of every community, children before their parents."""
+    """Yield the number and the report of every community, children before their parents."""
     reader = _ChunkReader(state, tree)
     members = _list_named_members(tree)
     relations = _group_relations(tree)
@@ -157,7 +161,7 @@ def _compute_digest(parts: Iterable[str]) -> bytes:
 
 
 def _list_named_members(tree: CommunityTree) -> list[list[int]]:
-    """Return the members of each community that its report names, sorted by entity key."""
+    """Return the nodes that each community's report names, its strongest members, sorted by entity key."""
     members_by_community: list[list[int]] = [[] for _ in range(len(tree))]
     communities, nodes, _ = tree.group_members()
     for community, node in zip(communities.tolist(), nodes.tolist(), strict=True):
@@ -205,7 +209,7 @@ def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
 def _match_sentences(
     relations: Iterable[tuple[int, tuple[int, int]]], candidates: Sequence[_Candidate], assertions: _Assertions
 ) -> Iterator[tuple[int, tuple[int, int], _Candidate]]:
-    """Yield each relation that some sentence states, with that sentence.
+    """Yield each relation that some sentence states, with the best such sentence.
 
     Prefers a sentence that asserts the relation over one that merely names both ends, and then the shortest.
     """
@@ -235,7 +239,7 @@ def _match_sentences(
 def _select_findings(
     relations: Sequence[tuple[int, tuple[int, int], _Candidate]],
 ) -> list[tuple[int, tuple[int, int], _Candidate]]:
-    """Return the strongest relations, each with a different sentence."""
+    """Return the strongest relations, each with a different sentence; at most :data:`MAX_FINDINGS`."""
     used_spans: set[StoredSpan] = set()
     findings: list[tuple[int, tuple[int, int], _Candidate]] = []
     for relation in sorted(relations, key=lambda relation: (-relation[0], relation[1])):
@@ -246,7 +250,7 @@ def _select_findings(
 
 
 def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the sentences that together cover most of what the candidates share, in order of chunks and offsets."""
+    """Return the sentences that a greedy cover selects for a summary, in order of chunks and offsets."""
     sentences_by_span = {sentence.span: sentence for sentence in candidates}
     candidates = sorted(sentences_by_span.values(), key=lambda sentence: sentence.order)
     documents = [sentence.span.document for sentence in candidates]
@@ -270,7 +274,7 @@ def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
 class _ChunkReader:
     """A reader of the sentences of chunks, with the nodes that each mentions.
 
-    A chunk is identified by its position in the entity graph.
+    A chunk is identified by its position in the entity graph. A node is the index of an entity in the graph.
     """
 
     def __init__(self, state: State, tree: CommunityTree) -> None:
@@ -283,7 +287,7 @@ class _ChunkReader:
         self._formats: dict[int, str] = {}
 
     def find_node(self, entity: int) -> int | None:
-        """Return the node of an entity, or None."""
+        """Return the node of an entity, or None if the graph does not have it."""
         return self._nodes_by_entity.get(self._display.resolve_entity(entity))
 
     def get_entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
@@ -302,7 +306,7 @@ class _ChunkReader:
         return self._state.documents.read_text_slice(span.document, span.start, span.end)
 
     def iter_sentences(self, position: int) -> Iterator[_Candidate]:
-        """Yield the sentences of a chunk, in order; headings, tables and code have none."""
+        """Yield the sentences of a chunk, in order, without headings, tables and code."""
         record, text = self._read_chunk(position)
         chunk = int(self._tree.graph.chunks[position])
         mentions = self._find_mentions(position, chunk)
@@ -338,6 +342,7 @@ class _ChunkReader:
         return mentions
 
     def _read_chunk(self, position: int) -> tuple[ChunkRecord, bytes]:
+        """Return the record and the UTF-8 text of a chunk."""
         record = self._state.chunks.get(int(self._tree.graph.chunks[position]))
         return record, self._state.documents.read_text_slice(record.document, record.start, record.end).encode()
 

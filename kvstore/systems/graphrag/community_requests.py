@@ -1,7 +1,8 @@
 """Requests of the GraphRAG strategies to the communities and the passage graph of a state.
 
-In: entities, chunks or communities found before, or the vector of a question. Out: what the state has of them. Reports
-are requested by :class:`~.report_hits.CommunityReports`, and the tree of communities by :mod:`.tree_requests`.
+In: entities, chunks or communities found before, or the vector of a question. Out: those of their chunks, members,
+titles and sentences that the state contains. Reports are requested by :class:`~.report_hits.CommunityReports`, and the
+tree of communities by :mod:`.tree_requests`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class EntityChunks(ReadRequest[EntityChunkRows]):
     max_chunks: int
 
     def fetch(self, state: State) -> EntityChunkRows:
+        """Read the degrees of the entities, and the chunks of those that are not too general."""
         graph = state.get_part(GRAPH)
         degrees = graph.read_degrees(self.entities)
         return EntityChunkRows(graph.read_entity_rows(self.entities, degrees, self.max_chunks), degrees)
@@ -63,6 +65,7 @@ class FinestCommunities(ReadRequest[list[FinestCommunity | None]]):
     entities: Sequence[int]
 
     def fetch(self, state: State) -> list[FinestCommunity | None]:
+        """Find the finest community of each entity, and its rating."""
         communities = require_communities(state)
         ratings = communities.tree.ratings
         return [
@@ -88,6 +91,7 @@ class NearestCommunities(ReadRequest[list[NearbyCommunity]]):
     max_members: int
 
     def fetch(self, state: State) -> list[NearbyCommunity]:
+        """Find the nearest communities, with their titles and strongest members."""
         communities = require_communities(state)
         numbers = [number for number, _ in communities.find_nearest(self.vector, self.count)]
         titles = communities.get_titles(numbers)
@@ -108,6 +112,7 @@ class HierarchySentences(ReadRequest[list[list[str]]]):
     max_relatives: int
 
     def fetch(self, state: State) -> list[list[str]]:
+        """Build the sentences about each name from its first nodes in the forest."""
         hierarchy = Hierarchy(state, self.max_relatives)
         return [
             hierarchy.build_sentences(sort_nodes(state, nodes)[: self.max_nodes])
@@ -130,6 +135,7 @@ class CommunityHeads(ReadRequest[list[CommunityHead]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[CommunityHead]:
+        """Read the key, the title and the level of each community."""
         communities = require_communities(state)
         keys, titles = communities.get_keys(self.communities), communities.get_titles(self.communities)
         levels = (communities.get(number).level for number in self.communities)
@@ -138,7 +144,10 @@ class CommunityHeads(ReadRequest[list[CommunityHead]]):
 
 @dataclass(frozen=True, slots=True)
 class CommunityChunks(ReadRequest[list[list[int]]]):
-    """A request for the home chunks of communities, largest share first."""
+    """A request for the home chunks of communities, largest share first.
+
+    The share of a chunk is the fraction of its names that belong to the community.
+    """
 
     communities: Sequence[int]
 
@@ -161,6 +170,7 @@ class CoverSentences(ReadRequest[CoverCandidates]):
     chunk_groups: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> CoverCandidates:
+        """Read the sentences of each group, and the document key and ordinal of their chunks."""
         groups = [collect_cover_sentences(state, chunks) for chunks in self.chunk_groups]
         documents = {sentence.chunk: sentence.document for sentence in chain.from_iterable(groups)}
         keys = state.documents.get_keys(documents.values())
@@ -176,6 +186,7 @@ class ChunkTexts(ReadRequest[list[str]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[str]:
+        """Read the texts of the chunks, in the given order; reads all chunks of a document together."""
         records = state.chunks.get_many(self.chunks)
         ranges_by_document: dict[int, list[tuple[int, int]]] = {}
         for record in records:

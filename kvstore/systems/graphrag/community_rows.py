@@ -36,7 +36,7 @@ _VECTORS_PER_BLOCK = 64
 def build_community_rows(
     tree: CommunityTree, reports: Iterable[tuple[int, CommunityReport]]
 ) -> dict[str, list[tuple[bytes, Any]]]:
-    """Return the rows of each table for the communities of a tree."""
+    """Return the rows (key, value) of each table for the communities of a tree, except those of :data:`TERMS`."""
     count, graph = len(tree), tree.graph
     children: dict[int, list[int]] = {}
     for community, parent in enumerate(tree.parents.tolist()):
@@ -98,7 +98,7 @@ def _group_members(tree: CommunityTree) -> list[list[int]]:
 
 
 def _find_first_members(tree: CommunityTree) -> list[int]:
-    """Return the first member of each community in order of names."""
+    """Return the entity that is the first member of each community in order of names."""
     communities, nodes, _ = tree.group_members()
     first: Partition = np.full(len(tree), len(tree.graph.entities))
     np.minimum.at(first, communities, nodes)
@@ -106,7 +106,10 @@ def _find_first_members(tree: CommunityTree) -> list[int]:
 
 
 def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
-    """Return the chunks whose finest home is each community: chunk, share, and so on, largest share first."""
+    """Return the chunks whose finest home is each community, as a flat list: chunk, share, chunk, share, …
+
+    The largest share comes first; shares are in ten thousandths.
+    """
     shares = np.rint(10_000 * tree.shares).astype(np.int64)
     order = np.lexsort((np.arange(len(shares)), -shares, tree.homes))
     homes: dict[int, list[int]] = {}
@@ -118,7 +121,7 @@ def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
 
 
 def _count_sizes(tree: CommunityTree) -> tuple[list[int], list[int]]:
-    """Return the number of home chunks of each community, and the number of documents that they are from."""
+    """Return the number of home chunks of each community and its descendants, and the number of their documents."""
     chunk_counts: Partition = np.zeros(len(tree), np.int64)
     document_counts: Partition = np.zeros(len(tree), np.int64)
     homes = tree.homes

@@ -38,13 +38,15 @@ def get_community_text(state: State, communities: Communities, community: int) -
     return " ".join(map(format_summary_sentence, pieces))
 
 
-def _iter_alive(reader: TableReader) -> TableRows:
+def _iter_living(reader: TableReader) -> TableRows:
+    """Yield the numbers of the communities that exist in the state; nothing if there is no index."""
     communities = get_communities(reader.state)
     if communities is not None:
         yield from filter(communities.is_alive, range(len(communities)))
 
 
 def _find_by_key(reader: TableReader, key: str) -> TableRows:
+    """Yield the number of the community with this key, if it exists."""
     communities = get_communities(reader.state)
     community = None if communities is None else communities.find(key)
     if community is not None:
@@ -54,7 +56,10 @@ def _find_by_key(reader: TableReader, key: str) -> TableRows:
 def _make_column(
     kind: str, read: Callable[[State, Communities, int], SqlValue]
 ) -> tuple[str, Callable[[TableReader, TableRow, Any], SqlValue]]:
-    """Return a column of SQL type ``kind`` whose value a function reads from the community of a row."""
+    """Return the SQL type of a column, and the function that reads its value.
+
+    ``read`` returns the value, given the state, the communities and the number of the row's community.
+    """
 
     def read_value(reader: TableReader, row: TableRow, record: Any) -> SqlValue:
         communities = get_communities(reader.state)
@@ -65,11 +70,13 @@ def _make_column(
 
 
 def _get_parent_key(state: State, communities: Communities, community: int) -> str | None:
+    """Return the key of a community's parent, or None for a root."""
     parent = communities.get(community).parent
     return None if parent is None else communities.get_key(parent)
 
 
-def _get_model_name(state: State, communities: Communities, community: int) -> str | None:
+def _get_report_model(state: State, communities: Communities, community: int) -> str | None:
+    """Return the name of the language model that wrote a community's report, or None if no model did."""
     model_text = communities.get_written_text(community)
     return None if model_text is None else model_text.model
 
@@ -87,20 +94,22 @@ COMMUNITY_TABLE = SqlTable(
         "documents": _make_column("INTEGER", lambda state, communities, number: communities.count_documents(number)),
         "rating": _make_column("REAL", lambda state, communities, number: communities.get(number).rating),
         "stale": _make_column("INTEGER", lambda state, communities, number: communities.is_stale(number)),
-        "written_by": _make_column("TEXT", _get_model_name),
+        "written_by": _make_column("TEXT", _get_report_model),
         "text": _make_column("TEXT", get_community_text),
     },
-    scan=_iter_alive,
+    scan=_iter_living,
     equal={"community": _find_by_key},
 )
 
 
 def _iter_member_rows(reader: TableReader) -> Iterator[tuple[int, int, float]]:
-    for number in _iter_alive(reader):
+    """Yield the rows of ``community_members``: community, entity and weight."""
+    for number in _iter_living(reader):
         yield from _iter_members(reader, number)
 
 
 def _iter_members(reader: TableReader, number: int) -> Iterator[tuple[int, int, float]]:
+    """Yield the rows of ``community_members`` for one community."""
     communities = get_communities(reader.state)
     assert communities is not None
     for entity, weight in communities.list_members(number):
@@ -108,7 +117,7 @@ def _iter_members(reader: TableReader, number: int) -> Iterator[tuple[int, int, 
 
 
 def _iter_memberships(reader: TableReader, name: str) -> TableRows:
-    """Yield the rows of ``community_members`` of an entity."""
+    """Yield the rows of ``community_members`` for the entity that is displayed as ``name``."""
     communities, entity = get_communities(reader.state), reader.find_entity(name)
     if communities is None or entity is None:
         return

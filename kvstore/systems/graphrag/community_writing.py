@@ -39,18 +39,18 @@ _FRAME_TOKENS = 16
 def build_report_prompt(
     communities: Communities, community: int, max_tokens: int = MAX_SOURCE_TOKENS
 ) -> StructuredPrompt[Mapping[str, Any]] | None:
-    """Return the prompt for a report on a community, or None if one of its sources is gone or none has room."""
+    """Return the prompt for a report on a community, or None if a source was deleted or no source fits."""
     spans = communities.list_sources(community)
     if not communities.has_spans(spans):
         return None
     numbered_texts: list[tuple[int, str]] = []
-    room = max_tokens
+    remaining_tokens = max_tokens
     for number, source in enumerate(spans):
         text = to_printable(communities.read_text(source))
         cost = token_estimate(text) + _FRAME_TOKENS
-        if cost <= room:
+        if cost <= remaining_tokens:
             numbered_texts.append((number, text))
-            room -= cost
+            remaining_tokens -= cost
     if not numbered_texts:
         return None
     names = communities.list_member_names(community)
@@ -58,9 +58,11 @@ def build_report_prompt(
     sources = "\n\n".join(f"[{source}]\n{quotation.quote(text)}" for source, (_, text) in enumerate(numbered_texts, 1))
 
     def build_text_schema(max_length: int) -> Mapping[str, Any]:
+        """Return the JSON schema of a text with at most ``max_length`` characters."""
         return {"type": "string", "minLength": 1, "maxLength": max_length}
 
     def check(answer: Any) -> Mapping[str, Any]:
+        """Return the report without unsupported findings; raises ValueError if it is unusable."""
         fields = {"title": " ".join(answer["title"].split()), "summary": trim_to_sentences(answer["summary"])}
         texts = [*names, *(text for _, text in numbered_texts)]
         check_text(fields["title"], texts, name="the title", prompt=_TASK, is_title=True)
@@ -103,7 +105,7 @@ def _check_findings(
 ) -> Iterator[dict[str, Any]]:
     """Yield the findings that their sources support, with source numbers mapped to indices in the full list.
 
-    Raises ValueError if there is none.
+    Raises ValueError if there is no such finding.
     """
     problem: ValueError | None = None
     num_findings = 0

@@ -9,7 +9,7 @@ primer that the question does not mention, each searched separately with the que
 With a model, ASK makes it extract points and follow-up questions from the primer and from the result of each round
 (microsoft/graphrag, "DRIFT Search"). It then writes the answer from the points.
 
-In: a query, and the index ``communities``. Out: evidence: chunks, followed by the reports of the primer.
+In: a query, and the index ``communities``. Out: evidence: chunks, and among them reports of the primer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .local_search import (
     find_question_entities,
     search_locally,
 )
-from .report_hits import ReportCandidate, fit_reports, insert_reports
+from .report_hits import ReportCandidate, insert_reports, select_reports
 
 #: The number of primer communities, and of chunks of each search that yield the next names.
 _NUM_PRIMER_COMMUNITIES, _NUM_LEADING_CHUNKS = 3, 5
@@ -67,8 +67,9 @@ class DriftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        tail = rank_by_vector(query, max(_NUM_NEAREST, query.reach))
-        rankings = [tail[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
+        """Return evidence of chunks, fused from the searches of all rounds, with reports of the primer among them."""
+        nearest_chunks = rank_by_vector(query, max(_NUM_NEAREST, query.reach))
+        rankings = [nearest_chunks[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
         starts = find_question_entities(query)
         with query.trace.step("primer") as step:
             # More members of one community are never followed up, even if the question names the first of them.
@@ -81,11 +82,13 @@ class DriftStrategy:
             _add_paths(paths, result, "")
             step.count = len(result.ranking)
         searches = [(1.0, result.ranking), *self._follow_up(query, starts, primer, paths)]
-        ranking = append_tails(_fuse_rankings(query, searches), tail, top=query.reach)
+        ranking = append_tails(_fuse_rankings(query, searches), nearest_chunks, top=query.reach)
         evidence, _ = insert_reports(
             query,
             _REPORT_SHARE,
-            fit_reports(query, [ReportCandidate(community.community, "primer") for community in primer], _REPORT_SHARE),
+            select_reports(
+                query, [ReportCandidate(community.community, "primer") for community in primer], _REPORT_SHARE
+            ),
             lambda narrowed: evidence_of(narrowed, self.name, ranking, paths, len(ranking)),
         )
         return evidence
@@ -118,13 +121,13 @@ class DriftStrategy:
     ) -> list[tuple[float, Ranking]]:
         """Search for the strongest names of the primer, then for those of the chunks found, round by round.
 
-        Returns the weight and the ranking of each search, and adds to ``paths``.
+        Returns the weight and the ranking of each search, and adds the reasons for its chunks to ``paths``.
         """
         searches: list[tuple[float, Ranking]] = []
         visited = {start.entity for start in starts}
         width = int(option(query, self, "width"))
         num_rounds = int(option(query, self, "rounds"))
-        entities = _select_unfollowed(_iter_strongest_members(primer), visited, width) if num_rounds else []
+        entities = _select_unvisited(_iter_strongest_members(primer), visited, width) if num_rounds else []
         names = _fetch_keys(query, entities)
         for number in range(1, num_rounds + 1):
             if not names:
@@ -155,7 +158,7 @@ def _add_paths(paths: dict[int, str], result: LocalResult, prefix: str) -> None:
 
 
 def _fetch_keys(query: Query, entities: Sequence[int]) -> dict[int, str]:
-    """Return the key of each entity."""
+    """Return the key of each entity, by entity."""
     if not entities:
         return {}
     names = query.reading.fetch(NodeNames(list(map(make_entity_node, entities))))
@@ -163,13 +166,13 @@ def _fetch_keys(query: Query, entities: Sequence[int]) -> dict[int, str]:
 
 
 def _iter_strongest_members(primer: Iterable[NearbyCommunity]) -> Iterator[int]:
-    """Yield members of several communities in turn, the strongest of each first."""
+    """Yield the members of communities, alternating between them, the strongest of each first."""
     for turn in zip_longest(*(community.members for community in primer)):
         yield from (member for member in turn if member is not None)
 
 
-def _select_unfollowed(entities: Iterable[int], visited: Container[int], limit: int) -> list[int]:
-    """Return the first ``limit`` entities not followed yet."""
+def _select_unvisited(entities: Iterable[int], visited: Container[int], limit: int) -> list[int]:
+    """Return the first ``limit`` distinct entities that are not in ``visited``."""
     selected: dict[int, None] = {}
     for entity in entities:
         if entity not in visited:
@@ -180,7 +183,7 @@ def _select_unfollowed(entities: Iterable[int], visited: Container[int], limit: 
 
 
 def _fuse_rankings(query: Query, searches: Iterable[tuple[float, Ranking]]) -> Ranking:
-    """Merge rankings by the sum of weight / (constant + rank); equal scores share a rank."""
+    """Merge weighted rankings by the sum of weight / (constant + rank); equal scores share a rank."""
     scores: dict[int, float] = {}
     for weight, ranking in searches:
         for chunk, rank in assign_ranks(ranking):

@@ -43,10 +43,10 @@ Indices = npt.NDArray[np.int64]
 class EntityGraph:
     """Entities and the chunks that mention them.
 
-    ``entities`` (ids) are the nodes and ``keys`` their normal forms. ``chunks`` are chunk ids, and ``documents``
-    gives the document of each, numbered in order of keys. Chunk ``mention_chunks[i]`` mentions node
-    ``mention_nodes[i]`` with ``features[i]``; mentions are sorted by chunk and then node, both as indices.
-    ``edges`` are those among the strongest of either end.
+    ``entities`` (ids) are the nodes and ``keys`` their normal forms. ``chunks`` are chunk ids, and ``documents`` gives
+    the document of each, numbered in order of keys. Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]`` with
+    ``features[i]``; both are indices, and mentions are sorted by chunk and then node. ``edges`` are kept if they are
+    among the strongest of either end.
     """
 
     entities: npt.NDArray[np.uint32]
@@ -82,7 +82,7 @@ def compute_strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float6
 
 
 def build_entity_graph(state: State) -> EntityGraph:
-    """Build the entity graph of a state."""
+    """Build the entity graph of a state: mentions, and edges for co-occurrences and links."""
     graph = build_mention_graph(state)
     degrees = graph.degrees
     links = _sum_links(state.get_part(GRAPH), load_display_entities(state), graph.entities)
@@ -123,7 +123,7 @@ _MentionArrays = tuple[Indices, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
 
 
 def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) -> _MentionArrays:
-    """Return which chunk mentions which entity and how, without mentions in lower case only."""
+    """Return the mentions of entities in chunks, without those in lower case only."""
     parts: list[_MentionArrays] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
     order = np.argsort(chunks, kind="stable")  # rows are read in order of chunk ids
     for first in range(0, len(chunks), _CHUNK_BATCH_SIZE):
@@ -155,14 +155,17 @@ def _merge_mentions(
 def _order_nodes(
     state: State, display: DisplayEntities, entities: npt.NDArray[np.uint32]
 ) -> tuple[list[str], npt.NDArray[np.uint32]]:
-    """Return the normal forms of the entities that are nodes, sorted, and their ids."""
+    """Return the normal forms of the entities that are nodes, sorted, and their ids in the same order."""
     nodes = set(np.unique(entities).tolist())
     names = [(key, entity) for key, entity in state.entities.iter_names() if entity in nodes]
     return [key for key, _ in names], np.array([entity for _, entity in names], np.uint32)
 
 
 def _count_cooccurrences(mention_chunks: Indices, mention_nodes: Indices, degrees: Indices) -> Edges:
-    """Return the pairs of nodes mentioned in the same chunk, weighted by the number of such chunks."""
+    """Return the pairs of nodes mentioned in the same chunk, weighted by the number of such chunks.
+
+    A chunk with more than :data:`_MAX_CHUNK_NODES` nodes joins only the rarest of them.
+    """
     bounds = (
         np.flatnonzero(np.concatenate(([True], mention_chunks[1:] != mention_chunks[:-1], [True])))
         if len(mention_chunks)
@@ -208,7 +211,7 @@ def _select_rarest(nodes: Indices, degrees: Indices) -> Indices:
 
 
 def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entities: npt.NDArray[np.uint32]) -> Edges:
-    """Return the pairs of nodes joined by links, weighted by kind and number of the links."""
+    """Return the pairs of nodes joined by links, weighted by the kinds and numbers of the links."""
     links = [
         (entity, link.other, LINK_WEIGHTS[link.kind] * link.multiplicity) for entity, link in passage_graph.iter_links()
     ]

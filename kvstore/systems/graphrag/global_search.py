@@ -2,9 +2,9 @@
 
 *Selection* descends the tree of communities (microsoft/graphrag, dynamic community selection). It starts at the
 coarsest and goes on to each child that scores at least as high as its parent. An overview question stays with the
-coarsest. The score of a community is the cosine of its centroid, plus the share of the question's words in its report,
-weighted by rarity (BM25); no model is needed to rate it. *Map*: each selected community contributes points, which are
-the sentences of its report, or sentences of its chunks chosen by the greedy cover. *Reduce*: the points of the
+coarsest. The score of a community is the cosine of its centroid, plus the fraction of the question's words in its
+report, weighted by rarity (BM25); no model is needed to rate it. *Map*: each selected community contributes points,
+which are the sentences of its report, or sentences of its chunks chosen by the greedy cover. *Reduce*: the points of the
 best-scoring communities come first, until the limit is reached (Edge et al. 2024, section 3.1.6). All chunks in no
 community, or newer than the communities, act as one more community.
 
@@ -43,7 +43,7 @@ from .community_requests import (
     CoverSentences,
 )
 from .report_hits import CommunityReports, ReportContent, build_report_hit, renumber_hits
-from .report_terms import frame_terms
+from .report_terms import join_terms
 from .tree_requests import ScoredChildren, ScoredCommunities, UnassignedChunks, find_best, score_terms
 
 #: The default number of levels that the selection descends.
@@ -75,6 +75,7 @@ class GlobalStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
+        """Return evidence whose hits are reports of the best-matching communities and of unassigned chunks."""
         tree = _ScoredTree(query)
         with query.trace.step("select communities") as step:
             levels = 0 if is_overview_question(query.question) else int(option(query, self, "levels"))
@@ -98,10 +99,11 @@ class GlobalStrategy:
 
 
 class _ScoredTree:
-    """The tree of communities limited to what may answer, with scores for the question.
+    """The tree of communities that have allowed documents, with scores for the question.
 
-    ``unassigned`` are chunks that may answer but are reported apart from the communities: nearby chunks in no
-    community, nearest first, then ``newer_chunks``. ``omitted_count`` is the number of further such chunks.
+    ``unassigned`` are allowed chunks that are reported apart from the communities: nearby chunks in no community,
+    nearest first, then ``newer_chunks``. ``omitted_count`` is the number of further such chunks. ``scored_count`` and
+    ``deepest_level`` describe the communities scored so far.
     """
 
     def __init__(self, query: Query) -> None:
@@ -125,20 +127,23 @@ class _ScoredTree:
         self.deepest_level = 0
 
     def score_children(self, parents: Partition | None) -> ScoredCommunities:
-        """Return the children of communities with their scores; with None, the coarsest communities."""
+        """Return the children of communities with their scores; if ``parents`` is None, the coarsest communities.
+
+        Updates ``scored_count`` and ``deepest_level``.
+        """
         children = self._query.reading.fetch(ScoredChildren(parents, self._allowed, self._query.vector, self._rarities))
         self.scored_count += len(children.numbers)
         self.deepest_level = max(self.deepest_level, int(children.levels.max(initial=0)))
         return children
 
     def score_unassigned(self) -> float:
-        """Return the score of the unassigned chunks, from the nearest chunks and the words of all of them."""
+        """Return the score of the unassigned chunks: the mean cosine of the nearest, plus the BM25 score of all."""
         ids = np.array(self.unassigned, np.uint64)
         all_cosines, texts = self._query.reading.fetch(
             CosineRequest(ids, self._query.vector), ChunkTexts(self.unassigned if self._rarities else [])
         )
         cosines = np.sort(all_cosines)[::-1][:_NUM_SCORING_CHUNKS]
-        terms = frame_terms("\n".join(texts), self._stem)
+        terms = join_terms("\n".join(texts), self._stem)
         return float(cosines.mean(dtype=np.float64)) + score_terms(terms, self._rarities)
 
 
@@ -205,8 +210,8 @@ def _build_reports_within(
 ) -> list[Hit]:
     """Return reports that together have at most ``max_tokens`` tokens.
 
-    The share of each is its score times its number of chunks. Room that one leaves unused goes to those with larger
-    shares.
+    The share of each is proportional to its score times its number of chunks. Tokens that a report leaves unused go to
+    reports with larger shares.
     """
     numbers = [group.community for group in selected if group.community is not None]
     chunk_groups, heads = query.reading.fetch(CommunityChunks(numbers), CommunityHeads(numbers))
@@ -223,9 +228,9 @@ def _build_reports_within(
     remaining_share, remaining_tokens = math.fsum(shares.values()), max_tokens
     hits: dict[int | None, Hit | None] = {}
     for community, score in sorted(selected, key=lambda group: (shares[group.community], _get_number(group))):
-        room = int(remaining_tokens * shares[community] / remaining_share) if remaining_share > 0 else 0
+        num_tokens = int(remaining_tokens * shares[community] / remaining_share) if remaining_share > 0 else 0
         head = heads_by_group[community]
-        content = _build_cover(query, candidates[community], head, room)
+        content = _build_cover(query, candidates[community], head, num_tokens)
         path = _UNASSIGNED_PATH if community is None else f"community of level {head.level}"
         hits[community] = hit = build_report_hit(content, path, score)
         remaining_share -= shares[community]
@@ -240,8 +245,11 @@ def _get_number(group: _SelectedGroup) -> int:
 
 
 class _CoverSource(NamedTuple):
-    """The sentences that a cover report is chosen from: those of its nearest chunk, if that comes first, and the
-    others. ``addresses`` maps chunks to document keys and ordinals."""
+    """The sentences that a cover report is chosen from.
+
+    ``first`` are those of the nearest chunk, if that comes first, and ``others`` the rest. ``addresses`` maps chunks to
+    document keys and ordinals.
+    """
 
     first: list[CoverSentence]
     others: list[CoverSentence]
@@ -251,7 +259,7 @@ class _CoverSource(NamedTuple):
 def _fetch_candidates(
     query: Query, groups: Sequence[tuple[int | None, Sequence[int]]]
 ) -> dict[int | None, _CoverSource]:
-    """Return the sentences of groups of chunks."""
+    """Return the sentences of groups of chunks, by community; None is the group of unassigned chunks."""
     pairs = [_split_chunks(community, chunks[:_MAX_COVER_CHUNKS]) for community, chunks in groups]
     sentences, addresses = query.reading.fetch(CoverSentences(list(chain.from_iterable(pairs))))
     sources = zip(groups, sentences[::2], sentences[1::2], strict=True)
@@ -267,10 +275,10 @@ def _split_chunks(community: int | None, chunks: Sequence[int]) -> tuple[Sequenc
 
 
 def _build_cover(query: Query, source: _CoverSource, head: CommunityHead, max_tokens: int) -> ReportContent:
-    """Return a report made of the sentences that cover most of what some chunks say."""
+    """Return a report of at most ``max_tokens`` tokens, whose sentences cover most of what the chunks say."""
     sentences = select_cover(source.first, max_tokens // 2) if source.first else []
-    room = max_tokens - sum(count_text_tokens(sentence.text) for sentence in sentences)
-    sentences += select_cover(source.others, room, question_words=extract_question_words(query.question))
+    remaining_tokens = max_tokens - sum(count_text_tokens(sentence.text) for sentence in sentences)
+    sentences += select_cover(source.others, remaining_tokens, question_words=extract_question_words(query.question))
     spans = [TextSpan(*source.addresses[sentence.chunk], sentence.start, sentence.end) for sentence in sentences]
     return ReportContent(head.key, head.title, head.level, "\n".join(sentence.text for sentence in sentences), spans)
 

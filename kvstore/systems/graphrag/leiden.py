@@ -44,13 +44,13 @@ def partition_by_leiden(count: int, edges: Edges, *, largest: int, levels: int) 
 
 
 def run_leiden_round(count: int, edges: Edges, *, largest: int) -> Partition:
-    """Return one partition of ``count`` nodes, with groups of more than ``largest`` split as far as possible."""
+    """Return the finest partition of ``count`` nodes; groups of more than ``largest`` are split if possible."""
     partitions = partition_by_leiden(count, edges, largest=largest, levels=count)
     return partitions[0] if partitions else np.arange(count)
 
 
 def require_leiden() -> ModuleType:
-    """Import graspologic-native; raises InputError if it is not installed."""
+    """Import and return graspologic-native; raises InputError if it is not installed."""
     try:
         import graspologic_native
     except ImportError as error:

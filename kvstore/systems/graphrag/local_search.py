@@ -37,7 +37,7 @@ from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...text.words import count_text_tokens, get_stemmer
 from .community_index import COMMUNITIES
 from .community_requests import EntityChunks, FinestCommunities, HierarchySentences
-from .report_hits import ReportCandidate, fit_reports, insert_reports
+from .report_hits import ReportCandidate, insert_reports, select_reports
 
 #: The number of chunks near the question, by vector and by words each, whose entities can be added.
 _NUM_NEAREST = 20
@@ -66,14 +66,14 @@ class StartEntity(NamedTuple):
 
 
 class LocalSearch(NamedTuple):
-    """One local search: the entities it starts at, and rankings whose chunks are candidates too."""
+    """The input of a local search: the entities it starts at, and rankings whose chunks are also candidates."""
 
     starts: Sequence[StartEntity]
     rankings: Sequence[Ranking] = ()
 
 
 class LocalResult(NamedTuple):
-    """The ranking of a local search, and the reason for each chunk."""
+    """The ranking of a local search, and the reason (path) for each chunk."""
 
     ranking: Ranking
     paths: dict[int, str]
@@ -91,14 +91,20 @@ class LocalStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        tail = rank_by_vector(query, max(_NUM_NEAREST, query.reach))
-        rankings = [tail[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
+        """Return evidence of chunks and reports about the question's entities, with lines about them as context.
+
+        If the question leads to no entity, returns the nearest chunks.
+        """
+        nearest_chunks = rank_by_vector(query, max(_NUM_NEAREST, query.reach))
+        rankings = [nearest_chunks[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
         starts = _find_start_entities(query, rankings, int(option(query, self, "entities")))
         if not starts:
-            return evidence_of(query, self.name, tail, "near the question (no entity is known)", len(tail))
+            return evidence_of(
+                query, self.name, nearest_chunks, "near the question (no entity is known)", len(nearest_chunks)
+            )
         with query.trace.step("chunks of the entities") as step:
             ((ranking, paths),) = search_locally(query, [LocalSearch(starts, rankings)], query.reach)
-            ranking = append_tails(ranking, tail, top=query.reach)
+            ranking = append_tails(ranking, nearest_chunks, top=query.reach)
             step.detail, step.count = "by the entities they mention, cosine and words", len(ranking)
         share = option(query, self, "reports")
         evidence, _ = insert_reports(
@@ -110,7 +116,10 @@ class LocalStrategy:
         return replace(evidence, context=self._list_relations(query, starts))
 
     def _build_reports(self, query: Query, starts: Sequence[StartEntity], share: float) -> dict[int, Hit]:
-        """Return reports of the communities that most of the entities belong to, within their share."""
+        """Return reports, by community, of the communities with the most start entities.
+
+        ``share`` is their share of the query's hits and tokens.
+        """
         names: dict[int, list[str]] = {}
         ratings: dict[int, int] = {}
         with query.trace.step("communities of the entities") as step:
@@ -123,21 +132,24 @@ class LocalStrategy:
             candidates = [
                 ReportCandidate(community, f"community of {', '.join(names[community])}") for community in order
             ]
-            reports = fit_reports(query, candidates, share)
+            reports = select_reports(query, candidates, share)
             step.detail, step.count = f"{len(reports)} reports", len(order)
         return reports
 
     def _list_relations(self, query: Query, starts: Sequence[StartEntity]) -> list[str]:
-        """Return lines from the forest about the entities, those named in the question first, within their share."""
-        room = math.inf if query.within is None else _RELATIONS_SHARE * query.within
+        """Return lines from the forest about the start entities, in their order.
+
+        If the tokens are limited, the lines have at most :data:`_RELATIONS_SHARE` of them.
+        """
+        remaining_tokens = math.inf if query.within is None else _RELATIONS_SHARE * query.within
         with query.trace.step("relations of the entities") as step:
             lines: list[str] = []
             names = [start.key for start in starts]
             request = HierarchySentences(names, _MAX_RELATIVES, _MAX_RELATIVES)
             for sentences in query.reading.fetch(request):
                 for line in sentences:
-                    room -= count_text_tokens(line)
-                    if room >= 0:
+                    remaining_tokens -= count_text_tokens(line)
+                    if remaining_tokens >= 0:
                         lines.append(line)
             step.count = len(lines)
         return lines
@@ -152,16 +164,17 @@ def find_question_entities(query: Query) -> list[StartEntity]:
 def find_near_entities(
     query: Query, rankings: Iterable[Ranking], excluded: Container[int], limit: int
 ) -> list[StartEntity]:
-    """Return the most distinctive entities of some rankings of chunks, best first.
+    """Return at most ``limit`` of the most distinctive entities in rankings of chunks, best first.
 
-    Each mention adds the rarity of the entity times the chunk's score relative to the best.
+    Each mention adds the rarity of the entity times the chunk's score relative to the best. Entities in ``excluded``
+    are skipped.
     """
     scores: dict[int, float] = {}
     chunk_lists = [np.array([chunk for chunk, _ in ranking], np.uint64) for ranking in rankings]
     no_entities = np.empty(0, np.uint32)
     requests = [NeighborhoodRequest(chunks, no_entities, 0, with_links=False) for chunks in chunk_lists if len(chunks)]
-    surroundings = query.reading.fetch_all(requests)
-    for ranking, (in_chunks, _) in zip(filter(None, rankings), surroundings, strict=True):
+    neighborhoods = query.reading.fetch_all(requests)
+    for ranking, (in_chunks, _) in zip(filter(None, rankings), neighborhoods, strict=True):
         rows = in_chunks.rows
         rarities = _compute_rarities(query, in_chunks.degrees).tolist()
         entities, is_own_text = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT_FEATURES)) != 0).tolist()
@@ -203,10 +216,10 @@ def _find_start_entities(query: Query, rankings: Sequence[Ranking], limit: int) 
 
 
 def search_locally(query: Query, searches: Sequence[LocalSearch], top: int) -> list[LocalResult]:
-    """Run several local searches together; each returns ``top`` chunks.
+    """Run several local searches together; each returns at most ``top`` chunks.
 
-    Each ranks chunks by their entities, their cosines and the question's words. Each of the three scores is scaled to
-    the best one of its search.
+    A search ranks chunks by their entities, their cosines and the question's words. Each of the three scores is divided
+    by its maximum in the search.
     """
     words = parse_question_words(query.question, get_stemmer(query.reading.settings.stemmer))
     entities = np.array([start.entity for search in searches for start in search.starts], np.uint32)
@@ -255,7 +268,7 @@ def _select_candidates(
 def _rank_pools(
     query: Query, searches: Sequence[LocalSearch], pools: Sequence[_SearchPool], weights: TermWeights, top: int
 ) -> list[LocalResult]:
-    """Return the results of searches, given their candidates; reads the scores of all candidates together."""
+    """Return the result of each search, given its candidates; reads the scores of all candidates together."""
     all_chunks = np.unique(np.concatenate([pool.chunks for pool in pools]))
     if not len(all_chunks):
         return [LocalResult([], {}) for _ in searches]
@@ -274,6 +287,7 @@ def _rank_pools(
 
 
 def _format_path(starts: Sequence[StartEntity], mentioned_starts: Iterable[int]) -> str:
+    """Return the names that a chunk mentions, as the hit's path."""
     names = ", ".join(dict.fromkeys(starts[index].key for index in mentioned_starts))
     return f"names {names}" if names else "near the question"
 

@@ -1,8 +1,8 @@
 """Reports of communities as hits: written by a model, or else made of sentences of the documents.
 
 In: requests for the reports of some communities. Out: hits of the kind ``report``, whose spans are the sentences, or
-the sources that the model's findings cite. A model's report is shown only if all documents that it was written from may
-answer.
+the sources that the model's findings cite. A model's report is shown only if all documents that it was written from
+are allowed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def require_communities(state: State) -> Communities:
 class ReportContent(NamedTuple):
     """A report: its community's key, title and level, its text, and the spans that it consists of or cites.
 
-    ``spans`` is empty if nothing of the report may answer.
+    ``spans`` is empty if no part of the report may be shown.
     """
 
     key: str
@@ -48,12 +48,12 @@ class ReportContent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommunityReports(ReadRequest[list[ReportContent]]):
-    """A request for the reports of communities, limited to what may answer."""
+    """A request for the reports of communities, limited to the allowed documents."""
 
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[ReportContent]:
-        """Read the report of each community that may answer."""
+        """Read the report of each community; its spans are empty if no part of it may be shown."""
         communities = require_communities(state)
         reports = find_report_sources(state, communities, self.communities)
         spans = iter(convert_spans(state, [span for report in reports for span in report.spans]))
@@ -73,7 +73,7 @@ class CommunityReports(ReadRequest[list[ReportContent]]):
 class ReportSource(NamedTuple):
     """The basis of a report: sentences of documents, or a model's text with the spans it cites.
 
-    ``spans`` is empty if nothing of the report may answer.
+    ``spans`` is empty if no part of the report may be shown.
     """
 
     spans: Sequence[StoredSpan]
@@ -81,7 +81,7 @@ class ReportSource(NamedTuple):
 
 
 def find_report_sources(state: State, communities: Communities, numbers: Sequence[int]) -> list[ReportSource]:
-    """Return the basis of the report of each community, limited to what may answer."""
+    """Return the basis of the report of each community, limited to the allowed documents."""
     return [
         _find_model_report(state, communities, number)
         or ReportSource([span for span in spans if _is_allowed(state, span)], None)
@@ -90,7 +90,10 @@ def find_report_sources(state: State, communities: Communities, numbers: Sequenc
 
 
 def _find_model_report(state: State, communities: Communities, number: int) -> ReportSource | None:
-    """Return the report that a model wrote, or None if there is none, or if it has sources that may not answer."""
+    """Return the report that a language model wrote, or None.
+
+    Returns None if there is no such report, if it cites nothing, or if one of its source documents is not allowed.
+    """
     model_text = communities.get_written_text(number)
     if model_text is None:
         return None
@@ -120,7 +123,7 @@ def _render_model_text(report: Mapping[str, Any]) -> str:
 
 
 def _is_allowed(state: State, span: StoredSpan) -> bool:
-    """True if the document of a span may answer."""
+    """True if the document of a span satisfies the query's restriction."""
     return state.allowed is None or span.document in state.allowed
 
 
@@ -131,14 +134,14 @@ class ReportCandidate(NamedTuple):
     path: str
 
 
-def fit_reports(query: Query, candidates: Sequence[ReportCandidate], share: float) -> dict[int, Hit]:
-    """Return the reports for a share of the query's hits and tokens, by community, in the order of the candidates.
+def select_reports(query: Query, candidates: Sequence[ReportCandidate], share: float) -> dict[int, Hit]:
+    """Return the reports that fit into a share of the query's hits and tokens, by community.
 
-    As many candidates as there are reports usually suffice; more are requested only if some do not fit or may not
-    answer. If the tokens are limited, the number of reports does not depend on the number of hits, because the chunks
-    get the rest of the tokens.
+    They are in the order of the candidates. As many candidates as there are reports usually suffice; more are read only
+    if some do not fit or may not be shown. If the tokens are limited, the number of reports does not depend on the
+    number of hits, because the chunks get the rest of the tokens.
     """
-    room = math.inf if query.within is None else share * query.within
+    remaining_tokens = math.inf if query.within is None else share * query.within
     limit = _count_reports(share, query.top) if query.within is None else len(candidates)
     reports: dict[int, Hit] = {}
     start, batch_size = 0, max(1, _count_reports(share, query.top))
@@ -147,16 +150,20 @@ def fit_reports(query: Query, candidates: Sequence[ReportCandidate], share: floa
         contents = query.reading.fetch(CommunityReports([candidate.community for candidate in batch]))
         for (community, path), content in zip(batch, contents, strict=True):
             report = build_report_hit(content, path, 0.0)
-            if len(reports) < limit and report is not None and (size := count_text_tokens(report.text)) <= room:
+            if (
+                len(reports) < limit
+                and report is not None
+                and (size := count_text_tokens(report.text)) <= remaining_tokens
+            ):
                 reports[community] = report
-                room -= size
+                remaining_tokens -= size
         start += batch_size
         batch_size *= 2
     return reports
 
 
 def _count_reports(share: float, top: int) -> int:
-    """Return the number of reports among the first ``top`` hits if report n has the rank n / ``share``, rounded up."""
+    """Return the number of reports among the first ``top`` hits: report n has the rank n / ``share``, rounded up."""
     return next(count for count in range(top + 1) if not share or math.ceil((count + 1) / share) > top)
 
 
@@ -192,7 +199,7 @@ def insert_reports(
 
 
 def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | None:
-    """Return a hit of the kind ``report``, or None if nothing of the report may answer."""
+    """Return a hit of the kind ``report`` with rank 1, or None if the report has no spans."""
     if not content.spans:
         return None
     first_span = content.spans[0]
@@ -201,5 +208,5 @@ def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | N
 
 
 def renumber_hits(hits: Iterable[Hit]) -> list[Hit]:
-    """Number hits from rank 1, in the given order."""
+    """Return copies of hits with the ranks 1, 2, …, in the given order."""
     return [replace(hit, rank=rank) for rank, hit in enumerate(hits, 1)]

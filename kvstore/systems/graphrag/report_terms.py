@@ -19,26 +19,26 @@ from .community_reports import CommunityReport, list_report_spans, read_spans
 _BATCH_SIZE = 64
 
 
-def frame_terms(text: str, stem: Callable[[str], str]) -> str:
-    """Return the terms of a text, each repeated as often as it occurs, with spaces around each.
+def join_terms(text: str, stem: Callable[[str], str]) -> str:
+    """Return the terms of a text as one string, each as often as it occurs, with a space on both sides.
 
     The result is small and fast to search.
 
-    >>> frame_terms("Bergen ferries, Bergen", str.lower)
+    >>> join_terms("Bergen ferries, Bergen", str.lower)
     ' bergen  bergen  ferries '
     """
     return "".join(f" {term} " * count for term, count in count_text_terms(text, stem).items())
 
 
 def build_report_terms(title: str, report: str, stem: Callable[[str], str]) -> str:
-    """Return the terms of a community's title and report; empty if the report is empty."""
-    return frame_terms(f"{title}\n{report}", stem) if report else ""
+    """Return the terms of a community's title and report, see :func:`join_terms`; empty if the report is empty."""
+    return join_terms(f"{title}\n{report}", stem) if report else ""
 
 
 def build_term_rows(
     state: State, members: Sequence[tuple[bytes, Sequence[int]]], reports: Mapping[int, CommunityReport]
 ) -> Iterator[tuple[bytes, str]]:
-    """Yield the rows of terms of all communities; ``members`` are the rows of their members, strongest first."""
+    """Yield the rows (key, terms) of all communities; ``members`` are the rows of their members, strongest first."""
     stem = get_stemmer(state.settings.stemmer)
     member_rows = iter(members)
     while batch := list(islice(member_rows, _BATCH_SIZE)):

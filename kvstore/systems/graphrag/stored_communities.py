@@ -63,7 +63,7 @@ class StoredCommunities:
         return self._count
 
     def get_cached(self, name: str, make: Callable[[], Value]) -> Value:
-        """Return the result of ``make``, cached for all states that read this generation.
+        """Return the result of ``make``, cached under ``name`` for all states that read this generation.
 
         The result must not depend on the state.
         """
@@ -94,7 +94,7 @@ class StoredCommunities:
         return tree
 
     def preload(self, communities: Sequence[int]) -> None:
-        """Load the records of several communities together, ahead of single lookups."""
+        """Read the records of communities into the cache, all together."""
         missing = [community for community in communities if community not in self._records]
         for community, row in zip(
             missing, self._rows.get_many(COMMUNITIES, list(map(records.encode_u32, missing))), strict=True
@@ -104,9 +104,9 @@ class StoredCommunities:
             self._records[community] = row
 
     def get_built_terms(self, communities: Sequence[int]) -> list[str]:
-        """Return the terms of titles and reports at build time, current while :attr:`Communities.is_as_built`.
+        """Return the terms of each community's title and report at build time.
 
-        Raises CorruptionError if they are not stored.
+        They are current while :attr:`Communities.is_as_built`. Raises CorruptionError if they are not stored.
         """
         terms: list[str | None] = self._rows.get_many(TERMS, list(map(records.encode_u32, communities)))
         if None in terms:
@@ -127,6 +127,7 @@ class StoredCommunities:
         return self._vectors[np.asarray(communities, np.int64)]
 
     def _get_record(self, community: int) -> list[Any]:
+        """Return the stored row of a community, see :mod:`.community_rows`; cached."""
         if community not in self._records:
             self.preload([community])
         return self._records[community]
@@ -145,11 +146,11 @@ class StoredCommunities:
         ]
 
     def _list_home_chunks(self, community: int) -> list[tuple[int, float]]:
-        """Return the chunks, with shares, that have the community as their finest home."""
+        """Return the chunks whose finest home is the community, each with the share of its names in it."""
         return _decode_homes(self._rows.get(CHUNK_HOMES, records.encode_u32(community)))
 
     def _list_stored_chunks(self, communities: Sequence[int]) -> list[list[tuple[int, float]]]:
-        """Return the home chunks, with shares, of each community and its descendants; reads all of them together."""
+        """Return the home chunks of each community and its descendants, with shares; reads all of them together."""
         self._preload_subtrees(communities)
         subtrees = [list(self._iter_subtree(community)) for community in communities]
         numbers = list(dict.fromkeys(chain.from_iterable(subtrees)))
@@ -178,11 +179,11 @@ class StoredCommunities:
 
     @property
     def _first_chunks(self) -> Partition:
-        """One home chunk of each community, :data:`NO_COMMUNITY` if it has none."""
+        """One home chunk of each community or its descendants, :data:`NO_COMMUNITY` if it has none."""
         return self._rows.get_cached("first chunks", lambda rows: _read_first_chunks(rows, self.tree))
 
     def _find_finest(self, entities: Sequence[int]) -> tuple[Partition, Partition]:
-        """Return the finest community of each entity and its number of chunks at build time.
+        """Return the finest community of each entity, and the entity's number of chunks at build time.
 
         A newer entity has :data:`NO_COMMUNITY` and 0.
         """
@@ -195,6 +196,7 @@ class StoredCommunities:
 
     @property
     def _vectors(self) -> Matrix:
+        """The unit vectors of all communities, shape (communities, dimension)."""
         return self._rows.get_cached("vectors", self._read_vectors)
 
     def _read_vectors(self, rows: GenerationRows) -> Matrix:
@@ -203,7 +205,7 @@ class StoredCommunities:
 
 
 def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> Partition:
-    """Return one home chunk of each community that has any, otherwise :data:`NO_COMMUNITY`."""
+    """Return one home chunk of each community or its descendants, otherwise :data:`NO_COMMUNITY`."""
     first_chunks = np.full(len(tree), NO_COMMUNITY, np.int64)
     for key, row in rows.scan(CHUNK_HOMES):
         community = records.U32.unpack(key)[0]
@@ -214,7 +216,7 @@ def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> Partition:
 
 
 def _decode_homes(row: Sequence[int] | None) -> list[tuple[int, float]]:
-    """Return the chunks and shares of a row of home chunks."""
+    """Return the chunks of a row of home chunks, with shares from 0 to 1."""
     numbers = iter(row or ())
     return [(chunk, share / 10_000) for chunk, share in zip(numbers, numbers, strict=True)]
 

@@ -20,8 +20,8 @@ from .community_rows import COMMUNITIES
 class StoredTree:
     """The tree of communities as parallel arrays.
 
-    For each community: its level, its parent (:data:`NO_COMMUNITY`: none), ten times its rating, and its first member
-    in order of names.
+    For each community: its level (0 is the coarsest), its parent (:data:`NO_COMMUNITY` for a root), ten times its
+    rating, and its first member in order of names.
     """
 
     def __init__(self, levels: Partition, parents: Partition, ratings: Partition, first_members: Partition) -> None:
@@ -42,18 +42,18 @@ class StoredTree:
         return len(self.levels)
 
     def list_children(self, communities: Partition) -> Partition:
-        """Return the children of communities, grouped by parent."""
+        """Return the children of the given communities, grouped by parent."""
         return self._children.get_children_of_all(communities)
 
     def get_partition(self, level: int) -> Partition:
-        """Return the communities of a level, plus coarser ones without children."""
+        """Return the communities at a level, plus coarser ones without children."""
         has_children = self._children.counts > 0
         return np.flatnonzero((self.levels == level) | ((self.levels < level) & ~has_children))
 
     def map_to_levels(self, communities: Partition, levels: int) -> Partition:
-        """Return the ancestor of each community at each level, coarsest first, shape (levels, n).
+        """Return the ancestor of each community at each level, coarsest level first, shape (levels, n).
 
-        A community coarser than a level is its own entry there. ``communities`` can contain :data:`NO_COMMUNITY`.
+        At levels finer than its own, a community is its own entry. ``communities`` can contain :data:`NO_COMMUNITY`.
         """
         communities_by_level: Partition = np.full((levels, len(communities)), NO_COMMUNITY, np.int64)
         # In each round, every community fills its own level and the finer ones that no descendant has filled.

@@ -1,10 +1,10 @@
 """Requests of ``global`` to the tree of communities: chunks outside the communities, and scored communities.
 
 In: the chunks near a question, or communities whose children are wanted. Out: which chunks belong to no community, or
-are newer than the communities; and the children that may answer, with their scores for the question.
+are newer than the communities; and the children with allowed chunks, with their scores for the question.
 
-The score of a community is the cosine of its centroid, plus the share of the question's words in its report, weighted
-by rarity (BM25).
+The score of a community is the cosine of its centroid, plus the fraction of the question's words in its report,
+weighted by rarity (BM25).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _MAX_CACHED_TERMS = 1 << 14
 
 
 class ChunkPlacement(NamedTuple):
-    """The chunks that are reported apart from the communities, and the communities that may answer.
+    """The chunks that are reported apart from the communities, and the communities that may be shown.
 
     ``unassigned`` are the chunks in no community, then the newer ones. ``newer`` are the chunks added after the build.
-    ``allowed`` is the mask of the communities with a chunk that may answer, or None if all of them may.
+    ``allowed`` is the mask of the communities with an allowed chunk, or None if the query is unrestricted.
     """
 
     unassigned: list[int]
@@ -48,12 +48,15 @@ class ChunkPlacement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnassignedChunks(ReadRequest[ChunkPlacement]):
-    """A request for the chunks in no community, among chunks near the question and all chunks of a restriction."""
+    """A request for the chunks in no community.
+
+    Looks among ``near_chunks``, the chunks near the question, and all chunks of the query's restriction.
+    """
 
     near_chunks: Sequence[int]
 
     def fetch(self, state: State) -> ChunkPlacement:
-        """Return the chunks that no community contains."""
+        """Find the chunks without a community, the newer chunks, and the communities with an allowed chunk."""
         communities, allowed = require_communities(state), state.allowed
         allowed_chunks: list[int] = []
         newer = np.array(communities.list_newer_chunks(), np.uint64)
@@ -74,7 +77,7 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
 
 
 class ScoredCommunities(NamedTuple):
-    """Communities in ascending order: numbers, parents, levels, scores, and the factors of the scores.
+    """Communities in ascending order: numbers, parents, levels, scores, and factors by which scores are multiplied.
 
     A factor is from 1 to 2 and grows with the number of chunks. ``change`` identifies the generation of the
     communities.
@@ -101,9 +104,10 @@ class ScoredCommunities(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScoredChildren(ReadRequest[ScoredCommunities]):
-    """A request for the children of communities (None: the coarsest communities) that may answer, with their scores.
+    """A request for the children of ``parents`` (None: the coarsest communities), with their scores.
 
-    ``allowed`` is that of :class:`ChunkPlacement`. ``rarities`` are those of the question's terms.
+    Omits communities without allowed chunks; ``allowed`` is that of :class:`ChunkPlacement`. ``rarities`` are those of
+    the question's terms.
     """
 
     parents: Partition | None
@@ -112,7 +116,7 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
     rarities: Mapping[str, float]
 
     def fetch(self, state: State) -> ScoredCommunities:
-        """Score the children of the communities that may answer."""
+        """Score the children; the reports of only the nearest of them are compared with the question's words."""
         communities = require_communities(state)
         tree = communities.tree
         numbers = tree.get_partition(0) if self.parents is None else np.sort(tree.list_children(self.parents))
@@ -130,7 +134,7 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
 
 
 def find_best(communities: Partition, scores: npt.NDArray[np.float64], limit: int) -> npt.NDArray[np.intp]:
-    """Return the indices of the highest-scoring communities, best first, ties by number."""
+    """Return the indices of the ``limit`` highest-scoring communities, best first, ties by number."""
     if not 0 < limit < len(scores):
         return np.lexsort((communities, -scores))[:limit]
     last = len(scores) - limit
@@ -139,22 +143,25 @@ def find_best(communities: Partition, scores: npt.NDArray[np.float64], limit: in
 
 
 def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
-    """Return the share of the question's words in a text with these terms (see :func:`~.report_terms.frame_terms`), by
-    BM25 without length normalization."""
+    """Return the fraction of the question's words, weighted by rarity, that a text contains.
+
+    ``terms`` are those of the text, see :func:`~.report_terms.join_terms`. The score is BM25 without length
+    normalization, divided by its upper bound.
+    """
     max_score = sum(rarities.values()) * (K1 + 1) or 1.0
     counts = ((rarity, terms.count(f" {term} ")) for term, rarity in rarities.items())
     return math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count) / max_score
 
 
 def _get_terms(state: State, communities: Communities, numbers: Sequence[int]) -> list[str]:
-    """Return the terms of reports, from the store if everything may answer and is unchanged since the build."""
+    """Return the terms of reports, from the store if the query is unrestricted and nothing changed since the build."""
     if state.allowed is None and communities.is_as_built:
         return communities.get_built_terms(numbers)
     return _build_terms(state, communities, numbers)
 
 
 def _build_terms(state: State, communities: Communities, numbers: Sequence[int]) -> list[str]:
-    """Return the terms of reports, cached across questions while the reports are the same."""
+    """Return the terms of reports; cached for all states, and rebuilt if a report changed."""
     titles = communities.get_titles(numbers)
     reports = find_report_sources(state, communities, numbers)
     cache: dict[int, tuple[bytes, str]] = communities.get_cached("terms of reports", dict)
