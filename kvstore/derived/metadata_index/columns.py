@@ -47,7 +47,7 @@ def to_row(record: DocumentRecord) -> DocumentColumns:
 
 
 def pack_rows(rows: Mapping[int, DocumentColumns]) -> bytes:
-    """Encode rows, keyed by document, as a sealed block."""
+    """Encode the rows of one block's documents, keyed by document id, as a block with a checksum."""
     table = np.array([rows[document] for document in sorted(rows)], np.int64)
     table[:, 0] %= DOCUMENTS_PER_BLOCK
     headers = [_COUNT.pack(len(table))]
@@ -67,9 +67,10 @@ def pack_rows(rows: Mapping[int, DocumentColumns]) -> bytes:
 def unpack_columns(
     block_number: int, stored: memoryview, table: str, key: bytes, names: Sequence[str] = COLUMN_NAMES
 ) -> list[ColumnValues]:
-    """Decode some columns of block ``block_number``, in order.
+    """Decode the columns ``names`` of block ``block_number``, in order. ``table`` and ``key`` are named in errors.
 
-    ``names`` is a subset of :data:`COLUMN_NAMES` in the same order, beginning with ``document``.
+    ``names`` is a subset of :data:`COLUMN_NAMES` in the same order, beginning with ``document``. Raises CorruptionError
+    for an invalid block.
     """
     body = records.unseal(stored, table, key)
     try:
@@ -95,7 +96,7 @@ def unpack_columns(
 def join_blocks(
     blocks: Iterable[Sequence[ColumnValues]], names: Sequence[str] = COLUMN_NAMES
 ) -> dict[str, ColumnValues]:
-    """Concatenate the columns with these names of several blocks."""
+    """Concatenate the columns of several blocks, and return them by name. ``names`` are the columns of each block."""
     block_list = list(blocks)
     if not block_list:
         return {name: np.empty(0, np.int64) for name in names}

@@ -26,8 +26,10 @@ class ColumnField:
 
 @dataclass(frozen=True, slots=True)
 class MetaField:
-    """A field of the metadata, by its path of names. With ``elements`` it means any element of a list, or the value
-    itself if it is a text or a number."""
+    """A field of the metadata, by its path of names.
+
+    With ``elements`` it denotes any element of a list, or the value itself if it is a text or a number.
+    """
 
     names: tuple[str, ...]
     elements: bool = False
@@ -41,9 +43,9 @@ DOCUMENT_TEXT = ColumnField("content")
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A comparison of a field with a value, numbers before texts. It is unknown if the field is NULL.
+    """A comparison of a field with a value. Numbers are less than texts. It is unknown if the field is NULL.
 
-    With ``same_kind``, only a value of the same kind matches: numbers with numbers and texts with texts.
+    With ``same_kind``, a number is only compared with numbers, and a text only with texts.
     """
 
     field: Field
@@ -61,8 +63,11 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class IsLike:
-    """The condition that a field's text matches a pattern: of LIKE, ignoring the case of ASCII letters, or with
-    ``glob`` of GLOB without brackets. With ``same_kind``, the field must be a text, not a number."""
+    """The condition that a field's text matches a pattern.
+
+    The pattern is one of LIKE, which ignores the case of ASCII letters, or with ``glob`` one of GLOB without brackets.
+    With ``same_kind``, the field must be a text, not a number.
+    """
 
     field: Field
     pattern: str
@@ -72,7 +77,7 @@ class IsLike:
 
 @dataclass(frozen=True, slots=True)
 class HasText:
-    """The condition that a field is a text that contains another. With ``any_case`` both are compared in lower case."""
+    """The condition that a field is a text that contains ``text``. ``any_case`` compares both in lower case."""
 
     field: Field
     text: str
@@ -117,8 +122,10 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The condition that a part is true, for any element of its field if the part is about elements. It is never
-    unknown."""
+    """The condition that a part is true. It is false, not unknown, if the part is unknown.
+
+    If the field of the part denotes list elements, the part must be true for at least one of them.
+    """
 
     part: Condition
 
@@ -151,7 +158,7 @@ def is_supported(condition: Condition) -> bool:
 
 
 def has_text_search(condition: Condition) -> bool:
-    """True if a part of a condition searches the words of the documents' texts."""
+    """True if a part of a condition is a full-text query on the documents' texts."""
     match condition:
         case MatchesText(field):
             return field == DOCUMENT_TEXT

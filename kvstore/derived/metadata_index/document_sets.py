@@ -58,7 +58,10 @@ def _pack_array(numbers: ContainerNumbers) -> bytes:
 def change_container(
     stored: memoryview | None, added: set[int], removed: set[int], table: str, key: bytes
 ) -> bytes | None:
-    """Return a stored container with some numbers removed and others added, or None if it is empty."""
+    """Return the new bytes of a container after numbers are removed and others added, or None if no number is left.
+
+    ``stored`` is the old container, None if there is none. ``table`` and ``key`` are named in errors.
+    """
     if stored is None:
         return pack_container(added - removed) if added - removed else None
     # Use bits whatever the form: numpy's set operations sort and hash all numbers, which takes ten times as long.
@@ -71,9 +74,10 @@ def change_container(
 
 
 def build_mask(stored: Iterable[tuple[bytes, memoryview]], num_documents: int, table: str) -> DocumentMask:
-    """Return a mask of ``num_documents`` ids: True for the documents in any of the containers.
+    """Return the union of containers as a mask over ``num_documents`` ids.
 
-    ``stored`` are the containers with their keys, whose last four bytes are the number of the container.
+    ``stored`` are the containers with their keys, whose last four bytes are the number of the container. Raises
+    CorruptionError for a damaged container.
     """
     mask = np.zeros(num_documents, np.bool_)
     single_ids: list[int] = []
@@ -93,7 +97,7 @@ def build_mask(stored: Iterable[tuple[bytes, memoryview]], num_documents: int, t
 
 
 def unpack_container(stored: memoryview, table: str, key: bytes) -> ContainerNumbers:
-    """Decode the numbers of a container, ascending."""
+    """Decode the numbers of a container, ascending. Raises CorruptionError if it is damaged."""
     body = records.unseal(stored, table, key)
     form = body[0] if len(body) else -1
     try:
@@ -110,7 +114,7 @@ def unpack_container(stored: memoryview, table: str, key: bytes) -> ContainerNum
 
 
 def _expand_runs(runs: npt.NDArray[np.int64]) -> ContainerNumbers:
-    """Return the numbers of runs, given as the first and last number of each, shape (runs, 2)."""
+    """Return all numbers in runs, ascending. ``runs`` has the first and last number of each, shape (runs, 2)."""
     lengths = runs[:, 1] - runs[:, 0] + 1
     offsets = np.cumsum(lengths) - lengths
     return (np.repeat(runs[:, 0] - offsets, lengths) + np.arange(int(lengths.sum()))).astype(np.uint16)

@@ -68,7 +68,9 @@ from .value_keys import (
 
 
 class Bounds(NamedTuple):
-    """The documents for which a condition is certainly true, and those for which it is possibly true.
+    """A lower and an upper bound of the set of documents that satisfy a condition.
+
+    The condition is certainly true for ``certain``, and possibly true for ``possible``, which includes ``certain``.
 
     Both are the same object if the index evaluates the condition exactly.
     """
@@ -78,7 +80,7 @@ class Bounds(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """True if every document is decided."""
+        """True if the index decides the condition for every document."""
         return self.certain is self.possible
 
 
@@ -98,7 +100,7 @@ class Evaluation:
         self._index: MetadataIndex = state.get_part(METADATA)
 
     def evaluate(self, condition: Condition, *, negated: bool = False) -> Bounds:
-        """Return the documents for which a condition is certainly, and possibly, true; if ``negated``, false."""
+        """Return bounds of the set of documents for which a condition is true or, if ``negated``, false."""
         match condition:
             case Not(part):
                 return self.evaluate(part, negated=not negated)
@@ -142,15 +144,16 @@ class Evaluation:
 
     @cached_property
     def _all_documents(self) -> DocumentMask:
+        """The mask of all documents of the state."""
         return self._make_mask(self.columns["document"])
 
     @cached_property
     def _unindexed_documents(self) -> DocumentMask:
-        """The documents whose metadata has too many values to be indexed, so that all of it is unclear."""
+        """The documents whose metadata has too many values to be indexed, so that each value is unclear."""
         return self._index.find_key(UNINDEXED_KEY)
 
     def _make_mask(self, documents: npt.NDArray[np.int64]) -> DocumentMask:
-        """Return a mask over all ids that is true for these documents."""
+        """Return a mask over all ids that is true for ``documents``."""
         mask = self._index.make_empty_mask()
         mask[documents] = True
         return mask
@@ -160,9 +163,10 @@ class Evaluation:
         return Bounds(self._all_documents & ~bounds.possible, self._all_documents & ~bounds.certain)
 
     def _apply_negation(self, field: Field, bounds: Bounds | None, negated: bool) -> Bounds:
-        """Return the bounds of a comparison, or of its negation: the other documents whose field is not NULL.
+        """Return the bounds of a comparison, or of its negation if ``negated``.
 
-        ``bounds`` are None if the index cannot evaluate the comparison.
+        The negation is true for the other documents whose ``field`` is not NULL. ``bounds`` belong to the comparison;
+        they are None if the index cannot evaluate it.
         """
         if bounds is None:
             return self.evaluate(Unsupported())
@@ -179,9 +183,9 @@ class Evaluation:
         return Bounds(certain, possible)
 
     def _find_non_null(self, field: Field) -> tuple[DocumentMask, DocumentMask | None] | None:
-        """Return the documents whose field is not NULL, and those for which that is unclear (None: no document).
+        """Return the documents whose field is not NULL, and the documents for which this is unclear (None: none).
 
-        Returns None if the index does not know whether the field is NULL.
+        Returns None instead of the pair if the index does not cover the field.
         """
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
@@ -196,18 +200,18 @@ class Evaluation:
     # Words -----------------------------------------------------------------------------------------------------------
 
     def _find_text_candidates(self, query: TextQuery) -> DocumentMask:
-        """Return the documents that have the words of a query anywhere in their texts.
+        """Return a superset of the documents that match a full-text query: those that contain its words anywhere.
 
-        They need not be in one chunk: a phrase can continue from one chunk into the next.
+        The words need not be in one chunk, because a phrase can continue from one chunk into the next.
         """
         return find_candidates(query, self._find_with_all_words, np.logical_and, np.logical_or)
 
-    def _find_with_all_words(self, leaf: Phrase | Proximity) -> DocumentMask:
-        """Return the documents that contain all words of a phrase, in any order."""
-        return reduce(np.logical_and, map(self._find_with_word, set(iter_patterns(leaf))))
+    def _find_with_all_words(self, phrase: Phrase | Proximity) -> DocumentMask:
+        """Return the documents that contain all words of a phrase or of NEAR, in any order."""
+        return reduce(np.logical_and, map(self._find_with_word, set(iter_patterns(phrase))))
 
     def _find_with_word(self, pattern: WordPattern) -> DocumentMask:
-        """Return the documents whose text contains a word, or a word that begins with it."""
+        """Return the documents whose text contains a word that matches a pattern."""
         groups = (find_chunks_with_word(self._state, pattern) // np.uint64(GROUP_SIZE)).astype(np.int64)
         # Groups are numbered in the order of their documents, so a group belongs to the last document whose first group
         # is not after it. A document without groups has the same first group as the next, and is not the last.
@@ -259,9 +263,10 @@ class Evaluation:
         return None
 
     def _evaluate_values(self, field: Field, evaluate_prefix: Callable[[bytes], Bounds]) -> Bounds | None:
-        """Return the bounds that ``evaluate_prefix`` finds among the values of a field, whose keys share a prefix.
+        """Return the bounds of a condition on the values of a field, or None if the field is not indexed.
 
-        Documents with an unclear value possibly match. Returns None if the field is not indexed.
+        ``evaluate_prefix`` returns the bounds for the values whose index keys begin with a prefix. Documents with an
+        unclear value are added to the possible ones.
         """
         if isinstance(field, ColumnField):
             prefixes = [encode_column_prefix(field.name)]
@@ -284,7 +289,7 @@ class Evaluation:
         return _make_exact(certain) if np.array_equal(certain, possible) else Bounds(certain, possible)
 
     def _compare_values(self, start: bytes, operator: str, value: FieldValue, same_kind: bool) -> Bounds:
-        """Return the bounds of the values with key prefix ``start`` for which a comparison with a value is true.
+        """Return the bounds of the documents with a value, at key prefix ``start``, that compares with ``value``.
 
         Numbers are less than texts. With ``same_kind``, only numbers match a number, and only texts a text.
         """
@@ -293,9 +298,9 @@ class Evaluation:
         return self._compare_numbers(start, operator, value, TEXT if same_kind else AFTER_TEXT)
 
     def _compare_texts(self, start: bytes, operator: str, text: str, lowest_kind: bytes) -> DocumentMask:
-        """Return the documents with a text that compares this way with ``text``.
+        """Return the documents with a text, at key prefix ``start``, that compares this way with ``text``.
 
-        For < and <=, numbers match too if ``lowest_kind`` is NUMBER.
+        For < and <=, numbers also match if ``lowest_kind`` is NUMBER.
         """
         # A text in a key ends with the lowest byte, so longer texts with the same prefix sort after it.
         bound = start + TEXT + text.encode()
@@ -308,10 +313,10 @@ class Evaluation:
         return self._index.find_range(bound + (b"\x01" if operator == ">" else b"\x00"), start + AFTER_TEXT)
 
     def _compare_numbers(self, start: bytes, operator: str, number: float, end: bytes) -> Bounds:
-        """Return the bounds of the numbers for which the comparison with ``number`` is true.
+        """Return the bounds of the documents with a number, at key prefix ``start``, that compares with ``number``.
 
-        For > and >=, texts match too if ``end`` is AFTER_TEXT. Stored numbers so close to ``number`` that SQLite may
-        read the decimal form of one as the other match possibly, unless both decimal forms are exact.
+        For > and >=, texts also match if ``end`` is AFTER_TEXT. A stored number is a possible match if it is so close
+        to ``number`` that SQLite may parse the decimal form of one as the other, unless both decimal forms are exact.
         """
         low_key, high_key = (start + encode_number_bound(bound) for bound in _compute_parse_range(number))
         certain = self._index.make_empty_mask()
@@ -336,17 +341,19 @@ class Evaluation:
     def _match_texts(
         self, start: bytes, prefixes: list[str], matches: Callable[[str], bool], include_numbers: bool
     ) -> Bounds:
-        """Return the bounds of the texts, and perhaps numbers, with key prefix ``start`` for which ``matches`` is true.
+        """Return the bounds of the documents with a text, at key prefix ``start``, for which ``matches`` is true.
 
-        Every matching text begins with one of ``prefixes``.
+        With ``include_numbers``, numbers are matched as texts too. Every matching text begins with one of ``prefixes``.
         """
 
-        # A number is matched as SQLite converts it to text, which equals Python's text only for whole numbers.
+        # SQLite matches a number as its text, which equals Python's text only for integers; a float matches possibly.
         def is_matching_number(key: bytes) -> bool:
+            """True if a key holds an integer whose decimal text matches."""
             number = decode_value(key[len(start) :])
             return isinstance(number, int) and matches(str(number))
 
         def is_matching_text(key: bytes) -> bool:
+            """True if the text in a key matches."""
             return matches(str(decode_value(key[len(start) :])))
 
         certain = self._index.make_empty_mask()
@@ -363,7 +370,7 @@ class Evaluation:
         return Bounds(certain, certain | real_numbers)
 
     def _compare_changed(self, operator: str, text: str) -> Bounds:
-        """Return the bounds of the documents whose time of change compares this way with a text."""
+        """Return exact bounds: the documents whose time of change, in ISO format, compares this way with ``text``."""
         # Times sort like their texts, which have four-digit years.
         seconds = self.columns["changed"]
         sorted_seconds = np.unique(seconds)
@@ -379,7 +386,7 @@ class Evaluation:
         return _make_exact(self._make_mask(self.columns["document"][np.isin(seconds, sorted_seconds[selection])]))
 
     def _match_changed(self, matches: Callable[[str], bool]) -> Bounds:
-        """Return the bounds of the documents whose time of change, as a text, matches."""
+        """Return exact bounds: the documents whose time of change matches in ISO format."""
         seconds, indexes = np.unique(self.columns["changed"], return_inverse=True)
         is_matching = np.fromiter(
             (matches(_format_time(second)) for second in seconds.tolist()), np.bool_, len(seconds)
@@ -397,7 +404,7 @@ class Evaluation:
         return self._scan_keys(low_key, high_key, lambda stored: _compare(stored, operator, key))
 
     def _match_keys(self, prefixes: list[str], matches: Callable[[str], bool]) -> Bounds:
-        """Return the bounds of the documents whose key matches, and so begins with one of ``prefixes``."""
+        """Return the bounds of the documents whose key matches. Every matching key begins with one of ``prefixes``."""
         certain, possible = self._index.make_empty_mask(), self._index.make_empty_mask()
         for prefix in prefixes:
             low = prefix.encode()
@@ -409,8 +416,8 @@ class Evaluation:
     def _scan_keys(self, low_key: bytes, high_key: bytes | None, matches: Callable[[str], bool]) -> Bounds:
         """Return the bounds of the documents whose keys match.
 
-        All matching keys are between ``low_key`` and ``high_key`` (None: no limit). A long key is stored only in part,
-        so that it is unclear whether it matches.
+        All matching keys are between ``low_key`` and ``high_key`` (None: no limit). Only the prefix of a long key is
+        stored, so its document is a possible match.
         """
         matching_documents: list[int] = []
         unclear_documents: list[int] = []
@@ -439,17 +446,17 @@ def _combine_bounds(
 
 
 def _make_exact(documents: DocumentMask) -> Bounds:
-    """Return the bounds of a condition that is true for these documents and for no others."""
+    """Return exact bounds: the condition is true for ``documents`` and no others."""
     return Bounds(documents, documents)
 
 
 def _format_time(second: int) -> str:
-    """Format a time as in the column ``changed``."""
+    """Format a Unix time in seconds as in the column ``changed``: ISO 8601 in UTC."""
     return datetime.fromtimestamp(int(second), UTC).isoformat()
 
 
 def _compute_parse_range(number: float) -> tuple[float, float]:
-    """Return the least and the greatest number that a parser could read for the decimal form of ``number``."""
+    """Return the least and the greatest double that a parser could return for the decimal form of ``number``."""
     least = greatest = float(number)
     for _ in range(_MAX_PARSE_ERROR):
         least, greatest = math.nextafter(least, -math.inf), math.nextafter(greatest, math.inf)
@@ -472,7 +479,7 @@ def _compare(value: FieldValue, operator: str, limit: FieldValue) -> bool:
 
 
 def _compare_column(column: ColumnValues, operator: str, limit: float) -> npt.NDArray[np.bool_]:
-    """Return a mask of the integers of a column for which the comparison with ``limit`` is true."""
+    """Return a mask of the values of an integer column that compare this way with ``limit``, any number."""
     lowest, highest = -(1 << 63), (1 << 63) - 1
     if (isinstance(limit, float) and math.isinf(limit)) or not lowest <= limit <= highest:
         return np.full(len(column), (operator in ("<", "<=")) == (limit > 0) and operator != "=")
@@ -485,5 +492,5 @@ def _compare_column(column: ColumnValues, operator: str, limit: float) -> npt.ND
 
 
 def _make_end_key(prefix: bytes) -> bytes:
-    """Return a key after all keys that continue a prefix with UTF-8, which has no byte 0xFF."""
+    """Return a key that sorts after all keys that begin with a prefix; UTF-8 contains no byte 0xFF."""
     return prefix + b"\xff"

@@ -44,9 +44,10 @@ _END = b"\xff" * 5
 
 
 class MetadataIndex:
-    """The values of documents in one state.
+    """The index over the values of documents in one state.
 
-    ``size`` is greater than every document id. ``cache`` caches the columns under the change number ``change``.
+    ``size`` is greater than every document id. ``cache`` caches the columns by ``change``, the number of the state's
+    last change.
     """
 
     def __init__(self, view: View, size: int, change: int = 0, cache: ConditionCache | None = None) -> None:
@@ -56,7 +57,7 @@ class MetadataIndex:
         self._cache = cache
 
     def make_empty_mask(self) -> DocumentMask:
-        """Return an empty set."""
+        """Return an empty set of documents as a mask."""
         return np.zeros(self.size, np.bool_)
 
     def find_key(self, key: bytes) -> DocumentMask:
@@ -90,7 +91,7 @@ class MetadataIndex:
         return all_columns
 
     def build_allowed(self, documents: ColumnValues) -> AllowedDocuments:
-        """Return documents, given by ascending ids, as the set of allowed documents."""
+        """Return the set of allowed documents, given by ascending ids, with the ranges of their chunks."""
         block_numbers = np.unique(documents // columns.DOCUMENTS_PER_BLOCK)
         if 2 * len(block_numbers) * columns.DOCUMENTS_PER_BLOCK > self.size:
             column_values = self.read_columns()
@@ -108,12 +109,12 @@ class MetadataIndex:
         return AllowedDocuments(ids, first_groups, group_counts, int(column_values["chunks"][rows].sum()))
 
     def get_language(self, document: int) -> str | None:
-        """Return the code of a document's language, or None if it is unclear or the store was not rebuilt yet."""
+        """Return the ISO 639 code of a document's language, or None if it is unclear or not indexed yet."""
         return next((language for language, documents in self._languages if documents[document]), None)
 
     @cached_property
     def _languages(self) -> list[tuple[str, DocumentMask]]:
-        """The languages, each with the documents in it."""
+        """The language codes, each with the mask of the documents in that language. Read on first use."""
         prefix = encode_column_prefix(LANGUAGE_COLUMN) + TEXT
         masks: dict[str, DocumentMask] = {}
         for key, value in self._view.scan(METADATA_SETS, prefix, prefix + _END):
@@ -122,7 +123,7 @@ class MetadataIndex:
         return list(masks.items())
 
     def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
-        """Yield every value's key with the ids of documents that have it. A value can occur several times."""
+        """Yield the key of each value with ids of documents that have it. A key occurs once per container."""
         for key, value in self._view.scan(METADATA_SETS):
             first_document = records.U32.unpack(key[-4:])[0] * document_sets.DOCUMENTS_PER_CONTAINER
             offsets = document_sets.unpack_container(value, METADATA_SETS, key).astype(np.int64)
@@ -135,7 +136,7 @@ class MetadataIndex:
     def _read_block(
         self, key: bytes, value: memoryview, names: Sequence[str] = columns.COLUMN_NAMES
     ) -> list[ColumnValues]:
-        """Decode the columns with these names of a stored block."""
+        """Decode the columns ``names`` of a stored block."""
         return columns.unpack_columns(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key, names)
 
 
@@ -153,13 +154,14 @@ class MetadataMaintainer:
         self._row_changes: dict[int, dict[int, DocumentColumns | None]] = {}
 
     def remove_document(self, record: DocumentRecord) -> None:
+        """Collect the removal of a document's values and columns. :meth:`apply_delta` writes it."""
         if self._previous_index is None:
             self._previous_index = MetadataIndex(self._write_view, self._state.counters.next_document)
         self._collect_set_changes(record, self._previous_index.get_language(record.id), is_removed=True)
         self._row_changes.setdefault(record.id // columns.DOCUMENTS_PER_BLOCK, {})[record.id] = None
 
     def apply_delta(self, delta: Delta) -> None:
-        """Add the values and the columns of new documents; removed documents were collected before."""
+        """Add the values and columns of new documents, and write them with the removals collected before."""
         for added in delta.added:
             self._collect_set_changes(added.record, self._find_language(added.record), is_removed=False)
             row = columns.to_row(added.record)
@@ -169,21 +171,21 @@ class MetadataMaintainer:
         self._previous_index = None
 
     def _find_language(self, record: DocumentRecord) -> str | None:
-        """Return the code of the language of a document that is added: stated by its metadata, or detected."""
+        """Return the language code that a new document's metadata states, else the detected one; None if unclear."""
         return get_stated_language(record.meta) or detect_document_language(
             self._state.documents.read_text_start(record.id, MAX_EXAMINED_BYTES)
         )
 
     def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
-        """Collect the changes of the sets of all values of a document that is added or removed."""
+        """Collect the changes of the sets of all values of an added document or, if ``is_removed``, a removed one."""
         container, number = divmod(record.id, document_sets.DOCUMENTS_PER_CONTAINER)
-        end = records.encode_u32(container)
+        key_suffix = records.encode_u32(container)
         for key in build_index_keys(record, language):
-            added_numbers, removed_numbers = self._set_changes.setdefault(key + end, (set(), set()))
+            added_numbers, removed_numbers = self._set_changes.setdefault(key + key_suffix, (set(), set()))
             (removed_numbers if is_removed else added_numbers).add(number)
 
     def _flush_sets(self) -> None:
-        """Write the collected changes of sets."""
+        """Write the collected changes of sets to their containers, and clear them."""
         keys = sorted(self._set_changes)
         changes: dict[bytes, bytes | None] = {}
         for key, value in zip(keys, self._write_view.get_many(METADATA_SETS, keys), strict=True):
@@ -195,7 +197,7 @@ class MetadataMaintainer:
         self._set_changes.clear()
 
     def _flush_columns(self) -> None:
-        """Write the collected rows into their blocks."""
+        """Write the collected rows into their blocks, and clear them."""
         block_numbers = sorted(self._row_changes)
         keys = [records.encode_u32(block_number) for block_number in block_numbers]
         stored_blocks = self._write_view.get_many(METADATA_COLUMNS, keys)
@@ -224,6 +226,7 @@ class MetadataStructure:
     tables = (LmdbTable(METADATA_SETS), LmdbTable(METADATA_COLUMNS))
 
     def read(self, state: State) -> MetadataIndex:
+        """Return the index of a state; only that of a reader caches its columns."""
         counters = state.counters
         cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
         return MetadataIndex(state.lmdb, counters.next_document, counters.change, cache)
@@ -251,7 +254,7 @@ class MetadataStructure:
 
 
 def _describe_key(key: bytes) -> tuple[str, str, str | float | None]:
-    """Return the field of a value, its kind and, if the key contains it, the value."""
+    """Split a key for the dump: its location, its kind in hexadecimal, and its value or None without one."""
     field, _, value = key.partition(b"\x00")
     kind = value[:1]
     return field.decode(), kind.hex(), decode_value(value) if kind in (NUMBER, TEXT) else None

@@ -1,4 +1,4 @@
-"""Matching of texts with LIKE, GLOB and parts of texts, as SQLite defines it."""
+"""Matching of texts with LIKE and GLOB patterns, as SQLite defines it, and with substrings."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from itertools import product
 MAX_PATTERN_CHARS = 1000
 #: The longest prefix of a pattern, in characters, that is used to find values.
 _MAX_PREFIX_CHARS = 64
-_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+_ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 #: The most case variants of a pattern's prefix that are searched.
 _MAX_PATTERN_CASES = 64
 
 
 def make_substring_matcher(text: str, any_case: bool = False) -> Callable[[str], bool]:
-    """Return a predicate for texts that contain a text, as written or ignoring case."""
+    """Return a predicate that is true for texts containing ``text``; ``any_case`` compares in lower case."""
     if any_case:
         lower = text.lower()
         return lambda other: lower in other.lower()
@@ -24,18 +24,25 @@ def make_substring_matcher(text: str, any_case: bool = False) -> Callable[[str],
 
 
 def make_pattern_matcher(pattern: str, glob: bool) -> Callable[[str], bool]:
-    """Return a predicate for texts that match a pattern, as SQLite's LIKE and GLOB define it."""
+    """Return a predicate that is true for texts that match a pattern of SQLite's LIKE or, with ``glob``, GLOB.
+
+    Brackets in a GLOB pattern are matched literally.
+    """
     wildcards = {"*": ".*", "?": "."} if glob else {"%": ".*", "_": "."}
-    characters = pattern if glob else pattern.translate(_LOWER)
+    characters = pattern if glob else pattern.translate(_ASCII_LOWER)
     expression = "".join(wildcards.get(character) or re.escape(character) for character in characters)
     compiled = re.compile(expression, re.DOTALL)
     if glob:
         return lambda text: compiled.fullmatch(text) is not None
-    return lambda text: compiled.fullmatch(text.translate(_LOWER)) is not None
+    return lambda text: compiled.fullmatch(text.translate(_ASCII_LOWER)) is not None
 
 
 def list_prefixes(pattern: str, glob: bool) -> list[str]:
-    """Return prefixes such that every text that matches a pattern begins with one of them; for LIKE, in each case."""
+    """Return prefixes such that every text that matches a pattern begins with one of them.
+
+    LIKE ignores the case of ASCII letters, so its prefix is returned in all cases; it is shortened to at most 64
+    variants.
+    """
     prefix_match = re.match(r"[^*?]*" if glob else r"[^%_]*", pattern, re.DOTALL)
     assert prefix_match is not None  # the prefix can be empty
     if glob:

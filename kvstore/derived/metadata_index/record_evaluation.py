@@ -1,7 +1,7 @@
 """Evaluation of a condition on the document itself, if the index of values cannot decide.
 
 In: a condition from a mapping (:mod:`kvstore.sql.condition_mapping`), and a document's record. Out: True if the
-document fulfills it; such a condition is never unknown. SQLite evaluates conditions written in SQL.
+document satisfies it; such a condition is never unknown. SQLite evaluates conditions written in SQL.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _ATTRIBUTES = {"bytes": "size", "chunks": "chunk_count"}
 
 
 def make_predicate(condition: Condition, state: State) -> Callable[[DocumentRecord], bool]:
-    """Return a predicate for the documents of a state, given a condition that is never unknown.
+    """Return a predicate that is true for records of documents of a state that satisfy a condition.
 
-    Raises ValueError for any other condition.
+    Raises ValueError for a condition that can be unknown.
     """
     match condition:
         case Not(part):
@@ -67,7 +67,10 @@ def make_predicate(condition: Condition, state: State) -> Callable[[DocumentReco
 
 
 def _make_value_predicate(part: Condition, state: State) -> Callable[[DocumentRecord], bool]:
-    """Return a predicate that is true if a condition on a field is true for its value, or for an element of a list."""
+    """Return a predicate that is true if a field's value, or an element of its list, satisfies a condition.
+
+    Raises ValueError for a condition that only SQL can express.
+    """
     match part:
         case Compare(field, operator, value, same_kind=True):
             compare, kind = _COMPARISONS[operator], str if isinstance(value, str) else (int, float)
@@ -89,7 +92,7 @@ def _make_value_predicate(part: Condition, state: State) -> Callable[[DocumentRe
 
 
 def _list_values(record: DocumentRecord, field: Field, state: State) -> Sequence[Any]:
-    """Return the values to compare of a field: the value itself, or the elements of a list."""
+    """Return the elements of a field's list, or a list of the field's only value."""
     value = _get_value(record, field, state)
     return value if isinstance(value, list) else [value]
 

@@ -45,7 +45,7 @@ _MAX_EXACT_DIGITS, _MAX_EXACT_EXPONENT = 15, 15
 
 
 def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
-    """Return the prefix of the keys of a field's values, or None if the field is not indexed.
+    """Return the prefix of the keys of a field's values in ``space``, or None if the field is not indexed.
 
     A field is not indexed if a name on its path is empty or needs escapes in JSON, or if it is nested too deeply.
     """
@@ -61,7 +61,7 @@ def encode_column_prefix(name: str) -> bytes:
 
 
 def encode_value(value: Any) -> bytes | None:
-    """Return the end of a value's key, from its kind on, or None if the value is unclear."""
+    """Encode a value as the end of its key, from its kind on, or return None if the value is unclear."""
     if isinstance(value, (bool, int)):
         return encode_number(value) if value in _INT64 else None
     if isinstance(value, float):
@@ -72,13 +72,13 @@ def encode_value(value: Any) -> bytes | None:
 
 
 def encode_text(text: str) -> bytes | None:
-    """Return the end of the key of a text, or None if the text is long or has a NUL."""
+    """Encode a text as the end of its key, or return None if it has more than 200 bytes or a NUL."""
     packed = text.encode()
     return TEXT + packed + _TERMINATOR if len(packed) <= _MAX_TEXT_BYTES and _TERMINATOR not in packed else None
 
 
 def encode_number(number: float) -> bytes:
-    """Return the end of the key of a 64-bit number. Keys sort by size, then whole numbers first."""
+    """Encode a 64-bit number as the end of its key. Keys sort by value, and an integer before an equal float."""
     is_whole = isinstance(number, int)
     nearest_double = float(number)
     # Whole numbers beyond 2**53 are distinguished by their difference from the nearest double.
@@ -87,12 +87,12 @@ def encode_number(number: float) -> bytes:
 
 
 def encode_number_bound(number: float) -> bytes:
-    """Return the prefix that the keys of an integer and of an equal float share. Smaller numbers sort before it."""
+    """Return the common prefix of the keys of an integer and an equal float. Keys of smaller numbers sort before it."""
     return encode_number(number)[:-1]
 
 
 def decode_value(key: bytes) -> str | float:
-    """Decode the value at the end of a key."""
+    """Decode a text or number from the end of a key, which begins with its kind."""
     if key[:1] == TEXT:
         return key[1:-1].decode()
     bits, remainder, is_float = _NUMBER.unpack(key[1:])
@@ -115,7 +115,10 @@ def is_exact_decimal(number: float) -> bool:
 
 
 def build_index_keys(record: DocumentRecord, language: str | None) -> set[bytes]:
-    """Return the index keys of a document's values, without the id of the document."""
+    """Return the index keys of a document's values.
+
+    ``language`` is the code of its language. Metadata with more than 512 keys has only :data:`UNINDEXED_KEY`.
+    """
     keys = set[bytes]()
     for name in TEXT_COLUMNS:
         value = language if name == LANGUAGE_COLUMN else getattr(record, name)
@@ -131,7 +134,7 @@ def build_index_keys(record: DocumentRecord, language: str | None) -> set[bytes]
 
 
 def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> Iterator[bytes]:
-    """Yield the keys of all values of metadata, or of an object in it that the path ``parents`` leads to."""
+    """Yield the keys of all values of a document's metadata, or of the object in it at the path ``parents``."""
     for name, value in fields.items():
         names = (*parents, name)
         field_prefix = encode_field_prefix(FIELD, names)
@@ -150,7 +153,7 @@ def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> 
 
 
 def _make_value_keys(field_prefix: bytes, value: Any) -> tuple[bytes, bytes]:
-    """Return the key that says that a field is not null, and the key of its value."""
+    """Return the key that records that a field is not NULL, and the key of its value."""
     key = encode_value(value)
     return field_prefix + PRESENT, field_prefix + (UNCLEAR if key is None else key)
 

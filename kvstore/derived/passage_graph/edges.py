@@ -1,4 +1,4 @@
-"""Edges of the passage graph, as a walk reads them: features, kinds of links, rows.
+"""Edges of the passage graph: their features, the kinds of links, and the arrays that a walk reads.
 
 The row of a chunk has the entities that it names, and the row of an entity has the chunks that name it; features
 describe each edge. See :mod:`.graph` for the format on disk.
@@ -41,7 +41,10 @@ SYNONYM_LINK = 4
 
 
 class ChunkRows(NamedTuple):
-    """Entities of some chunks: those of chunk *i* are from ``bounds[i]`` to ``bounds[i + 1]``."""
+    """The rows of some chunks, concatenated: the entities that chunk *i* names, and the features of those edges.
+
+    Row *i* is the slice from ``bounds[i]`` to ``bounds[i + 1]``.
+    """
 
     bounds: npt.NDArray[np.int64]
     entities: npt.NDArray[np.uint32]
@@ -49,7 +52,10 @@ class ChunkRows(NamedTuple):
 
 
 class EntityRows(NamedTuple):
-    """Chunks of some entities: those of entity *i* are from ``bounds[i]`` to ``bounds[i + 1]``."""
+    """The rows of some entities, concatenated: the chunks that name entity *i*, and the features of those edges.
+
+    Row *i* is the slice from ``bounds[i]`` to ``bounds[i + 1]``.
+    """
 
     bounds: npt.NDArray[np.int64]
     chunks: Numbers
@@ -57,7 +63,7 @@ class EntityRows(NamedTuple):
 
 
 class LinkRows(NamedTuple):
-    """Links of some entities: the entity that each belongs to, the other entity, the kind, and the multiplicity.
+    """Links of some entities, one per index: the requested entity, the linked entity, the kind, and the multiplicity.
 
     The multiplicity is the number of documents that state the link, or 1 for an accepted edge.
     """
@@ -69,10 +75,10 @@ class LinkRows(NamedTuple):
 
 
 class Degrees(Protocol):
-    """Counts for some entities, read without their rows.
+    """The degrees of some entities, which are read without their rows.
 
-    ``total`` is the number of chunks that name each entity, ``informative`` the number of those that do not only
-    mention it in lower case.
+    ``total`` is the number of chunks that name each entity. ``informative`` excludes the chunks that mention it only in
+    lower case.
     """
 
     total: npt.NDArray[np.int64]

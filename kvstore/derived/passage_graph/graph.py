@@ -81,7 +81,7 @@ class StoredDegrees:
         self.total: npt.NDArray[np.int64] = np.where(
             self._has_several, self._payloads & _TOTAL_MASK, self._payloads > 0
         )
-        #: The number of those chunks that mention it not only in lower case.
+        #: The number of those chunks, without the chunks that mention the entity only in lower case.
         self.informative: npt.NDArray[np.int64] = np.where(
             self._has_several,
             self._payloads >> _INFORMATIVE_SHIFT,
@@ -101,9 +101,9 @@ class StoredDegrees:
 
 
 class EntityFigures(NamedTuple):
-    """The stored degree of an entity: its numbers of chunks, and its only chunk with the features there.
+    """The decoded degree of an entity: its counts of chunks (see :class:`.edges.Degrees`), and its only chunk.
 
-    ``only_chunk`` and ``features`` are 0 if the entity has several chunks.
+    ``features`` are those of the edge to the only chunk. Both are 0 if the entity has several chunks.
     """
 
     entity: int
@@ -115,7 +115,7 @@ class EntityFigures(NamedTuple):
 
 
 class PassageGraph:
-    """The graph of one state."""
+    """The passage graph of one state. Pages of degrees that were read are cached."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -125,7 +125,7 @@ class PassageGraph:
         self._page_indexes: dict[int, int] = {}
 
     def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
-        """Return the distinct entities of chunks. A chunk without entities, or that is not stored, has an empty row."""
+        """Return the rows of chunks: distinct entities with features. A chunk that is not stored has an empty row."""
         keys = list(map(records.encode_u64, chunks.tolist()))
         records_by_key = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
         rows = [b"" if value is None else _decode_row(key, value) for key, value in records_by_key]
@@ -138,14 +138,14 @@ class PassageGraph:
         )
 
     def read_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """Return the number of chunks of entities and their link flags, without reading their rows."""
+        """Return the degrees of entities in the given order, without reading their rows."""
         page_numbers = (entities // np.uint32(ENTITIES_PER_PAGE)).tolist()
         self._read_pages(set(page_numbers))
         indexes = [self._page_indexes[number] for number in page_numbers]
         return StoredDegrees(self._pages[indexes, entities % np.uint32(ENTITIES_PER_PAGE)])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """Return the degrees of some entities, counted over the chunks that may answer."""
+        """Return the degrees of some entities, counted over the allowed documents only. Here all are allowed."""
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
@@ -170,7 +170,7 @@ class PassageGraph:
         return EntityRows(bounds, entries >> np.uint64(_ENTRY_FEATURE_BITS), entries.astype(np.uint16))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
-        """Return the links of entities, in the order of ``entities``, then of the other entity and the kind."""
+        """Return the links of entities, in the order of ``entities``, then by linked entity and kind."""
         stored_links = self._view.scan_prefixes(ENTITY_LINKS, list(map(records.encode_u32, entities.tolist())))
         keys = np.frombuffer(b"".join(key for key, _ in stored_links), _LINK_KEYS)
         counts = b"".join(records.unseal(value, ENTITY_LINKS, key) for key, value in stored_links)
@@ -182,7 +182,7 @@ class PassageGraph:
         )
 
     def count_records(self) -> dict[str, int]:
-        """Return the number of chunks that name an entity, and the number of links, counted from either end."""
+        """Return the number of chunks that name any entity, and of links, each counted in both directions."""
         return {"passages": self._view.count(PASSAGE_ENTITIES), "links": self._view.count(ENTITY_LINKS)}
 
     def list_triple_chunks(self, entity: int) -> list[int]:
@@ -193,7 +193,7 @@ class PassageGraph:
         return triple_chunks
 
     def iter_chunk_rows(self) -> Iterator[tuple[int, EdgeRow]]:
-        """Yield every chunk that names an entity, with its row."""
+        """Yield every chunk that names any entity, with its row."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_iter_pairs(_decode_row(key, value)))
 
@@ -212,19 +212,19 @@ class PassageGraph:
                     yield EntityFigures(entity, total, informative, has_links, only_chunk, features)
 
     def iter_links(self) -> Iterator[tuple[int, Link]]:
-        """Yield every link, with the entity it belongs to."""
+        """Yield every link in both directions, each with the entity that it starts from."""
         for key, value in self._view.scan(ENTITY_LINKS):
             entity, other_entity, kind = _LINK_KEY.unpack(key)
             yield entity, Link(other_entity, kind, _decode_link_count(key, value))
 
     def iter_listed_chunks(self) -> Iterator[tuple[int, int, int]]:
-        """Yield every entity with each chunk in its blocks in ``entity_passages``, and the features there."""
+        """Yield (entity, chunk, features) for each edge in ``entity_passages``, which lacks entities with one chunk."""
         for entity, _, block in self._lists.scan():
             for entry in block.tolist():
                 yield entity, entry >> _ENTRY_FEATURE_BITS, entry & _ENTRY_FEATURE_MASK
 
     def _read_pages(self, page_numbers: Set[int]) -> None:
-        """Read the pages of degrees with these numbers, unless they are in memory."""
+        """Read the pages of degrees with these numbers into the cache, unless they are cached."""
         missing_pages = sorted(page_numbers - self._page_indexes.keys())
         if not missing_pages:
             return
@@ -243,9 +243,9 @@ class PassageGraph:
 
 
 class GraphWriter(PassageGraph):
-    """The graph of one write transaction.
+    """The passage graph of one write transaction.
 
-    Rows of chunks are written at once. Changes to the rows of entities are collected, and written by :meth:`flush`.
+    Rows of chunks are written immediately. Changes to the rows of entities are collected, and written by :meth:`flush`.
     """
 
     def __init__(self, view: WriteView) -> None:
@@ -258,21 +258,21 @@ class GraphWriter(PassageGraph):
         self._link_changes: dict[tuple[int, int, int], int] = {}
 
     def put_chunks(self, rows: Mapping[int, EdgeRow]) -> None:
-        """Replace the rows of chunks; a chunk with an empty row is not stored."""
+        """Replace the rows of chunks; the record of a chunk with an empty row is deleted."""
         self._change_chunks(rows, lambda chunk, old_row: set(rows[chunk].items()))
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
-        """Remove some entities from the rows of some chunks."""
+        """Remove entities from the rows of chunks, given by chunk."""
         self._change_chunks(
             removed_entities,
             lambda chunk, old_row: {pair for pair in old_row if pair[0] not in removed_entities[chunk]},
         )
 
     def put_mentions(self, counts: Mapping[int, EdgeRow]) -> None:
-        """Replace the entities that the texts of chunks name, and keep those of titles, headings and triples."""
+        """Replace the features of mentions in the rows of chunks; features of titles, headings and triples stay."""
 
         def merge_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
-            """Return the new features of a chunk's entities, together with the old ones that come from the context."""
+            """Return the new row of a chunk: the new features, and the old ones of title, headings and triples."""
             row = dict(counts[chunk])
             for entity, features in old_row:
                 if features & CONTEXT_FEATURES:
@@ -306,12 +306,12 @@ class GraphWriter(PassageGraph):
             self._write_view.change_many(PASSAGE_ENTITIES, new_values)
 
     def change_link(self, entity: int, other_entity: int, kind: int, change: int) -> None:
-        """Change the count of a link between two entities by ``change``."""
+        """Collect a change of the count of a link between two entities, in both directions. :meth:`flush` writes it."""
         for ends in ((entity, other_entity), (other_entity, entity)):
             self._link_changes[*ends, kind] = self._link_changes.get((*ends, kind), 0) + change
 
     def flush(self) -> None:
-        """Write the collected changes of entities."""
+        """Write the collected changes of entities' chunks, links and degrees, and clear them."""
         changes_by_entity = self._group_link_changes()
         has_links = {entity: self._flush_links(entity, changes) for entity, changes in changes_by_entity.items()}
         entities = sorted(self._added.keys() | self._removed.keys() | has_links.keys())
@@ -333,9 +333,10 @@ class GraphWriter(PassageGraph):
         self._link_changes.clear()
 
     def _flush_chunks(self, old_degrees: Mapping[int, int]) -> dict[int, int]:
-        """Write the changed chunks of entities, given their degrees; return their new degrees without the link flag.
+        """Write the changed chunks of entities, and return their new degrees without the link flag.
 
-        An entity with one chunk has it in its degree; one with several has them in a block list.
+        ``old_degrees`` are the stored degrees by entity. The only chunk of an entity is stored in its degree, several
+        chunks in a block list.
         """
         degrees: dict[int, int] = {}
         lists: dict[int, tuple[list[int], list[int]]] = {}
@@ -386,7 +387,10 @@ class GraphWriter(PassageGraph):
         return changes
 
     def _flush_links(self, entity: int, changes: dict[tuple[int, int], int]) -> bool:
-        """Write the changed links of an entity, and return True if it has any link afterwards."""
+        """Write the changed links of an entity, and return True if it has any link afterwards.
+
+        ``changes`` maps the linked entity and the kind to the change of the count; a link with count 0 is deleted.
+        """
         for (other_entity, kind), change in sorted(changes.items()):
             key = _LINK_KEY.pack(entity, other_entity, kind)
             value = self._view.get(ENTITY_LINKS, key)
@@ -400,34 +404,35 @@ class GraphWriter(PassageGraph):
 
 
 def _mask_informative(features: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return a mask of the edges that do not only mention the entity in lower case."""
+    """Return a mask that is false for edges whose only features are mentions in lower case."""
     informative: npt.NDArray[np.bool_] = (features & ~LOWER) != 0
     return informative
 
 
 def _count_informative(entries: list[int]) -> int:
-    """Count the entries of chunks that do not only mention the entity in lower case."""
+    """Count the entries, without those whose only features are mentions in lower case."""
     return sum(entry & _ENTRY_FEATURE_MASK & ~LOWER != 0 for entry in entries)
 
 
 def _make_chunk_error(entity: int) -> CorruptionError:
+    """Return the error that a chunk is missing from an entity's list."""
     return CorruptionError(f"entity {entity}: a chunk that names it is missing from its list of chunks; run CHECK")
 
 
 def encode_degree(num_chunks: int, num_informative: int) -> int:
-    """Encode the degree of an entity that several chunks mention: their number, and that of the informative ones."""
+    """Encode the degree of an entity that several chunks name: their number, and the number of informative ones."""
     return _MANY_FLAG | num_informative << _INFORMATIVE_SHIFT | num_chunks
 
 
 def _compute_bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return where each row starts in the concatenation of rows, and its end."""
+    """Return the offset of each row in the concatenation of rows of these lengths, and the total length."""
     bounds = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=bounds[1:])
     return bounds
 
 
 def _decode_row(key: bytes, value: memoryview) -> bytes:
-    """Return the numbers of a chunk's row, packed as u64."""
+    """Return the edges of a chunk's row, packed as u64. Raises CorruptionError if the row is damaged."""
     try:
         # The first unpacked number is the base 0, which is not part of the row.
         return unpack_numbers(0, records.unseal(value, PASSAGE_ENTITIES, key))[8:]
@@ -436,16 +441,17 @@ def _decode_row(key: bytes, value: memoryview) -> bytes:
 
 
 def _iter_pairs(row: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the entities and features of a chunk's row."""
+    """Yield (entity, features) for each edge of a decoded row."""
     return ((number >> FEATURE_BITS, number & (FEATURE_SETS - 1)) for number in memoryview(row).cast("Q"))
 
 
 def _decode_link_count(key: bytes, value: memoryview) -> int:
+    """Return the count of a stored link. Raises CorruptionError if it is damaged."""
     return int(_COUNT.unpack(records.unseal(value, ENTITY_LINKS, key))[0])
 
 
 def _encode_page(page: Numbers) -> bytes:
-    """Return a page as stored: a header with a checksum, then the numbers."""
+    """Encode a page of degrees: a header with a checksum, then the numbers."""
     packed = page.astype("<u8", copy=False).tobytes()
     return _PAGE_HEADER.pack(_PAGE_ENCODING, zlib.crc32(packed)) + packed
 

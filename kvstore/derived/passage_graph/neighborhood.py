@@ -64,23 +64,23 @@ def make_entity_nodes(entities: npt.NDArray[np.unsignedinteger]) -> Nodes:
 
 @dataclass(frozen=True, slots=True)
 class EntityDegrees(ReadRequest[Degrees]):
-    """A request for the number of chunks of entities."""
+    """A request for the degrees of entities: their numbers of chunks, and whether they have links."""
 
     entities: EntityNumbers
 
     def fetch(self, state: State) -> Degrees:
-        """Read the number of chunks of each entity."""
+        """Read the degree of each entity, in order."""
         return state.get_part(GRAPH).read_degrees(self.entities)
 
 
 @dataclass(frozen=True, slots=True)
 class NameDegrees(ReadRequest[list[Degrees]]):
-    """A request for the number of chunks of the entities of each name."""
+    """A request for the degrees, over the allowed documents, of each group of entities: those of one name."""
 
     entities: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[Degrees]:
-        """Read the number of chunks of the entities of each name, in one read."""
+        """Read the degrees of all entities at once, and return one :class:`.edges.Degrees` per group."""
         all_entities = np.fromiter(chain.from_iterable(self.entities), np.uint32)
         degrees = state.get_part(GRAPH).read_visible_degrees(all_entities)
         ends = np.cumsum(list(map(len, self.entities)))
@@ -176,7 +176,10 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
 
 
 def _add_synonyms(links: LinkRows | None, entities: EntityNumbers, synonyms: Synonyms) -> LinkRows | None:
-    """Return some links and a link of kind ``SYNONYM_LINK`` from each entity to each of its synonyms."""
+    """Return ``links`` with a further link of kind ``SYNONYM_LINK`` from each entity to each of its synonyms.
+
+    ``links`` can be None, and so is the result if there are no synonyms either.
+    """
     pairs = [(entity, synonym) for entity in entities.tolist() for synonym, _ in synonyms.list_neighbors(entity)]
     if not pairs:
         return links
@@ -196,8 +199,8 @@ def _add_synonyms(links: LinkRows | None, entities: EntityNumbers, synonyms: Syn
 class NamedNeighborhoods(NamedTuple):
     """The entity of each requested name, 0 if unknown, and the rows of these entities.
 
-    ``distinct`` are the distinct entities, with their ``degrees``. ``surroundings`` answers ``request``, which asks for
-    the rows of those that are in few enough chunks.
+    ``distinct`` are the distinct entities, with their ``degrees``. ``surroundings`` answers ``request``, which excludes
+    entities that too many chunks name.
     """
 
     entities: EntityNumbers
@@ -219,7 +222,7 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
     max_chunks: int
 
     def fetch(self, state: State) -> NamedNeighborhoods:
-        """Look up the entities of the names, and read the rows of those that are not in too many chunks."""
+        """Look up the entities of the names, and read the rows of the entities in at most ``max_chunks`` chunks."""
         # The whole store's filter, because a name that only imported triples contain has no address.
         entities = state.unrestricted.filter.find_many(self.names)
         distinct = merge_distinct(entities[entities > 0])
@@ -237,7 +240,7 @@ NodeName = tuple[bool, str, int]
 
 @dataclass(frozen=True, slots=True)
 class NodeNames(ReadRequest[list[NodeName]]):
-    """A request for the names of nodes, all of which must exist."""
+    """A request for the names of existing nodes, in their order."""
 
     nodes: Sequence[int]
 

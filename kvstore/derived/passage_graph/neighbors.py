@@ -122,9 +122,9 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
 
 
 def _list_chunks(graph: PassageGraph, entities: EntityNumbers) -> Numbers:
-    """Return the chunks that name any of some entities, ascending.
+    """Return the chunks that name at least one of some entities, ascending.
 
-    Omits chunks that do so only in lower case, unless there are no others.
+    Chunks that mention the entities only in lower case are omitted, unless there are no others.
     """
     _, chunks, features = graph.read_entity_rows(entities, graph.read_degrees(entities), max_chunks=1 << 62)
     is_informative = (features & ~np.uint16(LOWER)) != 0
@@ -134,7 +134,10 @@ def _list_chunks(graph: PassageGraph, entities: EntityNumbers) -> Numbers:
 def _list_cooccurrences(
     graph: PassageGraph, display_entities: DisplayEntities, chunks: Numbers, entity: int
 ) -> tuple[EntityNumbers, npt.NDArray[np.int64]]:
-    """Return the other entities that chunks name, once per chunk, and the index of the chunk of each."""
+    """Return pairs as two arrays: an entity other than ``entity``, and the index in ``chunks`` of a chunk naming it.
+
+    Entities are display entities, and pairs are distinct.
+    """
     # An entity and the index of a chunk are packed into one number, so that np.unique drops duplicate pairs.
     code_arrays = [np.empty(0, np.int64)]
     for start in range(0, len(chunks), CHUNKS_PER_BATCH):
@@ -151,7 +154,10 @@ def _list_cooccurrences(
 def _collect_links(
     graph: PassageGraph, display_entities: DisplayEntities, own_entities: EntityNumbers, entity: int
 ) -> tuple[dict[int, int], defaultdict[int, set[str]]]:
-    """Return the weight of an entity's links to each other entity, and the kinds of those that are not in a tree."""
+    """Return the total weight of the links to each linked entity, and the names of the kinds of those links.
+
+    ``own_entities`` are the entities merged into ``entity``. Edges of trees have a weight, but no name.
+    """
     weights: dict[int, int] = {}
     names: defaultdict[int, set[str]] = defaultdict(set)
     _, linked_entities, kinds, multiplicities = graph.read_link_rows(own_entities)
@@ -171,7 +177,7 @@ _TreesByEntity = defaultdict[int, set[str]]
 def _collect_trees(
     state: State, display_entities: DisplayEntities, identity: Identity
 ) -> tuple[_TreesByEntity, _TreesByEntity]:
-    """Return the trees in which other entities are directly above an entity, and directly below it."""
+    """Return the names of the trees in which each entity is a parent of the given one, and in which it is a child."""
     trees_above: _TreesByEntity = defaultdict(set)
     trees_below: _TreesByEntity = defaultdict(set)
     forest, own_entity = state.forest, identity.entry.entity
@@ -182,21 +188,24 @@ def _collect_trees(
         tree = forest.get_node(node).tree
         if tree not in names:
             names[tree] = forest.get_tree_name(tree)
-        for relatives, trees_by_entity in (
+        for neighbor_nodes, trees_by_entity in (
             (forest.iter_parents(node), trees_above),
             (forest.iter_children(node), trees_below),
         ):
-            for relative in relatives:
-                relative_entity = display_entities.resolve_entity(forest.get_node(relative).entity)
-                if relative_entity != own_entity:
-                    trees_by_entity[relative_entity].add(names[tree])
+            for neighbor_node in neighbor_nodes:
+                neighbor = display_entities.resolve_entity(forest.get_node(neighbor_node).entity)
+                if neighbor != own_entity:
+                    trees_by_entity[neighbor].add(names[tree])
     return trees_above, trees_below
 
 
 def _count_chunks(
     graph: PassageGraph, display_entities: DisplayEntities, entities: EntityNumbers
 ) -> npt.NDArray[np.int64]:
-    """Return the number of chunks that name each entity, by any of its names."""
+    """Return the number of chunks that name each entity by any of its names.
+
+    Chunks that mention it only in lower case count only if there are no others.
+    """
     degrees = graph.read_degrees(entities)
     counts = np.where(degrees.informative > 0, degrees.informative, degrees.total)
     targets = display_entities.targets
@@ -208,7 +217,7 @@ def _count_chunks(
 
 
 def _find_first_chunks(state: State, chunks: dict[int, Numbers]) -> dict[int, tuple[str, int]]:
-    """Return the first of the chunks of each entity, as its document key and ordinal."""
+    """Return the document key and ordinal of the first of each entity's chunks; omit entities without chunks."""
     all_chunks = np.unique(np.concatenate([*chunks.values(), np.empty(0, np.uint64)])).astype(np.uint64)
     sort_keys = dict(zip(all_chunks.tolist(), state.get_sort_keys(all_chunks.tolist()), strict=True))
     first_keys = {

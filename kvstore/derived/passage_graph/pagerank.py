@@ -54,7 +54,7 @@ Masses = npt.NDArray[np.float64]
 
 
 class Bias(Protocol):
-    """Factors above 0 for the steps from entities to chunks, by the cosines of the chunks with a vector."""
+    """Positive factors of the weights of steps to chunks, computed from the cosines of the chunks with a vector."""
 
     @property
     def vector(self) -> Matrix:
@@ -67,11 +67,11 @@ class Bias(Protocol):
         ...
 
     def add_cosines(self, chunks: Ids, cosines: Matrix) -> None:
-        """Add the cosines of further chunks, ids ascending."""
+        """Store the cosines of further chunks, ids ascending."""
         ...
 
     def get_factors(self, chunks: Ids) -> Masses:
-        """Return the factors of compared chunks."""
+        """Return the factor by which the query biases each chunk. Each must have been passed to :meth:`add_cosines`."""
         ...
 
 
@@ -109,7 +109,7 @@ class EdgeWeights:
 
     @property
     def has_links(self) -> bool:
-        """True if any stored kind of link has weight."""
+        """True if any stored kind of link has a weight above 0. Links between synonyms are not stored."""
         return self.title_link > 0 or self.triple_link > 0 or self.relation_link > 0
 
 
@@ -176,11 +176,13 @@ def compute_personalized_pagerank(
     nodes = np.array(list(seeds), np.uint64)
     masses = np.array(list(seeds.values()), np.float64) / total
     push = ForwardPush(nodes, masses, rows.compute_costs(nodes, degrees or {}), restart, epsilon)
-    rows_ahead = [kernel_rows for request, answer in rows_read for kernel_rows in rows.weight_rows(request, answer)]
+    prefetched_rows = [
+        kernel_rows for request, answer in rows_read for kernel_rows in rows.weight_rows(request, answer)
+    ]
     rounds = 0
     while len(pending_nodes := push.run()):
         rounds += 1
-        for kernel_rows in _take_rows(rows_ahead, pending_nodes):
+        for kernel_rows in _take_rows(prefetched_rows, pending_nodes):
             push.add_rows(*kernel_rows)
             pending_nodes = pending_nodes[~np.isin(pending_nodes, kernel_rows.nodes)]
         if len(pending_nodes):
@@ -206,9 +208,9 @@ RowsRead = tuple[NeighborhoodRequest, Surroundings]
 
 
 class _KernelRows(NamedTuple):
-    """Rows of nodes in the form of the kernel: the edges of node i are those from ``bounds[i]`` to ``bounds[i + 1]``.
+    """Rows of nodes as the kernel takes them: the edges of node *i* are from ``bounds[i]`` to ``bounds[i + 1]``.
 
-    ``costs`` are those of the rows of the neighbors.
+    ``costs`` has for each edge the cost of the neighbor's own row, in edges.
     """
 
     nodes: Nodes
@@ -226,9 +228,10 @@ def make_seed_request(
     epsilon: float = DEFAULT_EPSILON,
     weights: EdgeWeights = DEFAULT_WEIGHTS,
 ) -> NeighborhoodRequest:
-    """Return a request for the rows of the seeds with enough mass to be expanded at once.
+    """Return a request for the rows of the seeds that have enough mass to be expanded in the first round.
 
-    It can be sent before all seeds are known. ``degrees`` are those of the entities, by node; ``vector`` is the bias's.
+    It can be sent before all seeds are known. ``degrees`` are those of the entities, by node. ``vector`` is the vector
+    of the bias, or None without a bias.
     """
     total = math.fsum(seeds.values())
     expanded = [node for node, mass in seeds.items() if mass > epsilon * total * degrees.get(node, _CHUNK_ROW_COST)]
@@ -236,7 +239,7 @@ def make_seed_request(
 
 
 def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Matrix | None) -> NeighborhoodRequest:
-    """Return the request for the edges of chunk and entity nodes."""
+    """Return the request for the rows of chunk and entity nodes. ``vector`` is the vector of the bias, or None."""
     is_entity_node = mask_entities(nodes)
     return NeighborhoodRequest(
         np.sort(nodes[~is_entity_node]),
@@ -248,13 +251,13 @@ def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Matrix | None)
     )
 
 
-def _take_rows(rows_ahead: list[_KernelRows], nodes: Nodes) -> list[_KernelRows]:
-    """Remove the rows of ``nodes`` from rows that were read ahead, and return them.
+def _take_rows(prefetched_rows: list[_KernelRows], nodes: Nodes) -> list[_KernelRows]:
+    """Remove the rows of ``nodes`` from the prefetched rows in place, and return them.
 
-    The others stay, because the masses depend on when rows are added, and must not depend on what was read ahead.
+    Other rows stay: the masses depend on when rows are added, and must not depend on which rows were prefetched.
     """
     taken_rows, remaining_rows = [], []
-    for kernel_rows in rows_ahead:
+    for kernel_rows in prefetched_rows:
         is_needed = np.isin(kernel_rows.nodes, nodes)
         if is_needed.all():
             taken_rows.append(kernel_rows)
@@ -263,7 +266,7 @@ def _take_rows(rows_ahead: list[_KernelRows], nodes: Nodes) -> list[_KernelRows]
             remaining_rows.append(_select_rows(kernel_rows, ~is_needed))
         else:
             remaining_rows.append(kernel_rows)
-    rows_ahead[:] = remaining_rows
+    prefetched_rows[:] = remaining_rows
     return taken_rows
 
 
@@ -277,15 +280,15 @@ def _select_rows(rows: _KernelRows, mask: npt.NDArray[np.bool_]) -> _KernelRows:
 
 
 class _WeightedRows:
-    """Reads rows of one snapshot's graph, and weights their edges."""
+    """A reader of rows of one snapshot's graph that computes the weights of their edges."""
 
     def __init__(self, reader: BatchedReader, weights: EdgeWeights, bias: Bias | None) -> None:
         self._reader = reader
         self._bias = bias
         self._num_chunks = max(1, reader.counters.chunks)
         self._weights = weights
-        #: The weights of steps from a chunk to an entity, and back, see :func:`_compute_feature_weights`.
-        self._outward, self._inward = _compute_feature_weights(weights)
+        #: See :func:`_compute_feature_weights`.
+        self._chunk_to_entity_weights, self._entity_to_chunk_weights = _compute_feature_weights(weights)
         self._link_weights = np.zeros(1 + max(edges.TITLE_LINK, TRIPLE_LINK, RELATION_LINK, edges.SYNONYM_LINK))
         self._link_weights[edges.TITLE_LINK] = weights.title_link
         self._link_weights[TRIPLE_LINK] = weights.triple_link
@@ -293,7 +296,7 @@ class _WeightedRows:
         self._link_weights[edges.SYNONYM_LINK] = weights.synonym_link
 
     def compute_costs(self, nodes: Nodes, degrees: Mapping[int, int]) -> Masses:
-        """Return the cost of the rows of nodes, in neighbors; ``degrees`` are those of the entities, if known."""
+        """Return the cost of each node's row, in edges. Entities missing from ``degrees`` are read from the store."""
         costs = np.array([max(1.0, degrees.get(node, _CHUNK_ROW_COST)) for node in nodes.tolist()])
         unknown = [index for index, node in enumerate(nodes.tolist()) if is_entity(node) and node not in degrees]
         if unknown:
@@ -302,14 +305,14 @@ class _WeightedRows:
         return costs
 
     def read_rows(self, nodes: Nodes) -> Iterator[_KernelRows]:
-        """Yield the rows of nodes, read in one round: first those of chunks, then those of entities."""
+        """Read the rows of nodes in one request, and yield those of chunks and then those of entities."""
         request = _make_row_request(nodes, self._weights, None if self._bias is None else self._bias.vector)
         if self._bias is not None:
             request = replace(request, compared=self._bias.chunks)
         return self.weight_rows(request, self._reader.fetch(request))
 
     def weight_rows(self, request: NeighborhoodRequest, surroundings: Surroundings) -> Iterator[_KernelRows]:
-        """Yield the rows of an answer with weights: first those of chunks, then those of entities."""
+        """Yield the weighted rows of a request's answer: those of chunks, then those of entities."""
         if surroundings.chunks is not None:
             yield self._weight_chunk_rows(request.chunks, surroundings.chunks)
         if surroundings.entities is not None:
@@ -318,14 +321,17 @@ class _WeightedRows:
     def _weight_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _KernelRows:
         """Return the rows of chunks with the weights of the steps to their entities."""
         (bounds, entities, features), degrees = surroundings
-        weights = self._outward[_flag_lower_only(degrees), features] * self._compute_rarity(degrees)
+        weights = self._chunk_to_entity_weights[_flag_lower_only(degrees), features] * self._compute_rarity(degrees)
         return _KernelRows(nodes, bounds, make_entity_nodes(entities), weights, self._compute_entity_costs(degrees))
 
     def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings) -> _KernelRows:
-        """Return the rows of entities with the weights of the steps to their chunks and linked entities."""
+        """Return the rows of entities with the weights of the steps to their chunks and linked entities.
+
+        Passes the requested cosines to the bias, if there is one.
+        """
         nodes = make_entity_nodes(entities)
         (bounds, chunks, features), degrees = surroundings.rows, surroundings.degrees
-        weights = self._inward[np.repeat(_flag_lower_only(degrees), np.diff(bounds)), features]
+        weights = self._entity_to_chunk_weights[np.repeat(_flag_lower_only(degrees), np.diff(bounds)), features]
         if self._bias is not None:
             self._bias.add_cosines(surroundings.compared, surroundings.cosines)
             weights = weights * self._bias.get_factors(chunks)
@@ -354,7 +360,7 @@ class _WeightedRows:
         return link_weights
 
     def _compute_rarity(self, degrees: Degrees) -> Masses:
-        """Return the rarity of entities, 0 for those in too many chunks."""
+        """Return the rarity of entities, or 0 for an entity in more than ``max_chunks`` chunks."""
         lower_weights = np.where(_flag_lower_only(degrees), 1.0, self._weights.lower)
         weighted_counts = degrees.informative + lower_weights * (degrees.total - degrees.informative)
         rarity = np.log1p(self._num_chunks / np.maximum(weighted_counts, 1)) ** self._weights.rarity_exponent
@@ -373,9 +379,9 @@ def _flag_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
 
 @lru_cache(maxsize=8)
 def _compute_feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
-    """Return the weights of steps from a chunk to an entity, and from the entity to the chunk, by the edge's features.
+    """Return the weights of steps from a chunk to an entity, and from an entity to a chunk, by the edge's features.
 
-    Shape (2, sets of features) each: the second row is for entities that are only mentioned in lower case.
+    Both have shape (2, sets of features). The second row is for entities that the store mentions only in lower case.
     """
     features = np.arange(edges.FEATURE_SETS)
     num_capitalized = features & edges.CAPITALIZED

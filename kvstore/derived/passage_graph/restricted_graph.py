@@ -1,8 +1,8 @@
 """The passage graph restricted by a condition on documents.
 
-In: a restricted state (:mod:`~kvstore.structures.restricted_state`). Out: rows of chunks that may answer, and links
-that an allowed document or the user states. Degrees are those of the whole store, since they are only weights. Counts
-that a user sees come from :meth:`RestrictedPassageGraph.read_visible_degrees`.
+In: a restricted state (:mod:`~kvstore.structures.restricted_state`). Out: rows of chunks of allowed documents, and
+links that an allowed document or the user states. Degrees are those of the whole store, since they are only weights.
+Counts that a user sees come from :meth:`RestrictedPassageGraph.read_visible_degrees`.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
 class RestrictedPassageGraph(PassageGraph):
-    """The graph of the documents that may answer."""
+    """The passage graph limited to the allowed documents: those that satisfy the restriction."""
 
     def __init__(self, state: State) -> None:
         super().__init__(state.lmdb)
         assert state.allowed is not None
         self._state, self._allowed = state, state.allowed
-        #: By entity, the entities that visible edges of a tree, and visible triples, join to it.
+        #: Caches, by entity: the entities that visible edges of trees, and visible triples, join to it.
         self._tree_neighbors: dict[int, frozenset[int]] = {}
         self._triple_neighbors: dict[int, frozenset[int]] = {}
 
     def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
-        """Return the rows of chunks; those of chunks that may not answer are empty."""
+        """Return the rows of chunks; the row of a chunk of a document that is not allowed is empty."""
         bounds, entities, features = super().read_chunk_rows(chunks)
         visible = np.repeat(self._allowed.get_chunk_mask(chunks), np.diff(bounds))
         return ChunkRows(_shrink_bounds(bounds, visible), entities[visible], features[visible])
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return the rows of entities, without the chunks that may not answer."""
+        """Return the rows of entities, limited to chunks of allowed documents."""
         bounds, chunks, features = super().read_entity_rows(entities, degrees, max_chunks)
         visible = self._allowed.get_chunk_mask(chunks)
         return EntityRows(_shrink_bounds(bounds, visible), chunks[visible], features[visible])
@@ -98,5 +98,5 @@ class RestrictedPassageGraph(PassageGraph):
 
 
 def _shrink_bounds(bounds: npt.NDArray[np.int64], visible: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Return the bounds of rows after all entries are removed that are not ``visible``."""
+    """Return the bounds of rows after the removal of entries; the mask ``visible`` is true for those that remain."""
     return np.concatenate(([0], np.cumsum(visible, dtype=np.int64)))[bounds]

@@ -1,4 +1,4 @@
-"""The rows of the graph as a function of a document and the known names.
+"""The rows of the passage graph, computed from a document and the known names.
 
 In: a document's title, headings, chunks with their mentions, and the triples imported for it. Out: for each chunk its
 entities with features, and the pairs of entities that the document links. :mod:`.structure` maintains exactly this
@@ -38,9 +38,9 @@ _SHIFTS = 0, edges.INSIDE_SHIFT, edges.LOWER_SHIFT
 
 
 def find_title_pair(title: str | None, max_words: int) -> tuple[str, str] | None:
-    """Return the normal forms of a title and of the same title without the bracket at its end.
+    """Return the normal forms of a title and of the same title without the part in parentheses at its end.
 
-    Returns None unless both are names, and differ.
+    Returns None if they are equal, or if either is not a name of at most ``max_words`` words.
     """
     if title is None:
         return None
@@ -51,7 +51,10 @@ def find_title_pair(title: str | None, max_words: int) -> tuple[str, str] | None
 
 
 def iter_stated_relations(state: State, document: int, max_relations: int) -> Iterator[tuple[str, str, str]]:
-    """Yield the first relations imported for a document: the normal form of the subject, the relation, the object."""
+    """Yield the first ``max_relations`` triples of a document as (subject, relation, object).
+
+    Subject and object are normal forms.
+    """
     for triple in Triples(state.lmdb).get(document).triples[:max_relations]:
         yield to_entity_key(triple.subject), triple.relation, to_entity_key(triple.object)
 
@@ -62,7 +65,10 @@ def list_stated_pairs(state: State, document: int) -> list[EntityPair]:
 
 
 class DocumentRows:
-    """A builder of the rows of some chunks of one document."""
+    """A builder of the rows of chunks of one document.
+
+    ``pairs`` are the entities that its triples join, ``outline`` its sections. Names have at most ``max_words`` words.
+    """
 
     def __init__(
         self,
@@ -83,7 +89,7 @@ class DocumentRows:
     def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
         """Return the entities of a chunk with their features.
 
-        ``unmentioned`` are the pairs of which no chunk of the document mentions a name.
+        ``unmentioned`` are the pairs that no chunk of the document mentions; they belong to its first chunk.
         """
         features = count_mentions(chunk)
         for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):
@@ -98,7 +104,7 @@ class DocumentRows:
         return features
 
     def _get_heading_flags(self, section: int) -> dict[int, int]:
-        """Return the entities in the headings of a section and of those above it, with their features."""
+        """Return the entities in the headings of a section and its ancestors, with their features. Cached."""
         heading_flags = self._heading_flags.get(section)
         if heading_flags is None:
             heading = self._outline[section]
@@ -109,16 +115,19 @@ class DocumentRows:
         return heading_flags
 
     def _find_name_flags(self, text: str, whole_flag: int, part_flag: int) -> dict[int, int]:
-        """Return the entities that a title or heading names, each with one of two features.
+        """Return the entities that a title or heading names, each with a feature.
 
-        The features are ``whole_flag`` if the name is the whole text, else ``part_flag``.
+        The feature is ``whole_flag`` if the name is the whole text, else ``part_flag``.
         """
         names, parts = find_heading_names(text, self._filter, self._max_words)
         return {**dict.fromkeys(parts, part_flag), **dict.fromkeys(names, whole_flag)}
 
 
 def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -> tuple[set[int], set[int]]:
-    """Return the entities that a title or heading equals, and those that it contains outside of longer names."""
+    """Return the entities whose name is a whole title or heading, and other entities that it contains.
+
+    Names inside longer names, and function words, are omitted from the second set.
+    """
     mentions = list(find_mentions(entity_filter, fold(text), max_words)) if text else []
     whole_keys = {to_entity_key(title_form) for title_form in (text, *get_title_forms(text))}
     own_names = {mention.entity for mention in mentions if mention.key in whole_keys}
@@ -134,7 +143,7 @@ def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -
 
 
 def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
-    """Return the pairs of a document of which no chunk mentions a name; ``mentions`` are those of all its chunks."""
+    """Return the pairs of a document of which no chunk mentions either entity; ``mentions`` has a row per chunk."""
     if not pairs:
         return set()
     mentioned_entities = {entity for rows in mentions for entity, _, _ in rows}
@@ -142,19 +151,19 @@ def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Seque
 
 
 def count_mentions(chunk: AddedChunk) -> dict[int, int]:
-    """Return the entities that the text of a chunk mentions, each with its counts as features."""
+    """Return the entities that the text of a chunk mentions, each with its counts of mentions encoded as features."""
     return count_spellings(chunk.text, chunk.mentions, FUNCTION_WORDS, classify_form, _MAX_COUNTS, _SHIFTS)
 
 
 @lru_cache(maxsize=1 << 15)
 def classify_form(encoded_form: bytes) -> tuple[bool, bool]:
-    """Return two flags for a UTF-8 form: it is more than a function word, and it is in lower case."""
+    """Return two flags for a form in UTF-8: it is not a function word, and it is in lower case without a digit."""
     form = encoded_form.decode()
     return to_entity_key(form) not in FUNCTION_WORDS, form.islower() and not any(map(str.isdigit, form))
 
 
 def mark_nested(spans: Iterable[tuple[int, int, Owner]]) -> Iterator[tuple[tuple[int, int, Owner], bool]]:
-    """Yield mentions, given by start, end and owner, with a flag that is true if the mention is inside a longer one."""
+    """Yield spans (start, end and owner) in order, each with True if it is inside a longer one, else False."""
     outer_start, outer_end = -1, -1  # the last mention that is not nested
     for span in sorted(spans, key=lambda span: (span[0], -span[1])):
         start, end, _ = span

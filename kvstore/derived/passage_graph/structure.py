@@ -33,11 +33,12 @@ class GraphMaintainer:
         self._removed_chunks: list[int] = []
 
     def remove_document(self, record: DocumentRecord) -> None:
+        """Collect the removal of a document's chunks and of its title link. :meth:`apply_delta` writes both."""
         self._removed_chunks.extend(record.chunk_ids())
         self._change_title_link(record, -1)
 
     def apply_delta(self, delta: Delta) -> None:
-        """Update the rows of chunks and entities, and the links, for a change of the store."""
+        """Write the rows of chunks and entities, and the links, that a change of the store affects."""
         self._graph.remove_entities(delta.removed_mentions)
         self._graph.put_chunks({chunk: {} for chunk in self._removed_chunks})
         self._removed_chunks.clear()
@@ -53,7 +54,7 @@ class GraphMaintainer:
         counts: dict[int, EdgeRow] = {}
         for document in sorted(delta.changed_mentions):
             pairs = list_stated_pairs(self._state, document)
-            if pairs:  # the features of a pair depend on the chunk's mentions and on those of other chunks
+            if pairs:  # the features of a pair depend on the mentions in all chunks of the document
                 rows |= self._build_stored_rows(document, delta.changed_mentions[document], pairs)
             else:
                 counts |= {chunk.id: count_mentions(chunk) for chunk in delta.changed_mentions[document]}
@@ -88,7 +89,10 @@ class GraphMaintainer:
         return {chunk.id: rows.build_row(chunk, unmentioned_pairs) for chunk in chunks}
 
     def _change_title_link(self, record: DocumentRecord, change: int) -> None:
-        """Change the count of the link between a document's title and its form without a bracket, if it has both."""
+        """Change the count of the link between a document's title and its short form (:func:`.rows.find_title_pair`).
+
+        Does nothing if the title has no short form or the document no chunks.
+        """
         pair = find_title_pair(record.title, self._state.settings.name_words) if record.groups else None
         if pair is not None:
             full_title, short_title = map(int, self._state.filter.find_many(pair))

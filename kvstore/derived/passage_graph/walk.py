@@ -25,12 +25,15 @@ _MAX_RARE_CHUNKS = 50
 
 
 def make_degree_request(seeds: Sequence[Seed]) -> NameDegrees:
-    """Return a request for the number of chunks that name the entities of a question."""
+    """Return a request for the degrees of the entities of a question, grouped by name."""
     return NameDegrees([seed.identity.entity_ids for seed in seeds])
 
 
 def map_degrees(seeds: Sequence[Seed], degrees: Sequence[Degrees]) -> dict[int, int]:
-    """Return the number of chunks of each entity of a question, by its node."""
+    """Return the number of chunks of each entity of a question, by the entity's node.
+
+    ``degrees`` answers :func:`make_degree_request`.
+    """
     return {
         make_entity_node(entity): total
         for seed, name_degrees in zip(seeds, degrees, strict=True)
@@ -41,11 +44,12 @@ def map_degrees(seeds: Sequence[Seed], degrees: Sequence[Degrees]) -> dict[int, 
 def compute_name_masses(
     seeds: Sequence[Seed], degrees: Sequence[Degrees], compared: Collection[str] = ()
 ) -> dict[int, float]:
-    """Return the nodes of the names of a question, with masses that sum to 1 or less; empty if no chunk names any.
+    """Return the nodes of the names of a question with their masses, which sum to at most 1.
 
-    ``degrees`` answers :func:`make_degree_request`. A name counts by its specificity: 1 / the number of chunks that
-    name it (HippoRAG, section 2.3, node specificity). The names ``compared`` with each other in the question count
-    equally. If even the rarest name is in very many chunks, the total mass is smaller.
+    ``degrees`` answers :func:`make_degree_request`. The mass of a name is proportional to its specificity, 1 / the
+    number of chunks that name it (HippoRAG, section 2.3, node specificity). Names whose keys are in ``compared`` have
+    equal masses. If even the rarest name is in more than 50 chunks, the sum is below 1. The result is empty if no chunk
+    contains any of the names.
     """
     specificity: dict[str, float] = {}
     nodes: dict[str, list[int]] = {}
@@ -75,7 +79,7 @@ class Spread(NamedTuple):
 
 
 def make_all_words_request(seeds: Sequence[Seed], stem: Callable[[str], str]) -> TermSetCountRequest:
-    """Return a request for the number of chunks that have every word, except function words, of each name."""
+    """Return a request for the number of chunks that contain all words of each name, except function words."""
     return TermSetCountRequest(
         [
             {stem(word) for word in segment_words(key) if word not in FUNCTION_WORDS}
@@ -88,12 +92,12 @@ def make_all_words_request(seeds: Sequence[Seed], stem: Callable[[str], str]) ->
 def compute_spreads(
     seeds: Sequence[Seed], degrees: Sequence[Degrees], all_words_counts: Sequence[int]
 ) -> dict[str, Spread]:
-    """Return for each name, by its key, in how many chunks it is spread.
+    """Return the spread of each name of a question, by its key.
 
     ``degrees`` answers :func:`make_degree_request`, ``all_words_counts`` :func:`make_all_words_request`.
 
-    The spread is the geometric mean of the number of chunks that have it as a name and of the number that have all its
-    words. The former is itself the geometric mean of the number of chunks that name it and the number of its addresses.
+    The spread is the geometric mean of a count of the name and the number of chunks with all its words. The count of
+    the name is the geometric mean of the number of chunks that name it and the number of its addresses.
     An address covers neighboring chunks of one document, so a document about a name counts less than as many documents
     that mention it. A name whose words occur together in many more chunks ("industrial design", where many texts write
     of the design that is industrial) is a rare form of something common.
@@ -109,10 +113,10 @@ def compute_spreads(
 
 
 def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
-    """Return for each node the likeliest walk to it from a seed, both included, and the names of the nodes before it.
+    """Return the likeliest walk to each node: its nodes from the seed to the target, and the names of all but the last.
 
-    Both are empty if no walk leads there. Of equally likely walks, the one that begins later is taken, then the first
-    by name, entities before chunks.
+    Both lists are empty if no walk reaches the node. Of equally likely walks, the one that begins nearest to
+    the target wins, then the first by name, entities before chunks.
     """
     targets = list(nodes)
     predecessors: dict[int, list[int]] = {}
@@ -144,12 +148,12 @@ def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> 
 
 
 def _format_node(is_chunk: bool, name: str, ordinal: int) -> str:
-    """Return a node in words, for the path of a hit."""
+    """Format the name of a node for the path of a hit."""
     return f"chunk {ordinal} of {name}" if is_chunk else name
 
 
 def describe_paths(reader: BatchedReader, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
-    """Return for each chunk the likeliest walk to it, in words, without the chunk itself.
+    """Describe the likeliest walk to each chunk, without the chunk itself, for the path of a hit.
 
     The walk begins at a name of the question, or at a chunk near the question.
     """

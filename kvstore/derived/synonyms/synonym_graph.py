@@ -28,9 +28,11 @@ EntityNumbers = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class SynonymGraph:
-    """Names as rows, and pairs of rows. Each pair is in both directions, in order of the first row.
+    """Names as rows of ``vectors``, ``entities`` and ``digests``, and pairs of synonyms.
 
-    ``digests`` identify the form of a name that its vector was made from.
+    Pair *i* is the rows ``first[i]`` and ``second[i]`` with ``cosines[i]``. Each pair is in both directions, in order
+    of the first row. ``digests`` identify the embedded form of a name. ``change`` is the number of the last
+    change before the build, and ``options`` are those of the build.
     """
 
     graph: HnswGraph
@@ -44,7 +46,7 @@ class SynonymGraph:
     options: Mapping[str, float]
 
     def find_row(self, entity: int) -> int | None:
-        """Return the row of an entity's name, or None."""
+        """Return the row of an entity's name, or None if the index lacks it."""
         order, entities = self._entity_order
         position = int(np.searchsorted(entities, entity))
         return int(order[position]) if entity and position < len(order) and entities[position] == entity else None
@@ -57,14 +59,14 @@ class SynonymGraph:
 
 
 class Synonyms:
-    """The synonyms of one state, limited to its entities."""
+    """The synonyms in an index, limited to the entities of one state."""
 
     def __init__(self, index: SynonymGraph, entities: Entities) -> None:
         self._index = index
         self._entities = entities
 
     def list_neighbors(self, entity: int) -> list[tuple[int, float]]:
-        """Return the synonyms of an entity: entities with their cosines, nearest first."""
+        """Return the synonyms of an entity, with their cosines, nearest first; empty if it is not indexed."""
         row = self._index.find_row(entity)
         if row is None:
             return []
@@ -74,22 +76,22 @@ class Synonyms:
         pairs = list(zip(neighbors, index.cosines[start:stop].tolist(), strict=True))
         return self._sort_pairs(self._select_existing(pairs))
 
-    def find_nearest(self, vector: Matrix, num_wanted: int) -> list[tuple[int, float]]:
-        """Return ``num_wanted`` entities, those whose names are nearest to a unit vector, with their cosines."""
-        num_candidates = max(MIN_CANDIDATES, 2 * num_wanted)
+    def find_nearest(self, vector: Matrix, max_names: int) -> list[tuple[int, float]]:
+        """Return the ``max_names`` entities whose names are nearest to a unit vector, with cosines, nearest first."""
+        num_candidates = max(MIN_CANDIDATES, 2 * max_names)
         while True:
             rows = self._index.graph.find_nearest(vector, num_candidates).labels.astype(np.intp)
             # The graph only proposes rows: their cosines are computed exactly, as for chunks.
             entities, scores = self._index.entities[rows].tolist(), cosines(self._index.vectors[rows], vector).tolist()
             pairs = self._select_existing(list(zip(entities, scores, strict=True)))
-            if len(pairs) >= num_wanted or len(rows) < num_candidates:
-                return self._sort_pairs(pairs)[:num_wanted]
+            if len(pairs) >= max_names or len(rows) < num_candidates:
+                return self._sort_pairs(pairs)[:max_names]
             num_candidates *= 4
 
     def _sort_pairs(self, pairs: list[tuple[int, float]]) -> list[tuple[int, float]]:
-        """Sort entities by cosine, equals by name."""
+        """Sort pairs of entity and cosine by descending cosine, then by name."""
         return sorted(pairs, key=lambda item: (-item[1], self._entities.get(item[0]).key))
 
     def _select_existing(self, pairs: list[tuple[int, float]]) -> list[tuple[int, float]]:
-        """Return the entities, with their cosines, that exist in the state."""
+        """Return the pairs of entity and cosine whose entity exists in the state."""
         return [(entity, cosine) for entity, cosine in pairs if entity and entity in self._entities]

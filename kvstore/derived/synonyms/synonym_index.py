@@ -45,11 +45,11 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
     }
 
     def build(self, states: States, old: SynonymGraph | None, record: IndexRecord, tools: BuildTools) -> IndexContent:
-        """Build the content from all names.
+        """Build the content of the index file from the names of all entities.
 
-        The graph and the pairs of the old file are extended, unless too many of its names were removed or changed;
-        then only its vectors are reused. A new name takes two steps of progress: embedding it, and finding its
-        neighbors.
+        The graph and the pairs of the old file are extended. If the options changed, or too many of its names were
+        removed or changed, only its vectors are reused. A new name takes two steps of progress: embedding it, and
+        finding its neighbors.
         """
         with states() as state:
             change, dimension = state.counters.change, state.settings.dimension
@@ -94,7 +94,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         return IndexContent(head, {**graph.arrays, **columns})
 
     def read(self, stored: IndexContent) -> SynonymGraph:
-        """Return the graph of names that the arrays and parts of an index file describe."""
+        """Return the graph of names that an index file contains."""
         head, arrays = stored.head, stored.arrays
         return SynonymGraph(
             graph=HnswGraph(arrays, head["entry"]),
@@ -107,12 +107,12 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         return Synonyms(content, state.entities)
 
     def describe(self, content: SynonymGraph) -> str:
-        """Return the numbers of names and of pairs, for the list of indexes. Each pair is stored in both orders."""
+        """Describe the numbers of names and pairs for SHOW INDEXES. Each pair is stored in both directions."""
         return f"{np.count_nonzero(content.entities):,} names, {len(content.first) // 2:,} pairs"
 
 
 def _embed_names(names: Sequence[str], steps: int, tools: BuildTools) -> list[Matrix]:
-    """Return the vectors of names in batches, and report the progress as a part of ``steps``."""
+    """Embed names in batches, report the progress out of ``steps``, and return the vectors of each batch."""
     matrices = []
     for start in range(0, len(names), _EMBED_BATCH):
         matrices.append(tools.embed(names[start : start + _EMBED_BATCH]))
@@ -128,7 +128,10 @@ def _hash_name(name: str) -> int:
 def _find_near_rows(
     graph: HnswGraph, vectors: Matrix, row: int, entities: EntityNumbers, similarity: float
 ) -> _SynonymPairs:
-    """Return the nearest rows to ``row`` with their cosines, nearest first, without those of deleted names."""
+    """Return the pairs of ``row`` with its nearest rows, nearest first.
+
+    Includes at most 32 rows with a cosine of at least ``similarity``, and no rows of deleted names (entity 0).
+    """
     others = graph.find_nearest(vectors[row], max(MIN_CANDIDATES, 2 * _MAX_SYNONYMS)).labels.astype(np.uint32)
     # The graph only proposes rows: their cosines are computed exactly.
     scores = cosines(vectors[others], vectors[row])
