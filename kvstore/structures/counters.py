@@ -21,8 +21,9 @@ _KEY = b"counters"
 class Counters:
     """The next ids (``next_*``), the change number, and totals over the stored documents.
 
-    ``next_group`` is the next leaf abstract, whose id determines the ids of its chunks; ``next_upper`` is the next
-    upper abstract. ``words`` is the sum of the lengths of all chunks, ``hits`` that of the temperatures of all names.
+    ``next_group`` is the id of the next leaf abstract, which determines the ids of its chunks. ``next_upper`` is the id
+    of the next upper abstract. ``words`` is the number of words of all chunks. ``hits`` is the sum of the temperatures
+    of all names.
     """
 
     change: int = 0
@@ -55,4 +56,5 @@ class Counters:
         return cls() if packed is None else cls(**records.unpack(packed, tables.META, _KEY))
 
     def save(self, view: WriteView) -> None:
+        """Write the counters to a write transaction."""
         view.put(tables.META, _KEY, records.pack(asdict(self)))

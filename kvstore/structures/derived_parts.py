@@ -1,6 +1,7 @@
 """Data derived from each document alone: a part, and vectors of the texts in it, in a separate vector space.
 
-In: parts (plain data) and unit vectors. On disk, for a derivation *n*: ``n_parts`` (document → sealed msgpack list: the
+A part is the plain data that a derivation (such as the sentences of a document) computes from one document. In: parts
+and unit vectors. On disk, for a derivation *n*: ``n_parts`` (document → sealed msgpack list: the
 part, then the vector block and row of each of its texts), ``n_vectors`` and ``n_vector_space``, in the same format as
 for chunks. The id of a vector combines the document id and the position of the text in the part. Out: the same parts
 and vectors.
@@ -59,7 +60,7 @@ class DerivedPart(NamedTuple):
 
 
 class DerivedParts:
-    """The parts of one derivation in one view, and the ``vectors`` of their texts."""
+    """The parts of one derivation in one view, by document, and the ``vectors`` of their texts."""
 
     vectors: Vectors
 
@@ -94,12 +95,12 @@ class DerivedParts:
         return self._view.count(self._table)
 
     def scan(self) -> Iterator[tuple[int, DerivedPart]]:
-        """Yield the id and part of every document."""
+        """Yield the id and the part of every document that has one."""
         for key, value in self._view.scan(self._table):
             yield records.U64.unpack(key)[0], self._decode(key, value)
 
     def _decode(self, key: bytes, value: memoryview) -> DerivedPart:
-        """Return a stored part with the locations of its vectors."""
+        """Decode a stored part and the locations of its vectors."""
         part, locations = records.unpack(value, self._table, key)
         return DerivedPart(part, [(block, row) for block, row in locations])
 

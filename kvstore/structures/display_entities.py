@@ -29,13 +29,13 @@ class DisplayEntities:
         return self._display_by_entity.get(entity, entity)
 
     def list_merged_entities(self, entity: int) -> list[int]:
-        """Return the entities that are shown as this one: first itself, then its aliases."""
+        """Return the entities that are shown as ``entity``: first itself, then its aliases."""
         merged = (other for other, display_entity in self._display_by_entity.items() if display_entity == entity)
         return [entity, *(other for other in merged if other != entity)]
 
     @property
     def targets(self) -> set[int]:
-        """The entities that others are shown as."""
+        """The entities as which the entities of aliases are shown."""
         return set(self._display_by_entity.values())
 
     def resolve(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
@@ -48,7 +48,7 @@ class DisplayEntities:
 
 
 def load_display_entities(state: State) -> DisplayEntities:
-    """Return the mapping of the entities of a state to those they are shown as."""
+    """Build the mapping of a state from its aliases: the entities of aliases, and the entities they are shown as."""
     display_by_entity: dict[int, int] = {}
     for key, _ in state.aliases.iter_all():
         identity = state.resolve(key)

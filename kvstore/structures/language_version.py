@@ -31,25 +31,28 @@ def put_settings(view: WriteView, settings: FixedSettings) -> None:
 
 
 def put_language_version(view: WriteView, settings: FixedSettings) -> None:
-    """Record the installed version as the one that all data is derived with."""
+    """Record the installed version as the version that all data is derived with."""
     view.put(tables.META, _KEY, records.pack(_get_installed_version(settings)))
 
 
 def _get_installed_version(settings: FixedSettings) -> str:
-    """Return the versions of the pipeline and of the segmenter that are installed."""
+    """Return the installed versions of the language pipeline and of the segmenter, joined by a comma."""
     versions = (get_language_version(settings.language), get_segmenter_version(settings.stemmer))
     return ", ".join(filter(None, versions))
 
 
 def get_stored_language_version(view: View) -> str:
-    """Return the version a store was derived with; empty if it parses no texts, or if the version is unknown."""
+    """Return the version that a store's data was derived with; empty if it parses no texts, or if it is unknown."""
     value = view.get(tables.META, _KEY)
     return "" if value is None else str(records.unpack(value, tables.META, _KEY))
 
 
 def explain_other_segmenter(view: View, settings: FixedSettings) -> str | None:
-    """Return why a store must not be changed because another segmenter is installed than the one that split its texts,
-    as the end of a sentence, or None. The terms of a text could not be removed."""
+    """Return the reason why a store must not be changed, as the end of a sentence, or None if it may be changed.
+
+    A store must not be changed if another segmenter split its texts than the one installed: a removed text would have
+    other terms, so its postings would remain.
+    """
     installed_version, stored_version = get_segmenter_version(settings.stemmer), get_stored_language_version(view)
     if not installed_version or stored_version.endswith(installed_version):
         return None

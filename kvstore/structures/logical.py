@@ -25,27 +25,32 @@ class LogicalNames:
         self._documents = documents
 
     def name_entity(self, entity: int, /) -> LogicalName:
+        """Return the normal form of an entity's name."""
         return self._state.entities.get(entity).key
 
     def name_document(self, document: int, /) -> LogicalName:
+        """Return the key of a document; empty for ``USER``."""
         return "" if document == USER else self._documents[document].key
 
     def name_chunk(self, chunk: int, /) -> LogicalName:
+        """Return the document key and the ordinal of a chunk."""
         record = self._state.chunks.get(chunk)
         return self._documents[record.document].key, record.ordinal
 
     def name_abstract(self, abstract: int, /) -> LogicalName:
+        """Return the document key of an abstract, "leaf" or "upper", and its position among these."""
         record = self._documents[self._state.abstracts.get(abstract).document]
         if abstract < FIRST_UPPER_ABSTRACT:
             return record.key, "leaf", abstract - record.first_group
         return record.key, "upper", record.uppers.index(abstract)
 
     def name_node(self, node: int, /) -> LogicalName:
-        """Return the tree and the entity of a node, by name."""
+        """Return the name of a node's tree and the normal form of its entity."""
         tree_node = self._state.forest.get_node(node)
         return self._state.forest.get_tree_name(tree_node.tree), self.name_entity(tree_node.entity)
 
     def name_address(self, number: int, /) -> LogicalName:
+        """Return the rank of an address, and the logical name of its node or abstract."""
         rank, target = addresses.split_address(number)
         return (rank, *(self.name_node(target) if rank == addresses.NODE_RANK else self.name_abstract(target)))
 

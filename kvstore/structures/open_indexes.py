@@ -33,7 +33,7 @@ class OpenIndexes:
         self._generation_caches: dict[str, dict[bytes, dict[str, Any]]] = {}
 
     def clear_caches(self) -> None:
-        """Drop everything read from the store's tables; after a repair, all of it is stored elsewhere."""
+        """Drop everything cached from the store's tables, because a repair stores all of it elsewhere."""
         self.__dict__.pop("vectors", None)
         self.verified_blocks = VerifiedBlocks()
         self.condition_cache = ConditionCache()
@@ -46,13 +46,16 @@ class OpenIndexes:
         return VectorCache()
 
     def get_file(self, kind: str, read: Callable[[Path], Content]) -> LoadedFile[Content]:
-        """Return the file of a kind of index; ``read`` converts the file into the cached object."""
+        """Return the loader of the file of a kind of index, the same on every call.
+
+        ``read`` converts the file into its content on first use.
+        """
         return self._files.setdefault(kind, LoadedFile(build_index_path(self.environment.path, kind), read))
 
     def get_generation_cache(self, kind: str, token: bytes) -> dict[str, Any]:
         """Return the cache of a generation of an index, which maps names to data built from its rows.
 
-        ``token`` is that of the generation. The caches of the last two generations are kept.
+        ``token`` identifies the generation. The caches of older generations than the last two are dropped.
         """
         caches = self._generation_caches.setdefault(kind, {})
         cache = caches.setdefault(token, {})

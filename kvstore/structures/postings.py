@@ -48,7 +48,7 @@ class TermPostings(NamedTuple):
 
 
 def encode_term(term: str) -> bytes:
-    """Return the key prefix of a term; a long term is truncated and completed by a digest."""
+    """Return the key prefix of a term: its bytes and 0x00. The end of a long term is replaced by a digest."""
     plain = term.encode()
     if len(plain) > _MAX_TERM_BYTES:
         import hashlib  # imported here because it loads all of OpenSSL, and such terms are rare
@@ -74,7 +74,7 @@ def _get_first_chunk(key: bytes) -> int:
 
 
 def _concatenate_postings(ranges: list[TermPostings]) -> TermPostings:
-    """Return consecutive ranges of postings of one term as one."""
+    """Concatenate consecutive ranges of postings of one term."""
     if not ranges:
         return TermPostings(np.empty(0, np.uint64), np.empty(0, np.uint8), np.empty(0, np.uint16))
     if len(ranges) == 1:
@@ -109,7 +109,7 @@ class Postings:
 
     @property
     def is_empty(self) -> bool:
-        """True if no text is stored."""
+        """True if no chunk of the store has a term."""
         return next(self._view.scan(tables.POSTINGS), None) is None
 
     def count_chunks(self, term: str) -> int:
@@ -144,9 +144,9 @@ class Postings:
     ) -> Ids:
         """Return the chunks that contain all of the terms, ascending; empty for no terms.
 
-        The postings of the rarest term are read completely, and for each further term only the blocks that may contain
-        a remaining chunk. ``known_sizes`` are the sizes of the terms, if the caller has them. ``narrow`` filters the
-        chunks of the rarest term before anything else is read.
+        All postings of the rarest term are read. For each further term, only the blocks that may contain a remaining
+        chunk are read. ``known_sizes`` are the sizes of the terms, if the caller has them. ``narrow`` filters the
+        chunks of the rarest term before the other terms are read.
         """
         unique_terms = list(dict.fromkeys(terms))
         sizes = (
@@ -165,7 +165,7 @@ class Postings:
         return chunks
 
     def _intersect_chunks(self, chunks: Ids, term: str, size: TermSize) -> Ids:
-        """Return those of ``chunks`` that contain a term of the given size, ascending."""
+        """Return the chunks among ``chunks`` (ascending) that contain a term; ``size`` is the size of the term."""
         blocks = self.get_candidate_blocks(term, chunks, size)
         try:
             return np.frombuffer(select_chunks_with_postings(chunks, blocks), np.uint64)
@@ -216,7 +216,7 @@ def make_corruption_error(error: ValueError) -> CorruptionError:
 
 
 def _decode_size(key: bytes, value: memoryview) -> TermSize:
-    """Return a stored number of postings and blocks; raise CorruptionError if it is damaged."""
+    """Decode the stored size of a term; raise CorruptionError if it is damaged."""
     try:
         postings, blocks = records.unpack(value, tables.TERM_COUNTS, key)
     except (TypeError, ValueError):
@@ -236,14 +236,14 @@ class PostingWriter(Postings):
         self._changes = PostingChanges(MAX_BLOCK_POSTINGS)
 
     def add(self, chunk: int, counts: Mapping[str, int], length: int) -> None:
-        """Add a chunk that has no postings yet: its count of each term, and its length in words.
+        """Add the postings of a new chunk: its count of each term, and its length in words.
 
-        Its id must be larger than any before it.
+        Its id must be larger than that of any chunk added before.
         """
         self._changes.add(chunk, counts, length)
 
     def remove(self, chunk: int, terms: Iterable[str]) -> None:
-        """Remove a chunk's postings; ``terms`` must be those it was added with."""
+        """Remove a chunk's postings; ``terms`` must be the terms that it was added with."""
         self._changes.remove(chunk, terms)
 
     def get_sizes(self, terms: Sequence[str]) -> list[TermSize]:
@@ -287,7 +287,7 @@ class PostingWriter(Postings):
             self._changes.forget(batch)
 
     def _write_sizes(self, terms: Sequence[str]) -> None:
-        """Write the numbers of postings and blocks of terms that have changed."""
+        """Update the stored sizes of changed terms. The size of a term with a single block is not stored."""
         keys = [encode_term(term) for term in terms]
         stored_values = self._view.get_many(tables.TERM_COUNTS, keys)
         size_changes: dict[bytes, bytes | None] = {}

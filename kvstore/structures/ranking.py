@@ -61,11 +61,11 @@ def best(
 
 
 def append_tails(ranking: Ranking, *tails: Ranking, top: int) -> Ranking:
-    """Return the ``top`` first chunks of a ranking and, after it, those of other rankings, taken from each in turn.
+    """Return the first ``top`` chunks of a ranking, extended by the chunks of other rankings (tails) if it is shorter.
 
-    A strategy scores a fixed number of candidates, so that the first k results do not depend on how many are requested;
-    the chunks behind the candidates come from searches without such a limit. Their scores fall with the rank, from the
-    last score of the ranking on.
+    A strategy scores a fixed number of candidates, so that the first k results do not depend on how many are requested.
+    The chunks after the candidates come from searches without such a limit, alternating between these. Their scores
+    decrease with the rank, starting from the last score of the ranking. An empty ranking is not extended.
     """
     if len(ranking) >= top or not ranking:
         return ranking[:top]
@@ -98,6 +98,6 @@ def assign_ranks(ranking: Ranking) -> Iterator[tuple[int, int]]:
 
 
 def scale_to_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Scale scores to fractions of the best one, with negative scores set to 0."""
+    """Divide scores by the best score and set negative scores to 0; all are 0 if no score is positive."""
     best_score = scores.max(initial=0.0)
     return np.maximum(scores, 0.0) / best_score if best_score > 0 else np.zeros(len(scores))

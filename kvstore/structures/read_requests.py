@@ -39,10 +39,10 @@ class ReadRequest(ABC, Generic[Answer]):
 
     @abstractmethod
     def fetch(self, state: State) -> Answer:
-        """Return the answer of a state."""
+        """Read the answer to this request from a state."""
 
     def list_chunks(self, answer: Any) -> Iterable[int]:
-        """Return the chunks of an answer whose sort keys come with it, so that they need not be requested again."""
+        """Return the chunks whose sort keys an answer contains, so that they need not be requested again."""
         return ()
 
 
@@ -67,8 +67,8 @@ Rounds = Generator[Sequence[ReadRequest[Any]], list[Any], Result]
 class Companion(Generic[Result]):
     """A computation whose requests join the rounds of another one; see :meth:`BatchedReader.accompany`."""
 
-    def __init__(self, reading: BatchedReader, rounds: Rounds[Result]) -> None:
-        self._reading = reading
+    def __init__(self, reader: BatchedReader, rounds: Rounds[Result]) -> None:
+        self._reader = reader
         self._rounds = rounds
         #: The requests of the next round; None at the end.
         self.pending: Sequence[ReadRequest[Any]] | None = None
@@ -83,14 +83,14 @@ class Companion(Generic[Result]):
             self.pending, self._result = None, end.value
 
     def finish(self) -> Result:
-        """Return the result; rounds that are still missing are sent now."""
+        """Send the remaining rounds, and return the result."""
         while self.pending is not None:
-            self._reading.fetch_all(())
+            self._reader.fetch_all(())
         return self._result
 
 
 class BatchedReader(ABC):
-    """One state of a store that answers requests; ``rounds`` and ``requests`` count those sent so far."""
+    """A reader of one state of a store. It counts the ``rounds`` and the ``requests`` sent so far."""
 
     def __init__(self) -> None:
         self.rounds = 0
@@ -173,7 +173,7 @@ class BatchedReader(ABC):
             self._companions.append(companion)
 
     def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
-        """Return the sort keys of chunks; takes a round, unless earlier answers contained all of the chunks."""
+        """Return the sort keys of chunks; this takes a round, unless earlier answers contained all of them."""
         if self._known_chunks.issuperset(chunks):
             return self._get_known_sort_keys(chunks)
         return self.fetch(ChunkSortKeys(chunks))

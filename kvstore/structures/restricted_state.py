@@ -1,10 +1,10 @@
 """A state restricted by a condition on documents: the only place that decides which names and relations are visible.
 
-In: a state, and the documents that may answer. Out: the same state, in which a document, chunk, name, relation or
-hierarchy exists only if one of these documents, or the user, states it. A name needs an allowed text, title, heading,
-triple or edge that contains it, or an alias or edge stated by the user. An edge needs an assertion by an allowed
-document or by the user. Strategies, indexes and answers read through this state, so none of them filters names or
-paths.
+In: a state, and the allowed documents (those that satisfy the restriction). Out: the same state, in which a document,
+chunk, name, relation or hierarchy is visible only if an allowed document or the user states it. A name needs an allowed
+text, title, heading, triple or edge that contains it, or an alias or edge stated by the user. An edge needs an
+assertion by an allowed document or by the user. Strategies, indexes and answers read through this state, so none of
+them filters names or paths.
 
 Statistics are those of the whole state: counters, postings and the degrees of the passage graph, which weight words and
 names. Data cached for other states is read and built through :attr:`State.unrestricted`.
@@ -41,7 +41,7 @@ _CHILD_FIRST_TABLES = frozenset((tables.EDGES_UP, tables.REFUSED_UP, tables.LOOP
 
 
 class RestrictedState(State):
-    """A state in which only some documents, and the user, state anything."""
+    """A state that contains only what the allowed documents and the user state."""
 
     def __init__(self, state: State, allowed: AllowedDocuments) -> None:
         super().__init__(state.lmdb, state.settings, state.open_indexes)
@@ -56,22 +56,22 @@ class RestrictedState(State):
 
     @cached_property
     def documents(self) -> Documents:
-        """The documents that may answer."""
+        """The documents that satisfy the restriction."""
         return RestrictedDocuments(self)
 
     @cached_property
     def chunks(self) -> Chunks:
-        """The chunks of these documents."""
+        """The chunks of the allowed documents."""
         return RestrictedChunks(self)
 
     @cached_property
     def entities(self) -> Entities:
-        """The entities that these documents or the user name."""
+        """The entities that the allowed documents or the user name."""
         return RestrictedEntities(self)
 
     @cached_property
     def forest(self) -> RestrictedForest:
-        """The edges that these documents or the user assert."""
+        """The edges that the allowed documents or the user assert."""
         return RestrictedForest(self)
 
     @cached_property
@@ -81,12 +81,12 @@ class RestrictedState(State):
 
     @cached_property
     def postings(self) -> Postings:
-        """The postings, for the chunks of these documents."""
+        """The postings, without the terms that no allowed chunk contains."""
         return RestrictedPostings(self)
 
 
 class RestrictedDocuments(Documents):
-    """The documents that may answer."""
+    """The documents that satisfy the restriction."""
 
     def __init__(self, state: RestrictedState) -> None:
         super().__init__(state.lmdb)
@@ -115,20 +115,20 @@ class RestrictedDocuments(Documents):
 
 
 class RestrictedChunks(Chunks):
-    """The chunks of the documents that may answer."""
+    """The chunks of the documents that satisfy the restriction."""
 
     def __init__(self, state: RestrictedState) -> None:
         super().__init__(state.lmdb)
         self._allowed = state.allowed
 
     def find_many(self, chunks: Iterable[int]) -> list[ChunkRecord | None]:
-        """Return the record of each chunk, or None for a chunk of no allowed document."""
+        """Return the record of each chunk, or None for an id that no chunk of an allowed document has."""
         ids = list(chunks)
         records = zip(ids, super().find_many(ids), strict=True)
         return [record if self._allowed.has_chunk(chunk) else None for chunk, record in records]
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
-        """Return for each chunk whether an allowed document has it."""
+        """Return for each id whether it is that of a chunk of an allowed document."""
         ids = list(chunks)
         return [
             present and self._allowed.has_chunk(chunk)
@@ -146,9 +146,9 @@ class RestrictedChunks(Chunks):
 
 
 class RestrictedPostings(Postings):
-    """The postings, with a count of 0 for a term that no allowed chunk has.
+    """The postings, with a count of 0 for a term that no allowed chunk contains.
 
-    Any other term has its count in the whole store.
+    Any other term keeps its count in the whole store, because that count is its rarity.
     """
 
     def __init__(self, state: RestrictedState) -> None:
@@ -156,19 +156,22 @@ class RestrictedPostings(Postings):
         self._allowed = state.allowed
 
     def count_chunks_by_term(self, terms: Sequence[str]) -> dict[str, int]:
-        """Return the number of chunks of the whole store with each term; 0 if no allowed chunk has it."""
+        """Return the number of chunks of the whole store with each term; 0 if no allowed chunk contains the term."""
         return {
             term: count if count and self._is_present(term) else 0
             for term, count in super().count_chunks_by_term(terms).items()
         }
 
     def _is_present(self, term: str) -> bool:
-        """True if an allowed chunk has the term."""
+        """True if an allowed chunk contains the term."""
         return any(self._allowed.get_chunk_mask(part.chunks).any() for part in self.iter_parts(term))
 
 
 class RestrictedEntities(Entities):
-    """The names that an allowed document or the user has. A record requested by its id must belong to such a name."""
+    """The entities whose names are visible: an allowed document or the user states them.
+
+    ``get``, ``get_many`` and ``find_many`` do not check this, so the caller must pass ids of visible names.
+    """
 
     def __init__(self, state: RestrictedState) -> None:
         super().__init__(state.lmdb)
@@ -250,7 +253,7 @@ class RestrictedForest(Forest):
         return super().get_verdict(child, parent) if self.get_assertions([edge])[edge] else None
 
     def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
-        """Yield the nodes at the other ends of those edges that allowed documents or the user state."""
+        """Yield the nodes at the other ends of the node's edges that allowed documents or the user state."""
         neighbors = super()._iter_neighbors(table, node)
         while batch := list(islice(neighbors, _BATCH_SIZE)):
             edges = [(node, neighbor) if table in _CHILD_FIRST_TABLES else (neighbor, node) for neighbor in batch]
@@ -259,7 +262,7 @@ class RestrictedForest(Forest):
 
 
 class RestrictedFilter(EntityFilter):
-    """The names that an allowed document or the user has, each with its visible addresses."""
+    """The names that an allowed document or the user states, each with its visible addresses."""
 
     def __init__(self, state: RestrictedState) -> None:
         super().__init__(state.lmdb, hash_seed=state.settings.hash_seed)
@@ -280,7 +283,7 @@ class RestrictedFilter(EntityFilter):
         return self.lookup_many(keys)[0]
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        """Return the entity of each name and its first visible address; 0 for an unknown name or no address."""
+        """Return the entity and the first visible address of each name; 0 for an unknown name or a missing address."""
         entities, first_addresses = np.zeros(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
         for index, key in enumerate(keys):
             visible_entry = self._look_up(key, None, 0)
@@ -296,7 +299,7 @@ class RestrictedFilter(EntityFilter):
         return [tuple(array[self._compute_visible_mask(array)].tolist()) for array in address_arrays]
 
     def recognize(self, folded: FoldedText, max_words: int) -> Matches:
-        """Return the matches of the names that allowed documents introduce."""
+        """Return the matches of visible names in a text."""
         matches = super().recognize(folded, max_words)
         entities = list(dict.fromkeys(matches.entity.tolist()))
         names = zip(entities, self._entities.get_many(entities), strict=True)
@@ -306,12 +309,12 @@ class RestrictedFilter(EntityFilter):
     def find_mentions(
         self, folded: FoldedText, max_words: int, keys: dict[int, str], mention_type: type[Mention]
     ) -> list[Mention]:
-        """Return the mentions of those names that allowed documents introduce."""
+        """Return the mentions of visible names in a text; add the normal forms of all entities found to ``keys``."""
         mentions = super().find_mentions(folded, max_words, keys, mention_type)
         return [mention for mention in mentions if self.find(keys[mention[0]]) is not None]
 
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, Ids] | None:
-        """Return a name's entry and at most ``limit`` visible addresses from ``start`` on; None if it is hidden."""
+        """Return a name's entry and at most ``limit`` visible addresses from ``start`` on; None for a hidden name."""
         if key not in self._visible_entries:
             self._visible_entries[key] = self._read_visible_entry(key)
         visible_entry = self._visible_entries[key]
@@ -333,7 +336,7 @@ class RestrictedFilter(EntityFilter):
         return FilterEntry(entry.entity, len(visible_addresses), entry.temperature), visible_addresses
 
     def _compute_visible_mask(self, entity_addresses: Ids) -> npt.NDArray[np.bool_]:
-        """Return a mask of the addresses that are nodes with a visible edge, or abstracts of allowed documents."""
+        """Return a mask: True for a node with a visible edge, and for an abstract of an allowed document."""
         ranks = entity_addresses >> np.uint64(addresses.RANK_SHIFT)
         targets = entity_addresses & np.uint64(addresses.TARGET_MASK)
         nodes = ranks == addresses.NODE_RANK

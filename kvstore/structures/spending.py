@@ -20,8 +20,8 @@ _KEY = b"spent"
 class Spending:
     """The use of one language model by one kind of statement.
 
-    ``calls`` are the answered requests, with ``sent`` and ``received`` tokens. Of the answers, ``kept`` were stored or
-    displayed, and ``refused`` were not usable.
+    ``calls`` is the number of answered requests; ``sent`` and ``received`` are the tokens of their prompts and answers.
+    ``kept`` is the number of answers that were stored or displayed, ``refused`` that of unusable answers.
     """
 
     statement: str
@@ -40,7 +40,7 @@ def read_spending(view: View) -> list[Spending]:
 
 
 def sum_spending(spending: Iterable[Spending]) -> list[Spending]:
-    """Return the sums by statement and model, in order."""
+    """Add up the entries with the same statement and model, and return one entry for each pair, in order."""
     totals: dict[tuple[str, str], list[int]] = {}
     for entry in spending:
         statement, model, *numbers = astuple(entry)
@@ -52,6 +52,6 @@ def sum_spending(spending: Iterable[Spending]) -> list[Spending]:
 
 
 def add_spending(view: WriteView, spending: Iterable[Spending]) -> None:
-    """Add to the recorded spending."""
+    """Add entries to the recorded spending."""
     rows = [list(astuple(entry)) for entry in sum_spending([*read_spending(view), *spending])]
     view.put(tables.META, _KEY, records.pack(rows))

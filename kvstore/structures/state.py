@@ -51,17 +51,17 @@ class StatePart(Protocol[Read]):
         ...
 
     def read(self, state: State) -> Read:
-        """Return its content in a state."""
+        """Read the content of this part in a state."""
         ...
 
 
 class State:
-    """The parts of a store as one view sees them.
+    """The parts of a store in one view (a snapshot or a write transaction).
 
     ``allowed`` are the documents that match a condition (None: all), see :mod:`.restricted_state`.
 
-    A context manager: parts may refer to the state, so closing it drops them. Otherwise the reference cycle would keep
-    the store open until the garbage collector runs.
+    A state is a context manager. Parts may refer to the state, so closing it drops them. Otherwise the reference cycle
+    would keep the store open until the garbage collector runs.
     """
 
     allowed: AllowedDocuments | None = None
@@ -85,11 +85,11 @@ class State:
 
     @property
     def unrestricted(self) -> State:
-        """The same state without a restriction. Read data that other states share through it."""
+        """The same state without a restriction. Use it to read data that is cached for other states."""
         return self
 
     def close(self) -> None:
-        """Drop everything read through this state and through those derived from it; its view stays open."""
+        """Drop everything read through this state and the states derived from it; the view stays open."""
         self._parts.clear()
         self._derived_parts.clear()
         for state in list(self.restricted):
@@ -102,14 +102,14 @@ class State:
         self.close()
 
     def get_part(self, part: StatePart[Read]) -> Read:
-        """Return the content of an additional part in this state."""
+        """Return the content of an additional part in this state, read once and then cached."""
         content: Read | None = self._parts.get(part.name)
         if content is None:
             content = self._parts[part.name] = part.read(self)
         return content
 
     def get_derived_parts(self, derivation: DerivationSpec) -> DerivedParts:
-        """Return the parts that a derivation derived from each document."""
+        """Return the reader of the data that a derivation stores for each document (its parts)."""
         parts = self._derived_parts.get(derivation.name)
         if parts is None:
             from .derived_parts import DerivedParts
@@ -118,7 +118,7 @@ class State:
         return parts
 
     def use_derived_parts(self, parts: Mapping[str, DerivedParts]) -> None:
-        """Read derived parts through these objects, which also see changes not yet flushed."""
+        """Use these readers of derived parts, by derivation, from now on; a writer also sees unflushed changes."""
         self._derived_parts.update(parts)
 
     @cached_property
@@ -154,8 +154,8 @@ class State:
         """The entity forest of this state."""
         from .forest.forest import Forest
 
-        # In a write transaction, cached keys could become wrong. A view that shares nothing, such as that of a repair,
-        # must not read the change number, because the counters may be damaged.
+        # In a write transaction, cached keys could become wrong. A state without a shared cache, such as that of a
+        # repair, must not read the change number, because the counters may be damaged.
         if self.lmdb.writable:
             return Forest(self.lmdb, None)
         return Forest(self.lmdb, self._node_cache.get_keys(self.counters.change) if self._shares_nodes else {})
@@ -189,12 +189,15 @@ class State:
 
         return EntityFilter(self.lmdb, hash_seed=self.settings.hash_seed)
 
-    def get_decoded_nodes(self, relatives: int) -> NodeSentences:
-        """Return the decoded nodes of the forest, with at most ``relatives`` ancestors and descendants each."""
-        return self._node_cache.get_nodes(self.counters.change, relatives)
+    def get_decoded_nodes(self, max_relatives: int) -> NodeSentences:
+        """Return the cache of decoded forest nodes of this state.
+
+        A node is described with at most ``max_relatives`` ancestors and as many descendants.
+        """
+        return self._node_cache.get_nodes(self.counters.change, max_relatives)
 
     def resolve(self, key: str) -> Identity | None:
-        """Return the entity that a name (its normal form) resolves to, or None if the name is unknown."""
+        """Return the entity that a name (its normal form) resolves to by aliases, or None if the name is unknown."""
         return self.aliases.resolve(key, self.filter)
 
     def find_addresses(self, identity: Identity, limit: int | None = None) -> Ids:
@@ -227,7 +230,7 @@ class State:
         ]
 
     def read_vectors(self, record: DocumentRecord) -> Matrix:
-        """Return the vectors of a document's chunks, shape (chunks, dimension)."""
+        """Read the vectors of a document's chunks, shape (chunks, dimension)."""
         chunks = self.chunks.get_many(record.chunk_ids())
         return self.vectors.gather([(chunk.block, chunk.row) for chunk in chunks])
 

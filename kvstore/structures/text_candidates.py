@@ -18,13 +18,14 @@ from .state import State
 
 #: The number of leading letters that a word shares with its stem, if it has so many.
 _MIN_STEM_LETTERS = 3
-#: Suffixes of English words with shorter stems. A prefix query may end within such a suffix, so all its tails are used.
+#: Suffixes that an English stemmer removes or shortens. A prefix query may end within such a suffix.
 _ENDINGS = (
     *("e", "es", "ed", "er", "ers", "ing", "ings", "ingly", "edly", "y", "ies", "ied", "ly", "al", "ally", "ational"),
     *("ations", "ators", "ionally", "ively", "iveness", "ivity", "ities", "ability", "ibility", "ably", "ibly"),
     *("ments", "ness", "fulness", "fully", "ousness", "ously", "izes", "izing", "izer", "ization", "ises", "ising"),
     *("iser", "isation", "ances", "ences", "isms", "ists", "icate", "ically", "icity", "iciti", "ogy", "ogist"),
 )
+#: Every end of these suffixes: what may follow the prefix of a query.
 _ENDING_SUFFIXES = sorted({ending[start:] for ending in _ENDINGS for start in range(len(ending) + 1)})
 
 
@@ -35,7 +36,7 @@ def iter_patterns(query: Phrase | Proximity) -> Iterator[WordPattern]:
 
 
 def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
-    """Return the chunks that may contain a word, ascending."""
+    """Return the chunks that may contain a word, or a word with the pattern's prefix; ascending ids."""
     stem = get_stemmer(state.settings.stemmer)
     if not pattern.prefix:
         return state.postings.get(stem(pattern.word)).chunks
@@ -47,7 +48,7 @@ def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
 
 
 def find_chunks_with_all(state: State, query: Phrase | Proximity) -> Ids:
-    """Return the chunks that contain all words of a phrase, or of phrases near each other, ascending."""
+    """Return the chunks that may contain all words of a phrase, or of phrases near each other; ascending ids."""
     patterns = set(iter_patterns(query))
     stem = get_stemmer(state.settings.stemmer)
     whole_words = {stem(pattern.word) for pattern in patterns if not pattern.prefix}

@@ -34,8 +34,10 @@ _COMPONENT_SCALE = 1 << 20
 
 
 class Edges(NamedTuple):
-    """Undirected edges, each listed once: end nodes and fixed-point weights (:data:`FIXED_ONE`), all int64 and
-    positive."""
+    """Undirected edges, each listed once: the numbers of both end nodes, and positive weights in fixed point.
+
+    A weight of one is :data:`FIXED_ONE`. All arrays are int64.
+    """
 
     first: Partition
     second: Partition
@@ -134,7 +136,10 @@ def _compute_strengths(edges: Edges, volumes: Partition) -> Edges:
 
 
 def _join_strongest_neighbors(num_nodes: int, edges: Edges, max_cluster_size: int) -> Partition:
-    """Return the clusters after each of ``num_nodes`` nodes has joined the neighbor at its strongest edge."""
+    """Return the cluster of each of ``num_nodes`` nodes after each node has joined the neighbor at its strongest edge.
+
+    No cluster has more than ``max_cluster_size`` nodes.
+    """
     ends = np.concatenate([edges.first, edges.second])
     other_ends = np.concatenate([edges.second, edges.first])
     strengths = np.tile(edges.weights, 2)
@@ -147,9 +152,10 @@ def _join_strongest_neighbors(num_nodes: int, edges: Edges, max_cluster_size: in
 def _join_nearest(
     num_nodes: int, nodes: Partition, nearest: Partition, strengths: Partition, max_cluster_size: int
 ) -> Partition:
-    """Return the clusters after each of ``nodes`` has joined its nearest, the strongest pairs first.
+    """Return the cluster of each of ``num_nodes`` nodes after each of ``nodes`` has joined its ``nearest`` node.
 
-    A pair that would make a cluster of more than ``max_cluster_size`` members is skipped.
+    Pairs are joined in order of their ``strengths``, the strongest first. A pair that would make a cluster of more than
+    ``max_cluster_size`` members is skipped.
     """
     root = list(range(num_nodes))
     members = [1] * num_nodes
@@ -172,7 +178,7 @@ def _join_nearest(
 
 
 def contract_edges(clusters: Partition, edges: Edges) -> Edges:
-    """Return the edges between clusters: each pair once, with the sum of its weights."""
+    """Return the edges between different clusters: each pair of clusters once, with the sum of its weights."""
     first_clusters, second_clusters = clusters[edges.first], clusters[edges.second]
     is_between = first_clusters != second_clusters
     lower_clusters, higher_clusters = (
@@ -187,7 +193,7 @@ def contract_edges(clusters: Partition, edges: Edges) -> Edges:
 
 
 def renumber_clusters(labels: Sequence[int] | Partition) -> Partition:
-    """Renumber clusters in the order of their smallest nodes."""
+    """Renumber clusters in the order of their smallest nodes; ``labels`` is the cluster of each node."""
     _, first_nodes, inverse = np.unique(np.asarray(labels, np.int64), return_index=True, return_inverse=True)
     new_numbers: Partition = np.empty(len(first_nodes), np.int64)
     new_numbers[np.argsort(first_nodes)] = np.arange(len(first_nodes))

@@ -81,9 +81,9 @@ def _iter_slices(num_rows: int) -> Iterator[slice]:
 
 
 def _update_neighbors(units: Matrix, members: RowNumbers, batch: slice, neighbors: RowNumbers, cosines: Matrix) -> None:
-    """Update the neighbors of a ``batch`` of the rows ``members`` with those rows of ``members`` that are nearer.
+    """Replace, for a ``batch`` of the rows ``members``, neighbors by nearer rows of ``members``.
 
-    ``members`` is ascending, and ``units`` holds its unit vectors.
+    Changes ``neighbors`` and ``cosines`` in place. ``members`` is ascending, and ``units`` holds its unit vectors.
     """
     if len(members) < 2:
         return
@@ -105,7 +105,7 @@ def _update_neighbors(units: Matrix, members: RowNumbers, batch: slice, neighbor
 
 
 def _normalize_rows(rows: npt.NDArray[Any], row_numbers: RowNumbers) -> Matrix:
-    """Return the rows at some positions, normalized to length one, in fixed point."""
+    """Return the rows with the given numbers, normalized to length one and rounded to multiples of 2^-20."""
     units: Matrix = np.empty((len(row_numbers), rows.shape[1]), np.float32)
     for start in range(0, len(row_numbers), _BATCH_ROWS):
         part = rows[row_numbers[start : start + _BATCH_ROWS]].astype(np.float64)
@@ -135,7 +135,10 @@ def _hash_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 def _find_cells(
     rows: npt.NDArray[Any], row_numbers: RowNumbers, hashes: npt.NDArray[np.uint64]
 ) -> Sequence[RowNumbers]:
-    """Split the rows at some positions into cells: each row belongs to the cells of its nearest cell rows."""
+    """Return the cells of the rows with the given numbers, each as an array of row numbers.
+
+    Rows selected by their hash begin the cells. Each row belongs to the cells of the three selected rows nearest to it.
+    """
     cell_rows = row_numbers[hashes[row_numbers] % _ROWS_PER_CELL == 0]
     if len(cell_rows) <= _CELLS_PER_ROW:
         return [row_numbers]
@@ -150,9 +153,9 @@ def _find_cells(
 
 
 def _update_nearest(units: Matrix, members: RowNumbers, batch: slice, nearest: RowNumbers, cosines: RowNumbers) -> None:
-    """Update the nearest row of a ``batch`` of the rows ``members``, if one of ``members`` is nearer.
+    """Replace, for a ``batch`` of the rows ``members``, the nearest row if a row of ``members`` is nearer.
 
-    ``members`` is ascending, and ``units`` holds its unit vectors.
+    Changes ``nearest`` and ``cosines`` in place. ``members`` is ascending, and ``units`` holds its unit vectors.
     """
     if len(members) < 2:
         return

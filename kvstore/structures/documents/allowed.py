@@ -1,8 +1,8 @@
-"""Sets of the documents that may answer a query, and of their chunks.
+"""Sets of allowed documents (those that satisfy a query's restriction), and of their chunks.
 
-In: document ids, and the leaf groups that each document owns. Out: for any number of chunk ids, whether each may
-answer. Document ids and group ids grow together, so the chunks of each document form one run of ids. A chunk is allowed
-if its group is: one lookup in a table of one byte per group, however many documents there are.
+In: document ids, and the leaf groups that each document owns. Out: for any number of chunk ids, whether each is
+allowed. Document ids and group ids grow together, so the chunks of each document form one run of ids. A chunk is
+allowed if its group is: one lookup in a table of one byte per group, however many documents there are.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class ChunkList:
         self.count = len(ids)
 
     def get_chunk_mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
-        """Return a mask of the chunks that are in the set, in their order."""
+        """Return a mask of ``chunks``: True for each chunk that is in the set."""
         return np.isin(chunks, self._ids)
 
     def find_positions(self, chunks: Ids) -> npt.NDArray[np.int64]:
-        """Return the positions of these chunks in ``chunks``, which is ascending; the other chunks are not read."""
+        """Return the positions in ``chunks`` (ascending) of the chunks that are in the set, by binary search."""
         positions = chunks.searchsorted(self._ids)
         is_present = chunks.take(positions, mode="clip") == self._ids if len(chunks) else positions < 0
         return positions[is_present].astype(np.int64)
 
 
 class AllowedDocuments:
-    """The documents that may answer. Instances are immutable, so threads can share them.
+    """The documents that satisfy a restriction. Instances are immutable, so threads can share them.
 
-    ``documents`` are their ids, ascending. ``starts`` and ``stops`` bound the chunk ids of each document: ``start <= id
-    < stop``, holes included. ``count`` is the number of their chunks, without holes.
+    ``documents`` are their ids, ascending. ``starts`` and ``stops`` limit the chunk ids of each document: ``start <= id
+    < stop``, including unused ids. ``count`` is the number of their chunks.
     """
 
     def __init__(self, documents: Ids, first_groups: Ids, group_counts: Ids, num_chunks: int) -> None:
@@ -51,7 +51,7 @@ class AllowedDocuments:
 
     @cached_property
     def groups(self) -> npt.NDArray[np.uint8]:
-        """A table by leaf group (``chunk // 5``): 1 if the group may answer. Groups beyond its end may not."""
+        """A table indexed by leaf group (``chunk // 5``): 1 if allowed, else 0. Later groups are not allowed."""
         group = np.uint64(GROUP_SIZE)
         length = int(self.stops[-1] // group) if len(self.stops) else 0
         # +1 at the start of each run and -1 at its end. A document may have no chunks.
@@ -62,7 +62,7 @@ class AllowedDocuments:
         return np.cumsum(deltas[:length], dtype=np.int8).view(np.uint8)
 
     def get_chunk_mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
-        """Return a mask of the chunks that may answer, in their order."""
+        """Return a mask of ``chunks``: True for each chunk of an allowed document."""
         table = self.groups
         if not len(table):
             return np.zeros(len(chunks), np.bool_)
@@ -71,19 +71,19 @@ class AllowedDocuments:
         return is_allowed & (groups < len(table))
 
     def has_chunk(self, chunk: int) -> bool:
-        """True if the chunk may answer."""
+        """True if the chunk belongs to an allowed document."""
         group = chunk // GROUP_SIZE
         return group < len(self.groups) and bool(self.groups[group])
 
     def __contains__(self, document: object) -> bool:
-        """True if the document with this id may answer."""
+        """True if the document with this id is allowed."""
         if not isinstance(document, int):
             return False
         position = int(np.searchsorted(self.documents, np.uint64(document)))
         return position < len(self.documents) and int(self.documents[position]) == document
 
     def __len__(self) -> int:
-        """Return the number of documents that may answer."""
+        """Return the number of allowed documents."""
         return len(self.documents)
 
 

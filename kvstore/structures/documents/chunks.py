@@ -1,7 +1,8 @@
 """Chunks and abstracts: pieces of a document's text, and the tree of summaries above them.
 
 On disk: ``chunks`` and ``abstracts`` (id → sealed msgpack). Leaf abstract *i* covers chunks 5*i* … 5*i*+4 (Bridge-RAG
-§4.1); ids of upper abstracts start at 2**40. Damage or a missing id raises CorruptionError.
+§4.1). A leaf abstract with fewer chunks leaves unused chunk ids. Ids of upper abstracts start at 2**40. Damage or a
+missing id raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ class Chunks:
         self._view = view
 
     def find(self, chunk: int) -> ChunkRecord | None:
-        """Return the record of a chunk id, or None if the id is a hole."""
+        """Return the record of a chunk, or None if no chunk has this id."""
         return self.find_many([chunk])[0]
 
     def find_many(self, chunks: Iterable[int]) -> list[ChunkRecord | None]:
-        """Return the record of each chunk id, or None if the id is a hole."""
+        """Return the record of each chunk, or None for an id that no chunk has."""
         keys = list(map(records.encode_u64, chunks))
         stored_values = self._view.get_many(tables.CHUNKS, keys)
         positions = [position for position, stored_value in enumerate(stored_values) if stored_value is not None]
@@ -64,7 +65,7 @@ class Chunks:
         return chunk_records
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
-        """Return for each id whether a chunk has it."""
+        """Return for each id whether a chunk with this id exists."""
         return [
             value is not None for value in self._view.get_many(tables.CHUNKS, list(map(records.encode_u64, chunks)))
         ]
@@ -82,7 +83,7 @@ class Chunks:
         return self._read_rows(chunks)[:, _LOCATION_COLUMNS]
 
     def _read_rows(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
-        """Return the records of chunks that must exist, one row each."""
+        """Return the fields of chunks that must exist, one row each; raise CorruptionError if one is missing."""
         keys = list(map(records.encode_u64, chunks))
         return _decode_rows(self._view.get_many(tables.CHUNKS, keys), keys)
 
@@ -98,7 +99,7 @@ _LOCATION_COLUMNS = [ChunkRecord._fields.index("block"), ChunkRecord._fields.ind
 
 
 def _decode_rows(values: list[memoryview | None], keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
-    """Decode chunk records, one row each; raise CorruptionError if one is missing or damaged."""
+    """Decode chunk records into one row of fields each; raise CorruptionError if one is missing or damaged."""
     return records.unpack_numbers(values, tables.CHUNKS, keys, len(ChunkRecord._fields))
 
 
@@ -110,6 +111,7 @@ class ChunkWriter(Chunks):
         self._write_view = view
 
     def put(self, chunk: int, record: ChunkRecord) -> None:
+        """Store or replace the record of a chunk."""
         self._write_view.put(tables.CHUNKS, records.encode_u64(chunk), records.pack(record))
 
     def update_locations(self, moves: Iterable[Sequence[int]]) -> None:
@@ -118,6 +120,7 @@ class ChunkWriter(Chunks):
             self.put(chunk, self.get(chunk)._replace(block=block, row=row))
 
     def remove(self, chunks: Iterable[int]) -> None:
+        """Delete the records of chunks."""
         self._write_view.change_many(tables.CHUNKS, dict.fromkeys(map(records.encode_u64, chunks)))
 
 
@@ -168,9 +171,9 @@ class Abstracts:
             yield records.U64.unpack(key)[0], record
 
     def get_heading(self, record: AbstractRecord) -> str | None:
-        """Return the title of the abstract's section, or of its document, which can be None.
+        """Return the heading of the abstract's section, or the document's title for an abstract of the whole document.
 
-        Raises CorruptionError if the document has no such section.
+        Returns None if the document has no title. Raises CorruptionError if the section is missing.
         """
         if record.section < 0:
             return self._documents.get(record.document).title
@@ -185,7 +188,7 @@ class Abstracts:
         return " ".join(map(format_summary_sentence, sentences))
 
     def get_chunk_ids(self, abstract: int) -> range:
-        """Return the range of ids that contains the abstract's chunks, holes included."""
+        """Return the range of ids that contains the abstract's chunks; some of the ids may be unused."""
         if abstract < FIRST_UPPER_ABSTRACT:
             return range(GROUP_SIZE * abstract, GROUP_SIZE * abstract + GROUP_SIZE)
         record = self.get(abstract)
@@ -200,8 +203,10 @@ class AbstractWriter(Abstracts):
         self._write_view = view
 
     def put(self, abstract: int, record: AbstractRecord) -> None:
+        """Store or replace the record of an abstract."""
         row = [getattr(record, name) for name in AbstractRecord.__slots__]
         self._write_view.put(tables.ABSTRACTS, records.encode_u64(abstract), records.pack(row))
 
     def remove(self, abstracts: Iterable[int]) -> None:
+        """Delete the records of abstracts."""
         self._write_view.change_many(tables.ABSTRACTS, dict.fromkeys(map(records.encode_u64, abstracts)))

@@ -27,7 +27,7 @@ NumberColumns = dict[str, npt.NDArray[np.int64]]
 
 
 class ConditionCache:
-    """Allowed documents by condition, parameters and change number."""
+    """A cache of the documents that match a condition; a key is the condition, its parameters and the change number."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,7 +41,7 @@ class ConditionCache:
         return None if entry is None or entry[0] != change else entry[1]
 
     def put_columns(self, change: int, columns: NumberColumns) -> None:
-        """Cache the columns of all documents, replacing those of another change, unless they are too large."""
+        """Replace the cached columns by those of all documents at a change number, unless these are too large."""
         if sum(len(column) for column in columns.values()) <= _MAX_NUMBERS:
             self._columns = change, columns
 

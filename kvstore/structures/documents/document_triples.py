@@ -53,9 +53,10 @@ class DocumentTriples:
         return bool(self.names or self.triples)
 
     def list_key_pairs(self) -> list[tuple[str, str]]:
-        """Return the normal forms of the two names of each triple, and of each single name paired with itself.
+        """Return the normal forms of the subject and object of each triple, as a pair.
 
-        The name of a triple whose other phrase is not a name is also paired with itself.
+        A single name is paired with itself, and so is the only name of a triple whose other phrase is a value. A triple
+        of two values has no pair.
         """
         keys = self.get_forms_by_key().keys()
         pairs = [(to_entity_key(name), to_entity_key(name)) for name in self.names]
@@ -66,13 +67,13 @@ class DocumentTriples:
         return pairs
 
     def get_forms_by_key(self) -> dict[str, str]:
-        """Return every name by its normal form, in the spelling that was given first."""
+        """Return a mapping from the normal form of every name to its first spelling."""
         phrases = (phrase for triple in self.triples for phrase in (triple.subject, triple.object))
         names = [*self.names, *filter(is_written_as_name, phrases)]
         return {to_entity_key(name): name for name in reversed(names)}
 
     def merge(self, other: DocumentTriples) -> DocumentTriples:
-        """Return the union with another document's triples, without duplicates."""
+        """Return the union of two sets of names and triples, without duplicates and without ``models``."""
         return DocumentTriples(
             tuple(dict.fromkeys((*self.names, *other.names))), tuple(dict.fromkeys((*self.triples, *other.triples)))
         )
@@ -88,14 +89,17 @@ def parse_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> Doc
 
 
 def parse_triple(parts: Sequence[str]) -> Triple:
-    """Parse one triple, as :func:`parse_triples` does."""
+    """Parse one row of subject, relation and object; raise InputError as :func:`parse_triples` does."""
     if not isinstance(parts, (list, tuple)) or len(parts) != 3 or not all(isinstance(text, str) for text in parts):
         raise InputError(f"a triple is a subject, a relation and an object, not {format_value(parts)}")
     return Triple(clean_name(parts[0]), clean_relation(parts[1]), clean_name(parts[2]))
 
 
 def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
-    """Return the entity pairs joined by the triples, each once. Their names must be known."""
+    """Return the entity pairs joined by the triples, each once; a single name gives a pair of equal entities.
+
+    All names must be in the filter.
+    """
     if not triples:
         return []
     keys = sorted(set(triples.list_key_pairs()))
@@ -105,12 +109,12 @@ def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> 
 
 
 def find_linked_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
-    """Return the pairs of different entities joined by the triples, each once. Their names must be known."""
+    """Return the pairs of different entities joined by the triples, each once. All names must be in the filter."""
     return [(first, second) for first, second in find_entity_pairs(triples, entity_filter) if first != second]
 
 
 class Triples:
-    """The triples of one view, imported and written."""
+    """The triples of one view: imported, or written by a language model."""
 
     def __init__(self, view: View) -> None:
         self._view = view

@@ -160,22 +160,23 @@ def decode_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> 
 
 
 def _require_stored_text(document: int, value: memoryview | None) -> memoryview:
+    """Return the record of a document's text; raise CorruptionError if it is None."""
     if value is None:
         raise CorruptionError(f"document {document} has no stored text; run CHECK")
     return value
 
 
 def _get_long_text(value: memoryview) -> memoryview | None:
-    """Return the text of a record if it is a long text, otherwise None.
+    """Return the text of a record if it is too long to be compressed, otherwise None.
 
-    Slices of long texts are served without reading the whole text, so its checksum is verified only by CHECK.
+    Slices of such a text are served without reading all of it, so only CHECK verifies its checksum.
     """
     stored = value[len(PLAIN) : -records.CHECKSUM.size]
     return stored if len(stored) > MAX_COMPRESSED_TEXT else None
 
 
 def _decode_slice(document: int, text: bytes | memoryview, start: int, end: int) -> str:
-    """Return some bytes of a document's text as a string; raise CorruptionError if they are missing or not UTF-8."""
+    """Decode bytes ``start`` to ``end`` of a text; raise CorruptionError if they are missing or not UTF-8."""
     if not 0 <= start <= end <= len(text):
         raise CorruptionError(
             f"document {document}: its text has {len(text)} bytes, so bytes {start} to {end} do not exist; run CHECK"
@@ -191,7 +192,7 @@ class Documents:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        #: Recently read texts: the hits of a query come from a few documents, whose texts are read alternately.
+        #: Recently read texts. The hits of a query come from few documents, so the same texts are read repeatedly.
         self._text_cache: dict[int, bytes] = {}
         self._key_cache: dict[int, str] = {}
 
@@ -235,9 +236,9 @@ class Documents:
         return key
 
     def get_keys(self, documents: Iterable[int]) -> Mapping[int, str]:
-        """Return the keys of document ids that must exist, by id, and possibly of other documents.
+        """Return a mapping from id to key that contains at least ``documents``, which must exist.
 
-        Raises CorruptionError if one of ``documents`` does not exist.
+        The mapping is the cache of keys itself. Raises CorruptionError if one of ``documents`` does not exist.
         """
         missing = [document for document in documents if document not in self._key_cache]
         if missing:
@@ -288,19 +289,22 @@ class Documents:
         return self._load_text(document, self._get_stored_text(document))
 
     def read_text_start(self, document: int, max_bytes: int) -> bytes:
-        """Return at least the first ``max_bytes`` bytes of the stored text of a document, or all of it."""
+        """Return the stored text of a document, or at least its first ``max_bytes`` bytes if it is longer."""
         value = self._get_stored_text(document)
         long_text = _get_long_text(value)
         return self._load_text(document, value) if long_text is None else bytes(long_text[:max_bytes])
 
     def read_text_slice(self, document: int, start: int, end: int) -> str:
-        """Return bytes ``start`` to ``end`` of the stored text, decoded."""
+        """Return bytes ``start`` to ``end`` of the stored text, decoded; raise CorruptionError if they do not exist."""
         value = self._get_stored_text(document)
         text = _get_long_text(value)
         return _decode_slice(document, self._load_text(document, value) if text is None else text, start, end)
 
     def read_text_slices(self, byte_ranges: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, list[str]]:
-        """Return slices of the stored texts of many documents, by document. The texts are not cached."""
+        """Return slices of the stored texts of many documents, by document, without caching the texts.
+
+        ``byte_ranges`` are the (start, end) pairs of each document. Raises CorruptionError if a slice does not exist.
+        """
         slices: dict[int, list[str]] = {}
         keys = list(map(records.encode_u64, byte_ranges))
         for document, key, value in zip(byte_ranges, keys, self._view.get_many(tables.TEXTS, keys), strict=True):
@@ -313,7 +317,7 @@ class Documents:
         return slices
 
     def _load_text(self, document: int, value: memoryview) -> bytes:
-        """Return the text of a document, given its record in ``texts``."""
+        """Return the text of a document, given its record in ``texts``, and cache it."""
         text = self._text_cache.get(document)
         if text is None:
             key = records.encode_u64(document)
@@ -362,18 +366,19 @@ class DocumentWriter(Documents):
             self._write_view.put(tables.OUTLINES, key, records.pack(rows))
 
     def set_origin(self, key: str, origin: str | None) -> None:
-        """Set the folder that the document with this key was found in last, if there is such a document."""
+        """Set the folder from which the document with this key was last ingested, if the document exists."""
         record = self.find_by_key(key)
         if record is not None:
             self._put_record(replace(record, origin=origin))
 
     def _put_record(self, record: DocumentRecord) -> None:
+        """Store or replace the record of a document."""
         # Omit ``own_chunks`` if it is not set, as for nearly all documents.
         fields = [getattr(record, name) for name in _FIELDS if name != "own_chunks" or record.own_chunks is not None]
         self._write_view.put(tables.DOCUMENTS, records.encode_u64(record.id), records.pack(fields))
 
     def remove(self, documents: Sequence[DocumentRecord]) -> None:
-        """Remove the records, keys, texts and outlines of documents."""
+        """Remove the records, keys, texts and outlines of documents, and clear the cache of texts."""
         self._text_cache.clear()
         keys: dict[bytes, None] = dict.fromkeys(records.encode_u64(record.id) for record in documents)
         for table in (tables.DOCUMENTS, tables.TEXTS, tables.OUTLINES):
@@ -384,7 +389,7 @@ class DocumentWriter(Documents):
 
 
 class OutlineEntry(Protocol):
-    """A section, stored or new."""
+    """A section of an outline: its title and its parent, stored or not yet stored."""
 
     @property
     def title(self) -> str: ...

@@ -40,7 +40,7 @@ class IngestedFiles:
         self._view = view
 
     def get(self, source: str) -> IngestedFile | None:
-        """Return the file whose documents have this source, or None."""
+        """Return the record of the file whose documents have this source, or None."""
         value = self._view.get(tables.INGESTED_FILES, encode_key(source)) if source else None
         if value is None:
             return None
@@ -62,7 +62,10 @@ class IngestedFileWriter(IngestedFiles):
         self._documents = Documents(view)
 
     def put(self, file: IngestedFile, digests: list[bytes]) -> None:
-        """Record a file, unless another writer has since changed one of its documents."""
+        """Record a file, unless another writer has since changed or removed one of its documents.
+
+        ``digests`` are the digests that its documents were stored with, in the order of ``file.documents``.
+        """
         stored = map(self._documents.find_by_key, file.documents)
         if all(record and record.digest == digest for record, digest in zip(stored, digests, strict=True)):
             self._write_view.put(tables.INGESTED_FILES, encode_key(file.source), records.pack(asdict(file)))

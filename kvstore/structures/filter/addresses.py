@@ -26,7 +26,10 @@ TARGET_MASK = (1 << RANK_SHIFT) - 1
 
 
 def compute_body_rank(occurrences: int) -> int:
-    """Return the rank of an abstract whose chunks mention the entity ``occurrences`` (>= 1) times: more sort first."""
+    """Return the rank of an abstract whose chunks mention the entity ``occurrences`` (>= 1) times.
+
+    More occurrences give a smaller rank, which sorts first.
+    """
     return MAX_BODY_RANK + 1 - occurrences if occurrences <= MAX_BODY_RANK - MIN_BODY_RANK else MIN_BODY_RANK
 
 
@@ -41,9 +44,9 @@ def split_address(value: int) -> tuple[int, int]:
 
 
 def build_addresses(ranked_targets: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
-    """Return the ascending addresses of (target, rank) pairs: one per node, and one per abstract with its best rank.
+    """Return the addresses of (target, rank) pairs, ascending. A target is the id of a node or abstract.
 
-    A target is the id of a node or abstract.
+    Each node or abstract has one address, with its best rank.
     """
     return np.array(list_best_addresses(ranked_targets), np.uint64)
 

@@ -1,4 +1,4 @@
-"""Block lists: the numbers of an entity, such as its addresses, in blocks that are cheap to change at any size.
+"""Block lists: ascending lists of numbers per entity, such as its addresses, in blocks that are cheap to change.
 
 On disk: a table such as ``address_blocks``: entity (u32) and first number (u64), both big-endian → up to 124 numbers,
 ascending, stored as differences and sealed. Blocks are records of LMDB's B+ tree, so one number among n is added or
@@ -70,7 +70,7 @@ class BlockLists:
         return np.concatenate(ranges) if ranges else np.empty(0, np.uint64)
 
     def read_many(self, entities: Sequence[int]) -> list[tuple[int, Addresses]]:
-        """Return all blocks of several entities, in their order: the entity, and the numbers of one block."""
+        """Return all blocks of several entities, ordered as ``entities``: the entity, and the numbers of one block."""
         block_records = self._view.scan_prefixes(self._table, list(map(records.encode_u32, entities)))
         return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in block_records]
 
@@ -81,7 +81,10 @@ class BlockLists:
         raise CorruptionError(f"table {self._table}: entity {entity} has no addresses here; run CHECK")
 
     def change_many(self, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> dict[int, ChangeCounts]:
-        """Remove and add numbers of many entities. Both number lists are ascending."""
+        """Remove and add numbers of many entities, and return the counts of effective changes per entity.
+
+        ``changes`` holds for each entity the numbers to remove and the numbers to add, both ascending.
+        """
         view = self._require_writable()
         totals = dict.fromkeys(changes, ChangeCounts(0, 0))
         pending = {entity: change for entity, change in changes.items() if any(change)}
@@ -111,7 +114,10 @@ class BlockLists:
     def _join_next_block(
         self, view: View, entity: int, key: bytes, num_numbers: int, block_changes: dict[bytes, bytes | None]
     ) -> None:
-        """Merge the block that follows one of ``block_changes`` into it, if it is small enough."""
+        """Merge the block after the block ``key`` into it, if both together are small enough.
+
+        ``num_numbers`` is the size of the block ``key``. The result replaces both blocks in ``block_changes``.
+        """
         next_block = next(view.scan(self._table, key + b"\x00", _make_end_key(entity)), None)
         next_numbers = [] if next_block is None else _decode(self._table, *next_block).tolist()
         if next_block is not None and num_numbers + len(next_numbers) <= _MAX_JOINED_BLOCK:
@@ -135,7 +141,7 @@ class BlockLists:
             yield records.U32.unpack_from(key)[0], _get_first_number(key), _decode(self._table, key, value)
 
     def _require_writable(self) -> WriteView:
-        """Return the view for writing; raise ReadOnlyError if it is that of a snapshot."""
+        """Return the view as a write view; raise ReadOnlyError if it is a snapshot."""
         if not self._view.writable:
             raise ReadOnlyError("addresses can be changed in a write transaction only")
         return self._view  # type: ignore[return-value]
@@ -147,7 +153,7 @@ class BlockLists:
         min_block: int,
         block_changes: dict[bytes, bytes | None],
     ) -> tuple[list[tuple[int, int]], dict[int, tuple[Sequence[int], Sequence[int]]], dict[int, tuple[bytes, int]]]:
-        """Apply changes of numbers, by entity, to one block of each entity; see the kernel's :func:`change_blocks`.
+        """Remove and add numbers, by entity, in one block of each entity; see the kernel's :func:`change_blocks`.
 
         Adds the resulting blocks to ``block_changes``. Returns the counts of removed and of new numbers per entity, the
         changes that belong to earlier blocks, and the key and size of blocks that now have fewer than ``min_block``
@@ -184,7 +190,7 @@ def _decode(table: str, key: bytes, value: memoryview) -> Addresses:
 
 
 def _unpack(table: str, key: bytes, value: memoryview) -> bytes:
-    """Return the numbers of a block as packed u64."""
+    """Return the numbers of a block as packed u64; raise CorruptionError if it is damaged."""
     payload = records.unseal(value, table, key)
     try:
         return unpack_numbers(_get_first_number(key), payload)

@@ -24,7 +24,10 @@ class FilterCache:
         self._cached: tuple[EntityFilter, int] | None = None
 
     def take_filter(self, view: WriteTransaction, *, hash_seed: int) -> EntityFilter:
-        """Return the filter for a write transaction that has just begun."""
+        """Return the filter for a write transaction that has just begun, and empty the cache.
+
+        The cached filter is reused if no other commit followed its own; otherwise the filter is new.
+        """
         from .entity_filter import EntityFilter
 
         cached, self._cached = self._cached, None
@@ -37,6 +40,6 @@ class FilterCache:
         return entity_filter
 
     def put(self, entity_filter: EntityFilter, change: int) -> None:
-        """Cache a filter whose changes have been committed as change number ``change``."""
+        """Cache a filter whose changes were committed as change number ``change``, unless it has too many pages."""
         if entity_filter.cached_page_count <= MAX_PAGES:
             self._cached = entity_filter, change

@@ -19,7 +19,7 @@ from .filter_pages import FREE_BLOCKS, FREE_BUCKETS, ROOMY_BLOCKS, FilterPages
 
 
 def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> Iterator[str]:
-    """Yield a sentence for every violated invariant. The filter of a write transaction must be flushed before."""
+    """Yield a sentence for every violated invariant. The caller must flush the filter of a write transaction first."""
     try:
         bucket_numbers, block_numbers = pages.list_bucket_numbers(), pages.list_block_numbers()
         pages_with_room = set(pages.iter_listed(ROOMY_BLOCKS))
@@ -35,13 +35,13 @@ def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> I
 def _check_page_lists(
     pages: FilterPages, bucket_numbers: list[int], block_numbers: list[int], pages_with_room: set[int]
 ) -> Iterator[str]:
-    """Compare the pages in use with the stored pages, the free lists, and the list of ``pages_with_room``."""
+    """Yield a sentence for each difference between pages in use, stored pages, free lists and ``pages_with_room``."""
     for table, page_numbers, page_table in (
         (tables.BUCKET_PAGES, bucket_numbers, pages.buckets),
         (tables.BLOCK_PAGES, block_numbers, pages.block_pages),
     ):
         if len(page_numbers) != page_table.live:
-            yield f"table {table}: {len(page_numbers)} pages are in use, but {page_table.live} are counted"
+            yield f"table {table}: {len(page_numbers)} pages are in use, but the counter says {page_table.live}"
         if pages.view.count(table) != len(page_numbers):
             yield f"table {table}: {pages.view.count(table)} pages are stored, but {len(page_numbers)} are in use"
     for prefix, page_table in ((FREE_BUCKETS, pages.buckets), (FREE_BLOCKS, pages.block_pages)):
@@ -54,13 +54,16 @@ def _check_page_lists(
         except CorruptionError:
             continue  # reported by the check of the pages
         if has_flag != (page in pages_with_room):
-            yield f"block-list page {page} is on the list of pages with room, or says so, but not both"
+            yield f"block-list page {page}: its flag disagrees with the list of pages with room"
     for page in sorted(pages_with_room.difference(block_numbers)):
         yield f"block-list page {page} is on the list of pages with room, but not in use"
 
 
 def _check_long_lists(lists: BlockLists, expected: dict[int, int]) -> Iterator[str]:
-    """Check the order of the addresses in blocks, and compare their counts with those in the records of entities."""
+    """Yield a sentence for each block of addresses that is out of order, and for each entity with a wrong count.
+
+    ``expected`` holds the number of addresses in blocks by entity, according to the entity records.
+    """
     counts: dict[int, int] = {}
     last_addresses: dict[int, int] = {}
     try:

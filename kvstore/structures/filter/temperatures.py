@@ -25,7 +25,7 @@ class HitCounts:
         self._thread = threading.local()
 
     def add(self, keys: Iterable[str]) -> None:
-        """Count a hit of each name, except in a thread that has paused counting."""
+        """Count a hit of each name (normal form), unless this thread has paused counting."""
         if getattr(self._thread, "paused", False):
             return
         with self._lock:

@@ -51,7 +51,10 @@ class Strength(NamedTuple):
 
 
 def judge_edges(edges: Iterable[Edge], looped_edges: Sequence[Edge]) -> dict[Edge, int]:
-    """Return the verdict on every edge of a tree; ``looped_edges`` are the edges on cycles, the strongest first."""
+    """Return the verdict (ACCEPTED, REDUNDANT or CYCLIC) on every edge of a tree.
+
+    ``looped_edges`` are the edges on cycles, the strongest first.
+    """
     cyclic = set(looped_edges).difference(select_acyclic(looped_edges))
     verdicts = {edge: CYCLIC if edge in cyclic else ACCEPTED for edge in edges}
     for edge in find_redundant_edges(edge for edge, verdict in verdicts.items() if verdict == ACCEPTED):
@@ -99,10 +102,10 @@ def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:
 
 
 def select_acyclic(edges: Sequence[Edge]) -> list[Edge]:
-    """Return the edges in their order, without those that close a cycle with the edges kept before them.
+    """Return the edges in their order, without each edge that closes a cycle with the edges kept before it.
 
-    The function maintains a topological order of the kept edges, so only the nodes between the two ends are searched
-    (Pearce and Kelly 2006).
+    The function maintains a topological order of the kept edges, so it searches only the nodes between the two ends of
+    an edge (Pearce and Kelly 2006).
     """
     order = {node: position for position, node in enumerate(dict.fromkeys(node for edge in edges for node in edge))}
     upper_nodes: dict[int, list[int]] = {node: [] for node in order}
@@ -127,8 +130,8 @@ def select_acyclic(edges: Sequence[Edge]) -> list[Edge]:
 def find_redundant_edges(edges: Iterable[Edge]) -> list[Edge]:
     """Return the edges of an acyclic graph whose parent is also reached from the child by a longer path.
 
-    The ancestors of a node are a bit set, the union of those of its parents. Only parents of nodes with several parents
-    have a bit. A limited number of them have one at a time, so a large graph needs little memory.
+    The ancestors of a node are a bit mask: the union of its parents and their ancestors. Only parents of nodes with
+    several parents need a bit. They are processed in batches, so a large graph needs little memory.
     """
     parents = _group_parents(edges)
     branching_nodes = [child for child, direct_parents in parents.items() if len(direct_parents) > 1]
@@ -152,7 +155,7 @@ def find_redundant_edges(edges: Iterable[Edge]) -> list[Edge]:
 
 
 def _group_parents(edges: Iterable[Edge]) -> dict[int, list[int]]:
-    """Return the parents of every node of the edges; a root has none."""
+    """Return the parents of every node of the edges; an empty list for a root."""
     parents: dict[int, list[int]] = {}
     for child, parent in edges:
         parents.setdefault(child, []).append(parent)
@@ -179,7 +182,10 @@ def _sort_parents_first(parents: Mapping[int, Sequence[int]]) -> list[int]:
 def _find_reachable(
     start: int, neighbors: Mapping[int, Sequence[int]], order: Mapping[int, int], order_range: range
 ) -> set[int]:
-    """Return the nodes reached from a node through nodes whose position in the order is in ``order_range``."""
+    """Return the nodes reached from ``start``, including ``start``, by steps to neighbors.
+
+    Only nodes whose position in ``order`` is in ``order_range`` are visited.
+    """
     seen = {start}
     stack = [start]
     while stack:

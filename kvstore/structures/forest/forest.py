@@ -108,7 +108,7 @@ class Forest:
         self._key_cache = {} if keys is None else keys
 
     def get_node(self, node: int) -> Node:
-        """Return tree and entity of a node that must exist; raise CorruptionError if it does not."""
+        """Return the tree and the entity of a node that must exist; raise CorruptionError if it does not."""
         key = records.encode_u64(node)
         value = self._view.get(tables.NODES, key)
         if value is None:
@@ -126,7 +126,7 @@ class Forest:
         return None if value is None else self._get_checked_tree(value, name)
 
     def _get_checked_tree(self, value: memoryview, name: str) -> int:
-        """Return the tree id stored under a tree's name; raise CorruptionError if it is another tree's."""
+        """Decode the tree id stored under a tree's name; raise CorruptionError if that tree has another name."""
         tree = int(records.U32.unpack(value)[0])
         if self.get_tree_name(tree) != name:
             raise CorruptionError(f"the name {name!r} leads to another tree; run CHECK")
@@ -142,7 +142,7 @@ class Forest:
         return name
 
     def iter_trees(self) -> Iterator[tuple[int, str]]:
-        """Yield all trees in order of their names; raise CorruptionError if a name leads to another tree."""
+        """Yield the id and name of all trees, in order of the names; raise CorruptionError for an inconsistent name."""
         for key, value in self._view.scan(tables.TREE_NAMES):
             yield self._get_checked_tree(value, bytes(key).decode()), bytes(key).decode()
 
@@ -169,11 +169,11 @@ class Forest:
         return self._iter_neighbors(tables.EDGES_DOWN, node)
 
     def iter_refused_parents(self, node: int) -> Iterator[int]:
-        """Yield the parents that are stated and not accepted."""
+        """Yield the parents by stated edges that are not accepted."""
         return self._iter_neighbors(tables.REFUSED_UP, node)
 
     def iter_refused_children(self, node: int) -> Iterator[int]:
-        """Yield the children that are stated and not accepted."""
+        """Yield the children by stated edges that are not accepted."""
         return self._iter_neighbors(tables.REFUSED_DOWN, node)
 
     def iter_stated_parents(self, node: int) -> Iterator[int]:
@@ -185,7 +185,7 @@ class Forest:
         return chain(self.iter_children(node), self.iter_refused_children(node))
 
     def iter_cycle_parents(self, node: int) -> Iterator[int]:
-        """Yield the parents by edges on a cycle of stated edges: those in the same strongly connected component."""
+        """Yield the parents by edges that lie on a cycle of stated edges (in a strongly connected component)."""
         return self._iter_neighbors(tables.LOOPED_EDGES, node)
 
     def iter_edges(self) -> Iterator[Edge]:
@@ -198,7 +198,7 @@ class Forest:
                 yield edge
 
     def read_tree_verdicts(self, tree: int) -> tuple[dict[Edge, int], set[Edge]]:
-        """Return the verdicts on all edges stated in one tree, and the set of those that lie on cycles.
+        """Return the verdicts on all edges stated in one tree, and the edges that lie on cycles.
 
         Reads the whole forest, so it is meant for a tree that is most of the forest.
         """
@@ -209,14 +209,14 @@ class Forest:
         return verdicts, {edge for edge, _ in self._scan_edges_above(tables.LOOPED_EDGES, nodes)}
 
     def _scan_edges_above(self, table: str, nodes: Set[int]) -> Iterator[tuple[Edge, memoryview]]:
-        """Yield the edges from some nodes to their parents, with their values in a table of edges."""
+        """Yield the edges of a table whose child is among ``nodes``, with their stored values."""
         for key, value in self._view.scan(table):
             edge: Edge = records.U64_PAIR.unpack(key)
             if edge[0] in nodes:
                 yield edge, value
 
     def get_verdict(self, child: int, parent: int) -> int | None:
-        """Return whether an edge is accepted, or the reason why not; None if it is not stated."""
+        """Return the verdict on an edge (ACCEPTED, REDUNDANT or CYCLIC), or None if it is not stated."""
         key = records.U64_PAIR.pack(child, parent)
         if self._view.get(tables.EDGES_UP, key) is not None:
             return ACCEPTED
@@ -245,7 +245,7 @@ class Forest:
         return Strength(*STRENGTH_STRUCT.unpack(records.unseal(value, tables.LOOPED_EDGES, key)))
 
     def sort_by_strength(self, edges: Collection[Edge]) -> list[Edge]:
-        """Sort edges on cycles by strength, ties by name."""
+        """Sort edges on cycles by strength, the strongest first, ties by the names of their ends."""
         strengths = {edge: self.get_strength(*edge) for edge in edges}
         ordered: list[Edge] = []
         for _, group in groupby(sorted(edges, key=strengths.__getitem__), strengths.__getitem__):
@@ -267,7 +267,7 @@ class Forest:
         return node_list if len(node_list) < 2 else sorted(node_list, key=self.get_keys(node_list).__getitem__)
 
     def get_keys(self, nodes: Collection[int]) -> dict[int, str]:
-        """Return the normal forms of the names of nodes; those not cached are read together."""
+        """Return the normal forms of the names of nodes, by node; read the missing ones together and cache them."""
         keys = {node: key for node in nodes if (key := self._key_cache.get(node)) is not None}
         if len(keys) < len(nodes):
             missing = [node for node in nodes if node not in keys]
@@ -289,7 +289,7 @@ class Forest:
         return [record.key for record in self._entities.get_many(entities)]
 
     def iter_assertions(self, child: int, parent: int) -> Iterator[Assertion]:
-        """Return the assertions of an edge: the user's first, then by document id and in text order."""
+        """Return the assertions of an edge: the user's first, then those of documents by id, in text order."""
         return iter(self.get_assertions([(child, parent)])[child, parent])
 
     def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
@@ -320,7 +320,10 @@ class Forest:
         return list(map(tuple, np.frombuffer(records.unseal(value, tables.DOCUMENT_EDGES, key), EDGE_DTYPE).tolist()))
 
     def find_edge(self, tree: str, child: int, parent: int) -> Edge | None:
-        """Return the nodes of two entities in the tree of this name, or None if one of them has no node there."""
+        """Return the nodes of two entities in the tree named ``tree``, or None if one of them has no node there.
+
+        It does not check that an edge joins the nodes.
+        """
         tree_id = self.find_tree(tree)
         if tree_id is None:
             return None
@@ -328,7 +331,7 @@ class Forest:
         return None if child_node is None or parent_node is None else (child_node, parent_node)
 
     def find_stated_edge(self, child: int, parent: int) -> StatedEdge | None:
-        """Return the edge between two nodes as the user stated it, or None."""
+        """Return the user's statement of the edge between two nodes, or None if the user did not state it."""
         key = records.U64_PAIR.pack(child, parent)
         value = self._view.get(tables.STATED_EDGES, key)
         if value is None:
@@ -344,8 +347,8 @@ class Forest:
     def walk(self, starts: Sequence[int], *, up: bool, depth: int) -> Iterator[WalkStep]:
         """Yield the accepted edges above (or below) some nodes of one tree, at most ``depth`` steps away.
 
-        Nearest edges come first, and each edge once. The edges of one node are ordered by the names at their other
-        ends. A node with several parents is reached once by each edge that leads to it, but expanded only once.
+        The nearest edges come first. The edges of one node are ordered by the names at their other ends. A node is
+        yielded once for each edge that leads to it, but its own edges are followed only once.
         """
         visited = set(starts)
         queue = deque((node, 0) for node in starts)
@@ -360,7 +363,7 @@ class Forest:
                     queue.append((neighbor, distance + 1))
 
     def compute_level(self, node: int) -> int:
-        """Return the number of edges to the nearest root above the node; 0 for a root, or if the search finds none."""
+        """Return the number of edges up to the nearest root; 0 for a root, or if a bounded search finds no root."""
         queue = deque([(node, 0)])
         visited = {node}
         while queue and len(visited) < _MAX_LEVEL_NODES:
@@ -375,7 +378,7 @@ class Forest:
         return 0
 
     def _get_checked_node(self, expected: Node, value: bytes | memoryview) -> int:
-        """Return the number of a node, stored as ``value``; raise CorruptionError if the node is not ``expected``."""
+        """Decode the id of a node; raise CorruptionError if the node's tree and entity are not ``expected``."""
         node = int(records.U64.unpack(value)[0])
         if self.get_node(node) != expected:
             raise CorruptionError(

@@ -32,7 +32,10 @@ class ForestWriter(Forest):
         self._reduction = TransitiveReduction(view, counters)
 
     def add_document_edges(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Assertion]]) -> NodePairs:
-        """Add all edges that a document states, by tree, child and parent entity; return the added nodes."""
+        """Add all edges that a document states, and return the added nodes with their entities.
+
+        ``edges`` holds the assertions by tree name, child entity and parent entity.
+        """
         new_nodes: NodePairs = []
         node_edges = []
         for (tree, child, parent), assertions in edges.items():
@@ -43,7 +46,7 @@ class ForestWriter(Forest):
         return new_nodes
 
     def remove_document_edges(self, document: int) -> NodePairs:
-        """Withdraw all edges that a document states; return the removed nodes."""
+        """Withdraw all edges that a document states; return the removed nodes with their entities."""
         removed_nodes: NodePairs = []
         for child, parent in self.list_document_edges(document):
             self._remove_assertions(child, parent, document, removed_nodes)
@@ -51,7 +54,7 @@ class ForestWriter(Forest):
         return removed_nodes
 
     def add_user_edge(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> NodePairs:
-        """State an edge for the user, who typed these names; return the added nodes."""
+        """Add an edge stated by the user, with the child's and the parent's name as typed; return the added nodes."""
         new_nodes: NodePairs = []
         key = records.U64_PAIR.pack(*self._put_statement(tree, child, parent, [USER_ASSERTION], new_nodes))
         self._write_view.put(tables.STATED_EDGES, key, records.pack((*names, tree)))
@@ -119,7 +122,7 @@ class ForestWriter(Forest):
         return entity
 
     def _get_or_add_tree(self, name: str) -> int:
-        """Return the id of the tree with a name, which is created if it is missing."""
+        """Return the id of the tree with this name; add the tree if it is missing."""
         tree_id = self.find_tree(name)
         if tree_id is None:
             tree_id = self._counters.next_tree
@@ -129,7 +132,7 @@ class ForestWriter(Forest):
         return tree_id
 
     def _get_or_add_node(self, tree: int, entity: int, new_nodes: NodePairs) -> int:
-        """Return the node of an entity in a tree; a node that is created is appended to ``new_nodes``."""
+        """Return the node of an entity in a tree; add it if it is missing, and append it to ``new_nodes``."""
         node = self.find_node(tree, entity)
         if node is None:
             node = self._counters.next_node

@@ -1,6 +1,7 @@
 """Decoded nodes of the entity forest, shared by the snapshots of the same commit.
 
-In: a change number. Out: the kernel's cache of decoded nodes for that state; nodes are decoded on first use.
+In: a change number. Out: the kernel's cache of decoded nodes for that state; nodes are decoded on first use. A decoded
+node is described by a sentence that names its nearest relatives: ancestors (nodes above it) and descendants (below it).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _MAX_NODES = 1 << 17
 
 
 class NodeCache:
-    """The decoded nodes of the state requested last."""
+    """The decoded nodes of the last requested state; a request for another state drops them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -23,20 +24,23 @@ class NodeCache:
         self._keys: dict[int, str] = {}
 
     def get_keys(self, change: int) -> dict[int, str]:
-        """Return the shared cache of normal forms of node names as of commit number ``change``."""
+        """Return the shared cache of the normal forms of node names, by node, at commit number ``change``."""
         with self._lock:
             self._switch_change(change)
             return self._keys
 
-    def get_nodes(self, change: int, relatives: int) -> NodeSentences:
-        """Return the decoded nodes as of commit number ``change``, each rendered with up to ``relatives`` relatives."""
+    def get_nodes(self, change: int, max_relatives: int) -> NodeSentences:
+        """Return the cache of decoded nodes at commit number ``change``.
+
+        A node is described with at most ``max_relatives`` ancestors and as many descendants.
+        """
         with self._lock:
             self._switch_change(change)
-            if relatives not in self._nodes:
-                self._nodes[relatives] = NodeSentences(relatives, _MAX_NODES)
-            return self._nodes[relatives]
+            if max_relatives not in self._nodes:
+                self._nodes[max_relatives] = NodeSentences(max_relatives, _MAX_NODES)
+            return self._nodes[max_relatives]
 
     def _switch_change(self, change: int) -> None:
-        """Drop the cached data of another state."""
+        """Drop the cached data if it is not that of commit number ``change``."""
         if change != self._change:
             self._change, self._nodes, self._keys = change, {}, {}

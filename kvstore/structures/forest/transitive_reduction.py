@@ -92,7 +92,7 @@ class TransitiveReduction:
         self._pair_counts: Counter[tuple[int, int]] = Counter()
 
     def judge_new_edge(self, child: int, parent: int) -> None:
-        """Judge an edge that has just been stated for the first time, and the edges that it affects."""
+        """Store the verdict on an edge that has just been stated for the first time, and on the edges it affects."""
         forest = self._forest
         if self._select_tree(child):
             self._put_verdict(child, parent, ACCEPTED)
@@ -151,7 +151,10 @@ class TransitiveReduction:
         return pair_counts
 
     def _select_tree(self, node: int) -> bool:
-        """Count subsequent work for the tree of a node; return True if that tree will be judged as a whole."""
+        """Make the tree of a node the one that further work is counted for; return True if the tree is deferred.
+
+        A tree is deferred once its work exceeds the limit; :meth:`judge_deferred` then judges it as a whole.
+        """
         self._tree = tree = self._forest.get_node(node).tree
         if self._work[tree] > _MIN_WORK + _WORK_PER_EDGE * self._counters.edges:
             self._deferred_trees.add(tree)
@@ -171,7 +174,7 @@ class TransitiveReduction:
             self._put_verdict(child, parent, ACCEPTED)
 
     def _remove_edge(self, child: int, parent: int, verdict: int | None) -> None:
-        """Delete the verdict on an edge. If it was accepted, judge again the edges that it made redundant."""
+        """Delete the verdict on an edge. If it was accepted, judge the edges that it made redundant again."""
         self._delete_verdict(child, parent, verdict)
         if verdict != ACCEPTED:
             return
@@ -225,7 +228,7 @@ class TransitiveReduction:
     # -- Search
 
     def _has_path(self, start: int, goal: int, get_successors: _GetNeighbors, get_predecessors: _GetNeighbors) -> bool:
-        """True if a path leads from one node to another; the search alternates between both ends."""
+        """True if a path leads from ``start`` to ``goal``; the search alternates between both ends."""
         visited = ({start}, {goal})
         queues = (deque([start]), deque([goal]))
         while all(queues):
@@ -326,9 +329,10 @@ class TransitiveReduction:
                 self._pair_counts[self._get_entities(child, parent)] -= 1
 
     def _get_entities(self, child: int, parent: int) -> tuple[int, int]:
+        """Return the entities of two nodes."""
         return self._forest.get_node(child).entity, self._forest.get_node(parent).entity
 
     def _put_cycle_edge(self, child: int, parent: int) -> None:
-        """Record an edge that lies on a cycle, with its strength."""
+        """Record that an edge lies on a cycle, with its current strength."""
         strength = records.seal(STRENGTH_STRUCT.pack(*self._forest.compute_strength(child, parent)))
         self._forest.put_edge(tables.LOOPED_EDGES, child, parent, strength)

@@ -80,26 +80,26 @@ class Aliases:
         return None if value is None else Alias(*records.unpack(value, tables.ALIASES, encoded_key))
 
     def iter_all(self) -> Iterator[tuple[str, Alias]]:
-        """Yield all aliases, each with the normal form of its name, in order of these."""
+        """Yield the normal form of each name that has a statement, and the statement, in byte order."""
         for key, value in self._view.scan(tables.ALIASES):
             yield bytes(key).decode(), Alias(*records.unpack(value, tables.ALIASES, bytes(key)))
 
     def list_direct_aliases(self, target: str) -> list[str]:
-        """Return the normal forms of the names stated for an entity (its normal form), in order."""
+        """Return the names whose statement directly names an entity, in order; all names are normal forms."""
         key = target.encode()
         value = self._view.get(tables.ALIAS_MEMBERS, key)
         names: list[str] = [] if value is None else records.unpack(value, tables.ALIAS_MEMBERS, key)
         return names
 
     def scan_members(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield all entities that names were stated for, with those names."""
+        """Yield the target of each statement once, with the names stated for it; all names are normal forms."""
         for key, value in self._view.scan(tables.ALIAS_MEMBERS):
             yield bytes(key).decode(), records.unpack(value, tables.ALIAS_MEMBERS, bytes(key))
 
     def follow_aliases(self, key: str) -> Iterator[str]:
-        """Yield the names that a name (its normal form) leads to, one statement after the other.
+        """Yield the target of a name, the target of this target, and so on; all names are normal forms.
 
-        Raises CorruptionError if they lead back to the name.
+        Raises CorruptionError if the statements form a cycle.
         """
         seen = {key}
         while (alias := self.get(key)) is not None:
@@ -110,7 +110,7 @@ class Aliases:
             yield key
 
     def list_all_aliases(self, key: str) -> list[str]:
-        """Return all names that lead to a name, directly or through others, nearest first."""
+        """Return all names whose statements lead to a name, directly or through other names, nearest first."""
         names = [key]
         for name in names:
             names += self.list_direct_aliases(name)

@@ -34,7 +34,10 @@ EntityRow = list[Any]
 
 
 class Slot(NamedTuple):
-    """A form and a kind in which an entity is introduced, and how often; a free slot has the form ""."""
+    """A spelling (form) and a kind in which documents introduce an entity, and the number of these introductions.
+
+    A free slot has the form "".
+    """
 
     form: str
     kind: str
@@ -63,7 +66,7 @@ class EntityRecord:
 
     @property
     def is_introduced(self) -> bool:
-        """True if anything introduces it."""
+        """True if at least one introduction of the entity exists."""
         return bool(self.row)
 
     @property
@@ -93,14 +96,17 @@ class EntityRecord:
         return _select_most_frequent(self.kinds)
 
     def get_slot_index(self, form: str, kind: str) -> int:
-        """Return the position of the slot of a form and kind; raise CorruptionError if it is missing."""
+        """Return the index of the slot that counts introductions of ``form`` as ``kind``.
+
+        Raises CorruptionError if it is missing.
+        """
         slot_index = self._find_slot(form, _KIND_NUMBERS[kind])
         if slot_index is None:
             raise CorruptionError(f"the name {form!r} is not introduced as {kind}; run CHECK")
         return slot_index
 
     def add_introduction(self, form: str, kind: str) -> int:
-        """Count one more introduction, and return the position of its slot."""
+        """Count one more introduction in the slot of a form and kind, added if needed, and return the slot's index."""
         kind_number = _KIND_NUMBERS[kind]
         if not self.row:  # a new name
             self.row = [form, kind_number, 1]
@@ -115,7 +121,7 @@ class EntityRecord:
         return free_index
 
     def remove_introduction(self, slot_index: int) -> None:
-        """Count one introduction less in a slot; raise CorruptionError if the slot is free."""
+        """Count one introduction less in a slot, and free it at 0; raise CorruptionError if it is free already."""
         offset = 3 * slot_index
         if offset >= len(self.row) or not self.row[offset + 2]:
             raise CorruptionError(f"an introduction refers to slot {slot_index} of an entity, which is free; run CHECK")
@@ -125,17 +131,17 @@ class EntityRecord:
             while self.row and not self.row[-1]:
                 del self.row[-3:]
 
-    def _find_slot(self, form: str, kind: int) -> int | None:
+    def _find_slot(self, form: str, kind_number: int) -> int | None:
         """Return the index of the used slot of a form and a kind, or None."""
         row = self.row
         for offset in range(0, len(row), 3):
-            if row[offset] == form and row[offset + 1] == kind and row[offset + 2]:
+            if row[offset] == form and row[offset + 1] == kind_number and row[offset + 2]:
                 return offset // 3
         return None
 
 
 def _sum_counts(name_counts: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return the sum of the counts of each name, without zeros."""
+    """Add up the counts of each name, and omit names with a count of 0."""
     totals: dict[str, int] = {}
     for name, times in name_counts:
         if times:
@@ -158,7 +164,7 @@ def _decode(row: EntityRow, entity: int) -> EntityRecord:
 
 
 def _unpack_rows(key: bytes, value: memoryview | None, entities: Sequence[int]) -> list[EntityRow | None]:
-    """Return the rows of some entities of a block, in their order; None for an entity that does not exist."""
+    """Decode the rows of some entities of a stored block, in the order of ``entities``; None for a missing entity."""
     if value is None:
         return [None] * len(entities)
     try:
@@ -203,14 +209,14 @@ class Entities:
         return [records_by_id[entity] for entity in entities]
 
     def __contains__(self, entity: int) -> bool:
-        """True if there is an entity with this number, which may be any integer."""
+        """True if an entity has this id; any integer is allowed."""
         if not 0 <= entity < 1 << 32:
             return False
         ((key, value, members),) = self._read_blocks([entity])
         return _unpack_rows(key, value, members) != [None]
 
     def has_many(self, entities: Sequence[int]) -> list[bool]:
-        """Return for each number whether an entity has it."""
+        """Return for each id whether an entity has it."""
         is_stored: dict[int, bool] = {}
         for key, value, members in self._read_blocks(entities):
             is_stored.update(
@@ -220,7 +226,7 @@ class Entities:
         return [is_stored[entity] for entity in entities]
 
     def find_id(self, key: str) -> int | None:
-        """Return the id of a normal form from the ordered index, or None.
+        """Return the id of the entity whose name has the normal form ``key``, or None.
 
         Raises CorruptionError if the entity has another name.
         """
@@ -240,7 +246,7 @@ class Entities:
                     yield entity, _decode(row, entity)
 
     def iter_names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
-        """Yield the normal forms that begin with ``prefix`` in byte order, with their ids."""
+        """Yield the normal forms that begin with ``prefix``, in byte order, with the ids of their entities."""
         start = prefix.encode()
         for key, value in self._view.scan(tables.ENTITY_NAMES, start):
             encoded_name = bytes(key)
@@ -264,7 +270,7 @@ class Entities:
         return record
 
     def _read_blocks(self, entities: Iterable[int]) -> Iterator[tuple[bytes, memoryview | None, list[int]]]:
-        """Yield the blocks of some entities: the key, the value, and the given entities in the block, in order."""
+        """Yield the blocks of some entities: the key, the value (None if missing), and the ids among ``entities``."""
         members: dict[bytes, list[int]] = {}
         for entity in sorted(set(entities)):
             members.setdefault(records.encode_u32(entity // BLOCK_SIZE), []).append(entity)
@@ -272,7 +278,7 @@ class Entities:
         return zip(members, values, members.values(), strict=True)
 
     def get_introductions(self, *documents: int) -> list[tuple[int, int]]:
-        """Return the introductions of documents: each an entity id, and the position of a slot of that entity."""
+        """Return the introductions of documents: the entity id and the slot index of each."""
         keys = list(map(records.encode_u64, documents))
         introductions: list[tuple[int, int]] = []
         for key, value in zip(keys, self._view.get_many(tables.INTRODUCTIONS, keys), strict=True):
@@ -304,7 +310,7 @@ class EntityWriter(Entities):
         self._put_rows({entity: record.row for entity, record in changes.items()})
 
     def put_names(self, new_names: Mapping[str, int]) -> None:
-        """Store the entities that the normal forms of new names lead to."""
+        """Store the entity of each new name (normal form)."""
         self._write_view.change_many(
             tables.ENTITY_NAMES, {key.encode(): records.encode_u32(entity) for key, entity in new_names.items()}
         )
@@ -315,7 +321,7 @@ class EntityWriter(Entities):
         self._write_view.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in removed.values()))
 
     def put_introductions(self, document: int, introductions: list[tuple[int, int]]) -> None:
-        """Store the introductions of a document: entity ids, each with the position of a slot."""
+        """Store the introductions of a document: the entity id and the slot index of each."""
         if introductions:
             numbers = [number for introduction in introductions for number in introduction]
             self._write_view.put(tables.INTRODUCTIONS, records.encode_u64(document), records.pack(numbers))
@@ -325,7 +331,7 @@ class EntityWriter(Entities):
         self._write_view.change_many(tables.INTRODUCTIONS, dict.fromkeys(map(records.encode_u64, documents)))
 
     def _put_rows(self, changes: Mapping[int, EntityRow | None]) -> None:
-        """Write the stored forms of some entities, in their blocks; None removes an entity."""
+        """Write the stored rows of entities into their blocks; None removes an entity."""
         block_changes: dict[bytes, bytes | None] = {}
         for key, value, members in self._read_blocks(changes):
             rows = {entity % BLOCK_SIZE: changes[entity] for entity in members}

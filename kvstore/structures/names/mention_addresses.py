@@ -24,9 +24,10 @@ _GET_ENTITY = itemgetter(0)
 def collect_mention_addresses(
     rows: Mapping[int, Iterable[Occurrence]], heading_rows: Iterable[HeadingOccurrence]
 ) -> dict[int, RankedTargets]:
-    """Return the abstracts that mention each entity, with ranks.
+    """Return for each entity the abstracts that mention it, as (abstract, rank) pairs.
 
-    ``rows`` holds the occurrences in each chunk; a leaf abstract is ranked by their number in its chunks.
+    ``rows`` holds the occurrences in each chunk. The rank of a leaf abstract depends on the number of occurrences in
+    its chunks. ``heading_rows`` have their own ranks. An abstract can occur more than once.
     """
     counts_by_group: dict[int, Counter[int]] = {}
     for chunk, mentions in rows.items():

@@ -30,7 +30,7 @@ class Mention(NamedTuple):
 
 
 def find_mentions(entity_filter: EntityFilter, folded: FoldedText, max_words: int) -> Iterator[Mention]:
-    """Yield every mention in a text, including overlapping ones."""
+    """Yield every mention of a name of at most ``max_words`` words in a text, including overlapping mentions."""
     matches = entity_filter.recognize(folded, max_words)
     for start, end, entity in zip(matches.start.tolist(), matches.end.tolist(), matches.entity.tolist(), strict=True):
         key = " ".join(folded.data[start:end].decode().split())
@@ -51,13 +51,13 @@ class HeadedAbstract(NamedTuple):
     abstract: int
 
     def make_occurrence(self, entity: int, key: str) -> HeadingOccurrence:
-        """Return the occurrence in this heading of an entity with the normal form ``key``."""
+        """Return the occurrence in this heading of an entity whose name has the normal form ``key``."""
         rank = self.whole_rank if key == to_entity_key(self.text) else self.part_rank
         return HeadingOccurrence(entity, rank, self.abstract)
 
 
 def iter_headed_abstracts(record: DocumentRecord, outline: list[Section]) -> Iterator[HeadedAbstract]:
-    """Yield the title and the headings of a document that have an abstract."""
+    """Yield the title of a document, if it has one and a root abstract, then its headings, each with its abstract."""
     if record.title and record.root is not None:
         yield HeadedAbstract(to_plain_text(record.title), TITLE_WHOLE_RANK, TITLE_PART_RANK, record.root)
     for section in outline:

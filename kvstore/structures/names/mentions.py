@@ -72,9 +72,9 @@ class Mentions:
         return sum(records.unpack(value, tables.MENTIONS, key)[::3].count(entity) for key, value in values if value)
 
     def get_outermost_in_chunks(self, chunks: Iterable[int]) -> list[npt.NDArray[np.int64]]:
-        """Return the occurrences in each chunk that are not part of a longer one: entity, start and end, shape (n, 3).
+        """Return for each chunk the occurrences that are not part of a longer one, in order of the text.
 
-        They are in order of the text.
+        An array has shape (n, 3), with the columns entity, start and end. Raises CorruptionError if a row is damaged.
         """
         keys = list(map(records.encode_u64, chunks))
         values = self._view.get_many(tables.MENTIONS, keys)
@@ -101,15 +101,16 @@ class Mentions:
         return occurrences
 
     def scan(self) -> Iterator[tuple[int, list[Occurrence]]]:
-        """Yield all chunks with mentions, in order of their ids."""
+        """Yield the id and the occurrences of every chunk with mentions, in order of the ids."""
         for key, value in self._view.scan(tables.MENTIONS):
             yield records.U64.unpack(key)[0], _decode_occurrences(value, key)
 
 
 class MentionWriter(Mentions):
-    """The mentions of one write transaction. An empty list of occurrences removes the row.
+    """The mentions of one write transaction. Storing an empty list of occurrences removes the row.
 
-    Changes are kept in memory, visible to reads, until :meth:`flush` writes them.
+    Changes are pending in memory until :meth:`flush` writes them. The occurrences of chunks and headings include
+    pending changes; :meth:`scan`, :meth:`count_occurrences` and :meth:`get_outermost_in_chunks` read only what is written.
     """
 
     def __init__(self, view: WriteView) -> None:
@@ -119,7 +120,7 @@ class MentionWriter(Mentions):
         self._pending_headings: dict[int, list[HeadingOccurrence]] = {}
 
     def get_occurrences_many(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
-        """Return the occurrences in each chunk, pending ones included."""
+        """Return the occurrences in each chunk, including pending changes."""
         chunks = list(chunks)
         stored_chunks = [chunk for chunk in chunks if chunk not in self._pending_rows]
         rows = (
@@ -128,7 +129,7 @@ class MentionWriter(Mentions):
         return [self._pending_rows[chunk] if chunk in self._pending_rows else rows[chunk] for chunk in chunks]
 
     def get_heading_occurrences_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
-        """Return the occurrences in headings of each document, pending ones included."""
+        """Return the occurrences in the title and headings of each document, including pending changes."""
         documents = list(documents)
         stored_documents = [document for document in documents if document not in self._pending_headings]
         rows = (
@@ -142,21 +143,21 @@ class MentionWriter(Mentions):
         ]
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
-        """Store the mentions in a chunk, and return them in order."""
+        """Replace the occurrences in a chunk, and return them ordered by start, length and entity."""
         rows = self._pending_rows[chunk] = sorted(mentions, key=_SORT_KEY)
         return rows
 
     def put_headings(self, document: int, mentions: Iterable[HeadingOccurrence]) -> None:
-        """Store the mentions in the title and headings of a document."""
+        """Replace the occurrences in the title and headings of a document."""
         self._pending_headings[document] = sorted(mentions, key=_HEADING_SORT_KEY)
 
     def remove(self, chunks: Iterable[int], documents: Iterable[int]) -> None:
-        """Remove the mentions of documents about to be deleted: in their chunks, titles and headings."""
+        """Remove the occurrences in some chunks, and those in the titles and headings of some documents."""
         self._pending_rows.update((chunk, []) for chunk in chunks)
         self._pending_headings.update((document, []) for document in documents)
 
     def flush(self) -> None:
-        """Write the pending rows, each once."""
+        """Write the pending changes to the transaction, each row once."""
         changes: dict[bytes, bytes | None] = {}
         for chunk, rows in self._pending_rows.items():
             previous_start = 0
@@ -176,7 +177,7 @@ class MentionWriter(Mentions):
 
 
 def _decode_occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
-    """Return the occurrences in a chunk, stored as entity, start and length of each."""
+    """Decode the stored occurrences in a chunk: the entity, start and length of each."""
     numbers = records.unpack(value, tables.MENTIONS, key)
     starts = accumulate(numbers[1::3])  # starts are stored as differences
     return list(map(_make_occurrence, zip(numbers[::3], starts, numbers[2::3], strict=True)))

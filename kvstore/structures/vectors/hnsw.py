@@ -65,16 +65,19 @@ class CodedRows(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: Sequence[CodedRows]) -> CodedRows:
-        """Concatenate rows."""
+        """Concatenate the rows of several parts."""
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
     def select(self, rows: Any) -> CodedRows:
-        """Return the selected rows."""
+        """Return the rows that a slice, a mask or an array of positions selects."""
         return CodedRows(*(column[rows] for column in self))
 
 
 class NearCodes(NamedTuple):
-    """Labels with the cosines and scales of their codes, best first; ``is_exhaustive`` if all allowed ones are here."""
+    """Labels with the cosines and scales of their codes, best first.
+
+    ``is_exhaustive`` is true if these are all allowed labels of the graph.
+    """
 
     labels: Ids
     cosines: Matrix
@@ -83,7 +86,8 @@ class NearCodes(NamedTuple):
 
 
 class HnswGraph:
-    """Codes with links between near ones; any number of threads may search the graph.
+    """Codes with links between near codes; any number of threads may search the graph. ``entry`` is the row at which
+    a search begins.
 
     Raises IndexUnavailableError if the arrays are inconsistent, or if a visited node fails its checksum.
     """
@@ -109,7 +113,7 @@ class HnswGraph:
         return len(self.rows.labels)
 
     def find_nearest(self, query: Matrix, ef: int, allowed: ChunkSet | None = None) -> NearCodes:
-        """Return about the ``ef`` labels of largest cosine with a unit vector, among those ``allowed``.
+        """Return about the ``ef`` labels of largest cosine with a unit vector, among the ``allowed`` chunks.
 
         The search follows links if that is faster than comparing all allowed codes.
         """
@@ -139,7 +143,7 @@ class HnswGraph:
         return NearCodes(*compared_codes, len(compared_codes[0]) < ef)
 
     def _get_ranges(self, allowed: AllowedDocuments) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return for each allowed document the first row of its chunks, and the row after the last."""
+        """Return for each allowed document the first row of its chunks, and the row after the last; cached."""
         ranges = self._ranges.get(allowed)
         if ranges is None:
             labels = self.rows.labels
@@ -169,21 +173,24 @@ class HnswBuilder:
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
         num_rows = len(rows.labels)
         self._rows = rows
-        self._bounds = np.concatenate(
+        #: The upper layers of row *r* are ``_upper_links[_upper_offsets[r]:_upper_offsets[r + 1]]``.
+        self._upper_offsets = np.concatenate(
             (np.zeros(1, np.uint32), np.cumsum(_draw_heights(rows.labels, m), dtype=np.uint32))
         )
         self._links = np.full((num_rows, 2 * m), NONE, np.uint32)
-        self._upper = np.full((int(self._bounds[-1]), m), NONE, np.uint32)
+        self._upper_links = np.full((int(self._upper_offsets[-1]), m), NONE, np.uint32)
         self.num_linked = 0
         entry = 0
         if base is not None:
             self.num_linked, entry = len(base), base.entry
-            unpack_links(base.arrays["starts"], base.arrays["links"], self._links, self._bounds, self._upper)
+            unpack_links(
+                base.arrays["starts"], base.arrays["links"], self._links, self._upper_offsets, self._upper_links
+            )
         self._builder = CodeGraphBuilder(
             *rows,
             self._links,
-            self._bounds,
-            self._upper,
+            self._upper_offsets,
+            self._upper_links,
             linked=self.num_linked,
             entry=entry,
             ef_construction=ef_construction,
@@ -198,12 +205,12 @@ class HnswBuilder:
     def build_graph(self) -> HnswGraph:
         """Return the graph of the linked rows; may be called once."""
         stop, rows = self.num_linked, self._rows.select(slice(0, self.num_linked))
-        starts, links = pack_links(self._links[:stop], self._bounds[: stop + 1], self._upper)
+        starts, links = pack_links(self._links[:stop], self._upper_offsets[: stop + 1], self._upper_links)
         return make_linked_graph(rows, starts, links, self._builder.entry)
 
 
 def make_linked_graph(rows: CodedRows, starts: npt.NDArray[Any], links: npt.NDArray[np.uint8], entry: int) -> HnswGraph:
-    """Return the graph of some rows with their packed links."""
+    """Return the graph of rows with their packed links; ``entry`` is the row at which a search begins."""
     checks = compute_checksums(*rows, starts, links)
     return HnswGraph({**rows._asdict(), "starts": starts, "links": links, "checks": checks}, entry)
 

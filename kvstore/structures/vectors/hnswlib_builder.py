@@ -64,7 +64,7 @@ class HnswlibBuilder:
 
 
 def _read_links(lists: npt.NDArray[np.uint8], rows_by_node: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Return the links in lists of hnswlib, each a number of links and the linked nodes, as padded rows."""
+    """Decode link lists of hnswlib (a count, then nodes) into the linked rows, one padded array row per list."""
     words = np.ascontiguousarray(lists).view(np.uint32)
     counts = (words[:, 0] & 0xFFFF)[:, None]
     is_link = np.arange(words.shape[1] - 1) < counts

@@ -1,10 +1,10 @@
 """An in-memory cache of chunk vectors.
 
-In: vectors of one state, read once, and those of later states. Out: all vectors of the state with some change number,
-and possibly others. The content of the cache is described by a coverage, a list of (change, stop): the cache has every
-chunk with an id below ``stop`` that the store had at ``change``. Ids only grow and a chunk never changes, so those
-chunks that still exist in a later state are cached too; the other chunks of that state begin at ``stop``. Deleted
-chunks stay cached for the states that still have them.
+In: the vectors of one state, read once, and the new vectors of later states. Out: all vectors of a state. They may
+include vectors of chunks that the state does not have. A coverage describes the content of the cache. It is a list of
+(change, stop) pairs: the cache has every chunk with an id below ``stop`` that the store had at ``change``. Ids only
+grow and a chunk never changes, so the cache also has the chunks below ``stop`` of any later state. The other chunks of
+that state begin at ``stop``. Deleted chunks stay cached for the states that still have them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .vectors import Ids, Matrix
 
 #: Chunk ids and their vectors.
 VectorPart = tuple[Ids, Matrix]
-#: Pairs (change, stop), both ascending.
+#: A coverage: pairs (change, stop), both ascending.
 ChangeRanges = tuple[tuple[int, int], ...]
 
 #: The maximum number of pairs kept; a state older than all of them is searched exactly.
@@ -29,12 +29,18 @@ _MAX_COVERAGE_PAIRS = 32
 
 
 def find_covered_stop(coverage: ChangeRanges, change: int) -> int | None:
-    """Return the id up to which a coverage has the chunks of the store at ``change``, or None if it begins later."""
+    """Return the chunk id below which the cache has every chunk of the state at ``change``.
+
+    Returns None if the coverage begins after ``change``.
+    """
     return next((stop for covered_change, stop in reversed(coverage) if covered_change <= change), None)
 
 
 def extend_coverage(coverage: ChangeRanges, change: int, stop: int) -> ChangeRanges:
-    """Return a coverage that also says: all chunks below ``stop`` that the store had at ``change``."""
+    """Return a coverage with one more pair: the cache has all chunks below ``stop`` that the store had at ``change``.
+
+    The oldest pairs beyond the maximum number are dropped.
+    """
     return (*coverage, (change, stop))[-_MAX_COVERAGE_PAIRS:]
 
 
@@ -66,7 +72,7 @@ class CachedVectors:
         return [np.argsort(ids, kind="stable") for ids, _ in self.parts]
 
     def extend(self, new_vectors: VectorPart, change: int, stop: int) -> CachedVectors:
-        """Return a cache extended by the vectors that were new at ``change``."""
+        """Return a cache with ``new_vectors`` added, which has all chunks below ``stop`` of the state at ``change``."""
         parts = [*self.parts, new_vectors]
         # Join parts of similar size, so that their number grows only with the logarithm of the vectors.
         while len(parts) > 1 and len(parts[-2][0]) <= 2 * len(parts[-1][0]):
@@ -78,7 +84,7 @@ class CachedVectors:
 class VectorCache:
     """The vectors shared by the states of one open store. A thread must hold ``lock`` to change ``vectors``.
 
-    ``limit`` is the maximum size in bytes; larger sets of vectors are read for every search.
+    ``limit`` is the maximum size in bytes. The vectors of a larger store are not cached, but read for every search.
     """
 
     vectors: CachedVectors | None = None

@@ -58,7 +58,10 @@ CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 
 
 def compute_block_shape(dimension: int, quantised: bool = False) -> tuple[int, int]:
-    """Return the size in bytes and the rows of a block: the fewest pages that waste at most 3 %."""
+    """Return the size in bytes of a block and its number of rows: the fewest pages of which rows fill at least 97 %.
+
+    If no number of pages is filled so well, the best one is used. Raises InputError if a vector does not fit.
+    """
     row_size = 8 + (4 + dimension if quantised else 4 * dimension)
     best_share, best_size, best_rows = 0.0, 0, 0
     for num_pages in range(1, _MAX_BLOCK_PAGES + 1):
@@ -77,7 +80,7 @@ def compute_block_shape(dimension: int, quantised: bool = False) -> tuple[int, i
 
 
 class _VectorBlock:
-    """A block: a buffer, with its ids and matrix as views of it."""
+    """A block of float32 rows: a buffer, with its ids and its matrix as views of the buffer."""
 
     def __init__(self, buffer: bytearray | memoryview | bytes, dimension: int, rows: int) -> None:
         self.buffer = buffer
@@ -87,12 +90,12 @@ class _VectorBlock:
         )
 
     def get_vectors(self, rows: Any) -> Matrix:
-        """Return the vectors of some rows."""
+        """Return the vectors of the rows that a slice, a mask or an array of positions selects."""
         vectors: Matrix = self._matrix[rows]
         return vectors
 
     def put(self, row: int, vector: npt.ArrayLike) -> None:
-        """Store a vector."""
+        """Store a vector in a row."""
         self._matrix[row] = vector
 
     def clear(self, row: int) -> None:
@@ -112,7 +115,7 @@ class _QuantizedBlock(_VectorBlock):
         self._codes: npt.NDArray[np.int8] = codes.reshape(rows, dimension)
 
     def get_vectors(self, rows: Any) -> Matrix:
-        """Return the vectors of some rows, approximately: codes times scales."""
+        """Return approximations (codes times scales) of the vectors of rows, selected as in the base class."""
         vectors: Matrix = self._codes[rows] * self._scales[rows, None]
         return vectors
 
@@ -152,7 +155,7 @@ class VerifiedBlocks:
         self.put_many(np.array([number]), np.array([checksum | _VERIFIED_FLAG], np.uint64))
 
     def get_many(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Return the checksums of the blocks plus 2^32, or 0 for one that was not verified.
+        """Return the checksum of each verified block plus 2^32, and 0 for each other block.
 
         ``numbers`` must be ascending.
         """
@@ -195,7 +198,8 @@ class Vectors:
     def gather(self, locations: VectorLocations) -> Matrix:
         """Return the vectors at (block, row) locations, in that order; shape (n, dimension).
 
-        Each block is read once.
+        Each block is read once, and verified if it was not verified before. Raises CorruptionError if a block is
+        missing or damaged.
         """
         location_array = np.array(locations, np.int64).reshape(len(locations), 2)
         order = np.lexsort((location_array[:, 1], location_array[:, 0]))
@@ -236,13 +240,13 @@ class Vectors:
             yield block.ids[is_used], block.get_vectors(is_used)
 
     def scan_row_ids(self) -> Iterator[tuple[int, Ids]]:
-        """Yield block numbers, each with the ids of all its rows; FREE for a free row."""
+        """Yield block numbers, each with the ids of all its rows; the id of a free row is :data:`FREE_ID`."""
         for key, value in self._view.scan(self.space.blocks):
             block_number = int(records.U32.unpack(key)[0])
             yield block_number, self._open_block(value, block_number).ids
 
     def count_vectors(self) -> int:
-        """Return the number of vectors."""
+        """Return the number of vectors of the space, computed from the counts of free rows."""
         free = (int(_FREE_COUNT_STRUCT.unpack(value)[0]) for _, value in self._view.scan(self.space.free_rows))
         return self._rows_per_block * self._view.count(self.space.blocks) - sum(free)
 
@@ -259,7 +263,7 @@ class Vectors:
         return self._open_block(value, block_number)
 
     def _open_block(self, value: memoryview | bytes, block_number: int) -> _VectorBlock:
-        """Return the block with this stored value; raise CorruptionError if it is damaged or of another shape."""
+        """Verify and decode a stored block; raise CorruptionError if it is damaged or of another shape."""
         if len(value) == self._block_size:
             encoding, checksum, num_rows, _, dimension = _HEADER.unpack_from(value)
             if encoding == self._encoding and (num_rows, dimension) == (self._rows_per_block, self.dimension):
@@ -312,9 +316,9 @@ class VectorWriter(Vectors):
         return block_number, row
 
     def _list_blocks_with_room(self) -> list[int]:
-        """Return the blocks with free rows, those to fill first at the end.
+        """Return the numbers of the blocks with free rows; the last block of the list is filled first.
 
-        Blocks that have already been changed are filled first, then those with the lowest numbers.
+        Blocks that this transaction has changed are filled first, then the blocks with the lowest numbers.
         """
         changed_blocks = [number for number, block in self._dirty.items() if (block.ids == FREE_ID).any()]
         listed_blocks = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(self.space.free_rows)]
@@ -388,7 +392,7 @@ class VectorWriter(Vectors):
         return vectors
 
     def _get_block(self, number: int) -> _VectorBlock:
-        """Return a block, with the changes that are not written yet."""
+        """Return a block, including changes that are not written yet."""
         return self._dirty.get(number) or super()._get_block(number)
 
     def _get_private_block(self, number: int) -> _VectorBlock:
@@ -407,7 +411,7 @@ class VectorWriter(Vectors):
 
 
 def cosines(matrix: Matrix, query: Matrix, rows: npt.NDArray[np.intp] | None = None) -> Matrix:
-    """Return the cosines of unit rows, all or some, with a unit vector.
+    """Return the cosines between a unit vector and the unit rows of a matrix: all rows, or the given ``rows``.
 
     The bits of a cosine do not depend on the position of its row or on the other rows.
     """
@@ -423,10 +427,10 @@ def cosines(matrix: Matrix, query: Matrix, rows: npt.NDArray[np.intp] | None = N
 def find_nearest(
     parts: Iterable[tuple[Ids, Matrix]], query: Matrix, top: int, allowed: ChunkSet | None = None
 ) -> tuple[Ids, Matrix]:
-    """Return the ``top`` rows of largest cosine with ``query``, best first, and all that tie with the last.
+    """Return the ids and cosines of the ``top`` vectors nearest to ``query``, best first, with all ties of the last.
 
-    All vectors are unit vectors. Returns chunk ids and cosines; ties are in no order. ``parts`` are blocks as
-    :meth:`Vectors.scan` yields them. ``allowed`` restricts the chunk ids; the cosines of others are not computed.
+    All vectors are unit vectors, and ties are in no particular order. ``parts`` are pairs of ids and vectors, as
+    :meth:`Vectors.scan` yields them. ``allowed`` restricts the ids; no other cosines are computed.
     """
     best_ids: Ids = np.empty(0, np.uint64)
     best_scores: Matrix = np.empty(0, np.float32)
@@ -446,9 +450,9 @@ def find_nearest(
 
 
 def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[np.float32]:
-    """Normalize a user's vectors to unit rows, shape (rows, dimension); one vector serves all rows.
+    """Normalize a user's vectors to unit rows, shape (rows, dimension); a single vector is repeated for all rows.
 
-    Raises InputError.
+    Raises InputError if the shape is wrong, or if a vector is zero or not finite.
     """
     try:
         matrix = np.atleast_2d(np.asarray(vectors, np.float32))
