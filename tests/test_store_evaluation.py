@@ -12,7 +12,7 @@ import kvstore
 from kvstore.errors import InputError
 from kvstore.evaluation import evaluate_store, make_questions, read_questions, write_questions
 from kvstore.evaluation.asked_questions import ask_questions, compute_area_under_curve, summarize_asked
-from kvstore.evaluation.comparison import _advise
+from kvstore.evaluation.comparison import _build_advice
 from kvstore.evaluation.question_files import make_question
 from kvstore.evaluation.report_page import format_report_page
 from kvstore_shell.cli import run
@@ -158,10 +158,11 @@ def test_a_report_compares_strategies_and_settings(harbour: kvstore.Store) -> No
 
 
 def test_a_setting_is_advised_on_questions_that_it_was_not_chosen_on() -> None:
-    assert _advise("strategy", "a", {"a": [1, 1, 0, 0], "b": [0, 1, 0, 1]}) is None  # a is better on the first half
-    better = _advise("strategy", "a", {"a": [0] * 40, "b": [1] * 40})
+    # Setting a is better on the first half.
+    assert _build_advice("strategy", "a", {"a": [1, 1, 0, 0], "b": [0, 1, 0, 1]}) is None
+    better = _build_advice("strategy", "a", {"a": [0] * 40, "b": [1] * 40})
     assert better is not None and (better.name, better.gain, better.is_certain) == ("b", 1, True)
-    lucky = _advise("strategy", "a", {"a": [0, 1] * 20, "b": [1, 0] * 20})
+    lucky = _build_advice("strategy", "a", {"a": [0, 1] * 20, "b": [1, 0] * 20})
     assert lucky is not None and not lucky.is_certain and "keep a" in str(lucky)
 
 

@@ -2,8 +2,8 @@
 
 In: a store and questions. Out: an :class:`AskedQuestion` for each, and the figures of all together.
 
-The measure of an answer's text is a necessary sign of a right answer, not a proof. If a question has no text but a
-span, an answer is right if it cites bytes of the span.
+An answer counts as right if it contains an expected text, which a wrong answer can also do. If a question has a span
+but no text, an answer is right if it cites bytes of the span.
 """
 
 from __future__ import annotations
@@ -38,7 +38,12 @@ DocumentSpan = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question with its answer: the text, its first sentence, and what is measured of it."""
+    """A question with the outcome of asking it.
+
+    ``text`` is the answer without citations, and ``first`` its first sentence. ``answered`` is False if the store
+    abstained. ``hits`` are the spans of each hit, best hit first, and ``cited`` the spans that the answer cites.
+    ``cpu_ms`` and ``ms`` are the processor time and the elapsed time in milliseconds.
+    """
 
     question: Question
     text: str
@@ -52,20 +57,23 @@ class AskedQuestion:
 
     @property
     def is_first_right(self) -> bool:
-        """True if the first sentence holds the answer, or the whole text if the answer needs several."""
+        """True if the first sentence holds the answer, or the whole text if the answer needs several sentences."""
         return self.question.is_right(self.text if self.question.is_long else self.first)
 
     @property
     def is_right(self) -> bool:
-        """True if the text holds the answer; without such a text, if a citation has bytes of the question's span."""
+        """True if the text holds the answer.
+
+        If the question has a span but no answer texts, True if a citation overlaps the span.
+        """
         if self.question.span is None or self.question.answers:
             return self.question.is_right(self.text)
         return any(self._overlaps_span(span) for span in self.cited)
 
     def has_hit(self, depth: int) -> bool:
-        """True if the first ``depth`` hits have the span or the documents that answer.
+        """True if the first ``depth`` hits overlap the question's span or, if it has none, are from its gold documents.
 
-        If the question has no span, only the first hit of each document counts.
+        Without a span, only the first hit of each document counts.
         """
         gold = self.question.gold
         if self.question.span is not None:
@@ -74,7 +82,7 @@ class AskedQuestion:
         return gold <= documents if self.question.needs_all_gold else bool(gold & documents)
 
     def _overlaps_span(self, span: DocumentSpan) -> bool:
-        """True if a span of a document overlaps the span with the answer."""
+        """True if a span overlaps the question's span in a gold document."""
         assert self.question.span is not None
         document, start, end = span
         return document in self.question.gold and max(start, self.question.span[0]) < min(end, self.question.span[1])
@@ -86,7 +94,11 @@ def ask_questions(
     progress: Callable[[int], None] = lambda number: None,
     **clauses: Any,
 ) -> list[AskedQuestion]:
-    """Ask a store all its questions; ``clauses`` are those of :meth:`kvstore.Store.ask`."""
+    """Ask a store all questions, and return the outcome of each.
+
+    The first question is asked twice, so that loading models and caches is not measured. ``clauses`` are those of
+    :meth:`kvstore.Store.ask`. ``progress`` is called with the number of questions asked so far.
+    """
     if questions:
         store.ask(questions[0].text, **clauses)  # load models and caches
     outcomes = []
@@ -100,14 +112,14 @@ def ask_questions(
 
 
 def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float) -> AskedQuestion:
-    """Return the outcome of one question: the answer without its citations, the hits, what it cites, and the times."""
+    """Return the outcome of one question, given its answer and the times in milliseconds."""
     text = _CITATION_PATTERN.sub("", answer.text)
     hits = [[(span.document, span.start, span.end) for span in hit.spans] for hit in answer.evidence.hits]
     cited = [(span.document, span.start, span.end) for citation in answer.citations for span in citation.spans]
     return AskedQuestion(
         question,
         text,
-        _cut_first(text),
+        _extract_first_sentence(text),
         not answer.abstained,
         answer.confidence,
         hits,
@@ -117,14 +129,17 @@ def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float
     )
 
 
-def _cut_first(text: str) -> str:
-    """Return the first sentence, item or row of an answer."""
+def _extract_first_sentence(text: str) -> str:
+    """Return the first sentence, list item or table row of an answer."""
     line = text.strip().partition("\n")[0]
     return next((line[start:end] for start, end in split_sentences(line)), line)
 
 
 def summarize_asked(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
-    """Return the figures of some questions; a figure that no question shows is left out."""
+    """Return the figures of asked questions by name, most of them fractions from 0 to 1.
+
+    A figure that has no questions to be computed from is omitted.
+    """
     answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
     near = [outcome for outcome in outcomes if outcome.question.kind == "near"]
     foreign = [outcome for outcome in outcomes if outcome.question.kind == "foreign"]
@@ -161,7 +176,10 @@ def summarize_asked(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
 
 
 def compute_auc(outcomes: Sequence[AskedQuestion]) -> float | None:
-    """Return the area under the ROC curve of the confidence, with questions that have an answer as positives."""
+    """Return the area under the ROC curve of the confidence, or None unless both kinds of questions exist.
+
+    Questions of the kind ``answerable`` are the positives.
+    """
     truth = [float(outcome.question.kind == "answerable") for outcome in outcomes]
     if len(set(truth)) < 2:
         return None
@@ -171,16 +189,22 @@ def compute_auc(outcomes: Sequence[AskedQuestion]) -> float | None:
 def compute_area_under_curve(
     confidence: Sequence[float] | npt.NDArray[Any], answerable: Sequence[float] | npt.NDArray[Any]
 ) -> float:
-    """Return the area under the ROC curve: how often an answerable question has more confidence (ties: half)."""
+    """Return the area under the ROC curve, with answerable questions as positives.
+
+    This is the probability that an answerable question has more confidence than another one; ties count half.
+    """
     values, truth = np.asarray(confidence, np.float64), np.asarray(answerable, bool)
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    _, positions, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[positions]
     positive, negative = int(truth.sum()), int((~truth).sum())
     return float((ranks[truth].sum() - positive * (positive + 1) / 2) / (positive * negative))
 
 
 def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | None:
-    """Return the mean distance of confidence and share of right answers over ten bins, weighted by their sizes.
+    """Return the expected calibration error over ten bins of confidence, or None without pairs.
+
+    It is the mean difference between the confidence and the fraction of right answers in a bin, weighted by the number
+    of answers. Each of ``pairs`` is the confidence of an answer, and True if it is right.
 
     >>> compute_calibration_error([(0.9, True), (0.9, False)])
     0.4
@@ -189,18 +213,22 @@ def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | No
     for confidence, is_right in pairs:
         bins.setdefault(min(_NUM_BINS - 1, int(confidence * _NUM_BINS)), []).append((confidence, is_right))
     distances = [
-        len(own) * abs(statistics.mean(c for c, _ in own) - statistics.mean(r for _, r in own)) for own in bins.values()
+        len(members) * abs(statistics.mean(c for c, _ in members) - statistics.mean(r for _, r in members))
+        for members in bins.values()
     ]
     return round(sum(distances) / len(pairs), 3) if pairs else None
 
 
 def compute_mean(values: Sequence[float]) -> float | None:
-    """Return the mean of some values, or None without values."""
+    """Return the mean of values, rounded to three decimals, or None without values."""
     return round(statistics.mean(map(float, values)), 3) if values else None
 
 
 def compute_interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Return the 95 % percentile interval of the mean, from seeded resamples (Efron and Tibshirani 1993, 13)."""
-    chosen = np.random.default_rng(0).integers(0, len(values), (_NUM_RESAMPLES, len(values)))
-    low, high = np.percentile(values[chosen].mean(axis=1), [2.5, 97.5])
+    """Return the bounds of the 95 % confidence interval of the mean of values.
+
+    It is the percentile interval of bootstrap resamples with a fixed seed (Efron and Tibshirani 1993, chapter 13).
+    """
+    resamples = np.random.default_rng(0).integers(0, len(values), (_NUM_RESAMPLES, len(values)))
+    low, high = np.percentile(values[resamples].mean(axis=1), [2.5, 97.5])
     return float(low), float(high)

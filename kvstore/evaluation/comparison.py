@@ -38,16 +38,16 @@ _THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 _RERANKERS = ("none", "combination")
 _MAX_SAMPLE_DOCUMENTS = 100
 
-#: A function that is called with the compared setting, the number of asked questions, and of all.
+#: A function that is called with a label of the compared setting, the number of questions asked, and of all questions.
 EvaluationProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class ReportRow:
-    """The figures of one setting: shares from 0 to 1, and the median time of an answer in milliseconds.
+    """The figures of one value of a setting: fractions from 0 to 1, and the median time of an answer in milliseconds.
 
-    ``compared`` is what differs between the rows of a group: ``strategy``, ``reranker``, ``least_confidence`` or
-    ``chunk_tokens``. A figure without questions is None.
+    ``compared`` is the setting that differs between the rows of a group: ``strategy``, ``reranker``,
+    ``least_confidence`` or ``chunk_tokens``. ``name`` is its value. A figure without questions is None.
     """
 
     compared: str
@@ -59,10 +59,10 @@ class ReportRow:
 
 @dataclass(frozen=True)
 class Advice:
-    """A setting that may be better than the current one.
+    """A value of a setting that may be better than the current one.
 
     ``gain`` is its gain in the score on the questions that it was not chosen on, and ``low`` to ``high`` the 95 %
-    interval of the gain. ``is_certain`` is True if the interval does not contain 0.
+    interval of the gain. ``is_certain`` is True if the whole interval is above 0.
     """
 
     compared: str
@@ -74,7 +74,7 @@ class Advice:
 
     @property
     def is_certain(self) -> bool:
-        """True if the gain is more than chance."""
+        """True if the whole interval of the gain is above 0."""
         return self.low > 0
 
     def __str__(self) -> str:
@@ -87,7 +87,10 @@ class Advice:
 
 @dataclass(frozen=True)
 class EvaluationReport:
-    """The questions, the rows of all compared settings, and an advice for each kind of setting."""
+    """The questions, the rows of all compared settings, and advice on settings that may be better.
+
+    ``counts`` is the number of questions of each kind.
+    """
 
     store: str
     questions: Sequence[Question]
@@ -128,35 +131,37 @@ def evaluate_store(
     strategy, reranker = str(session["strategy"]), str(session["reranker"])
     threshold = float(session["least_confidence"])
     by_strategy = {
-        name: _ask(store, questions, f"strategy {name}", progress, using=name, model=model)
+        name: _ask_with_label(store, questions, f"strategy {name}", progress, using=name, model=model)
         for name in dict.fromkeys([strategy, *(strategies or DEFAULT_STRATEGIES)])
     }
-    outcomes = by_strategy[strategy]
-    by_reranker = {reranker: outcomes} | {
-        name: _ask(store, questions, f"reranker {name}", progress, model=model, reranker=name)
+    current_outcomes = by_strategy[strategy]
+    by_reranker = {reranker: current_outcomes} | {
+        name: _ask_with_label(store, questions, f"reranker {name}", progress, model=model, reranker=name)
         for name in _RERANKERS
         if name != reranker
     }
-    by_threshold = {f"{value}": _apply_threshold(outcomes, value) for value in sorted({*_THRESHOLDS, threshold})}
+    by_threshold = {
+        f"{value}": _apply_threshold(current_outcomes, value) for value in sorted({*_THRESHOLDS, threshold})
+    }
     by_size = _ask_other_chunk_sizes(store, questions, model, progress) if compare_chunk_sizes else {}
     rows: list[ReportRow] = []
     advice: list[Advice] = []
-    for compared, current, by_name in (
+    for compared, current, outcomes_by_name in (
         ("strategy", strategy, by_strategy),
         ("reranker", reranker, by_reranker),
         ("least_confidence", f"{threshold}", by_threshold),
         ("chunk_tokens", f"{store.settings.chunk_tokens}", by_size),
     ):
-        rows += [_to_row(compared, name, own, name == current) for name, own in by_name.items()]
+        rows += [_to_row(compared, name, outcomes, name == current) for name, outcomes in outcomes_by_name.items()]
         score = _SCORES[compared]
-        item = _advise(compared, current, {name: score(own) for name, own in by_name.items()})
+        item = _build_advice(compared, current, {name: score(outcomes) for name, outcomes in outcomes_by_name.items()})
         advice += [] if item is None else [item]
     kinds = [question.kind for question in questions]
     counts: dict[str, int] = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     return EvaluationReport(str(store.path), questions, rows, advice, counts)
 
 
-def _ask(
+def _ask_with_label(
     store: Store, questions: Sequence[Question], label: str, progress: EvaluationProgress, **clauses: Any
 ) -> list[AskedQuestion]:
     """Ask a store the questions, and report the progress under a label."""
@@ -164,7 +169,7 @@ def _ask(
 
 
 def _to_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_current: bool = False) -> ReportRow:
-    """Return the figures of one variant, ``name``, of the setting that is ``compared``."""
+    """Return the figures of one value, ``name``, of the setting that is ``compared``."""
     figures = summarize_asked(outcomes) if outcomes else {}
     if not any(outcome.question.gold or outcome.question.answers for outcome in outcomes):
         del figures["right_all"]
@@ -173,7 +178,7 @@ def _to_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_curr
 
 
 def _apply_threshold(outcomes: Sequence[AskedQuestion], threshold: float) -> list[AskedQuestion]:
-    """Return the questions as answered with another ``least_confidence``.
+    """Return the outcomes that another value of ``least_confidence`` would give.
 
     An answer that was refused has no text, so a lower threshold counts it as answered but not as right.
     """
@@ -181,7 +186,10 @@ def _apply_threshold(outcomes: Sequence[AskedQuestion], threshold: float) -> lis
 
 
 def _score_right(outcomes: Sequence[AskedQuestion]) -> list[float]:
-    """Return 1 for each question that is answered right, of those with an answer; without gold, if it is answered."""
+    """Return 1 for each answerable question that was answered right, else 0.
+
+    A question without gold documents and answer texts counts as right if it was answered.
+    """
     return [
         float(outcome.answered and (outcome.is_right or not (outcome.question.gold or outcome.question.answers)))
         for outcome in outcomes
@@ -190,7 +198,10 @@ def _score_right(outcomes: Sequence[AskedQuestion]) -> list[float]:
 
 
 def _score_hits(outcomes: Sequence[AskedQuestion]) -> list[float]:
-    """Return 1 for each question with an answer in the first three hits; without gold, the score of its answer."""
+    """Return 1 for each answerable question whose first three hits have the answer, else 0.
+
+    A question without gold documents has the score of :func:`_score_right`.
+    """
     answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
     return [
         float(outcome.has_hit(3)) if outcome.question.gold else score
@@ -199,7 +210,10 @@ def _score_hits(outcomes: Sequence[AskedQuestion]) -> list[float]:
 
 
 def _score_balanced(outcomes: Sequence[AskedQuestion]) -> list[float]:
-    """Return a score for each question: refused if it has no answer, else answered; both kinds weigh the same."""
+    """Return a score for each question, 0 if it was wrongly answered or wrongly refused.
+
+    A question should be refused if it has no answer. Questions with and without an answer have the same total weight.
+    """
     is_answerable = [outcome.question.kind == "answerable" for outcome in outcomes]
     weights = {
         answerable: len(is_answerable) / (2 * max(1, is_answerable.count(answerable))) for answerable in (True, False)
@@ -220,8 +234,12 @@ _SCORES = {
 }
 
 
-def _advise(compared: str, current: str, scores: Mapping[str, Sequence[float]]) -> Advice | None:
-    """Return the setting that is best on the questions at even positions, with its gain on the others, or None."""
+def _build_advice(compared: str, current: str, scores: Mapping[str, Sequence[float]]) -> Advice | None:
+    """Return the value that is best on the questions at even positions, with its gain on the others.
+
+    ``scores`` has a score for each question, by value. Returns None if the current value is the best, or if there are
+    no other questions.
+    """
     best_name = max(scores, key=lambda name: (sum(scores[name][::2]), name == current), default=current)
     if best_name == current:
         return None
@@ -237,8 +255,8 @@ def _ask_other_chunk_sizes(
 ) -> dict[str, list[AskedQuestion]]:
     """Ask temporary stores of a sample of the documents, with the current chunk size, half of it and its double.
 
-    Only questions that documents of the sample answer are asked. Returns nothing if the embedder is a server or
-    missing.
+    Only questions that documents of the sample answer are asked. Returns the outcomes by chunk size; empty if the
+    embedder is a server or missing, or if no question remains.
     """
     from ..store.opening import open_store
 
@@ -249,8 +267,8 @@ def _ask_other_chunk_sizes(
     }
     gold = dict.fromkeys(key for question in questions for key in sorted(question.gold))
     sample = list(dict.fromkeys([*gold, *store.keys(limit=_MAX_SAMPLE_DOCUMENTS)]))[:_MAX_SAMPLE_DOCUMENTS]
-    answered_here = [question for question in questions if question.gold and question.gold <= set(sample)]
-    if not answered_here or store.settings.embedder.startswith(("openai:", "none:")):
+    sample_questions = [question for question in questions if question.gold and question.gold <= set(sample)]
+    if not sample_questions or store.settings.embedder.startswith(("openai:", "none:")):
         return {}
     size = store.settings.chunk_tokens
     sizes = sorted({max(16, size // 2), size, min(2000, 2 * size)})
@@ -260,7 +278,9 @@ def _ask_other_chunk_sizes(
             options = {**settings, "chunk_tokens": tokens}
             with open_store(Path(scratch) / str(tokens), embedder=store.embedder, settings=options) as other:
                 _copy_documents(store, other, sample)
-                outcomes[str(tokens)] = _ask(other, answered_here, f"chunk_tokens {tokens}", progress, model=model)
+                outcomes[str(tokens)] = _ask_with_label(
+                    other, sample_questions, f"chunk_tokens {tokens}", progress, model=model
+                )
     return outcomes
 
 

@@ -21,7 +21,8 @@ Kind = Literal["answerable", "near", "foreign"]
 
 _NEGATION_PATTERN = re.compile(r"\b(?:not|never|no|without|cannot|none|nor)\b|n['’]t\b", re.IGNORECASE)
 _WORD_PATTERN = re.compile(r"\w+")
-#: A gold text of at least so many words is a sentence; another division into sentences may cut a few words of it.
+#: The minimum number of words of a gold sentence, and the fraction of them that an answer must contain, since sentences
+#: may be split differently there.
 _MIN_SENTENCE_WORDS, _MIN_SENTENCE_SHARE = 8, 0.8
 
 
@@ -29,10 +30,11 @@ _MIN_SENTENCE_WORDS, _MIN_SENTENCE_SHARE = 8, 0.8
 class Question:
     """A question to a store.
 
-    ``is_right`` says if a text holds the answer; ``gold`` are the keys of documents with the answer, of which
-    ``needs_all_gold`` or any one is enough. ``span`` is the part of the only gold document that holds the answer, in
-    bytes of its text. ``is_long`` is True if the answer does not fit into one sentence. ``part`` names the source of
-    the question, and ``answers`` are the texts that ``is_right`` looks for, if it looks for texts.
+    ``is_right`` returns True if a text holds the answer. ``gold`` are the keys of the documents that have the answer:
+    all of them are needed if ``needs_all_gold``, else any of them. ``span`` is the part of the only gold document that
+    holds the answer, in bytes of its text. ``is_long`` is True if the answer does not fit into one sentence. ``part``
+    names the source of the question. ``answers`` are the texts that ``is_right`` looks for; empty if it tests
+    otherwise.
     """
 
     text: str
@@ -60,12 +62,12 @@ def make_question(
     span: tuple[int, int] | None = None,
     part: str = "",
 ) -> Question:
-    """Return a question whose right answers hold one of some texts."""
+    """Return a question that is answered right by a text that holds one of ``answers``, see :func:`holds_text`."""
     texts = tuple(answers)
     return Question(
         text,
         kind,
-        lambda answer: any(holds_text(wanted, answer) for wanted in texts),
+        lambda answer: any(holds_text(gold_text, answer) for gold_text in texts),
         frozenset(gold),
         part=part,
         span=span,
@@ -74,7 +76,7 @@ def make_question(
 
 
 def holds_text(gold: str, text: str) -> bool:
-    """True if a text has the words of ``gold`` in a row, or nearly all of them if they are a sentence.
+    """True if a text contains the words of ``gold`` in a row or, if ``gold`` is a sentence, most of them.
 
     >>> holds_text("the 4th of May", "It was on the 4th of May."), holds_text("4", "It was in 1914.")
     (True, False)
@@ -88,7 +90,10 @@ def holds_text(gold: str, text: str) -> bool:
 
 
 def read_questions(path: Path) -> list[Question]:
-    """Return the questions of a file. Raises InputError that names the line if one cannot be read."""
+    """Return the questions of a file.
+
+    Raises InputError if the file cannot be read, has no questions, or has an invalid line, which the message names.
+    """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -104,7 +109,7 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def _parse_line(line: str, location: str) -> Question:
-    """Return the question of a line, a JSON object. Raises InputError, which names the line by its location."""
+    """Return the question in a line, a JSON object; raises InputError with the line's location if it is invalid."""
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
@@ -118,10 +123,10 @@ def _parse_line(line: str, location: str) -> Question:
     span = (row["start"], row["end"]) if "start" in row and "end" in row else None
     if kind not in get_args(Kind):
         raise InputError(f"{location}: the kind {kind!r} is not one of {', '.join(get_args(Kind))}")
-    is_valid = all(isinstance(text, str) for text in (*answers, *gold)) and (
+    has_valid_types = all(isinstance(text, str) for text in (*answers, *gold)) and (
         span is None or (len(gold) == 1 and all(isinstance(offset, int) for offset in span))
     )
-    if not is_valid or isinstance(answers, str) or isinstance(gold, str):
+    if not has_valid_types or isinstance(answers, str) or isinstance(gold, str):
         raise InputError(f"{location}: answers and gold are lists of texts; start and end are bytes of one document")
     return make_question(
         row["question"], cast("Kind", kind), answers=answers, gold=gold, span=span, part=str(row.get("part") or "")

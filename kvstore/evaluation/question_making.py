@@ -63,7 +63,11 @@ _TITLE_CASE_PATTERN = re.compile(r"\b[A-Z](?=[a-z]+\b)")
 
 @dataclass(frozen=True)
 class _AskableFact:
-    """A statement of a document: an attribute of a subject, in a span of characters, and its value if it is short."""
+    """A statement of a document that a question can ask for: an attribute of a subject.
+
+    ``start`` and ``end`` are the span of the statement, in characters. ``value`` is the answer if it is short, else
+    empty. ``source`` is one of :data:`SOURCES`. ``verb`` is only set for dates.
+    """
 
     source: str
     document: str
@@ -75,8 +79,11 @@ class _AskableFact:
     verb: str = ""
     is_english: bool = True
 
-    def ask(self, number: int, subject: str | None = None) -> str:
-        """Return the fact as a question, phrased by its number, perhaps about another subject."""
+    def phrase_question(self, number: int, subject: str | None = None) -> str:
+        """Return a question about the fact, or about the same attribute of another subject.
+
+        ``number`` selects the phrase.
+        """
         subject = subject or self.subject
         if not self.is_english:
             return f"{subject} {self.attribute}".strip()
@@ -92,7 +99,7 @@ def make_questions(store: Store, limit: int = 100) -> list[Question]:
     >>> [question.text for question in make_questions(store)]
     ['What is Tea?']
     """
-    facts = _choose_facts(store, limit)
+    facts = _select_facts(store, limit)
     questions = []
     for number, fact in enumerate(facts):
         document = store.get(fact.document)
@@ -102,13 +109,19 @@ def make_questions(store: Store, limit: int = 100) -> list[Question]:
 
 
 def _to_question(fact: _AskableFact, number: int, text: str) -> Question:
+    """Return the question about a fact of a document with this text; ``number`` selects the phrase."""
     span = (len(text[: fact.start].encode()), len(text[: fact.end].encode()))
     answers = (fact.value,) if fact.value else ()
-    return make_question(fact.ask(number), answers=answers, gold=(fact.document,), span=span, part=fact.source)
+    return make_question(
+        fact.phrase_question(number), answers=answers, gold=(fact.document,), span=span, part=fact.source
+    )
 
 
-def _choose_facts(store: Store, limit: int) -> list[_AskableFact]:
-    """Return facts of all sources in turn, from documents in the order of a hash of their keys."""
+def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
+    """Return at most ``limit`` facts, alternating between the sources.
+
+    Documents are in the order of a hash of their keys. A question that two facts answer is dropped.
+    """
     facts_by_source: dict[str, list[tuple[int, _AskableFact]]] = {source: [] for source in SOURCES}
     for key in sorted(store.keys(), key=lambda key: (zlib.crc32(key.encode()), key))[:_MAX_DOCUMENTS]:
         document = store.get(key)
@@ -118,22 +131,21 @@ def _choose_facts(store: Store, limit: int) -> list[_AskableFact]:
         for fact in _iter_facts(document):
             facts_by_source[fact.source].append((counts[fact.source], fact))
             counts[fact.source] += 1
-    by_source = {}
+    unique_facts = {}
     for source, numbered in facts_by_source.items():
         # A question that two documents answer has no single right answer.
-        times: dict[str, int] = defaultdict(int)
+        question_counts: dict[str, int] = defaultdict(int)
         for _, fact in numbered:
-            times[fact.ask(0).lower()] += 1
+            question_counts[fact.phrase_question(0).lower()] += 1
         # The first facts of all documents come before the second ones.
         numbered.sort(key=lambda pair: pair[0])
-        by_source[source] = [fact for _, fact in numbered if times[fact.ask(0).lower()] == 1]
-    chosen: list[_AskableFact] = []
-    turns = max(map(len, by_source.values()))
-    for turn in range(turns):
-        chosen += [facts[turn] for facts in by_source.values() if turn < len(facts)]
-        if len(chosen) >= limit:
+        unique_facts[source] = [fact for _, fact in numbered if question_counts[fact.phrase_question(0).lower()] == 1]
+    selected: list[_AskableFact] = []
+    for turn in range(max(map(len, unique_facts.values()))):
+        selected += [facts[turn] for facts in unique_facts.values() if turn < len(facts)]
+        if len(selected) >= limit:
             break
-    return chosen[:limit]
+    return selected[:limit]
 
 
 def _iter_facts(document: Document) -> Iterator[_AskableFact]:
@@ -158,7 +170,7 @@ def _iter_facts(document: Document) -> Iterator[_AskableFact]:
 def _iter_heading_facts(
     document: Document, blocks: Sequence[Block], subject: str, is_english: bool
 ) -> Iterator[_AskableFact]:
-    """Yield a fact for each heading with text below it: its beginning says what the heading is about."""
+    """Yield a fact for each heading with text below it; the beginning of that text is the answer."""
     seen: set[str] = set()
     for heading, body in pairwise(blocks):
         name = " ".join(heading.title.split()) if heading.kind == "heading" else ""
@@ -182,7 +194,7 @@ def _iter_heading_facts(
 
 
 def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> Iterator[_AskableFact]:
-    """Yield a fact for one cell of each row; the first cell names the row."""
+    """Yield a fact for one cell of each row: the first cell is the subject, and the column is the attribute."""
     rows = []
     for match in re.finditer(r"[^\n]+", text[block.start : block.end]):
         cells = [to_plain_text(unwrap_links(cell)).strip() for cell in match[0].strip().strip("|").split("|")]
@@ -204,7 +216,7 @@ def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> It
 
 
 def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_english: bool) -> Iterator[_AskableFact]:
-    """Yield the fact that a list item ``Name: value`` states about the subject of the document."""
+    """Yield the fact that a list item ``Name: value`` states about ``subject``, the subject of the document."""
     match = _FIELD_PATTERN.match(text[block.start : block.end].strip())
     if match and subject and len(match[2].split()) <= _MAX_CELL_WORDS and list_content_words(match[1]):
         value = to_plain_text(unwrap_links(match[2])).strip(" .")
@@ -228,19 +240,25 @@ def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_Askable
 
 
 def _is_name(subject: str) -> bool:
-    """True if a subject names something by itself: no pronoun, and no preposition or conjunction at its beginning."""
+    """True if a subject names something by itself.
+
+    It has content words and no pronoun, and does not begin with a function word.
+    """
     words = subject.lower().split()
     return bool(list_content_words(subject)) and words[0] not in FUNCTION_WORDS and _PRONOUNS.isdisjoint(words)
 
 
 def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -> list[Question]:
-    """Return questions that join the subject of one fact with the attribute of another; no document has both."""
+    """Return at most ``limit`` questions that no document answers.
+
+    Each joins the attribute of a fact with the subject of a fact from another document.
+    """
     questions: list[Question] = []
     texts: set[str] = set()
     for number, fact in enumerate(facts):
         partners = [other for other in facts if other.source == fact.source and other.document != fact.document]
         for step in range(min(_MAX_PARTNERS, len(partners))):
-            question = _join(store, fact, partners[(number + step) % len(partners)], number)
+            question = _build_near_miss(store, fact, partners[(number + step) % len(partners)], number)
             if question is not None and question.text not in texts:
                 texts.add(question.text)
                 questions.append(question)
@@ -250,8 +268,11 @@ def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -
     return questions
 
 
-def _join(store: Store, fact: _AskableFact, other: _AskableFact, number: int) -> Question | None:
-    """Return a near miss about the subject of ``other`` in the words of ``fact``, or None if a document has them."""
+def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, number: int) -> Question | None:
+    """Return a near miss, the question about ``fact`` with the subject of ``other``, or None.
+
+    Returns None if the two do not combine, or if a document may answer the question.
+    """
     subject, attribute = other.subject, fact.attribute
     if fact.source == "definition":
         # The beginning of one name with the end of another.
@@ -271,4 +292,4 @@ def _join(store: Store, fact: _AskableFact, other: _AskableFact, number: int) ->
         in_document = " AND ".join(f'"{word}"' for word in attribute_words)
         if store.count("key = ? AND content MATCH ?", (other.document, in_document)):
             return None
-    return make_question(fact.ask(number, subject), "near", part=fact.source)
+    return make_question(fact.phrase_question(number, subject), "near", part=fact.source)

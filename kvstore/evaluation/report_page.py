@@ -36,7 +36,7 @@ def format_report_page(report: EvaluationReport) -> str:
 
 
 def _iter_lines(report: EvaluationReport) -> Iterator[str]:
-    """Yield the HTML of a report: advice, a table for each compared setting, and some questions."""
+    """Yield the HTML of a report: advice, a table for each compared setting, and some of the questions."""
     title = f"Evaluation of {escape(report.store)}"
     yield f'<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     yield f"<style>{_STYLE}</style></head><body><main><h1>{title}</h1>"
@@ -61,14 +61,14 @@ def _iter_lines(report: EvaluationReport) -> Iterator[str]:
 
 
 def _format_row(row: ReportRow) -> str:
-    """Return a table row with the figures of one setting."""
+    """Return an HTML table row with the figures of one setting."""
     cells = "".join(f"<td>{_format_share(row.figures.get(column))}</td>" for column in COLUMNS)
     current = ' class="current"' if row.is_current else ""
     return f"<tr{current}><td>{escape(row.name)}</td>{cells}<td>{'' if row.ms is None else row.ms}</td></tr>"
 
 
 def _format_share(share: float | None) -> str:
-    """Return a share as a bar and a number; empty if it is unknown."""
+    """Return a fraction as an HTML bar and a number; empty if it is None."""
     if share is None:
         return ""
     return f'<span class="bar"><i style="width:{100 * share:.0f}%"></i></span>{share:.3f}'

@@ -4,8 +4,8 @@
 coarsest and goes on to each child that scores at least as high as its parent. An overview question stays with the
 coarsest. The score of a community is the cosine of its centroid, plus the fraction of the question's words in its
 report, weighted by rarity (BM25); no model is needed to rate it. *Map*: each selected community contributes points,
-which are the sentences of its report, or sentences of its chunks chosen by the greedy cover. *Reduce*: the points of the
-best-scoring communities come first, until the limit is reached (Edge et al. 2024, section 3.1.6). All chunks in no
+which are the sentences of its report, or sentences of its chunks chosen by the greedy cover. *Reduce*: the points of
+the best-scoring communities come first, until the limit is reached (Edge et al. 2024, section 3.1.6). All chunks in no
 community, or newer than the communities, act as one more community.
 
 With a model, ASK makes it rate the reports on the way down, from 0 to 5. The model then extracts points from the
