@@ -129,7 +129,7 @@ def _get_hasher(seed: int) -> NameHash:
 
 
 def _as_addresses(addresses: Any) -> npt.NDArray[np.uint64]:
-    """Return a contiguous u64 array from an array, packed bytes, or integers."""
+    """Convert an array, packed bytes or integers to a contiguous u64 array; raise InputError for other numbers."""
     if isinstance(addresses, bytes):
         return np.frombuffer(addresses, np.uint64)
     array = np.asarray(addresses)
@@ -177,13 +177,13 @@ class EntityFilter:
     # -- Reading
 
     def find(self, key: str) -> FilterEntry | None:
-        """Return the entry of a name, or None."""
+        """Return the entry of a name, or None if the name is unknown."""
         self._pages.require_open()
         entry_fields = self._index.find(key)
         return None if entry_fields is None else FilterEntry(*entry_fields)
 
     def find_many(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
-        """Return the entities of many names; 0 for an absent name."""
+        """Return the entity of each name; 0 for an unknown name."""
         entities = np.empty(len(keys), np.uint32)
         with self._pin_snapshot():
             find_many(self._index, keys, entities)
@@ -192,12 +192,12 @@ class EntityFilter:
     def lookup(self, key: str, limit: int | None = None) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
         """Return the entry of a name with its first ``limit`` addresses (default: all), ascending.
 
-        None if it is absent.
+        Returns None if the name is unknown. Raises InputError if ``limit`` is negative.
         """
         return self._look_up(key, limit, 0)
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        """Return the entities of many names and the first address of each; 0 and 0 for an absent name."""
+        """Return the entity of each name and its first address; 0 and 0 for an unknown name."""
         entities, first_addresses = np.empty(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
         with self._pin_snapshot():
             for position in find_many(self._index, keys, entities, first_addresses):
@@ -206,13 +206,13 @@ class EntityFilter:
         return entities, first_addresses
 
     def get_addresses(self, key: str, limit: int | None = None, after: int | None = None) -> npt.NDArray[np.uint64]:
-        """Return at most ``limit`` addresses of a name above ``after``, ascending; empty if the name is absent."""
+        """Return at most ``limit`` addresses of a name above ``after``, ascending; empty if the name is unknown."""
         start = 0 if after is None else max(0, after + 1)
         entry_with_addresses = self._look_up(key, limit, start) if start <= _MAX_U64 else None
         return np.empty(0, np.uint64) if entry_with_addresses is None else entry_with_addresses[1]
 
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
-        """Return the addresses below ``stop`` of many names, ascending; empty for an absent name."""
+        """Return the addresses below ``stop`` of each name, ascending; empty for an unknown name."""
         with self._pin_snapshot():
             address_tuples = list_addresses_below(self._index, keys, stop)
         return [
@@ -221,7 +221,7 @@ class EntityFilter:
         ]
 
     def _read_addresses_below(self, key: str, stop: int) -> tuple[int, ...]:
-        """Return the addresses below ``stop`` of a name with a long list, which is read no further than needed."""
+        """Return the addresses below ``stop`` of a name with a long address list, read in batches up to ``stop``."""
         addresses: list[int] = []
         while True:
             batch = self.get_addresses(key, _ADDRESS_BATCH, addresses[-1] if addresses else None).tolist()
@@ -243,10 +243,10 @@ class EntityFilter:
     def find_mentions(
         self, folded: FoldedText, max_words: int, keys: dict[int, str], mention_type: type[Mention]
     ) -> list[Mention]:
-        """Recognize as :meth:`recognize` does, but only names that contain a word, with spans in the original text.
+        """Return every occurrence of known names that contain a word, as :meth:`recognize` does.
 
-        Each occurrence is a ``mention_type`` (entity, start and length in bytes), ordered by start and end. The normal
-        forms of the entities are added to ``keys``, by id.
+        Each occurrence is a ``mention_type`` (entity, start and length in bytes of the original text), ordered by start
+        and end. Adds the normal forms of the entities to ``keys``, by id.
         """
         with self._pin_snapshot():
             return find_mentions(self._index, folded.data, folded.offsets, max_words, mention_type, keys)
@@ -267,7 +267,7 @@ class EntityFilter:
         self.insert_many([key], [entity])
 
     def insert_many(self, keys: Sequence[str], entities: Sequence[int] | npt.NDArray[np.uint32]) -> None:
-        """Add many names, or none of them if one raises InputError, as in :meth:`insert`."""
+        """Add many names with their entities; if one is invalid as in :meth:`insert`, raise InputError and add none."""
         self._require_writable()
         if len(keys) != len(entities):
             raise InputError(f"{len(keys)} names were given with {len(entities)} entities; give one for each")
@@ -306,7 +306,7 @@ class EntityFilter:
         return self.remove_many([key], [_as_addresses(addresses)])
 
     def add_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
-        """Apply :meth:`add_addresses` to many names, and return how many addresses were new in total."""
+        """Add addresses to many names, and return how many were new in total; raise EntityNotFoundError as above."""
         self._require_writable()
         num_changed, absent_index = self._index.change_addresses(keys, addresses, True)
         if absent_index >= 0:
@@ -314,14 +314,14 @@ class EntityFilter:
         return num_changed
 
     def remove_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
-        """Apply :meth:`remove_addresses` to many names, and return how many addresses were removed in total."""
+        """Remove addresses from many names, and return how many existed in total; ignore absent names."""
         self._require_writable()
         return self._index.change_addresses(keys, addresses, False)[0]
 
     def add_hits(self, hits: Mapping[str, int]) -> None:
-        """Add hits to the temperatures of names, and move the hottest to the front of their buckets.
+        """Add counts of lookups to the temperatures of names, and move the hottest to the front of their buckets.
 
-        Ignore absent names.
+        Absent names are ignored.
         """
         self._require_writable()
         for key, count in hits.items():
@@ -369,7 +369,10 @@ class EntityFilter:
         yield from check_filter(self._index, self._pages, self._lists)
 
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
-        """Return the entry of a name with at most ``limit`` of its addresses from ``start`` on, or None."""
+        """Return the entry of a name with at most ``limit`` of its addresses from ``start`` on, or None.
+
+        Raises InputError if ``limit`` is negative, and ClosedError if the view is closed.
+        """
         self._pages.require_open()
         if limit is not None and limit < 0:
             raise InputError(f"limit={limit} is negative; give the number of addresses wanted, or None for all")
@@ -383,6 +386,7 @@ class EntityFilter:
             return FilterEntry(entity, count, temperature), self._lists.read(entity, limit, start)
 
     def _require_writable(self) -> WriteView:
+        """Return the view as a write view; raise ReadOnlyError if it is a snapshot, ClosedError if it is closed."""
         self._pages.require_open()
         if not self._view.writable:
             raise ReadOnlyError("names and addresses can be changed in a write transaction only")
@@ -394,6 +398,6 @@ class EntityFilter:
 
 
 def select_longest_matches(matches: Matches) -> Matches:
-    """Select non-overlapping matches from left to right: of those that begin first, the longest."""
+    """Select non-overlapping matches from left to right; among matches with the same start, select the longest."""
     selected = select_longest(matches.start, matches.end)
     return Matches(matches.start[selected], matches.end[selected], matches.entity[selected])

@@ -116,9 +116,10 @@ class PageReader:
         self.has_room_flags: dict[int, int] = {}
 
     def load_page(self, table: str, prefix: bytes, encoding: bytes, page_number: int) -> memoryview:
-        """Return a page of a table, verified.
+        """Read and verify the page of a table under ``prefix`` and its number.
 
-        Raises CorruptionError if it is damaged, and ClosedError if the view is closed.
+        In a write transaction, record the "has room" flag of a block-list page. Raises CorruptionError if the page is
+        damaged, and ClosedError if the view is closed.
         """
         if not self.is_stored and encoding == DIRECTORY_ENCODING:
             return _EMPTY_DIRECTORY
@@ -143,9 +144,9 @@ class PageReader:
         raise CorruptionError(f"table {table}: page {page_number} {fault}; run CHECK REPAIR, or restore from a backup")
 
     def list_pages(self, prefix: bytes, unused_in: str | None, last_number: int) -> list[int]:
-        """Return the next page numbers of a stored list, those above ``last_number``.
+        """Return the first page numbers above ``last_number`` of the stored list under ``prefix``.
 
-        Raises CorruptionError if one is the number of a page in the table ``unused_in``.
+        Raises CorruptionError if one of them is the number of a page in the table ``unused_in``.
         """
         stored_numbers = self.view.scan(
             tables.FILTER_DIRECTORY, prefix + records.encode_u32(last_number + 1), _make_end_key(prefix)
@@ -228,7 +229,7 @@ class FilterPages:
         view.put(tables.FILTER_DIRECTORY, HEAD_KEY, records.pack(asdict(head)))
 
     def iter_listed(self, prefix: bytes) -> Iterator[int]:
-        """Yield the page numbers on a stored list, ascending."""
+        """Yield the page numbers of the stored list under ``prefix``, ascending; raise CorruptionError for damage."""
         for key, value in self.view.scan(tables.FILTER_DIRECTORY, prefix, _make_end_key(prefix)):
             if bytes(value) != _LISTED_VALUE or len(key) != 5:
                 raise CorruptionError(f"table {tables.FILTER_DIRECTORY}, key {bytes(key).hex()}: damaged; run CHECK")
@@ -247,7 +248,7 @@ class FilterPages:
         self._reader.require_open()
 
     def _flush_kind(self, view: WriteView, page_kind: _PageKind) -> None:
-        """Write the changed pages of a kind, delete the released ones, and update the lists of page numbers."""
+        """Write the changed pages of a kind, delete its released pages, and update the lists of page numbers."""
         released, reused = page_kind.pages.take_freed()
         is_block_kind = page_kind.pages is self.block_pages
         has_room_flags = self._reader.has_room_flags if is_block_kind else {}
@@ -275,7 +276,10 @@ class FilterPages:
         view.change_many(page_kind.table, page_changes)
 
     def _read_head(self) -> _Head | None:
-        """Return the stored head, or None without one; raise an error if it is damaged or has another hash seed."""
+        """Return the stored head, or None if the store has no filter.
+
+        Raises CorruptionError if it is damaged, and SettingsMismatchError if it was written with another hash seed.
+        """
         value = self.view.get(tables.FILTER_DIRECTORY, HEAD_KEY)
         if value is None:
             return None
@@ -293,7 +297,7 @@ class FilterPages:
     def _make_page_kind(
         self, encoding: bytes, table: str, counts: tuple[int, int], prefix: bytes = b"", free_list: bytes | None = None
     ) -> _PageKind:
-        """Return the table of the pages of one encoding, with ``counts``: pages ever allocated, and pages in use."""
+        """Return the page table of one encoding; ``counts`` are the pages ever allocated and the pages in use."""
         load = partial(self._reader.load_page, table, prefix, encoding)
         list_free = None if free_list is None else partial(self._reader.list_pages, free_list, table)
         pages = PageTable(
@@ -303,7 +307,7 @@ class FilterPages:
 
 
 def _decode_head(fields: object) -> _Head | None:
-    """Return the head decoded from its fields, or None if they are not those of a head or are inconsistent."""
+    """Decode the stored fields of a head; return None if fields are missing, unknown or inconsistent."""
     if not isinstance(fields, dict) or fields.keys() != {field.name for field in dataclass_fields(_Head)}:
         return None
     head = _Head(**fields)

@@ -52,10 +52,10 @@ TableRecord = tuple[str, bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class WritingForecast:
-    """A forecast of the texts that a model would write on REFRESH.
+    """A forecast of the texts that a language model would write on REFRESH.
 
-    ``described`` describes the index as it would be then. ``texts`` is the number of texts, and ``written`` the number
-    of those that exist already. ``tokens`` estimates the tokens of the prompts for the others.
+    ``described`` describes the index after the REFRESH. ``texts`` is the number of texts, and ``written`` the number of
+    texts that exist already. ``tokens`` estimates the tokens of the prompts for the missing texts.
     """
 
     described: str
@@ -71,7 +71,7 @@ class WritingForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritingReport(ModelReport):
-    """The texts that a model wrote for an index of one ``kind`` on REFRESH: ``texts`` were stored."""
+    """A report of the texts that a language model wrote for an index on REFRESH; ``texts`` is the number stored."""
 
     texts: int
 
@@ -88,10 +88,11 @@ class GenerationBuilder:
         self._embed = embed
 
     def refresh(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> bool:
-        """Build a generation from the last commit, and return True if it is new and in use.
+        """Build a generation from the last commit and put it in use; return True if there is a new generation.
 
-        Raises IndexUnavailableError if another thread or process is refreshing the index, LockTimeoutError,
-        StoreFullError, EmbedderError.
+        Removes the rows and texts that no generation in use names. Returns False if the store has no such index, the
+        generation is up to date, or the index changed meanwhile. Raises IndexUnavailableError if
+        another thread or process is refreshing the index, LockTimeoutError, StoreFullError, EmbedderError.
         """
         with self._hold_lock(kind):
             self._remove_unnamed_rows(kind)
@@ -113,11 +114,11 @@ class GenerationBuilder:
     def write_texts(
         self, kind: GenerationIndex[Any], model: StructuredModel, progress: ReportProgress | None = None
     ) -> WritingReport:
-        """Let a model write the missing texts, the largest first, up to its token limit.
+        """Let a language model write the missing texts, the largest weight first, up to its token limit.
 
-        An invalid answer is dropped and reported, and requested again by the next REFRESH. After several consecutive
-        requests without a valid answer, no more are sent. Errors of the model are raised; texts written until then are
-        kept.
+        Each text is embedded and stored in a commit of its own. An invalid answer is dropped and reported, and the next
+        REFRESH requests it again. After several consecutive requests without a valid answer, no more are sent. Errors
+        of the model are raised; texts written until then are kept.
         """
         num_written = 0
         failures: list[str] = []
@@ -139,7 +140,7 @@ class GenerationBuilder:
                         )
                         break
                     continue
-                if answer is None:  # a source is gone
+                if answer is None:  # a source no longer exists
                     continue
                 answer = add_vector(answer, self._embed([get_embedded_text(answer)])[0])
                 put_text = partial(_put_text, task.digest, kind.name, model.model.name, answer)
@@ -160,9 +161,9 @@ class GenerationBuilder:
     def _request_text(
         self, kind: GenerationIndex[Any], task: WritingTask, model: StructuredModel
     ) -> Mapping[str, Any] | None:
-        """Return the text that a model writes, or None if a source is gone.
+        """Request a text from a language model; return its fields, or None if a source no longer exists.
 
-        A prompt that the model has no room for is built once more, with as many sources as fit. Raises the errors of
+        A prompt that is too long for the model is built once more, with as many sources as fit. Raises the errors of
         the model.
         """
         from ...models.llm import compute_fitting_tokens
@@ -185,13 +186,16 @@ class GenerationBuilder:
     def _build_prompt(
         self, kind: GenerationIndex[Any], task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
-        """Return the prompt for a text from the current state, or None if a source is gone."""
+        """Return the prompt for a text from the current state, or None if a source no longer exists."""
         with self._open_state() as state:
             bound = bind_generation(state, kind)
             return None if bound is None else kind.build_prompt(bound, task, max_tokens)
 
     def forecast(self, kind: GenerationIndex[Any], record: IndexRecord) -> WritingForecast:
-        """Return a forecast of :meth:`refresh` and :meth:`write_texts` without changes or calls of a model."""
+        """Return a forecast of :meth:`refresh` and :meth:`write_texts`; the store is not changed and no model called.
+
+        Unless the generation in use is up to date, a generation is built in memory.
+        """
         with self._open_state() as state:
             if kind.is_usable(record) and record.state["change"] == state.counters.change:
                 return _compute_forecast(kind, state, bind_generation(state, kind))
@@ -208,7 +212,10 @@ class GenerationBuilder:
             self.remove_unused(kind)
 
     def remove_unused(self, kind: GenerationIndex[Any]) -> None:
-        """Remove rows and texts that no record names, left by a crash or a dropped index."""
+        """Remove rows and texts that no generation in use names, left by a crash or a dropped index.
+
+        Raises IndexUnavailableError if the index is being refreshed.
+        """
         with self._open_state() as state:
             if not any(state.lmdb.count(table) for table in (*kind.tables, tables.WRITTEN)):
                 return
@@ -229,7 +236,7 @@ class GenerationBuilder:
                 self._environment.write_with_growth(partial(_remove_keys, table, keys))
 
     def _remove_unnamed_texts(self, kind: GenerationIndex[Any]) -> None:
-        """Remove texts written for this kind that the generation in use does not name."""
+        """Remove texts that a language model wrote for this kind and that the generation in use does not name."""
         with self._open_state() as state:
             record = Indexes(state.lmdb).get(kind)
             if record is not None and not kind.is_usable(record):
@@ -292,6 +299,7 @@ def _iter_batches(
 
 
 def _put_batch(batch: Sequence[TableRecord], view: WriteView) -> None:
+    """Write a batch of records to a transaction."""
     for table, key, value in batch:
         view.put(table, key, value)
 
@@ -329,9 +337,9 @@ def _list_unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None)
 
 
 def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) -> bool:
-    """Remove a batch of the rows that quote documents and are stale because the store has changed since.
+    """Remove a batch of rows that quote documents from generations built before the last change of the store.
 
-    Returns True if it removed any; call it again until it returns False.
+    Returns True if it removed any row; the caller repeats it until it returns False.
     """
     change = Counters.load(view).change
     has_removed = False
@@ -350,16 +358,17 @@ def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) 
 
 
 def _remove_keys(table: str, keys: Sequence[bytes], view: WriteView) -> None:
+    """Remove the records with these keys from a table."""
     view.change_many(table, dict.fromkeys(keys))
 
 
 def _put_text(digest: bytes, kind: str, model: str, value: Mapping[str, Any], view: WriteView) -> None:
-    """Store what a model wrote for the task with this digest."""
+    """Store the text that a language model wrote for the task with this digest."""
     WrittenTextWriter(view).put(digest, kind, model, value)
 
 
 def _list_writing_tasks(kind: GenerationIndex[Any], state: State) -> Iterable[WritingTask]:
-    """Return the texts that a model may write for the generation in use; none without a generation."""
+    """Return the writing tasks of the generation in use; empty if there is no generation."""
     bound = bind_generation(state, kind)
     return () if bound is None else kind.list_writing_tasks(bound)
 
@@ -370,7 +379,7 @@ def _is_written(state: State, task: WritingTask) -> bool:
 
 
 def _compute_forecast(kind: GenerationIndex[Any], state: State, bound: Any) -> WritingForecast:
-    """Return the forecast for an index bound to a state."""
+    """Count the texts of an index bound to a state, and estimate the tokens of the prompts for the missing texts."""
     num_texts = num_written = num_tokens = 0
     for task in kind.list_writing_tasks(bound):
         num_texts += 1

@@ -41,7 +41,9 @@ KeyedRows = Iterable[tuple[bytes, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The result of a build from the state of change ``change``, whose chunk ids are below ``chunk_stop``.
+    """The result of one build of an index from the state at change number ``change``.
+
+    All chunk ids of this state are below ``chunk_stop``.
 
     ``head`` is small plain data. ``rows`` holds the rows of each table, in key order.
     """
@@ -53,7 +55,7 @@ class Generation:
 
 
 class WritingTask(NamedTuple):
-    """A text that a model may write.
+    """A text that a language model may write.
 
     ``digest`` is a digest (16 bytes) of the kind, the prompt version and the sources. It does not depend on the model,
     so that no text is written twice. Texts with the largest ``weight`` are written first. ``group`` is the number of
@@ -100,7 +102,7 @@ class Outline(Columnar, list[OutlineRow]):
 
 
 def iter_outline_rows(nodes: Iterable[OutlineNode], depth: int, level: int = 0) -> Iterator[OutlineRow]:
-    """Yield groups down to a depth, each before its subgroups."""
+    """Yield the lines of groups and their subgroups down to ``depth`` levels, each group before its subgroups."""
     for node in nodes:
         yield OutlineRow(level, node.title, node.count, node.detail)
         if level + 1 < depth:
@@ -111,7 +113,7 @@ class RowSource(Protocol):
     """A source of the rows of a generation."""
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[Any]:
-        """Return the value of each key, or None."""
+        """Return the stored value of each key, or None for a missing key."""
         ...
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
@@ -138,11 +140,11 @@ class GenerationRows:
         self.head: Mapping[str, Any] = generation["head"]
 
     def get(self, table: str, key: bytes) -> Any:
-        """Return the value of a key, or None."""
+        """Return the decoded value of a key, or None if it is missing."""
         return self.get_many(table, [key])[0]
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[Any]:
-        """Return the value of each key, or None."""
+        """Return the decoded value of each key, or None for a missing key."""
         prefixed_keys = [self._prefix + key for key in keys]
         stored_values = self._source.get_many(table, prefixed_keys)
         return [
@@ -153,7 +155,7 @@ class GenerationRows:
     def read_numbers(
         self, table: str, keys: Sequence[bytes], num_columns: int
     ) -> tuple[list[int], npt.NDArray[np.int64]]:
-        """Return the indexes of the existing keys, and their rows of ``num_columns`` integers, with -1 for nil."""
+        """Return the positions in ``keys`` of existing keys, and their rows of ``num_columns`` integers (-1: nil)."""
         prefixed_keys = [self._prefix + key for key in keys]
         stored_values = self._source.get_many(table, prefixed_keys)
         indexes = [index for index, stored_value in enumerate(stored_values) if stored_value is not None]
@@ -191,19 +193,19 @@ class GenerationIndex(Index, Generic[Bound]):
 
     @abstractmethod
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        """Build the next generation from the newest state, read within one block of ``states``.
+        """Build the next generation from the newest state; ``states`` opens it.
 
-        The same documents give the same rows, independent of their ids: everything is ordered by keys, ordinals and
-        names.
+        The same documents give the same rows, independent of their ids, because everything is ordered by keys, ordinals
+        and names.
         """
 
     @abstractmethod
     def bind(self, rows: GenerationRows, state: State) -> Bound:
-        """Return the index of a state, which reads the rows and omits what the state does not contain."""
+        """Return the index bound to a state: it reads the rows and omits data that the state does not contain."""
 
     @abstractmethod
     def describe(self, bound: Bound) -> str:
-        """Describe its size for SHOW INDEXES."""
+        """Describe the size of the index for SHOW INDEXES."""
 
     @abstractmethod
     def dump(self, bound: Bound, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:
@@ -213,19 +215,23 @@ class GenerationIndex(Index, Generic[Bound]):
         """
 
     def check(self, bound: Bound) -> Iterator[str]:
-        """Yield a sentence for each inconsistency."""
+        """Yield a sentence for each inconsistency in the rows."""
         return iter(())
 
     def list_writing_tasks(self, bound: Bound) -> Iterable[WritingTask]:
-        """Return the texts that a model may write, written or not, whose sources all still exist."""
+        """Return a task for each text that a language model may write, including texts already written.
+
+        Texts of which a source no longer exists are omitted.
+        """
         return ()
 
     def build_prompt(
         self, bound: Bound, task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
-        """Return the prompt for a text, or None if a source is missing; the caller stores the parsed answer.
+        """Return the prompt for a text; the caller stores the parsed answer.
 
-        The sources have at most ``max_tokens`` tokens together; None if there is no room for one.
+        The sources have at most ``max_tokens`` tokens together. Returns None if a source no longer exists, or if not
+        even one source fits.
         """
         raise NotImplementedError
 
@@ -238,7 +244,7 @@ class GenerationIndex(Index, Generic[Bound]):
         return replace(record, state={}, epoch=record.epoch + 1)
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
-        """Return whether the index is being built, absent, ready or damaged, and how many changes it lags behind."""
+        """Return the status of the index (building, absent, ready or damaged) and its lag in changes."""
         change = state.counters.change
         open_indexes = state.open_indexes
         is_usable = self.is_usable(record)
@@ -263,7 +269,7 @@ class GenerationIndex(Index, Generic[Bound]):
 
 
 class _GenerationPart(Generic[Bound]):
-    """The part of a state that holds a bound index."""
+    """The part of a state that caches the index of one kind, bound to that state."""
 
     def __init__(self, kind: GenerationIndex[Bound]) -> None:
         self._kind = kind
@@ -280,7 +286,7 @@ class _GenerationPart(Generic[Bound]):
 
 
 def bind_generation(state: State, kind: GenerationIndex[Bound]) -> Bound | None:
-    """Return the index bound to a state, or None if it does not exist or is not built yet."""
+    """Return the index bound to a state, or None if it does not exist or is not built yet; cached in a snapshot."""
     part = _GenerationPart(kind)
     # A state of a write transaction changes, so nothing read from it is cached.
     return part.read(state) if state.lmdb.writable else state.get_part(part)
@@ -306,10 +312,10 @@ def check_generation(state: State, kind: GenerationIndex[Any]) -> Iterator[str]:
 def dump_generation(
     state: State, kind: GenerationIndex[Any], names: LogicalNames
 ) -> Mapping[str, Iterable[tuple[Any, ...]]]:
-    """Return the rows of the generation in use for the logical dump, or nothing if they are not comparable.
+    """Return the rows of the generation in use for the logical dump, or no rows if two stores may differ in them.
 
-    They are comparable if the generation is as new as the state, and if vectors depend on the text alone. Vectors of a
-    neural model differ in the last bits.
+    The rows are equal in two stores of the same documents if the generation is as new as the state and the vectors
+    depend on the text alone. Vectors of a neural model differ in the last bits.
     """
     record = Indexes(state.lmdb).get(kind)
     has_exact_vectors = state.settings.embedder.startswith(("hashing", "none:", "given"))

@@ -86,7 +86,7 @@ class Index(ABC):
     automatic: bool = False
 
     def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
-        """Return the record of a newly created index, within the write transaction that stores it."""
+        """Return the record to store for a new index; ``view`` is the write transaction that creates it."""
         return record
 
     @abstractmethod
@@ -94,7 +94,10 @@ class Index(ABC):
         """Return the record after all derived data was rebuilt, or None if the store then no longer has the index."""
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
-        """Return the status in a state, for SHOW INDEXES; implemented by kinds that are not in a file."""
+        """Return the status of the index in a state, for SHOW INDEXES, or None if it is not listed.
+
+        Only kinds that are stored in the database implement it; the status of a file is computed elsewhere.
+        """
         raise NotImplementedError
 
 
@@ -129,7 +132,7 @@ class FileIndex(Index, Generic[Content, Bound]):
 
     @abstractmethod
     def bind(self, content: Content, record: IndexRecord, state: State) -> Bound:
-        """Return the index of a state, which uses the content and omits what the state does not contain."""
+        """Return the index bound to a state: it reads the content and omits data that the state does not contain."""
 
     @abstractmethod
     def describe(self, content: Content) -> str:
@@ -144,19 +147,19 @@ class FileIndex(Index, Generic[Content, Bound]):
         return None
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        """Return the value of ``next_chunk`` from which extending the file with this head is worthwhile.
+        """Return the next chunk id at which the store should extend the file with this head (None: no file).
 
-        Implemented by automatic kinds only.
+        Only automatic kinds implement it.
         """
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class IndexRecord:
-    """The record of an index: ``options`` are those stated, ``tokens`` those of trusted files.
+    """The record of an index: ``options`` are the options that the user set, ``tokens`` the tokens of trusted files.
 
-    ``epoch`` grows when chunks or entities are renumbered, which invalidates older files. ``state`` is plain data in
-    which the kind stores its state.
+    ``created`` is false if the index exists only because its kind is automatic. ``epoch`` grows when chunks or entities
+    are renumbered, which invalidates older files. ``state`` is plain data in which the kind stores its state.
     """
 
     kind: Index
@@ -171,20 +174,23 @@ class IndexRecord:
         return float(self.options.get(name, self.kind.options[name].default))
 
     def get_str_option(self, name: str) -> str:
-        """Return the value of an option that is one of several words, or its default."""
+        """Return the value of an option whose values are words, or its default."""
         return str(self.options.get(name, self.kind.options[name].default))
 
     def get_int_option(self, name: str) -> int:
-        """Return the value of an integer option."""
+        """Return the value of an integer option, or its default."""
         return int(self.get_float_option(name))
 
     def get_int_options(self, names: Iterable[str]) -> dict[str, int]:
-        """Return the values of several integer options."""
+        """Return the values of several integer options, by name."""
         return {name: self.get_int_option(name) for name in names}
 
 
 def validate_options(kind: Index, options: Mapping[str, Any]) -> dict[str, float | str]:
-    """Validate options; raise InputError for an unknown option or one out of range."""
+    """Return the valid options by lower-case name, without retired ones.
+
+    Raises InputError for an unknown option, and for a value of the wrong type or out of range.
+    """
     valid_options: dict[str, float | str] = {}
     for name, value in options.items():
         option = kind.options.get(str(name).lower())
@@ -205,7 +211,7 @@ def validate_options(kind: Index, options: Mapping[str, Any]) -> dict[str, float
 
 
 def _validate_number(label: str, option: Option, value: Any) -> float:
-    """Return a number as the type of its option; raise InputError if it is of another type or out of range."""
+    """Convert a number to the type of its option; raise InputError if it is of another type or out of range."""
     is_integer = isinstance(option.default, int)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or (is_integer and value % 1 != 0):
         raise InputError(f"{label} must be a {'whole ' if is_integer else ''}number, not {value!r}")

@@ -28,9 +28,9 @@ _LOCK_RETRY_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """The progress of an index: steps (``unit``) done of all.
+    """The progress of an index build: ``done`` of ``total`` steps; ``unit`` names the steps.
 
-    ``kept`` if completed steps remain when the rest fails.
+    ``kept`` is true if completed steps are kept although later ones fail.
     """
 
     kind: str
@@ -50,7 +50,7 @@ def make_build_tools(
     progress: ReportProgress | None = None,
     is_cancelled: Callable[[], bool] | None = None,
 ) -> BuildTools:
-    """Return the callbacks for a build of a kind of index; ``progress`` receives its completed steps."""
+    """Return the callbacks for a build of an index; ``progress`` receives an :class:`IndexProgress` for each report."""
 
     def report(num_done: int, total: int) -> None:
         if progress is not None:
@@ -75,11 +75,11 @@ class IndexBuilder:
         progress: ReportProgress | None = None,
         is_cancelled: Callable[[], bool] | None = None,
     ) -> bool:
-        """Update a file to the last commit; return True if there is a new file.
+        """Update the file of a kind of index to the last commit; return True if there is a new file.
 
-        ``progress`` receives the completed steps. Once ``is_cancelled`` returns true, the work ends, and what the kind
-        has completed is kept. Returns False if the store has no such index, needs no file, or the file is up to date.
-        Raises IndexUnavailableError, LockTimeoutError, EmbedderError.
+        ``progress`` receives the completed steps. Once ``is_cancelled`` returns true, the build ends, and its completed
+        part is kept. Returns False if the store has no such index, needs no file, or the file is up to date. Raises
+        IndexUnavailableError, LockTimeoutError, EmbedderError.
         """
         self._environment.verify_path()  # the directory may belong to another store by now
         path = index_file.build_index_path(self._environment.path, kind.name)
@@ -110,13 +110,13 @@ class IndexBuilder:
         index_file.remove_files(index_file.build_index_path(self._environment.path, kind.name))
 
     def find_needed_record(self, kind: FileIndex[Any, Any]) -> IndexRecord | None:
-        """Return the record of an index that currently needs a file, or None."""
+        """Return the record of an index, or None if the store has no such index or it currently needs no file."""
         with self._open_state() as state:
             record = Indexes(state.lmdb).get(kind)
             return None if kind.explain_no_file(record, state) is not None else record
 
     def compute_next_due_chunk(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
-        """Return the next chunk id of the store, and the one at which the index file of the kind must be extended."""
+        """Return the next chunk id of the store, and the next chunk id at which the index file must be extended."""
         path = index_file.build_index_path(self._environment.path, kind.name)
         try:
             head = index_file.read_head(path, kind.name, lambda token: is_trusted(self._environment, kind, token))
@@ -130,8 +130,8 @@ class IndexBuilder:
     ) -> bool:
         """Add the token of a written file to the record of its index, and rename the file into place.
 
-        Returns False if its index was dropped or created again. Waits for other writers up to the store's lock timeout;
-        with ``is_cancelled``, until that returns true. Raises LockTimeoutError.
+        Returns False if the index was dropped or created again meanwhile. Waits for other writers up to the store's
+        lock timeout or, if ``is_cancelled`` is given, until it returns true. Raises LockTimeoutError.
         """
         while True:
             try:

@@ -40,7 +40,7 @@ def read_index(
     """Return the epoch and the content of an index file.
 
     ``verify_all`` also verifies the arrays that are otherwise verified row by row during searches. Raises
-    FileNotFoundError and IndexUnavailableError.
+    FileNotFoundError if there is no file, and IndexUnavailableError if it is damaged, not trusted or incomplete.
     """
     checked_in_place = () if verify_all else kind.checked_in_place
     for _ in range(_MAX_ATTEMPTS):
@@ -62,13 +62,13 @@ def read_index(
 
 
 def get_file(open_indexes: OpenIndexes, kind: FileIndex[Content, Any]) -> LoadedFile[tuple[int, Content]]:
-    """Return the file of a kind of index of an open store; it is loaded on first use as its epoch and its content."""
+    """Return the loader of the file of a kind of index, which returns the epoch and the content of the file."""
     # Pass the environment only: the loader must not refer to the object that holds the loaded file.
     return open_indexes.get_file(kind.name, partial(read_index, open_indexes.environment, kind))
 
 
 def bind_index(state: State, kind: FileIndex[Any, Bound] | GenerationIndex[Bound]) -> Bound | None:
-    """Return the index bound to a state, or None if there is no index or it is unusable."""
+    """Return the index of a kind, bound to a state, or None if the store has no such index or it is unusable."""
     if isinstance(kind, GenerationIndex):
         return bind_generation(state, kind)
     record = Indexes(state.lmdb).get(kind)
@@ -79,14 +79,17 @@ def bind_index(state: State, kind: FileIndex[Any, Bound] | GenerationIndex[Bound
 
 
 def reject_file(state: State, kind: FileIndex[Any, Any], problem: IndexUnavailableError) -> None:
-    """Stop using the file of a kind, after damage was found in a part that had not been read before."""
+    """Stop using the file of a kind of index; ``problem`` is the damage found in a part that was not read before."""
     assert state.open_indexes is not None
     file = get_file(state.open_indexes, kind)
     file.reject(f"{file.path}: {problem}")
 
 
 def list_statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
-    """Return the status of each index of an open store in this state, including those that are part of every commit."""
+    """Return the status of each index in a state, including the indexes that every commit updates.
+
+    Returns nothing if the state does not belong to an open store.
+    """
     open_indexes, change = state.open_indexes, state.counters.change
     if open_indexes is None:
         return []
@@ -95,7 +98,7 @@ def list_statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
 
 
 def _get_content(open_indexes: OpenIndexes, kind: FileIndex[Any, Any], record: IndexRecord) -> Any:
-    """Return the content of the file, or None if ids were renumbered since it was written."""
+    """Return the content of the file, or None if it is missing, unusable or older than the last renumbering of ids."""
     loaded_file = get_file(open_indexes, kind).get()
     return loaded_file[1] if loaded_file is not None and loaded_file[0] == record.epoch else None
 

@@ -29,7 +29,10 @@ class Indexes:
         self._view = view
 
     def get(self, kind: Index) -> IndexRecord | None:
-        """Return the record of an index kind, or None if the store has no such index."""
+        """Return the record of an index kind, or None if the store has no such index.
+
+        An automatic kind without a stored record has a default record.
+        """
         key = kind.name.encode()
         value = self._view.get(tables.INDEXES, key)
         if value is None:
@@ -60,7 +63,10 @@ class IndexWriter(Indexes):
         self._write_view.put(tables.INDEXES, kind.name.encode(), records.pack(None))
 
     def trust(self, record: IndexRecord, token: bytes) -> bool:
-        """Record the token of a file built for ``record``; return False if the index has changed since."""
+        """Add the token of a file that was built for ``record``, and return True.
+
+        Returns False without a change if the index was dropped or created again since.
+        """
         stored_record = self.get(record.kind)
         if stored_record is None or replace(stored_record, tokens=record.tokens) != record:
             return False
@@ -68,9 +74,9 @@ class IndexWriter(Indexes):
         return True
 
     def carry_over_all(self, old_indexes: Indexes, kinds: Iterable[Index]) -> Iterator[str]:
-        """Carry the indexes of the state before a rebuild over, each as its kind defines.
+        """Copy the index records of the state before a rebuild, changed as each kind defines (``carry_over``).
 
-        Yields a sentence for each damaged record; that index is then as in a new store.
+        Yields a sentence for each damaged record, which is not copied: the index is then as in a new store.
         """
         for kind in kinds:
             try:

@@ -75,7 +75,7 @@ class ChunkSegments:
 
 
 class _MergePlan(NamedTuple):
-    """A plan for the next file, apart from new chunks.
+    """A plan for the chunks of the existing file in the next file; new chunks are added to it.
 
     ``kept_parts`` remain as they are. The codes ``merged_rows`` of several parts are merged; ``base`` is the graph of
     the first of them, if its links can be reused. ``coverage`` describes both. ``old_parts`` are all existing parts, to
@@ -119,9 +119,10 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     def build(
         self, states: States, old: ChunkSegments | None, record: IndexRecord, tools: BuildTools
     ) -> IndexContent | None:
-        """Build the next file from new chunks and those of the old file.
+        """Build the next file from the chunks of the old file and the new chunks; return None if nothing is new.
 
-        A cancelled build keeps the rows that were linked in time, or else adds the new rows without links.
+        A cancelled build keeps the rows linked so far. If no new row is linked, it adds the new rows without links to
+        the old file, or returns None without an old file.
         """
         options: dict[str, int | str] = {**record.get_int_options(("exact_below", *GRAPH_OPTIONS))}
         if record.get_str_option("engine") == _HNSWLIB:  # files of the default have no such entry
@@ -171,7 +172,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return ChunkSegments(segments, stored.parts, coverage, stored.head["options"], newer_vectors)
 
     def bind(self, content: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
-        """Return the segments: their candidates are looked up in the state, see :mod:`.vector_search`."""
+        """Return the segments unchanged, because :mod:`.vector_search` looks their candidates up in the state."""
         return content
 
     def describe(self, content: ChunkSegments) -> str:
@@ -179,7 +180,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return f"{len(content):,} vectors in {segments}; newer chunks are compared exactly"
 
     def compute_lag(self, content: ChunkSegments, state: State) -> int:
-        """Return 0 while no chunk is new: deletions do not count."""
+        """Return the lag in changes, or 0 if the file covers all chunks of the state; deletions do not count."""
         covered_stop = find_covered_stop(content.coverage, state.counters.change) or 0
         return 0 if covered_stop >= state.counters.next_chunk else super().compute_lag(content, state)
 
@@ -191,7 +192,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return f"every chunk is compared below {min_chunks:,}" if state.counters.chunks < max(1, min_chunks) else None
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        """Return the ``next_chunk`` at which ``_EXTEND_AFTER`` chunks are missing from the file."""
+        """Return the next chunk id at which ``_EXTEND_AFTER`` chunks will be missing from the file."""
         num_missing = sum(1 for _ in state.chunks.scan(0 if head is None else head["coverage"][-1][1]))
         return state.counters.next_chunk + _EXTEND_AFTER - num_missing
 
@@ -246,7 +247,7 @@ def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, 
 
 
 def _build_graph(rows: CodedRows, base: HnswGraph | None, options: _BuildOptions, tools: BuildTools) -> HnswGraph:
-    """Return the graph of the rows, or of the first ones that were linked before it was cancelled."""
+    """Return the graph of the rows, or of the first rows if the build is cancelled before all are linked."""
     total = len(rows.labels)
     if total < int(options["exact_below"]):
         tools.progress(total, total)

@@ -26,7 +26,7 @@ from .index_reading import bind_index, reject_file
 from .indexes import Indexes
 from .vector_index import VECTOR_INDEX, ChunkSegments
 
-#: The chunks requested beyond the wanted number, because some of the nearest may be deleted or tie with the last.
+#: The number of chunks requested in addition, because some of the nearest may be deleted or tie with the last.
 _NUM_SPARE = 16
 #: The description of a search that compared every chunk.
 EXACT_METHOD = "exact cosine over all chunks"
@@ -37,7 +37,8 @@ def find_nearest_chunks(
 ) -> tuple[Ranking, str]:
     """Return the ``top`` chunks of largest cosine with a unit vector, best first, and a description of the search.
 
-    ``allowed`` restricts the chunks; ``exact`` compares all, even if there is an index.
+    ``allowed`` restricts the chunks; ``exact`` compares all of them, even if there is an index. Vectors that are read
+    are cached in the state's open indexes.
     """
     state = state.unrestricted  # vectors that are read are cached for every state
     if state.open_indexes is None:
@@ -54,7 +55,7 @@ def find_nearest_chunks(
 def _search_index(
     state: State, index: ChunkSegments, query: Matrix, top: int, allowed: ChunkSet | None, record: IndexRecord
 ) -> Ranking | None:
-    """Return the nearest chunks by the index, or None if it cannot be used for this state.
+    """Return the nearest chunks by the index, or None if the index is damaged or does not cover this state.
 
     The search is repeated with more candidates until no unvisited row can be nearer than the last result.
     """
@@ -72,21 +73,21 @@ def _search_index(
         part = _gather_contenders(state, candidates, top)
         ranking = rank_parts(state, [part, *newer_parts], query, top, allowed, frozenset(part[0].tolist()))
         # A row that the search has not visited in a segment is no nearer than the last row it returned.
-        unseen_bounds = [
+        max_unseen_cosines = [
             segment_candidates.cosines[-1] + MAX_COSINE_ERROR * segment_candidates.scales[-1]
             for segment_candidates in candidates
             if not segment_candidates.is_exhaustive
         ]
-        if not unseen_bounds or (len(ranking) == top and ranking[-1][1] >= max(unseen_bounds)):
+        if not max_unseen_cosines or (len(ranking) == top and ranking[-1][1] >= max(max_unseen_cosines)):
             return ranking
         ef *= 4
 
 
 def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) -> VectorPart:
-    """Return the candidates in the state that may be among the ``top`` nearest, with their stored vectors.
+    """Return the candidates that exist in the state and may be among the ``top`` nearest, with their stored vectors.
 
-    The cosines of candidates are those of their codes, so a candidate is left out only if its cosine is below that of
-    the last of the ``top`` by more than both can be wrong.
+    The cosines of candidates are approximate, because they are computed from codes. A candidate is omitted only if its
+    cosine is below that of the last of the ``top`` by more than the sum of both possible errors.
     """
     labels, cosines, scales = (np.concatenate(column) for column in list(zip(*candidates, strict=True))[:3])
     order = np.argsort(-cosines, kind="stable")
@@ -108,7 +109,10 @@ def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) 
 
 
 def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
-    """Return all vectors of a state, possibly with others; what was read is cached for the next search."""
+    """Return all vectors of a state, and cache them for the next search.
+
+    The parts may include vectors of other states.
+    """
     chunks, change = state.counters.chunks, state.counters.change
     with cache.lock:
         parts = _update_parts(state, cache, max_vectors=1.5 * chunks + 1000)
@@ -122,9 +126,10 @@ def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
 
 
 def _update_parts(state: State, cache: VectorCache, max_vectors: float = np.inf) -> list[VectorPart] | None:
-    """Return the cached vectors and those of the chunks after them.
+    """Return the cached vectors and the vectors of the chunks that were added after them, and extend the cache.
 
-    Returns None if nothing usable is cached, or if there would be more than ``max_vectors``.
+    The vectors of a write transaction or of an older state are not cached. Returns None if nothing usable is cached, or
+    if there would be more than ``max_vectors``.
     """
     cached, change, stop = cache.vectors, state.counters.change, state.counters.next_chunk
     start = None if cached is None else find_covered_stop(cached.coverage, change)
@@ -155,9 +160,9 @@ def rank_parts(
     allowed: ChunkSet | None,
     known_chunks: Collection[int] = (),
 ) -> Ranking:
-    """Return the ``top`` chunks of largest cosine among those in ``parts`` that the state has.
+    """Return the ``top`` chunks of ``parts`` with the largest cosine, without chunks that the state does not have.
 
-    Every vector is compared. The caller knows that the state has the ``known_chunks``.
+    Every vector is compared. The caller knows that the state has the ``known_chunks``, so these are not looked up.
     """
     num_requested = top + _NUM_SPARE
     while True:
@@ -170,10 +175,10 @@ def rank_parts(
 
 
 def _find_top_stored(state: State, chunks: Ids, scores: Matrix, top: int, known_chunks: Collection[int]) -> list[int]:
-    """Return the positions of the first ``top`` chunks that the state has, and of those that tie with the last of them.
+    """Return the positions of the first ``top`` chunks that the state has, and of all ties with the last of these.
 
-    ``chunks`` are sorted best first, and the state is known to have ``known_chunks``. Each chunk is returned once,
-    although two states may have read the same chunk.
+    ``chunks`` are sorted best first. The state is known to have ``known_chunks``. A chunk that occurs twice is returned
+    once.
     """
     positions: dict[int, int] = {}
     min_score = -np.inf
@@ -194,6 +199,6 @@ def _find_top_stored(state: State, chunks: Ids, scores: Matrix, top: int, known_
 
 
 def _iter_portions(positions: npt.NDArray[np.intp], top: int) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield positions, best first, in portions that are looked up together. Usually the first portion is enough."""
+    """Split ``positions`` into portions that are looked up together. Usually the first portion is enough."""
     size = top + _NUM_SPARE
     return (positions[start : start + size] for start in range(0, len(positions), size))

@@ -41,13 +41,13 @@ class WrittenText:
 
 
 class WrittenTexts:
-    """The written texts of one view."""
+    """The texts of one view that a language model wrote."""
 
     def __init__(self, view: View) -> None:
         self._view = view
 
     def get(self, digest: bytes) -> WrittenText | None:
-        """Return the text written from the sources with this digest, or None.
+        """Return the text that a language model wrote from the sources with this digest, or None.
 
         Raises CorruptionError if it is damaged.
         """
@@ -55,12 +55,12 @@ class WrittenTexts:
         return None if value is None else WrittenText(*records.unpack(value, tables.WRITTEN, digest))
 
     def iter_digests(self) -> Iterator[bytes]:
-        """Yield the digests of the sources of all written texts, in order."""
+        """Yield the digests under which texts are stored, in order."""
         for key, _ in self._view.scan(tables.WRITTEN):
             yield bytes(key)
 
     def iter_digests_of_kind(self, kind: str) -> Iterator[bytes]:
-        """Yield the digests of the sources of the texts written for a kind of index.
+        """Yield the digests under which texts for a kind of index are stored, in order.
 
         Raises CorruptionError if a text is damaged.
         """
@@ -70,18 +70,18 @@ class WrittenTexts:
 
 
 class WrittenTextWriter(WrittenTexts):
-    """The written texts of one write transaction."""
+    """The texts of one write transaction that a language model wrote."""
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
         self._write_view = view
 
     def put(self, digest: bytes, kind: str, model: str, value: Mapping[str, Any]) -> None:
-        """Store a text that a model has just written, under the digest of its sources."""
+        """Store a text that a language model has just written, under the digest of its sources."""
         self.copy(digest, WrittenText(kind, model, int(time.time()), value))
 
     def copy(self, digest: bytes, text: WrittenText) -> None:
-        """Store a text taken over from another state, with its original time."""
+        """Store a text that was read from another state, and keep its original time."""
         row = [text.kind, text.model, text.written_at, dict(text.value)]
         self._write_view.put(tables.WRITTEN, digest, records.pack(row))
 
@@ -92,19 +92,20 @@ class WrittenTextWriter(WrittenTexts):
 
 
 def get_embedded_text(value: Mapping[str, Any]) -> str:
-    """Return the part of a written text that its vector is made from: its title and its summary."""
+    """Return the part of a text that its vector is computed from: its title and its summary, if it has them."""
     return "\n".join(value[field] for field in ("title", "summary") if field in value)
 
 
 def add_vector(value: Mapping[str, Any], vector: Matrix) -> Mapping[str, Any]:
-    """Return a written text with its vector."""
+    """Return a copy of a text's fields with its vector added."""
     return {**value, _VECTOR: vector.astype("<f4").tobytes()}
 
 
 def load_text_vectors(view: View, cache: dict[bytes, Matrix | None]) -> dict[bytes, Matrix]:
-    """Return the vectors of all written texts that have one, by digest.
+    """Return the vectors of all stored texts that have one, by digest.
 
-    ``cache`` holds the vectors read before. A digest identifies a text, so they remain valid.
+    ``cache`` holds the vectors read before, and new ones are added to it. A digest identifies a text, so a cached
+    vector stays valid.
     """
     texts = WrittenTexts(view)
     vectors: dict[bytes, Matrix] = {}
@@ -118,5 +119,8 @@ def load_text_vectors(view: View, cache: dict[bytes, Matrix | None]) -> dict[byt
 
 
 def get_written_text(view: View, digest: bytes) -> WrittenText | None:
-    """Return the text written from the sources with this digest, or None; raise CorruptionError if it is damaged."""
+    """Return the text that a language model wrote from the sources with this digest, or None.
+
+    Raises CorruptionError if it is damaged.
+    """
     return WrittenTexts(view).get(digest)

@@ -110,7 +110,7 @@ class MentionWriter(Mentions):
     """The mentions of one write transaction. Storing an empty list of occurrences removes the row.
 
     Changes are pending in memory until :meth:`flush` writes them. The occurrences of chunks and headings include
-    pending changes; :meth:`scan`, :meth:`count_occurrences` and :meth:`get_outermost_in_chunks` read only what is written.
+    pending changes; :meth:`scan`, :meth:`count_occurrences` and :meth:`get_outermost_in_chunks` ignore them.
     """
 
     def __init__(self, view: WriteView) -> None:
