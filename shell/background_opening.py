@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BackgroundOpening:
-    """One opening, which runs in a separate thread after :meth:`start`."""
+    """The opening of one store by ``open_store``, which runs in a thread after :meth:`start`."""
 
     def __init__(self, path: Path, open_store: Callable[[], kvstore.Store]) -> None:
         self.path = path
@@ -31,7 +31,7 @@ class BackgroundOpening:
 
     @property
     def is_started(self) -> bool:
-        """True once the store is opened, or is being opened."""
+        """True after :meth:`start`, even if opening has failed."""
         return self._thread is not None
 
     @property
@@ -40,13 +40,13 @@ class BackgroundOpening:
         return self._future.done()
 
     def start(self) -> None:
-        """Begin to open the store, unless that has begun."""
+        """Start opening the store, unless it is already started."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
-        """Open the store, and keep it or the error."""
+        """Open the store, and put it or the error into the future."""
         try:
             with pause_garbage_collection():
                 self._future.set_result(self._open_store())
@@ -65,7 +65,7 @@ class BackgroundOpening:
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Disable the garbage collector during imports.
+    """Disable the garbage collector inside the context, for imports.
 
     Imported objects stay alive, and scanning them takes a tenth of the time.
     """

@@ -226,7 +226,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command; return the exit status."""
+    """Run the command with its output masked, or answer a shell's request for completions; return the exit status."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # escape characters that the terminal lacks, instead of failing
             stream.reconfigure(errors="backslashreplace")
@@ -239,7 +239,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    """Run the command; report an error as one message."""
+    """Run the command; report an error as one message and return the exit status."""
     try:
         # Not cli.main, which handles Ctrl-C and closed pipes in its own way.
         with cli.make_context("kvstore", arguments) as context:

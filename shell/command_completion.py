@@ -34,7 +34,7 @@ def build_completion_script(command: click.Command, shell: str) -> str:
 
 
 def get_instruction() -> str | None:
-    """Return the request of a completing shell; None if ``kvstore`` was started for another purpose."""
+    """Return the request of a shell that completes a command line, or None if ``kvstore`` was started normally."""
     return os.environ.get(_COMPLETION_VARIABLE) or None
 
 
@@ -66,7 +66,7 @@ def complete_words(get_words: Callable[[], Iterable[str]]) -> CompletionCallback
 
 
 def _make_item(value: str, **options: Any) -> CompletionItem:
-    """Return a completion of click, which is imported only on request."""
+    """Return a completion item of click; click's module for completion is imported here, on first use."""
     from click.shell_completion import CompletionItem
 
     return CompletionItem(value, **options)

@@ -74,7 +74,7 @@ def _list_formats() -> list[str]:
 
 
 def _validate_format(_: click.Context, __: click.Parameter, format_name: str | None) -> str | None:
-    """Raise BadParameter unless a format is known."""
+    """Return the format unchanged, or None. Raises BadParameter for an unknown format."""
     if format_name is not None and format_name not in kvstore.FORMATS:
         from kvstore import language
 
@@ -120,7 +120,7 @@ READER_OPTIONS = click.option(
 
 
 def split_assignment(text: str, hint: str) -> tuple[str, str]:
-    """Return the name and the value of NAME=VALUE; ``hint`` is the option that an error names."""
+    """Split NAME=VALUE into name and value. Raises BadParameter, which names the option ``hint``."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=hint)
@@ -128,7 +128,7 @@ def split_assignment(text: str, hint: str) -> tuple[str, str]:
 
 
 def parse_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
-    """Return the parameters of statements, with numbers converted."""
+    """Parse NAME=VALUE arguments to the parameters of statements; values that look like numbers become numbers."""
     from .console import parse_parameter_value
 
     assignments = dict(split_assignment(parameter, "-p") for parameter in parameters)
@@ -136,7 +136,7 @@ def parse_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
 
 
 def parse_settings(settings: tuple[str, ...], language: str | None, stemmer: str | None) -> dict[str, Any]:
-    """Return the settings of a new store, with whole numbers as int."""
+    """Return the settings of a new store from the options; values of integer settings become int."""
     new_settings: dict[str, Any] = dict(split_assignment(setting, "--setting") for setting in settings)
     new_settings |= {name: value for name, value in (("language", language), ("stemmer", stemmer)) if value is not None}
     numbers = {field.name for field in fields(FixedSettings) if isinstance(field.default, int)}

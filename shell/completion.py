@@ -34,7 +34,7 @@ class Catalog(StatementCatalog, Protocol):
 
 
 def complete(text_before: str, catalog: Catalog) -> list[Completion]:
-    """Return completions for the text before the cursor, the likeliest kinds first."""
+    """Complete the dot command or statement before the cursor; the likeliest kinds of completions come first."""
     line_start = text_before.rfind("\n") + 1
     if text_before[:line_start].strip() == "" and text_before[line_start:].startswith("."):
         return list(_complete_command(text_before, line_start, catalog))

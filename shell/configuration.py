@@ -55,12 +55,12 @@ def _set_timer(console: Console, value: str) -> None:
 
 
 def _set_prompt(console: Console, value: str) -> None:
-    """Set the prompt."""
+    """Set the prompt, and add a space after it."""
     console.prompt = value + " "
 
 
 def _set_warn(console: Console, value: str) -> None:
-    """Set whether destructive statements are confirmed. Raises ValueError."""
+    """Disable the confirmation of statements that delete by condition if the value is off. Raises ValueError."""
     if not parse_switch(value):
         console.confirm = None
 
@@ -73,7 +73,7 @@ def _set_keys(console: Console, value: str) -> None:
 
 
 def _set_pager(console: Console, value: str) -> None:
-    """Set the command that shows long results, or none."""
+    """Set the command that shows long results; ``off`` disables the pager."""
     console.pager = None if value.lower() == "off" else value
 
 

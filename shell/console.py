@@ -1,8 +1,8 @@
 """Console: runs statements and dot commands against a store, and writes results and messages.
 
-In: pieces of a script or of a conversation, an open store. Out: results on the output stream in the chosen mode,
-everything else (messages, problems, errors) on the error stream. A failure is reported in one message and, without
-``bail``, the next piece runs. The exit status records whether anything failed.
+In: statements and dot commands of a script or a prompt, an open store. Out: results on the output stream in the chosen
+mode, everything else (messages, problems, errors) on the error stream. A failure is reported in one message and,
+without ``bail``, the next statement runs. The exit status records whether anything failed.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _REAL_PATTERN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", r
 _MAX_READ_DEPTH = 16
 
 
-class Leave(Exception):
-    """The user ends the conversation."""
+class ShellExit(Exception):
+    """The user leaves the shell."""
 
 
 class Bail(Exception):
-    """A statement failed, and no further one should run."""
+    """A statement failed, and the rest of the script must not run."""
 
 
 class Console:
-    """One conversation with a store; ``.open`` can replace the store."""
+    """The state of one shell: the open store, the output, and the shell's settings. ``.open`` can replace the store."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Console:
 
     @property
     def store(self) -> kvstore.Store:
-        """The store. While it is being opened, this waits, and raises the error that opening raised.
+        """The store. If it is still being opened, wait for it, and raise the error that opening raises.
 
         Raises StoreNotFoundError for a missing store, until a statement that can store something creates it.
         """
@@ -121,7 +121,7 @@ class Console:
         return shutil.get_terminal_size().columns if self.is_terminal else None
 
     def run_items(self, items: Iterable[ScriptItem], name: str = "") -> None:
-        """Run the pieces of a script called ``name``; raises Bail after the first failure if ``bail`` is set."""
+        """Run statements and dot commands of a script called ``name``. Raises Bail as :meth:`fail` does."""
         try:
             for item in items:
                 self.run(item, name)
@@ -129,13 +129,16 @@ class Console:
             self.fail(f"{name}: {error}" if name else str(error))
 
     def run(self, item: ScriptItem, name: str = "") -> None:
-        """Run one piece; report a failure with the script's ``name`` and line, if it has one."""
+        """Run one statement or dot command, and report its failure instead of raising it.
+
+        The message has the script's ``name`` and the line, if there is a name. Raises Bail if ``bail`` is set.
+        """
         try:
             if item.is_command and self._run_command is not None:
                 self._run_command(self, item.text)
             else:
                 self._run_statement(item)
-        except (Leave, Bail, BrokenPipeError):
+        except (ShellExit, Bail, BrokenPipeError):
             raise
         except Exception as error:
             if os.environ.get("KVSTORE_TRACEBACK"):
@@ -143,7 +146,7 @@ class Console:
             self.fail(_describe_located(error, item, name) if name else describe_error(error))
 
     def repeat(self) -> bool:
-        """Run the last statement again; return True on success."""
+        """Run the last statement again; return True on success, and report a failure."""
         failed, self.failed = self.failed, False
         self.run(ScriptItem(self.last_statement))
         is_done, self.failed = not self.failed, self.failed or failed
@@ -159,7 +162,7 @@ class Console:
             self.pager = pager
 
     def _run_statement(self, item: ScriptItem) -> None:
-        """Run a statement after confirmation, if it needs one, and write its result and messages."""
+        """Run a statement, and write its result and messages. Ask for confirmation first if it deletes by condition."""
         if self.confirm is not None and _deletes_by_condition(item.text) and not self.confirm(item.text):
             self.notify("the statement was not run")
             return
@@ -190,7 +193,11 @@ class Console:
                 self.fail()
 
     def _execute(self, text: str) -> kvstore.Cursor:
-        """Run a statement, showing its progress or the answer while a model writes it."""
+        """Run a statement and return its cursor.
+
+        Meanwhile, show its progress, or the answer as a model writes it. On Ctrl-C, report what is kept and raise
+        KeyboardInterrupt.
+        """
         from .interrupts import DeferredInterrupts
         from .progress import ProgressLine
         from .streaming import AnswerStream
@@ -223,7 +230,7 @@ class Console:
             self._answer_shown = answer is not None and answer.has_output
 
     def write(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
-        """Write a result to the current output; return the number of rows."""
+        """Write a result to the output, the pager, or the file of ``.once``; return the number of rows."""
         if self.once_path is not None:
             path, self.once_path = self.once_path, None
             with open(path, "w", encoding="utf-8") as file:
@@ -248,7 +255,7 @@ class Console:
         return counter.count
 
     def run_script(self, path: str) -> None:
-        """Run a script file; raises ValueError if it cannot be read."""
+        """Run a script file. Raises ValueError if it cannot be read, or if scripts are nested too deeply."""
         if self._read_depth == _MAX_READ_DEPTH:
             raise ValueError(
                 f"{path}: .read is nested {_MAX_READ_DEPTH} levels deep; check whether a script reads itself"
@@ -313,7 +320,7 @@ def write_message(text: str) -> None:
 
 
 def _describe_located(error: Exception, item: ScriptItem, name: str) -> str:
-    """Describe an error in the script ``name``, with the line of its piece unless the error shows its own position."""
+    """Describe an error in the script ``name``, with the line of its statement unless the error shows a position."""
     shows_position = isinstance(error, StatementError) and error.line is not None
     return (
         f"{name}: {describe_error(error)}" if shows_position else f"{name}: line {item.line}: {describe_error(error)}"
@@ -321,7 +328,7 @@ def _describe_located(error: Exception, item: ScriptItem, name: str) -> str:
 
 
 def describe_error(error: Exception) -> str:
-    """Describe an error for the user."""
+    """Return the message of an error for the user, without a traceback."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, (KvstoreError, OSError, ValueError)):

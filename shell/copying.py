@@ -27,7 +27,7 @@ _READING_WORDS = frozenset("ask describe expand explain lookup retrieve search s
 
 
 def parse_copy(statement: str) -> tuple[str, Path] | None:
-    """Return the query and the file of a COPY statement, or None if the statement is none.
+    """Return the query and the file of a COPY statement, or None for any other statement.
 
     >>> parse_copy("COPY (SELECT 1 AS one) TO 'one.csv';")
     ('SELECT 1 AS one', PosixPath('one.csv'))
@@ -37,7 +37,10 @@ def parse_copy(statement: str) -> tuple[str, Path] | None:
 
 
 def copy_result(query: str, path: Path, execute: Callable[[str], kvstore.Cursor]) -> int:
-    """Write the result of a query to a file; return the number of rows. Raises ValueError for an unknown suffix."""
+    """Write the result of a query to a file, replacing it; return the number of rows.
+
+    Raises ValueError for an unknown suffix or a statement without a result.
+    """
     suffix = path.suffix.lower()
     if suffix not in (*_MODES, _PARQUET):
         raise ValueError(f"{path}: COPY writes files that end in {', '.join((*_MODES, _PARQUET))}; choose one of these")

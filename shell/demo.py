@@ -23,7 +23,7 @@ _DEFAULT_WIDTH = 120
 
 
 def run_tour(path: Path | None, embedder: str | None) -> int:
-    """Run the tour; a store at ``path`` is kept, otherwise a temporary one is created and removed."""
+    """Run the tour on a new store at ``path``, or on a temporary store that is then removed; return the exit status."""
     if path is not None:
         return _Tour(path, embedder).run(keep_store=True)
     with tempfile.TemporaryDirectory(prefix="kvstore-demo-") as folder:
@@ -31,7 +31,7 @@ def run_tour(path: Path | None, embedder: str | None) -> int:
 
 
 class _Tour:
-    """The statements of the tour, run on one store."""
+    """One run of the tour on the store at ``path``, which it creates."""
 
     def __init__(self, path: Path, embedder: str | None) -> None:
         self._path = path

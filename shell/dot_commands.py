@@ -22,7 +22,7 @@ from kvstore.language import format_identifier, format_literal
 
 from .command_options import open_store_at
 from .configuration import KEYS, get_config_path, parse_switch
-from .console import Console, Leave, get_state_folder, parse_parameter_value
+from .console import Console, ShellExit, get_state_folder, parse_parameter_value
 from .layout import format_definitions, wrap_message
 from .pager import get_default_pager
 from .psql_commands import find_equivalent, suggest_replacement
@@ -52,7 +52,7 @@ class Command:
 
 
 def run_command(console: Console, line: str) -> None:
-    """Run a dot command. Raises ValueError if it does not exist or is used wrongly, and Leave for ``.quit``."""
+    """Run a dot command. Raises ValueError if it does not exist or is used wrongly, and ShellExit for ``.quit``."""
     if line.startswith("\\"):
         equivalent = find_equivalent(line)
         if equivalent is None:
@@ -70,7 +70,7 @@ def run_command(console: Console, line: str) -> None:
 
 
 def find_command(name: str) -> Command:
-    """Return the command with this name, or the only one with this prefix."""
+    """Return the command with this name, or the only command with this prefix. Raises ValueError, with a suggestion."""
     if name in COMMANDS:
         return COMMANDS[name]
     matches = [command for command in COMMANDS if command.startswith(name)] if name else []
@@ -97,8 +97,8 @@ def _print_help(console: Console, arguments: list[str]) -> None:
 
 
 def _quit(console: Console, arguments: list[str]) -> None:
-    """Leave the shell."""
-    raise Leave
+    """Leave the shell, by raising ShellExit."""
+    raise ShellExit
 
 
 def _run_saved(console: Console, arguments: list[str]) -> None:
@@ -145,7 +145,7 @@ def _print_schema(console: Console, arguments: list[str]) -> None:
 
 
 def _describe(console: Console, arguments: list[str]) -> None:
-    """Print the tables, or the columns of one, as results."""
+    """Write the tables, or the columns of one table, as a result in the current mode."""
     if arguments:
         table = console.store.describe_table(arguments[0])
         console.write("DESCRIBE", ("column", "type"), [(column.name, column.type) for column in table.columns])
@@ -154,7 +154,7 @@ def _describe(console: Console, arguments: list[str]) -> None:
 
 
 def _set_expanded(console: Console, arguments: list[str]) -> None:
-    """Set whether each column is printed on a line of its own; without an argument, switch."""
+    """Set whether each column is printed on a separate line; without an argument, toggle."""
     is_expanded = parse_switch(arguments[0]) if arguments else console.mode != "line"
     if is_expanded and console.mode != "line":
         console.collapsed_mode, console.mode = console.mode, "line"
@@ -189,7 +189,7 @@ def _run_script(console: Console, arguments: list[str]) -> None:
 
 
 def _set_timer(console: Console, arguments: list[str]) -> None:
-    """Set whether the time of each statement is printed; without an argument, switch."""
+    """Set whether the time of each statement is printed; without an argument, toggle."""
     console.timer = parse_switch(arguments[0]) if arguments else not console.timer
     console.notify(f"timer {'on' if console.timer else 'off'}")
 
@@ -273,7 +273,7 @@ def _ingest(console: Console, arguments: list[str]) -> None:
 
 
 def _dump(console: Console, arguments: list[str]) -> None:
-    """Print the statements that re-create the store, and report what they cannot."""
+    """Print the statements that re-create the store, and report as failures what they cannot express."""
     with console.store.snapshot() as snapshot:
         for statement in snapshot.dump():
             print(statement, file=console.out)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]) -> list[tuple[str, float]]:
-    """Return the names and the bounds of NAME=SHARE; a bare SHARE is that of right answers."""
+    """Parse NAME=SHARE to pairs of a figure and its bound, from 0 to 1; a bare SHARE bounds the figure ``right``."""
     parsed = []
     for text in bounds:
         name, equals, value = text.rpartition("=")

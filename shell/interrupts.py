@@ -16,7 +16,7 @@ Step = TypeVar("Step")
 
 
 class DeferredInterrupts:
-    """A context that keeps interrupts that Python would drop; other unraisable errors are reported as before."""
+    """A context that defers interrupts that Python cannot raise; other unraisable errors are reported as before."""
 
     def __init__(self) -> None:
         self._is_pending = False
@@ -34,23 +34,23 @@ class DeferredInterrupts:
             self._raise_pending()
 
     def wrap_callback(self, callback: Callable[[Step], object]) -> Callable[[Step], None]:
-        """Return a function that calls ``callback`` for every step, or raises a kept interrupt instead."""
+        """Return a function that calls ``callback``, or raises KeyboardInterrupt instead if an interrupt is pending."""
 
         def run_step(step: Step) -> None:
-            """Call the callback unless an interrupt is kept."""
+            """Raise a pending interrupt, or call the callback."""
             self._raise_pending()
             callback(step)
 
         return run_step
 
     def _raise_pending(self) -> None:
-        """Raise a kept interrupt."""
+        """Raise KeyboardInterrupt once if an interrupt is pending."""
         if self._is_pending:
             self._is_pending = False
             raise KeyboardInterrupt
 
     def _defer(self, unraisable: sys.UnraisableHookArgs) -> None:
-        """Keep an interrupt that Python cannot raise; pass any other error on."""
+        """Record an interrupt that Python cannot raise; pass any other error to the previous hook."""
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
             self._is_pending = True
         else:

@@ -26,6 +26,7 @@ PrintedRow = Sequence[Any]
 
 
 def _measure_character(character: str) -> int:
+    """Return the number of terminal cells of a character."""
     if " " <= character <= "~":
         return 1
     from wcwidth import wcwidth  # large, and most texts do not need it
@@ -46,7 +47,7 @@ def to_printable(text: str) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Format a value for people."""
+    """Format a value for people: on one line, with NULL for None and at most four decimal places."""
     if value is None:
         return "NULL"
     if isinstance(value, float):
@@ -55,7 +56,7 @@ def format_value(value: Any) -> str:
 
 
 def format_plain(value: Any) -> str:
-    """Return the full text of a value that is not NULL."""
+    """Return the full text of a value other than None: JSON for lists and objects, ``X'…'`` for bytes."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes):
@@ -112,7 +113,7 @@ def format_definitions(pairs: Sequence[tuple[str, str]], width: int | None) -> I
 
 
 def _wrap_after(label: str, text: str, width: int | None) -> Iterator[str]:
-    """Yield a label and a text beside it; the text is broken at spaces to fit ``width``."""
+    """Yield a text with a label before its first line; it is broken at spaces to fit ``width``, and indented."""
     indent = measure_width(label)
     lines = [text] if width is None else list(wrap(text, max(width - indent, _MIN_COLUMN_WIDTH)))
     yield label + lines[0]
@@ -120,7 +121,7 @@ def _wrap_after(label: str, text: str, width: int | None) -> Iterator[str]:
 
 
 def _take_fitting(text: str, width: int) -> str:
-    """Return as many characters of ``text`` as fit, at least one."""
+    """Return the longest prefix of ``text`` that fits in ``width`` cells, at least one character."""
     used = 0
     for index, character in enumerate(text):
         used += _measure_character(character)
@@ -130,7 +131,7 @@ def _take_fitting(text: str, width: int) -> str:
 
 
 def _wrap_cell(text: str, width: int) -> list[str]:
-    """Return the lines of a cell, cut after the maximum number of lines."""
+    """Wrap the text of a table cell to ``width``; text after four lines is cut, with an ellipsis."""
     lines = list(wrap(text, width))
     if len(lines) > _MAX_CELL_LINES:
         lines = lines[:_MAX_CELL_LINES]
@@ -144,8 +145,8 @@ def _wrap_cell(text: str, width: int) -> list[str]:
 def fit_widths(natural_widths: Sequence[int], is_fixed: Sequence[bool], available: int) -> list[int] | None:
     """Return the widths of columns that fit in ``available`` cells.
 
-    The widest columns shrink first, and those of ``is_fixed`` never. Returns None if a column would become too narrow
-    to read.
+    The widest columns shrink first; columns with ``is_fixed`` never shrink. Returns None if a column would become too
+    narrow to read.
 
     >>> fit_widths([3, 40, 80], [True, False, False], 63), fit_widths([3, 40, 80], [True, False, False], 20)
     ([3, 30, 30], None)
@@ -173,7 +174,7 @@ class Grid:
         self.top_rule, self.head_rule, self.foot_rule = rules
 
     def compute_overhead(self, columns: int) -> int:
-        """Return the cells that the characters around ``columns`` columns take."""
+        """Return the width, in cells, of the borders and separators of a table with so many columns."""
         return len(self.left) + len(self.right) + len(self.separator) * (columns - 1)
 
     def render_rule(self, rule: tuple[str, str, str, str], widths: Sequence[int]) -> Iterator[str]:
@@ -185,7 +186,7 @@ class Grid:
     def render_row(
         self, cells: Sequence[Sequence[str]], widths: Sequence[int], right_aligned: Sequence[bool]
     ) -> Iterator[str]:
-        """Yield the lines of a row, whose cells are given as their wrapped lines."""
+        """Yield the lines of a row. Each cell is the list of its wrapped lines."""
         for index in range(max(map(len, cells))):
             pieces = []
             for lines, width, is_right_aligned in zip(cells, widths, right_aligned, strict=True):
@@ -342,9 +343,9 @@ def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str
 def _render_branch(
     rows: Sequence[PrintedRow], distance: int, via: str | None, indent: str, width: int | None, drawn_names: set[str]
 ) -> Iterator[str]:
-    """Draw the relatives ``distance`` edges away that were reached through ``via`` (None: any), with theirs below them.
+    """Draw the names ``distance`` edges away that were reached through ``via`` (None: any), and recurse below them.
 
-    If a relative is reached in several ways, its own relatives are drawn only below its first occurrence.
+    If a name is reached by several paths, the recursion continues only below its first occurrence.
     """
     branch_rows = [row for row in rows if abs(row[2]) == distance and (via is None or row[4] == via)]
     for index, row in enumerate(branch_rows):
@@ -427,7 +428,7 @@ def _embolden(lines: Sequence[str], text: str, span: Mapping[str, Any]) -> Itera
 
 
 def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[str]:
-    """Format a citation, wrapped below its number.
+    """Yield the lines of a citation, indented below its number.
 
     A document whose key is not derived from its file's name, such as the id of a message, is shown with its file.
     """
@@ -445,13 +446,13 @@ def _shorten_path(path: str) -> str:
 
 
 def _format_chunks(spans: Sequence[dict[str, Any]]) -> str:
-    """Describe the chunks of a citation in the document of its first span."""
+    """Return ``chunk N`` or ``chunks N to M`` for the spans in the document of the first span."""
     ordinals = [span["ordinal"] for span in spans if span["document"] == spans[0]["document"]]
     first, last = ordinals[0], max(ordinals)
     return f"chunk {first}" if first == last else f"chunks {first} to {last}"
 
 
 def _format_other_documents(spans: Sequence[dict[str, Any]]) -> str:
-    """Describe how many other documents a citation refers to."""
+    """Return a phrase with the number of other documents that a citation has spans in, or an empty string."""
     num_others = len({span["document"] for span in spans}) - 1
     return f", and {num_others} more document{'' if num_others == 1 else 's'}" if num_others else ""

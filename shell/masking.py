@@ -25,17 +25,17 @@ _MASK = "�"
 
 
 def mask_line(text: str) -> str:
-    """Return ``text`` for one line, with control characters and all white space except the blank as ``�``."""
+    """Return ``text`` for one line: control characters, line ends and tabs are replaced by ``�``."""
     return text if text.isprintable() else _LINE_CONTROL_PATTERN.sub(_MASK, text)
 
 
 def mask_lines(text: str) -> str:
-    """Return ``text`` with all control characters except line ends, tabs, ``BOLD`` and ``PLAIN`` as ``�``."""
+    """Replace all control characters except line ends, tabs, ``BOLD`` and ``PLAIN`` by ``�``."""
     return text if text.isprintable() else _TEXT_CONTROL_PATTERN.sub(_MASK, text)
 
 
 class MaskedStream:
-    """A text stream that writes control characters as :func:`mask_lines` does.
+    """A text stream that masks what it writes with :func:`mask_lines`.
 
     Other attributes are those of the wrapped stream.
     """

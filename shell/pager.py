@@ -22,7 +22,10 @@ def get_default_pager() -> str | None:
 
 
 class PagedStream:
-    """A stream that switches to a pager when it holds more than a screen; call ``close`` to show the rest."""
+    """A stream that holds text until it is longer than the screen, then starts the pager ``command`` and pipes to it.
+
+    Call ``close`` to show the rest.
+    """
 
     def __init__(self, terminal: TextIO, command: str) -> None:
         self._terminal = terminal
@@ -32,7 +35,7 @@ class PagedStream:
         self._pager: subprocess.Popen[str] | None = None
 
     def write(self, text: str) -> int:
-        """Write text; raises BrokenPipeError if the user has left the pager."""
+        """Write text, masked. Raises BrokenPipeError if the user has left the pager."""
         text = mask_lines(text)
         if self._pager is not None and self._pager.stdin is not None:
             return self._pager.stdin.write(text)
@@ -45,7 +48,7 @@ class PagedStream:
         return len(text)
 
     def _flush_pending(self) -> None:
-        """Write the kept text to the pager, or to the terminal if there is no pager."""
+        """Write the held text to the pager, or to the terminal if no pager runs."""
         pending, self._pending = self._pending, []
         stream = self._terminal if self._pager is None else self._pager.stdin
         if stream is not None:

@@ -92,7 +92,7 @@ _COMMANDS_BY_MEANING = {
 
 
 def _suggest_command(word: str) -> str:
-    """Suggest a command if ``word`` is a file or a question, given where sqlite3, for example, takes a file."""
+    """Return a suggestion for an unknown command that is a store, a file or a question, else an empty string."""
     if os.path.isfile(os.path.join(word, "data.mdb")):
         return f"It is a store: kvstore shell {quote(word)}"
     if os.path.exists(word):
@@ -101,7 +101,7 @@ def _suggest_command(word: str) -> str:
 
 
 def _check_command(plugin: Plugin, command: Any) -> click.Command:
-    """Return the object of an entry point; raises PluginError if it is not a click command."""
+    """Return the object of an entry point unchanged. Raises PluginError if it is not a click command."""
     if not isinstance(command, click.Command):
         raise PluginError(f"it is not a click command, but {command!r:.80}")
     return command

@@ -38,15 +38,16 @@ class ProgressLine:
         self._last_progress: IngestProgress | IndexProgress | ExtractionProgress | None = None
 
     def show(self, progress: IngestProgress | IndexProgress | ExtractionProgress) -> None:
-        """Draw the line if it is due."""
+        """Record the progress, and draw the line if it is due."""
         self._last_progress = progress
         self._show(lambda bar: _format_progress(progress, bar=bar))
 
     def show_questions(self, label: str, done: int, total: int) -> None:
-        """Draw how many questions of an evaluation are asked, if the line is due."""
+        """Draw the number of questions that an evaluation has asked, if the line is due."""
         self._show(lambda bar: f"{_format_bar(done, total) if bar else ''}{label}: {done:,} of {total:,} questions")
 
     def _show(self, format_line: Callable[[bool], str]) -> None:
+        """Write the line if it is due; ``format_line`` takes True if the line has a bar, on a terminal."""
         if self._silent or time.monotonic() < self._next_time:
             return
         self._next_time = time.monotonic() + (_REDRAW_SECONDS if self._is_terminal else _REPEAT_SECONDS)
@@ -74,7 +75,7 @@ class ProgressLine:
 
     @property
     def resumable_index(self) -> str | None:
-        """The reported index, if its finished work is kept; else None."""
+        """The name of the index in the last report if its finished work is kept, else None."""
         if self._last_progress is None:
             return None
         from kvstore import IndexProgress
@@ -136,6 +137,7 @@ def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgre
 
 
 def _format_bar(done: int, total: int) -> str:
+    """Return a bar of 20 characters in brackets, and a space."""
     filled = _BAR_WIDTH * done // max(total, 1)
     return f"[{'█' * filled}{'·' * (_BAR_WIDTH - filled)}] "
 

@@ -66,7 +66,7 @@ class RowCounter:
 def _render_lines(
     kind: str, columns: Sequence[str], rows: Iterable[PrintedRow], mode: str, width: int | None, is_answer_shown: bool
 ) -> Iterator[str]:
-    """Return the lines of a result in a mode, or in the layout of its statement."""
+    """Return the lines of a result in a mode, or in the layout of its kind. Raises ValueError for an unknown mode."""
     if mode == "table":
         if kind == "EXPAND":
             return layout.render_groups(rows, width) if "count" in columns else layout.render_relatives(rows, width)
@@ -125,7 +125,7 @@ def _render_csv(columns: Sequence[str], rows: Iterable[PrintedRow], width: int |
 
 
 def _format_field(value: Any) -> str:
-    """Format a value as a field; NULL is empty."""
+    """Return the text of a field of TSV, CSV or Markdown, not yet escaped; NULL is empty."""
     return "" if value is None else layout.format_plain(value)
 
 
@@ -145,7 +145,7 @@ def _render_objects(columns: Sequence[str], rows: Iterable[PrintedRow]) -> Itera
 
 
 def _to_json_value(value: Any) -> Any:
-    """Return a value that JSON can express: bytes and numbers that are not finite become text."""
+    """Convert a value to one that JSON can express: bytes, NaN and infinities become text."""
     if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
         return _format_field(value)
     return value
@@ -203,7 +203,7 @@ def _render_markdown_row(row: PrintedRow) -> str:
 
 
 def _render_line(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    """Yield each row as lines of a name and a value."""
+    """Yield each row as lines of ``name = value``."""
     return layout.render_vertical(columns, rows, width)
 
 

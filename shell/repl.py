@@ -36,7 +36,7 @@ from kvstore.language import find_plain_question, find_unquoted_question, format
 from .background_opening import BackgroundOpening
 from .completion import SQL_WORDS, complete
 from .configuration import configure
-from .console import Bail, Console, Leave, get_state_folder
+from .console import Bail, Console, ShellExit, get_state_folder
 from .dot_commands import COMMANDS
 from .masking import mask_line, mask_lines
 from .pager import get_default_pager
@@ -60,10 +60,11 @@ _STYLE = Style.from_dict(
 )
 
 
-def converse(console: Console, opening: BackgroundOpening, *, warn: bool = True) -> int:
-    """Run the conversation until the user leaves; return the exit status.
+def run_repl(console: Console, opening: BackgroundOpening, *, warn: bool = True) -> int:
+    """Read statements at a prompt and run them until the user leaves; return the exit status.
 
-    Opening the store begins when the first prompt is drawn; raises the error that ``opening`` raises.
+    The store is opened once the first prompt is drawn. Raises the error that opening raises. ``warn`` is False to
+    disable confirmations.
     """
     console.confirm = _confirm
     console.pager = get_default_pager()
@@ -76,7 +77,7 @@ def converse(console: Console, opening: BackgroundOpening, *, warn: bool = True)
     session: PromptSession[str] = PromptSession(
         message=lambda: mask_line(console.prompt.replace("\\d", console.path.name)),
         prompt_continuation=lambda width, *_: console.continuation or "...> ".rjust(width),
-        multiline=Condition(lambda: not _is_runnable(session.default_buffer.text)),
+        multiline=Condition(lambda: not _is_complete_input(session.default_buffer.text)),
         history=_open_history(console),
         auto_suggest=AutoSuggestFromHistory(),
         completer=ThreadedCompleter(StoreCompleter(catalog)),
@@ -110,16 +111,16 @@ def converse(console: Console, opening: BackgroundOpening, *, warn: bool = True)
         interrupted = False
         try:
             console.store  # noqa: B018 (waits until it is open)
-            for item in split_items(_normalize_command(text)):
+            for item in split_items(_expand_shortcuts(text)):
                 console.run(item)
         except KeyboardInterrupt:
             console.notify("canceled")
-        except (Leave, Bail):
+        except (ShellExit, Bail):
             return 0
 
 
 class _PromptWarmup:
-    """Background work while the user looks at the first prompt, so that neither prompt nor first key waits for it."""
+    """A callback that starts background work after the first prompt is drawn, so that no key press waits for it."""
 
     def __init__(self, console: Console, opening: BackgroundOpening, toolbar: Toolbar) -> None:
         self._console = console
@@ -130,10 +131,10 @@ class _PromptWarmup:
         """Begin the work once the first prompt is drawn."""
         application.after_render -= self
         self._opening.start()
-        threading.Thread(target=self._warm, args=(application, application.loop), daemon=True).start()
+        threading.Thread(target=self._wait_and_load, args=(application, application.loop), daemon=True).start()
 
-    def _warm(self, application: Application[str], loop: AbstractEventLoop) -> None:
-        """Wait for the store and show its contents, then load the parser.
+    def _wait_and_load(self, application: Application[str], loop: AbstractEventLoop) -> None:
+        """Wait for the store, show its counts in the toolbar, then load the parser.
 
         An error from opening the store ends the prompt.
         """
@@ -154,14 +155,14 @@ def _end_prompt(application: Application[str], error: Exception) -> None:
         application.exit(exception=error)
 
 
-def _is_runnable(text: str) -> bool:
-    """True if Enter runs the typed text instead of starting another line."""
-    command = _normalize_command(text)
+def _is_complete_input(text: str) -> bool:
+    """True if Enter runs the typed text: it is a dot command, a question or a complete statement."""
+    command = _expand_shortcuts(text)
     is_command = command.lstrip().startswith(COMMAND_MARKS)
     return is_command or find_unquoted_question(text) is not None or is_complete(command)
 
 
-def _normalize_command(text: str) -> str:
+def _expand_shortcuts(text: str) -> str:
     """Return the command or statement to run for a typed text.
 
     ``quit``, ``exit`` and ``help`` need no dot, as in other shells, and a question needs no ASK.
@@ -195,14 +196,14 @@ def _open_history(console: Console) -> History:
 
 
 class Toolbar:
-    """The line under the prompt: the store, its state, and its contents."""
+    """The line under the prompt: the store's name, its state, and its numbers of documents and entities."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._text = f"{console.path.name}  opening"
 
     def refresh(self) -> None:
-        """Read the counts of documents and entities again; typing never waits for this."""
+        """Read the state of the store and the counts of documents and entities again. This may read the disk."""
         store = self._console.store
         parts = [store.path.name]
         if store.readonly:

@@ -37,7 +37,7 @@ class ScriptItem:
 
 
 def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
-    """Yield the pieces of a stream as it is read; an unfinished line waits for the rest."""
+    """Yield the statements and dot commands of a stream as they are completed. Raises ScriptError."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     read = getattr(stream, "read1", stream.read)
     buffer, line, position = "", 1, 0
@@ -66,14 +66,14 @@ def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
 
 
 def split_items(text: str) -> list[ScriptItem]:
-    """Return the pieces of a whole text."""
+    """Return the statements and dot commands of a whole text."""
     return [item for item, _ in _iter_items(text, 0, 1, True)]
 
 
 def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[tuple[ScriptItem, int]]:
-    """Yield the complete pieces of ``text`` from ``position`` on, and the end offset of each.
+    """Yield the complete statements and dot commands from ``position`` on, each with its end offset.
 
-    ``line`` is the number of the first line of ``text``.
+    ``line`` is the number of the first line of ``text``. If ``at_end``, a last statement without ``;`` is complete.
     """
     counted_end = 0
     while (start := _find_start(text, position)) is not None:
@@ -106,7 +106,7 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
 
 
 def _find_start(text: str, position: int) -> int | None:
-    """Return the offset of the next piece, skipping stray ``;``."""
+    """Return the offset of the next statement or dot command, skipping stray ``;``, or None if there is none."""
     for token in iter_tokens(text, position):
         if token.kind not in ("space", "comment", "semicolon"):
             return token.start

@@ -113,11 +113,11 @@ def shell(
         )
 
     if not commands and not files and sys.stdin.isatty():
-        return _run_conversation(store, open_store, parameter_values, mode=mode, bail=bail, warn=not no_warn)
+        return _run_interactively(store, open_store, parameter_values, mode=mode, bail=bail, warn=not no_warn)
     from .background_opening import BackgroundOpening, pause_garbage_collection
 
     with pause_garbage_collection():
-        from .console import Bail, Console, Leave
+        from .console import Bail, Console, ShellExit
 
     # Options of a new store mean that the user wants one; otherwise a missing store is created once there is data to
     # store.
@@ -127,7 +127,7 @@ def shell(
     console = Console(store_or_opening, mode=mode, bail=bail, parameters=parameter_values, run_command=_run_command)
     try:
         _run_scripts(console, commands, files)
-    except (Bail, Leave):
+    except (Bail, ShellExit):
         pass
     finally:
         console.finish()
@@ -135,13 +135,13 @@ def shell(
 
 
 def _run_command(console: Console, line: str) -> None:
-    """Run a dot command; a script without one does not load them."""
+    """Run a dot command. Their module is imported here, because most scripts have none."""
     from .dot_commands import run_command
 
     run_command(console, line)
 
 
-def _run_conversation(
+def _run_interactively(
     store: Path,
     open_store: Callable[[], kvstore.Store],
     parameters: Mapping[str, Any],
@@ -156,7 +156,7 @@ def _run_conversation(
     with pause_garbage_collection():
         from .console import Console
         from .dot_commands import run_command
-        from .repl import converse
+        from .repl import run_repl
     opening = BackgroundOpening(store, open_store)
     if not (store / "data.mdb").exists():
         # The store is created or the command fails here, before the prompt.
@@ -164,13 +164,13 @@ def _run_conversation(
         opening.wait_for_store()
     console = Console(opening, mode=mode, bail=bail, parameters=parameters, run_command=run_command)
     try:
-        return converse(console, opening, warn=warn)
+        return run_repl(console, opening, warn=warn)
     finally:
         console.finish()
 
 
 def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, ...]) -> None:
-    """Run the statements of -c, then the scripts of -f, else standard input."""
+    """Run the statements of -c, then the scripts of -f; without either, run standard input."""
     from .script import read_items, split_items
 
     for command in commands:
@@ -289,7 +289,7 @@ def compact(store: Path, mode: str | None) -> int:
 
 
 def _run_statement(store: Path, statement: str, mode: str | None, *, readonly: bool = True) -> int:
-    """Run one statement as a command; return the exit status."""
+    """Open a store, run one statement and write its result; return the exit status."""
     from .console import Console
     from .script import ScriptItem
 

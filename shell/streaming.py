@@ -29,7 +29,7 @@ class AnswerStream:
         self.has_output = False
 
     def show(self, text: str) -> None:
-        """Show a piece of text."""
+        """Show the complete words of a piece of text, and hold back the last word until it is complete."""
         for part in _PART_PATTERN.findall(text):
             if part.isspace():
                 self._end_word()
@@ -60,6 +60,7 @@ class AnswerStream:
             self._write(" " + word, self._column + 1 + size)
 
     def _write(self, text: str, column: int) -> None:
+        """Write text, after which the cursor is in ``column``."""
         self._out.write(text)
         self._column = column
         self.has_output = True

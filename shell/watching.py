@@ -49,13 +49,14 @@ class SystemWatcher:
         self._start()
 
     def wait_for_change(self) -> bool:
+        """Wait about a second; return True if anything has changed and is quiet, or if a folder was replaced."""
         if self._list_identities() != self._known_identities:
             self._start()  # a watched folder was removed or replaced by another
             return True
         return bool(next(self._change_sets))
 
     def _start(self) -> None:
-        """Begin to watch the folders that exist."""
+        """Start watching the folders that exist now."""
         from watchfiles import watch
 
         self._known_identities = self._list_identities()
@@ -75,6 +76,7 @@ class SystemWatcher:
             self._change_sets = _yield_nothing()
 
     def _list_identities(self) -> list[tuple[int, int] | None]:
+        """Return the device and inode of each folder; None if it does not exist."""
         return [_identify_folder(folder) for folder in self._folders]
 
 
@@ -89,6 +91,7 @@ class PollingWatcher:
         self._last_states = self._scan_folders()
 
     def wait_for_change(self) -> bool:
+        """Wait for the interval; if anything has changed, wait until it is quiet, and return True."""
         time.sleep(self._interval)
         states = self._scan_folders()
         if states == self._last_states:
@@ -138,7 +141,7 @@ def follow(
     on_report: Callable[[IngestReport], None],
     on_error: Callable[[str], None],
 ) -> None:
-    """Ingest, and again after each change, until an interrupt.
+    """Call ``ingest`` now and after each change, until an interrupt.
 
     Reports go to ``on_report``. Errors go to ``on_error``, each once until a different one occurs, and the ingest is
     tried again.

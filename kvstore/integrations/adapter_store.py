@@ -21,8 +21,8 @@ _NO_EMBEDDER_PREFIX = "none:"
 class QuestionStore:
     """A store to query, with an embedder of questions if the store has none.
 
-    A store that was created without an embedder uses the framework's for its questions; any other must have been
-    created with the framework's embedder. Raises the errors of :func:`resolve_store`.
+    A store that was created without an embedder (``none:DIMENSION``) uses the framework's embedder for its questions.
+    Any other store must have been created with the framework's embedder. Raises the errors of :func:`resolve_store`.
     """
 
     def __init__(
@@ -41,7 +41,11 @@ class QuestionStore:
         self._embedder = embedder if embeds_questions and isinstance(embedder, FrameworkEmbedder) else None
 
     def build_clauses(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
-        """Return the clauses ``vector`` and ``options`` of a question; ``fill`` is ``none`` if it has no vector."""
+        """Return the clauses ``vector`` and ``options`` of :meth:`kvstore.Store.retrieve` for a question.
+
+        A missing ``vector`` is computed with the framework's embedder, if there is one. The option ``fill`` is ``none``
+        if the store has no embedder and the question no vector, because other searches would need one.
+        """
         if vector is None and self._embedder is not None:
             vector = self._embedder.embed_query(question)
         lacks_vectors = vector is None and self.store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
@@ -54,7 +58,7 @@ class QuestionStore:
 
 
 def _has_no_embedder(path: str | os.PathLike[str] | None, store: Store | None) -> bool:
-    """True if the store exists and its vectors are supplied by its users."""
+    """True if the store exists and was created without an embedder, so that its users supply the vectors."""
     if store is not None or path is None or isinstance(path, Store):
         return isinstance(store, Store) and store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
     try:
@@ -73,10 +77,10 @@ def resolve_store(
     *,
     create: bool = True,
 ) -> tuple[Store, bool]:
-    """Return the store, and whether it was opened here.
+    """Return the store of an adapter, and True if this function opened it, so that the adapter must close it.
 
-    Raises InputError unless exactly one of path and store is given, and for an embedder that is not the given store's
-    own; and the errors of opening.
+    ``adapter`` is the class name that errors begin with. Raises InputError unless exactly one of path and store is
+    given, or if a given store was created with another embedder. Also raises the errors of :func:`kvstore.open`.
     """
     if isinstance(path, Store):
         raise InputError(

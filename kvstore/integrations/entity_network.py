@@ -64,7 +64,7 @@ class EntityNetwork:
 
 
 def build_edges(neighbour: Neighbour) -> list[NetworkEdge]:
-    """Return the joins of an entity to a neighbor: a solid one per direction, or a single dashed one."""
+    """Return the joins of an entity and a neighbor: one solid join per direction in a tree, else one dashed join."""
     entity, other = neighbour.entity, neighbour.name
     details = neighbour.links, neighbour.passages, neighbour.score
     solid = [NetworkEdge(entity, other, neighbour.above, *details)] if neighbour.above else []
@@ -194,7 +194,7 @@ def _order_names(neighbours: dict[str, list[str]], limit: int | None) -> list[st
 
 
 def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, limit: int) -> EntityNetwork:
-    """Return the relatives of a name in one tree."""
+    """Return the network of a name and the names above and below it in one tree, up to ``depth`` levels away."""
     rows = store.expand(name, depth=depth, tree=tree, limit=4 * limit)
     network = EntityNetwork()
     distances: dict[str, int] = {}
@@ -216,14 +216,14 @@ def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, 
 
 
 def _get_neighbours(store: kvstore.Store, cache: dict[str, list[Neighbour]], name: str) -> list[Neighbour]:
-    """Return a name's neighbors, which are read once."""
+    """Return a name's neighbors from ``cache``; read and cache them on first use."""
     if name not in cache:
         cache[name] = list(store.neighbours(name, MAX_SCANNED_NEIGHBOURS))
     return cache[name]
 
 
 def _add_edges(edges: dict[tuple[str, str], NetworkEdge], new_edges: Iterable[NetworkEdge]) -> None:
-    """Add edges with at most one join per pair of names; a solid join replaces a dashed one."""
+    """Add edges to ``edges`` in place. A solid join replaces a dashed join of the same two names, never the reverse."""
     for edge in new_edges:
         pair, reverse = (edge.source, edge.target), (edge.target, edge.source)
         if edge.solid or not (pair in edges or reverse in edges):
@@ -238,7 +238,7 @@ def _add_cross_edges(
     names: dict[str, int],
     edges: dict[tuple[str, str], NetworkEdge],
 ) -> None:
-    """Add the joins among the included names: all solid ones, and the strongest dashed ones."""
+    """Add joins among the included names to ``edges`` in place: all solid joins, and the strongest dashed joins."""
     num_added: Counter[str] = Counter()
     for name in names:
         for neighbour in _get_neighbours(store, cache, name):

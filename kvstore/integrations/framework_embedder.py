@@ -21,7 +21,10 @@ _MODEL_ATTRIBUTES = ("model_name", "model", "model_id", "repo_id", "deployment")
 
 
 class FrameworkEmbedder:
-    """An embedder that calls two functions of a framework."""
+    """An embedder that calls two functions of a framework.
+
+    ``name`` is recorded in the store. ``embed_passages`` embeds a list of texts, ``embed_question`` one question.
+    """
 
     #: False: a framework's embedding is a real model, not a fallback such as hashing.
     poor = False
@@ -39,7 +42,7 @@ class FrameworkEmbedder:
 
     @cached_property
     def dimension(self) -> int:
-        """The number of components of a vector, found by embedding a word."""
+        """The number of components of a vector. The first use embeds a word to find out."""
         return len(self.embed_query("dimension"))
 
     def embed(self, texts: Sequence[str]) -> UnitVectors:

@@ -9,7 +9,7 @@ from .. import Document, Hit, Snapshot
 
 
 def load_hit_documents(state: Snapshot, hits: Sequence[Hit]) -> dict[str, Document]:
-    """Return the documents of hits from one state, by key."""
+    """Return the documents that contain the hits, as they are in ``state``, by key."""
     keys = list(dict.fromkeys(hit.document for hit in hits))
     return {document.key: document for document in state.get_many(keys) if document is not None}
 

@@ -50,6 +50,7 @@ def make_server(tools: StoreTools) -> Any:
     """Return the SDK's server for these tools: an ``mcp.server.lowlevel.Server``, usable with any of its transports."""
 
     async def list_tools(_: Any, __: Any) -> Any:
+        """Return the descriptions of all tools."""
         return types.ListToolsResult(tools=[_describe_tool(tool) for tool in tools.tools.values()])
 
     async def call_tool(_: Any, request: Any) -> Any:
@@ -103,6 +104,7 @@ def make_server(tools: StoreTools) -> Any:
         )
 
     async def get_prompt(_: Any, request: Any) -> Any:
+        """Return the prompt for a question, as a message of the user."""
         text = await _run_request(tools, lambda: _build_prompt(tools, request.name, request.arguments or {}))
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=types.TextContent(text=text))])
 
@@ -125,6 +127,7 @@ def serve(tools: StoreTools) -> None:
     """Serve on standard input and output until the client closes them; Ctrl-C closes the store and ends the process."""
 
     def exit_process(*_: object) -> None:
+        """Close the store and end the process."""
         # The thread that reads standard input cannot be interrupted, and the SDK waits for it.
         with suppress(KvstoreError):
             tools.store.close()
@@ -133,6 +136,7 @@ def serve(tools: StoreTools) -> None:
     signal.signal(signal.SIGINT, exit_process)
 
     async def run_server() -> None:
+        """Serve one client, and load the embedder and the indexes meanwhile."""
         server = make_server(tools)
         async with stdio_server() as (read_stream, write_stream):
             tools.warm()

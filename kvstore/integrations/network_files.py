@@ -26,7 +26,7 @@ _CYTOSCAPE_PATH = Path(__file__).parent / "explore" / "static" / "vendor" / "cyt
 
 
 def format_network(file_format: str, network: EntityNetwork, title: str) -> str:
-    """Return the text of a file. Raises InputError for an unknown format, or too many names for a picture."""
+    """Return the text of a file in the format. Raises InputError for an unknown format, or too many names to draw."""
     render = FORMATS.get(file_format)
     if render is None:
         raise InputError(
@@ -61,13 +61,13 @@ def _describe_edge(edge: NetworkEdge) -> str:
 
 
 def _render_svg(network: EntityNetwork, title: str) -> str:
-    """Return the picture of the network."""
+    """Return the picture of the network as SVG."""
     names, edges = _to_drawing(network)
     return draw_network(title, names, edges, lay_out_names(names, edges), _build_remark(network)) + "\n"
 
 
 def _build_remark(network: EntityNetwork) -> str:
-    """Return how many names the network omits, or an empty string."""
+    """Return a sentence with the number of omitted names, or an empty string if there are none."""
     return f"{network.left_out:,} more names are not shown" if network.left_out else ""
 
 
@@ -138,6 +138,7 @@ def _render_dot(network: EntityNetwork, title: str) -> str:
     """Return the network in the DOT language of Graphviz."""
 
     def iter_lines() -> Iterator[str]:
+        """Yield the lines of the file."""
         yield f"digraph {_quote_dot(title)} {{"
         yield '  graph [overlap=false, splines=true]; node [shape=box, style=rounded, fontname="sans-serif"];'
         for name in network.names:
@@ -176,6 +177,7 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
     ids = {name.name: f"n{number}" for number, name in enumerate(network.names)}
 
     def iter_lines() -> Iterator[str]:
+        """Yield the lines of the file."""
         yield '<?xml version="1.0" encoding="UTF-8"?>'
         yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
         yield '  <key id="label" for="node" attr.name="label" attr.type="string"/>'
@@ -203,6 +205,7 @@ def _render_gexf(network: EntityNetwork, title: str) -> str:
     ids = {name.name: str(number) for number, name in enumerate(network.names)}
 
     def iter_lines() -> Iterator[str]:
+        """Yield the lines of the file."""
         yield '<?xml version="1.0" encoding="UTF-8"?>'
         yield '<gexf xmlns="http://gexf.net/1.3" version="1.3">'
         yield f"  <meta><creator>kvstore</creator><description>{escape_text(title)}</description></meta>"

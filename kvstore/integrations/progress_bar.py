@@ -27,12 +27,12 @@ class ProgressBar:
 
     def __init__(self) -> None:
         self._text = "0 files"
-        self._share = 0.0
+        self._fraction = 0.0
         self._next_time = 0.0
         self._display: Any = None
 
     def __call__(self, progress: IngestProgress | IndexProgress | ExtractionProgress) -> None:
-        """Show the progress, if an update is due or nothing is left to do."""
+        """Record the progress. Display it at most four times a second, and always at the end."""
         self.update(progress)
         now = time.monotonic()
         if now >= self._next_time or progress.done == progress.total:
@@ -40,7 +40,7 @@ class ProgressBar:
             self._show()
 
     def update(self, progress: IngestProgress | IndexProgress | ExtractionProgress) -> None:
-        """Take over the progress without showing it."""
+        """Record the progress without displaying it."""
         done, total = progress.done, progress.total
         if isinstance(progress, IngestProgress):
             self._text = f"{done:,} of {total:,} files, {progress.documents:,} documents, {progress.chunks:,} chunks"
@@ -51,7 +51,7 @@ class ProgressBar:
         else:
             unit = progress.unit if isinstance(progress, IndexProgress) else "requests"
             self._text = f"{progress.kind}: {done:,} of {total:,} {unit}"
-        self._share = min(1.0, done / total) if total else 1.0
+        self._fraction = min(1.0, done / total) if total else 1.0
 
     def __str__(self) -> str:
         return self._text
@@ -60,13 +60,13 @@ class ProgressBar:
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook displays."""
-        return f'<div><progress value="{self._share:.3f}" max="1"></progress> {escape(self._text)}</div>'
+        return f'<div><progress value="{self._fraction:.3f}" max="1"></progress> {escape(self._text)}</div>'
 
     def _show(self) -> None:
-        """Display the bar, or update the one that is displayed."""
+        """Display the bar, or update the displayed bar; outside of IPython, print the text to standard error."""
         ipython = sys.modules.get("IPython")
         if ipython is None or ipython.get_ipython() is None:
-            end = "\n" if self._share == 1 else ""
+            end = "\n" if self._fraction == 1 else ""
             print(f"\r{self._text}\x1b[K", end=end, file=sys.stderr, flush=True)
         elif self._display is None:
             self._display = ipython.display.display(self, display_id=True)
@@ -75,7 +75,7 @@ class ProgressBar:
 
 
 def _format_seconds(seconds: float) -> str:
-    """Format a duration for a reader.
+    """Format a duration in whole seconds or minutes.
 
     >>> _format_seconds(4.2), _format_seconds(200)
     ('4 s', '3 min')

@@ -24,9 +24,10 @@ SCHEME = "kvstore:///"
 
 
 def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, render_note: Callable[[int], str]) -> str:
-    """Return as many parts as fit in a result, but at least the beginning of the first.
+    """Join as many parts as fit in ``tokens`` tokens, but at least the beginning of the first part.
 
-    ``render_note`` returns a note on the number of omitted parts, which is appended if there are any.
+    The result begins with the rule that names the marks around quoted text. ``render_note`` returns a note on the
+    number of omitted parts, which is appended if there are any.
     """
     quotation = Quotation(text for part in parts for text in (part.head, part.quoted or ""))
     max_tokens = tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{render_note(10**9)}") - 2
@@ -45,10 +46,10 @@ def render_lines(
     heading: str = "",
     always_note: bool = False,
 ) -> str:
-    """Return a heading and as many lines as fit in a result, quoted together.
+    """Return a heading and as many lines as fit in ``tokens`` tokens, with the lines in one quotation.
 
-    ``render_note`` returns a note on the number of omitted lines. It is appended if there are any, or if
-    ``always_note``.
+    ``render_note`` returns a note on the number of omitted lines. The note is appended if lines were omitted, or if
+    ``always_note`` is true.
     """
     all_lines = list(lines)
     quotation = Quotation([heading, *all_lines])
@@ -72,7 +73,7 @@ class ToolResult:
 
 
 def build_list_data(name: str, items: Sequence[Any], tokens: int) -> dict[str, Any]:
-    """Return a list as JSON data: as many items as fit in so many tokens, and the number of the others."""
+    """Return JSON data with as many items as fit in ``tokens`` tokens, and ``left_out``, the number of the rest."""
     num_fitting = _count_fitting([json.dumps(item, ensure_ascii=False) for item in items], ", ", tokens)
     return {name: list(items[:num_fitting]), "left_out": len(items) - num_fitting}
 
@@ -85,11 +86,11 @@ class ResultPart:
     quoted: str | None = None
 
     def to_text(self, quotation: Quotation) -> str:
-        """Return both texts, with the document's between the marks."""
+        """Return the head followed by the document text between quotation marks, if any."""
         return self.head + ("" if self.quoted is None else quotation.quote(self.quoted))
 
     def truncate(self, quotation: Quotation, tokens: int) -> str:
-        """Return as much of the part as fits in so many tokens; the marks stay complete."""
+        """Return as much of the part as fits in ``tokens`` tokens, with both quotation marks."""
         if self.quoted is None:
             return truncate(self.head, tokens)
         head = (
@@ -101,7 +102,7 @@ class ResultPart:
 
 
 def _count_fitting(texts: Sequence[str], separator: str, tokens: int) -> int:
-    """Return how many of the first texts together have at most ``tokens`` tokens."""
+    """Return the number of leading texts that, joined by the separator, have at most ``tokens`` tokens."""
     for count, text in enumerate(texts):
         tokens -= kvstore.token_estimate(text + separator) + 1
         if tokens < 0:
@@ -110,7 +111,7 @@ def _count_fitting(texts: Sequence[str], separator: str, tokens: int) -> int:
 
 
 def truncate(text: str, tokens: int, ending: str = " ... (cut)") -> str:
-    """Return a text, or as much of its beginning as fits in so many tokens, and a mark."""
+    """Return a text if it fits in ``tokens`` tokens, else as much of its beginning as fits, followed by ``ending``."""
     num_tokens = kvstore.token_estimate(text)
     if num_tokens <= tokens:
         return text
@@ -121,7 +122,7 @@ def truncate(text: str, tokens: int, ending: str = " ... (cut)") -> str:
 
 
 def shorten(text: str) -> str:
-    """Return a client's text, shortened for a message."""
+    """Return a client's text in quotation marks for an error message, cut after 80 characters."""
     return repr(text if len(text) <= 80 else f"{text[:80]}...")
 
 
@@ -131,17 +132,17 @@ def format_source(key: str, title: str | None) -> str:
 
 
 def format_key(key: str) -> str:
-    """Return a key for a result: unchanged, or as the document's URI if it could imitate something else."""
+    """Return a key unchanged, or as the document's URI if quoting would alter the key or it begins like a URI."""
     return key if key == to_one_line(key) and not key.startswith(SCHEME) else SCHEME + quote(key, safe="")
 
 
 def parse_key(text: str) -> str:
-    """Return the key that a client names directly or as the document's URI."""
+    """Return the key in a client's argument, which is a key or a document's URI."""
     return unquote(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else text
 
 
 def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
-    """Return the byte ranges of spans; spans in other documents have their key."""
+    """Return the byte ranges of the first eight spans; a span in another document than the first has its key."""
     first = spans[0]["document"]
     return "bytes " + ", ".join(
         f"{'' if span['document'] == first else format_key(span['document']) + ' '}{span['start']}-{span['end']}"
@@ -150,7 +151,7 @@ def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
 
 
 def quote_cell(value: Any) -> Any:
-    """Return a value of a row as JSON data, with text quoted like that of a document."""
+    """Return a value of a row as JSON data, with text quoted like that of a document, and bytes in hexadecimal."""
     if isinstance(value, bytes):
         return value.hex()
     return value if value is None or isinstance(value, (int, float)) else quote_slice(str(value))

@@ -36,7 +36,7 @@ def load_queries() -> dict[str, str]:
 
 
 def save_query(name: str, statement: str) -> None:
-    """Save a statement under a name, in place of an earlier one. Raises InputError."""
+    """Save a statement, replacing one with the same name. Raises InputError for an invalid name or statement."""
     name, statement = name.strip(), statement.strip()
     if not name or any(character.isspace() for character in name) or len(name) > _MAX_NAME_CHARS:
         raise InputError(f"a name is one word of at most {_MAX_NAME_CHARS} characters, not {name[:80]!r}")
@@ -45,7 +45,7 @@ def save_query(name: str, statement: str) -> None:
     queries = load_queries() | {name: statement}
     if len(queries) > _MAX_QUERIES:
         raise InputError(f"there are {_MAX_QUERIES} saved statements; delete some first")
-    _store(queries)
+    _write_queries(queries)
 
 
 def delete_query(name: str) -> None:
@@ -53,17 +53,17 @@ def delete_query(name: str) -> None:
     queries = load_queries()
     if queries.pop(name, None) is None:
         raise InputError(describe_missing(name, queries))
-    _store(queries)
+    _write_queries(queries)
 
 
 def describe_missing(name: str, queries: dict[str, str]) -> str:
-    """Return the message for a name without a statement."""
+    """Return the error message for a name without a saved statement; it lists the saved names."""
     names = ", ".join(queries) or "none yet"
     return f"no statement is saved as {name!r}; saved statements: {names}"
 
 
-def _store(queries: dict[str, str]) -> None:
-    """Write the statements. Raises InputError if the file cannot be written."""
+def _write_queries(queries: dict[str, str]) -> None:
+    """Replace the file by these statements, atomically. Raises InputError if the file cannot be written."""
     path = get_config_folder() / "queries.json"
     part = path.with_name(f"{path.name}.{os.getpid()}")
     try:

@@ -26,7 +26,7 @@ _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 
 
 def _parse_flag(text: str) -> bool:
-    """Parse a Boolean option. Raises KeyError."""
+    """Parse a Boolean option, such as ``true``, ``1`` or ``yes``. Raises KeyError for any other text."""
     return _FLAGS[text.lower()]
 
 
@@ -136,12 +136,12 @@ class KvstoreDialect(SQLiteDialect):
         """Return an empty constraint: no table declares a primary key."""
         return {"constrained_columns": [], "name": None}
 
-    def _list_nothing(self, connection: Any, *_: Any, **__: Any) -> list[Any]:
+    def _return_empty_list(self, connection: Any, *_: Any, **__: Any) -> list[Any]:
         """Return an empty list, for kinds of objects that a store does not have."""
         return []
 
-    get_temp_table_names = get_view_names = get_temp_view_names = _list_nothing
-    get_foreign_keys = get_indexes = get_unique_constraints = get_check_constraints = _list_nothing
+    get_temp_table_names = get_view_names = get_temp_view_names = _return_empty_list
+    get_foreign_keys = get_indexes = get_unique_constraints = get_check_constraints = _return_empty_list
 
 
 def _get_session(connection: Any) -> kvstore.Store:

@@ -12,7 +12,10 @@ import kvstore
 
 
 class StoreCatalog:
-    """The catalog of the store that ``get_store`` returns; rarely changing parts are cached until :meth:`refresh`."""
+    """The catalog of the store that ``get_store`` returns.
+
+    Tables, strategies and trees are cached until :meth:`refresh`; everything else is read at every call.
+    """
 
     def __init__(self, get_store: Callable[[], kvstore.Store]) -> None:
         self._get_store = get_store

@@ -11,12 +11,12 @@ import kvstore
 
 
 def get_default_strategy(store: kvstore.Store) -> str:
-    """Return the strategy of a question that does not name one."""
+    """Return the name of the strategy that answers a question if the question names none: the setting ``strategy``."""
     return str(next(value for name, value, _ in store.settings_table() if name == "strategy"))
 
 
 def list_built_indexes(store: kvstore.Store) -> set[str]:
-    """Return the kinds of indexes that can be read, including stale ones."""
+    """Return the kinds of the indexes that can be read, including stale indexes."""
     return {index.kind for index in store.indexes() if index.state not in ("absent", "building")}
 
 

@@ -86,11 +86,11 @@ class StoreTools:
         return self._handle
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> str:
-        """Return the text of a call. Raises KvstoreError with a message for the client if the call fails."""
+        """Run a tool and return its text. Raises KvstoreError with a message for the client if the call fails."""
         return self.call_tool(name, arguments).text
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
-        """Return the text of a call, and its data if the tool has an output schema. Raises what :meth:`call` raises."""
+        """Run a tool; return its text, and JSON data if it has an output schema. Raises the errors of :meth:`call`."""
         tool = self.tools.get(name)
         if tool is None:
             raise InputError(f"there is no tool {shorten(name)}; tools are {', '.join(self.tools)}")
@@ -117,7 +117,7 @@ class StoreTools:
         return truncate(text, self._tokens)
 
     def describe_error(self, error: KvstoreError) -> str:
-        """Return an error as a client reads it: keys and names that it suggests are quoted as in a result."""
+        """Return the message of an error, with the keys and names in it quoted as in a result."""
         # The message of a StatementError shows the position of the error in a line of its own.
         text = quote_slice(str(error)) if isinstance(error, StatementError) else to_one_line(str(error))
         return self.truncate_result(text)
@@ -187,7 +187,7 @@ class StoreTools:
         return ToolResult(text, data)
 
     def lookup(self, name: str, limit: int = 10) -> ToolResult:
-        """Return the locations of a name."""
+        """Return the occurrences of a name in trees and texts; with a condition, only those in allowed documents."""
         cursor = self._store.query(
             "LOOKUP ? LIMIT ?", (name, limit if self._where is None else MAX_ROWS), timeout=TIMEOUT_SECONDS
         )
@@ -212,7 +212,7 @@ class StoreTools:
         return ToolResult(text, data)
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
-        """Return the names above and below a name."""
+        """Return the names above and below a name in the entity trees, one per line."""
         statement, parameters = f"EXPAND ? {direction.upper()} DEPTH ?", [name, depth]
         if tree is not None:
             statement, parameters = f"{statement} IN TREE ?", [*parameters, tree]
@@ -277,7 +277,10 @@ class StoreTools:
         )
 
     def overview(self, prefix: str = "", after: str = "") -> str:
-        """Return an overview of the store."""
+        """Return the counts, and the documents whose key begins with ``prefix`` and follows ``after``, in order.
+
+        Without ``prefix`` and ``after`` the overview also lists the strategies and the tables.
+        """
         condition = "substr(key, 1, length(?)) = ? AND key > ?" + self._render_where()
         values = (prefix, prefix, after)
         ((documents, chunks),) = self._query(f"SELECT count(*), total(chunks) FROM documents WHERE {condition}", values)
@@ -304,7 +307,7 @@ class StoreTools:
         )
 
     def put(self, key: str, text: str, title: str | None = None, meta: Mapping[str, Any] | None = None) -> str:
-        """Store a document."""
+        """Store a document. Raises InputError if the condition on documents does not allow it."""
         key = parse_key(key)
         with self._store.transaction() as transaction:
             exists = key in transaction
@@ -320,7 +323,7 @@ class StoreTools:
         return f"{format_key(key)}: {('changed' if exists else 'stored') if changed else 'unchanged'}"
 
     def delete(self, key: str) -> str:
-        """Delete a document."""
+        """Delete a document. Raises DocumentNotFoundError if it is missing or not allowed."""
         key = parse_key(key)
         with self._store.transaction(models=False) as transaction:
             self._require_allowed(transaction, key)
@@ -368,7 +371,7 @@ class StoreTools:
     def _build_statement(
         self, verb: str, question: str, strategy: str | None, where: str | None, top: int | None = None
     ) -> tuple[str, list[Any]]:
-        """Return a statement with its values; the condition is checked, so that it cannot add a clause."""
+        """Return a statement and its parameters. Raises StatementError for a condition that is not one expression."""
         clauses: dict[str, Any] = {"USING": strategy or self._strategy, "TOP": top}
         set_clauses = {name: value for name, value in clauses.items() if value is not None}
         statement = f"{verb} ?" + "".join(f" {name} ?" for name in set_clauses)

@@ -172,7 +172,7 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
 
 
 def _build_output_schema(**fields: str) -> dict[str, Any]:
-    """Return the JSON schema of an object with these fields: the type of each, with ``?`` if it can be null."""
+    """Return the JSON schema of an object. ``fields`` gives the type of each field, with ``?`` if it can be null."""
     return {
         "type": "object",
         "properties": {
@@ -183,7 +183,7 @@ def _build_output_schema(**fields: str) -> dict[str, Any]:
 
 
 def _build_list_schema(name: str, items: Mapping[str, Any], **fields: str) -> dict[str, Any]:
-    """Return the JSON schema of a list of items, with the number of items that did not fit, and of further fields."""
+    """Return the JSON schema of an object with a list ``name`` of items, ``left_out``, and further ``fields``."""
     schema = _build_output_schema(**fields, **{name: "array"}, left_out="integer")
     schema["properties"][name]["items"] = items
     return schema

@@ -49,15 +49,17 @@ class AnswerRun:
 
 
 class DocumentTexts:
-    """A cached reader of document texts."""
+    """A reader of document texts that caches every document it has read."""
 
     def __init__(self, store: kvstore.Store) -> None:
         self._store = store
         self._texts: dict[str, bytes] = {}
 
     def read_slice(self, document: str, start: int, end: int) -> str:
-        """Return the text between two byte offsets of a document; if the document has changed since, what can be
-        decoded."""
+        """Return the text between two byte offsets of a document.
+
+        A document that changed meanwhile may have other text there, or none; undecodable bytes become ``�``.
+        """
         if document not in self._texts:
             stored = self._store.get(document)
             self._texts[document] = b"" if stored is None else stored.text.encode()
@@ -65,7 +67,11 @@ class DocumentTexts:
 
 
 def render_runs(runs: Sequence[Mapping[str, Any]], words: str | None) -> Markup:
-    """Render a paragraph of runs: Markdown, each run linked to its spans, with its citations and marked ``words``."""
+    """Render a paragraph of an answer as HTML.
+
+    Every run is Markdown, linked to its spans, and followed by its citation numbers. The first occurrence of ``words``,
+    the words that answer the question, is marked.
+    """
     source, inserts = "", []
     for run in runs:
         start, source = len(source), source + run["text"]
@@ -85,7 +91,7 @@ def render_runs(runs: Sequence[Mapping[str, Any]], words: str | None) -> Markup:
 
 
 def split_paragraphs(text: str, citations: Sequence[kvstore.Citation], texts: DocumentTexts) -> list[list[AnswerRun]]:
-    """Split an answer into paragraphs of runs."""
+    """Split an answer into paragraphs, and each paragraph into runs with the spans that they come from."""
     citations_by_number = {citation.number: citation for citation in citations}
     return [
         list(_iter_runs(paragraph, citations_by_number, texts))
@@ -101,16 +107,16 @@ def _iter_runs(paragraph: str, citations: Mapping[int, kvstore.Citation], texts:
         numbers = tuple(int(number) for number in match[1].split(","))
         known_citations = [citations[number] for number in numbers if number in citations]
         if known_citations:
-            yield from _locate_sentences(paragraph[position : match.start()], numbers, known_citations, texts)
+            yield from _iter_sentence_runs(paragraph[position : match.start()], numbers, known_citations, texts)
             position = match.end()
     if paragraph[position:]:
         yield AnswerRun(paragraph[position:], ())
 
 
-def _locate_sentences(
+def _iter_sentence_runs(
     text: str, numbers: tuple[int, ...], citations: Sequence[kvstore.Citation], texts: DocumentTexts
 ) -> Iterator[AnswerRun]:
-    """Yield the sentences before a citation; the last one carries the numbers."""
+    """Yield the sentences before a citation as runs. Only the last run has the citation numbers."""
     sentences = [match[0] for match in _SENTENCE_PATTERN.finditer(text)] or [""]
     first_document = citations[0].spans[0].document
     citation_spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == first_document)
@@ -123,9 +129,9 @@ def _locate_sentences(
 def _find_sentence(
     sentence: str, citation: kvstore.Citation, texts: DocumentTexts
 ) -> tuple[str, tuple[tuple[int, int], ...]] | None:
-    """Return the document and spans of a sentence in a citation, or None if the citation does not have its letters.
+    """Return the document and the span of a sentence in the cited text, or None if it is too short or not there.
 
-    Punctuation and spaces may differ.
+    Only letters and digits are compared, so punctuation and spaces may differ.
     """
     sentence_letters = "".join(_LETTER_PATTERN.findall(sentence))
     if len(sentence_letters) < _MIN_LETTERS:

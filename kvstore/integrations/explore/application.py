@@ -108,7 +108,10 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
 
 
 def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None) -> Any:
-    """Return the handler of a page in the form that ``suffix`` names; None: the form is determined for each request."""
+    """Return the handler of a page in the form ``suffix``, such as ``.json``, or '' for HTML.
+
+    With None, the handler determines the form of each request from its path.
+    """
 
     async def respond(request: Request) -> Response:
         return await run_in_threadpool(_build_response, store, page, suffix, request)
@@ -117,7 +120,7 @@ def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None)
 
 
 def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None, request: Request) -> Response:
-    """Build the response to a request, in a session of its own. An error of kvstore becomes a page, or JSON.
+    """Build the response to a request, in a new session. An error of kvstore becomes an error page, or JSON.
 
     The session of a streamed page ends when the page has been sent.
     """
@@ -130,7 +133,7 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
             if suffix == "" and request.headers.get("accept", "").startswith(_JSON_TYPE):
                 suffix = ".json"
             arguments = request.query_params.multi_items()
-            page_request = PageRequest(session, name, arguments, in_full=suffix != "", calls=store.calls)
+            page_request = PageRequest(session, name, arguments, as_data=suffix != "", calls=store.calls)
             if suffix in page.forms:
                 return _render_form(page.forms[suffix], page_request, stack)
             content = page.build_content(page_request)
@@ -164,7 +167,7 @@ def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: 
 
 
 def _render_form(form: PageForm, page_request: PageRequest, stack: ExitStack) -> Response:
-    """Return another form of a page; an iterator of pieces is streamed, and ``stack`` is closed after the last."""
+    """Return another form of a page. If it is an iterator of pieces, stream it, and close ``stack`` after the last."""
     body = form.make(page_request)
     headers = {} if form.file_name is None else {"content-disposition": f'attachment; filename="{form.file_name}"'}
     if isinstance(body, str | bytes):
@@ -174,7 +177,7 @@ def _render_form(form: PageForm, page_request: PageRequest, stack: ExitStack) ->
 
 
 def _stream_and_close(pieces: Iterable[str], stack: ExitStack) -> Iterator[str]:
-    """Yield the pieces, then close ``stack``, also if the stream ends early."""
+    """Yield the pieces, then close ``stack``, which holds the session. Also close it if the stream ends early."""
     with stack:
         yield from pieces
 

@@ -40,14 +40,14 @@ def build_content(request: PageRequest) -> PageContent:
     clauses: dict[str, Any] = {name: content[name] for name in ("using", "where", "top") if content[name]}
     model = store.language_model()
     content["model"] = None if model is None else model.name
-    pieces = request.within(lambda: store.ask_pieces(question, **clauses))
-    if model is None or request.in_full:
+    pieces = request.run_within_deadline(lambda: store.ask_pieces(question, **clauses))
+    if model is None or request.as_data:
         return content | {"answer": build_answer_data(store, pieces.answer)}
     return content | {"pieces": _iter_pieces(pieces), "answered": lambda: _finish_answer(store, pieces)}
 
 
 def _iter_pieces(pieces: kvstore.AnswerPieces) -> Iterator[str]:
-    """Yield the pieces of an answer until it ends or fails."""
+    """Yield the pieces of an answer until it ends. An error ends it silently; :func:`_finish_answer` reports it."""
     try:
         yield from pieces
     except KvstoreError:
@@ -135,7 +135,7 @@ def build_hit_data(hit: kvstore.Hit, cited_spans: set[tuple[str, int, int]]) -> 
 
 
 def build_steps_data(steps: Sequence[kvstore.Step]) -> list[dict[str, Any]]:
-    """Return steps as JSON data, each with the share of time before it and in it."""
+    """Return steps as JSON data, each with the fractions of the total time before it and in it."""
     total_milliseconds = sum(step.milliseconds or 0.0 for step in steps) or 1.0
     rows, elapsed = [], 0.0
     for step in steps:

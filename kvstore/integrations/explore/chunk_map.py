@@ -42,12 +42,17 @@ class ChunkGroups:
 
 
 def _fetch_rows(store: kvstore.Store, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """Return all rows of a query, since a map has every chunk."""
+    """Return all rows of a query, without limits on time and rows, because the map contains every chunk."""
     return store.query(query, values, timeout=None, max_rows=None).fetchall()
 
 
 class ChunkMap:
-    """The map of one state of a store: ``documents`` are the keys, ``owners`` the index of each chunk's document."""
+    """The map of one state of a store, which reads every vector when it is created.
+
+    Chunks are numbered in order of document key and ordinal. ``documents`` are the keys. Arrays with an element per
+    chunk: ``owners``, the index of its document in ``documents``; ``ordinals``; ``clusters``; ``points``, its x and y
+    from 0 to :data:`AXIS_STEPS`. ``labels`` are the labels of the clusters.
+    """
 
     def __init__(self, store: kvstore.Store) -> None:
         rows = _fetch_rows(store, "SELECT id, document, ordinal FROM chunks")
@@ -56,23 +61,23 @@ class ChunkMap:
         document_indexes = {key: index for index, key in enumerate(self.documents)}
         self.owners = np.array([document_indexes[document] for _, document, _ in rows], np.uint32)
         self.ordinals = np.array([ordinal for _, _, ordinal in rows], np.uint32)
-        self._positions = {(document, ordinal): position for position, (_, document, ordinal) in enumerate(rows)}
+        self._indexes = {(document, ordinal): index for index, (_, document, ordinal) in enumerate(rows)}
         ids = [chunk for chunk, _, _ in rows]
-        self._by_id = {chunk: position for position, chunk in enumerate(ids)}
+        self._indexes_by_id = {chunk: index for index, chunk in enumerate(ids)}
         self._layout = MapLayout(store.vectors(ids[:: -(-len(ids) // _MAX_SAMPLED) or 1]))
         points = np.zeros((len(ids), 2), np.float32)
         self.clusters = np.zeros(len(ids), np.uint8)
-        closeness = np.zeros(len(ids), np.float32)
+        cosines = np.zeros(len(ids), np.float32)
         for start in range(0, len(ids), _BATCH_SIZE):
             batch = slice(start, start + _BATCH_SIZE)
             vectors = store.vectors(ids[batch])
-            points[batch], self.clusters[batch] = self._layout.project(vectors), self._layout.assign(vectors)
-            closeness[batch] = self._layout.measure(vectors)
+            points[batch], self.clusters[batch] = self._layout.project(vectors), self._layout.assign_clusters(vectors)
+            cosines[batch] = self._layout.compute_cosines(vectors)
         self._low = points.min(0) if len(ids) else np.zeros(2, np.float32)
         # One scale for both axes keeps distances in the plane comparable.
         self._span = float(max((points - self._low).max(initial=0.0), 1e-9))
         self.points = np.rint((points - self._low) / self._span * AXIS_STEPS).astype(np.uint16)
-        self.labels = self._make_labels(store, ids, closeness)
+        self.labels = self._make_labels(store, ids, cosines)
         self._groups: dict[str, ChunkGroups] = {}
 
     def __len__(self) -> int:
@@ -83,13 +88,13 @@ class ChunkMap:
         """The method of the layout: ``clusters`` or ``UMAP``."""
         return self._layout.method
 
-    def _make_labels(self, store: kvstore.Store, ids: Sequence[int], closeness: npt.NDArray[np.float32]) -> list[str]:
+    def _make_labels(self, store: kvstore.Store, ids: Sequence[int], cosines: npt.NDArray[np.float32]) -> list[str]:
         """Return a label for each cluster, from the chunks nearest to its center."""
         clusters: list[list[tuple[str, str]]] = []
         for cluster in range(self._layout.num_clusters):
             members = np.flatnonzero(self.clusters == cluster)
-            nearest = members[np.argsort(-closeness[members], kind="stable")][:_MAX_LABELED]
-            chosen = [ids[position] for position in nearest.tolist()]
+            nearest = members[np.argsort(-cosines[members], kind="stable")][:_MAX_LABELED]
+            chosen = [ids[index] for index in nearest.tolist()]
             rows = _fetch_rows(
                 store,
                 "SELECT coalesce(title, '') || ' > ' || coalesce(heading, ''), text FROM "
@@ -101,7 +106,7 @@ class ChunkMap:
         return label_clusters(clusters)
 
     def list_label_points(self) -> list[dict[str, Any]]:
-        """Return each label with its number of chunks and the middle of its cluster, as shares of the map's span."""
+        """Return each label with its number of chunks and the median x and y of its cluster, from 0 to 1."""
         labels = []
         for cluster, label in enumerate(self.labels):
             members = self.points[self.clusters == cluster]
@@ -111,20 +116,23 @@ class ChunkMap:
         return labels
 
     def locate_vector(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
-        """Return the position of a vector as shares of the map's span; it may lie outside the map."""
+        """Return x and y of a vector. Both are from 0 to 1 on the map, but a vector may lie outside it."""
         x, y = ((self._layout.project(vector[None]) - self._low) / self._span)[0].tolist()
         return x, y
 
     def find_chunk(self, document: str, ordinal: int) -> int | None:
         """Return the index of a chunk, or None if it does not exist."""
-        return self._positions.get((document, ordinal))
+        return self._indexes.get((document, ordinal))
 
     def find_chunk_by_id(self, chunk: int) -> int | None:
         """Return the index of the chunk with an id of SELECT, or None if it does not exist."""
-        return self._by_id.get(chunk)
+        return self._indexes_by_id.get(chunk)
 
     def get_groups(self, store: kvstore.Store, coloring: str) -> ChunkGroups:
-        """Return the groups of the chunks by ``cluster``, ``document``, ``topic``, ``community``, or a field."""
+        """Return the groups of the chunks for a coloring; cached.
+
+        The coloring is ``cluster``, ``document``, ``topic``, ``community``, or the name of a metadata field.
+        """
         groups = self._groups.get(coloring)
         if groups is None:
             label_chunks = _LABELERS.get(coloring)
@@ -134,7 +142,7 @@ class ChunkMap:
 
 
 def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
-    """Return the largest groups by number of chunks, then name. All other chunks are in the last group."""
+    """Group chunks by their labels (None: no label). All but the largest groups are merged into the last group."""
     counts = Counter(labels)
     num_unlabeled = counts.pop(None, 0)
     largest = sorted(counts.items(), key=lambda label_and_count: (-label_and_count[1], str(label_and_count[0])))[
@@ -178,9 +186,9 @@ def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     for topic, document, ordinal in _fetch_rows(
         store, "SELECT topic, document, chunk FROM topic_members WHERE tree = 'similarity'"
     ):
-        position = chunks.find_chunk(document, ordinal)
-        if position is not None:
-            labels[position] = parents.get(topic) or titles.get(topic)
+        index = chunks.find_chunk(document, ordinal)
+        if index is not None:
+            labels[index] = parents.get(topic) or titles.get(topic)
     return labels
 
 
@@ -200,7 +208,7 @@ def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
 
 
 def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Label each chunk with the coarsest community of most of its names; ties are decided by key."""
+    """Return for each chunk the title of the coarsest community of most of its names; ties go to the first key."""
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
     communities_by_name: dict[str, str] = {}
     for community, entity in _fetch_rows(
@@ -210,12 +218,12 @@ def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | No
     votes: dict[int, Counter[str]] = {}
     for name, community in communities_by_name.items():
         for (chunk,) in _fetch_rows(store, "SELECT DISTINCT chunk FROM mentions WHERE entity = ?", (name,)):
-            position = chunks.find_chunk_by_id(chunk)
-            if position is not None:
-                votes.setdefault(position, Counter())[community] += 1
+            index = chunks.find_chunk_by_id(chunk)
+            if index is not None:
+                votes.setdefault(index, Counter())[community] += 1
     labels: list[str | None] = [None] * len(chunks)
-    for position, counts in votes.items():
-        labels[position] = titles.get(min(counts, key=lambda community: (-counts[community], community)))
+    for index, counts in votes.items():
+        labels[index] = titles.get(min(counts, key=lambda community: (-counts[community], community)))
     return labels
 
 
@@ -230,7 +238,7 @@ _LOCK = threading.Lock()
 
 
 def get_chunk_map(store: kvstore.Store) -> ChunkMap:
-    """Return the map of the store's current state."""
+    """Return the map of the store's current state, from the cache or computed now."""
     key = str(store.path), os.stat(store.path / "data.mdb").st_ino, int(store.statistics()["change"])
     with _LOCK:  # concurrent requests wait for the same map
         cached = _CACHE.get(key)

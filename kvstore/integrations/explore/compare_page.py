@@ -55,7 +55,7 @@ def build_content(request: PageRequest) -> PageContent:
         "top": top,
         "strategies": strategy_names,
         "chosen": chosen_names,
-        "columns": list(columns) if request.in_full else columns,
+        "columns": list(columns) if request.as_data else columns,
     }
 
 
@@ -70,7 +70,9 @@ def _iter_columns(
         column: dict[str, Any] = {"strategy": name, "description": store.describe_strategy(name).description}
         start_time = time.perf_counter()
         try:
-            evidence = request.within(partial(store.retrieve, question, using=name, top=top, where=where or None))
+            evidence = request.run_within_deadline(
+                partial(store.retrieve, question, using=name, top=top, where=where or None)
+            )
         except KvstoreError as error:
             yield column | {"problem": str(error), "hits": [], "milliseconds": None}
             continue
@@ -103,7 +105,7 @@ def _compute_rank_change(rank: int, first_rank: int | None) -> int | str:
 
 
 def _format_letter(number: int) -> str:
-    """Return the letters of a number: A, B, … Z, AA, AB, …
+    """Format a number from 0 on as letters: A, B, … Z, AA, AB, …
 
     >>> _format_letter(0), _format_letter(25), _format_letter(26)
     ('A', 'Z', 'AA')
@@ -117,7 +119,7 @@ def _format_letter(number: int) -> str:
 
 
 def _render_file(request: PageRequest) -> str:
-    """Return the comparison as one self-contained file."""
+    """Return the comparison as one self-contained HTML file. Raises InputError without a question."""
     content = build_content(request)
     if not content["question"]:
         raise InputError("the comparison needs a question; give one with q=")

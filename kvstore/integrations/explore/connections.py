@@ -39,6 +39,7 @@ class _BoundedProtocol(H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
+        """Start the timer of a new connection. If too many connections wait, close the oldest of them."""
         super().connection_made(transport)
         self._update_timer()
         if len(self._waiting) > MAX_WAITING:
@@ -53,7 +54,7 @@ class _BoundedProtocol(H11Protocol):
         self._stop_timer()
 
     def _update_timer(self) -> None:
-        """Start the timer while a request is expected, and stop it once the request has arrived."""
+        """Start the timer if a request is expected and it is not running; stop it once the request has arrived."""
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing():
             self._stop_timer()
         elif self._timer is None:
@@ -74,7 +75,7 @@ class _BoundedProtocol(H11Protocol):
 
 
 def connection_factory() -> Callable[..., asyncio.Protocol]:
-    """Return a factory of one server's connections."""
+    """Return a factory of connections for one server, which share its limit on waiting connections."""
     return partial(_BoundedProtocol, waiting={})
 
 
@@ -100,6 +101,7 @@ class _OneLineFormatter(logging.Formatter):
     """A one-line formatter: an error is its last line, or the whole traceback if KVSTORE_TRACEBACK is set."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Format a record as one line."""
         if os.environ.get("KVSTORE_TRACEBACK"):
             return super().format(record)
         line = record.getMessage().partition("\n")[0]

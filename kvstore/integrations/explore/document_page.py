@@ -27,7 +27,10 @@ _MAX_ATTEMPTS = 5
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return a document from one state of the store; pairs of ``start`` and ``end`` are marked."""
+    """Return a document from one state of the store, with the spans of the arguments ``start`` and ``end`` marked.
+
+    The document is read again if the store changed meanwhile, at most five times.
+    """
     for _ in range(_MAX_ATTEMPTS):
         change_before = _get_last_change(request.store)
         content = _read_content(request)
@@ -37,7 +40,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _get_last_change(store: kvstore.Store) -> int:
-    """Return the number of the last change: indexes that are part of every commit have that number."""
+    """Return the number of the last commit, which is that of the indexes that every commit updates."""
     return max(index.built or 0 for index in store.indexes())
 
 
@@ -97,7 +100,7 @@ def _read_content(request: PageRequest) -> PageContent:
         "view": "text" if document.format != "markdown" or request.get_text("view") == "text" else "rendered",
         "can_render": document.format == "markdown",
     } | (
-        {} if request.in_full else {"shown": _render_text(request, document, text, (start, end), marks, names, chunks)}
+        {} if request.as_data else {"shown": _render_text(request, document, text, (start, end), marks, names, chunks)}
     )
 
 
@@ -110,7 +113,7 @@ def _render_text(
     names: Sequence[tuple[str, int, int]],
     chunks: Sequence[Mapping[str, Any]],
 ) -> Markup:
-    """Return a part of the text as HTML: rendered Markdown, or with ``view=text`` and in other formats the text."""
+    """Return a part of the text as HTML: rendered Markdown, else the text. ``view=text`` always shows the text."""
     anchors = [chunk["start"] for chunk in chunks]
     if document.format != "markdown" or request.get_text("view") == "text":
         return render_marked_text(text, part, marks=marks, names=names, anchors=anchors)
@@ -132,7 +135,7 @@ def _render_text(
 
 
 def _make_char_counter(text: bytes, part: ByteSpan) -> Callable[[int], int]:
-    """Return a function from an offset in bytes to the number of characters before it in the part."""
+    """Return a function that converts a byte offset in the text to a character offset in the part."""
     piece = text[slice(*part)]
     if piece.isascii():
         return lambda offset: offset - part[0]
@@ -146,7 +149,10 @@ def _query_rows(store: kvstore.Store, sql: str, key: str) -> list[dict[str, Any]
 
 
 def _collect_marks(request: PageRequest, text: bytes) -> tuple[list[ByteSpan], str | None]:
-    """Return the requested spans, and a notice if the text no longer has all of them."""
+    """Return the requested spans that are valid, and a notice about the first invalid span, or None.
+
+    Raises InputError if the numbers of starts and ends differ.
+    """
     starts, ends = request.get_numbers("start"), request.get_numbers("end")
     if len(starts) != len(ends):
         raise InputError(f"every start needs an end, but there are {len(starts)} starts and {len(ends)} ends")
@@ -211,7 +217,7 @@ def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan
 
 
 def _build_trees(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the trees of abstracts, each node with its span of the text and its children."""
+    """Return the trees of abstracts; ``below`` are the children of a node, sorted by their spans of the text."""
     rows = _query_rows(
         store, "SELECT id, parent, level, first_chunk, last_chunk, text FROM abstracts WHERE document = ?", key
     )

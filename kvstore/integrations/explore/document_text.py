@@ -26,7 +26,7 @@ _BLOCK_PATTERN = re.compile(rb"^```[^\n]*\n.*?^```[^\n]*|^#{1,6} [^\n]+", re.MUL
 #: Patterns of Markdown syntax, which is hidden in an excerpt: the groups of each pattern, or else its whole match. In
 #: order: marks of headings and quotations, fences and table rules; emphasis; links; links between notes; backslash
 #: escapes.
-_SIGN_PATTERNS = tuple(
+_SYNTAX_PATTERNS = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
         rb"^(?:#{1,6} +|(?:> ?)+|```[^\n]*\n?|\|(?: *:?-+:? *\|)+\n?)",
@@ -91,7 +91,7 @@ def render_passage(text: str, marks: Sequence[ByteSpan] = ()) -> Markup:
     layers = [
         [Element(start, end, "<mark>", "</mark>") for start, end in merge_spans(marks)],
         _find_blocks(encoded_text, (0, len(encoded_text))),
-        [Element(start, end, '<span class="sign">', "</span>") for start, end in _find_signs(encoded_text)],
+        [Element(start, end, '<span class="sign">', "</span>") for start, end in _find_syntax(encoded_text)],
     ]
     boundaries = sorted(
         {
@@ -111,13 +111,13 @@ def strip_markdown(text: str) -> str:
     """
     data = text.encode()
     stripped, position = bytearray(), 0
-    for start, end in _find_signs(data):
+    for start, end in _find_syntax(data):
         stripped += data[position:start]
         position = end
     return (stripped + data[position:]).decode(errors="replace")
 
 
-def _find_signs(text: bytes) -> list[ByteSpan]:
+def _find_syntax(text: bytes) -> list[ByteSpan]:
     """Return the spans of Markdown syntax in order; code contains none."""
     code_matches = list(_CODE_SPAN_PATTERN.finditer(text))
     code_spans = [match.span(2) for match in code_matches]
@@ -125,15 +125,15 @@ def _find_signs(text: bytes) -> list[ByteSpan]:
         if block[0].startswith(b"`"):
             code_spans.append((block.start() + block[0].index(b"\n") + 1, block.start() + block[0].rindex(b"\n") + 1))
     code_spans = merge_spans(code_spans)
-    sign_spans = [match.span(group) for match in code_matches for group in (1, 3)]
-    for pattern in _SIGN_PATTERNS:
+    syntax_spans = [match.span(group) for match in code_matches for group in (1, 3)]
+    for pattern in _SYNTAX_PATTERNS:
         for match in pattern.finditer(text):
-            sign_spans += [match.span(group) for group in range(1, pattern.groups + 1)] or [match.span()]
+            syntax_spans += [match.span(group) for group in range(1, pattern.groups + 1)] or [match.span()]
     ends = [end for _, end in code_spans]
-    # Each sign with the index of the first code that ends after the sign begins.
-    indexed_signs = ((sign, bisect_right(ends, sign[0])) for sign in sign_spans)
+    # Each span with the index of the first code span that ends after the span begins.
+    indexed_spans = ((span, bisect_right(ends, span[0])) for span in syntax_spans)
     return merge_spans(
-        sign for sign, index in indexed_signs if index == len(code_spans) or sign[1] <= code_spans[index][0]
+        span for span, index in indexed_spans if index == len(code_spans) or span[1] <= code_spans[index][0]
     )
 
 
@@ -153,7 +153,7 @@ def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
 
 
 def _find_blocks(text: bytes, part: ByteSpan) -> list[Element]:
-    """Return the headings and blocks of code."""
+    """Return elements around the headings and blocks of code in a part of a text."""
     return [
         Element(*match.span(), f'<span class="{"heading" if match[0].startswith(b"#") else "block"}">', "</span>")
         for match in _BLOCK_PATTERN.finditer(text, *part)
@@ -161,7 +161,7 @@ def _find_blocks(text: bytes, part: ByteSpan) -> list[Element]:
 
 
 def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Element]:
-    """Return links to names that do not overlap; of names with the same start, the longest is linked.
+    """Return links to the pages of names. Of overlapping names the first is linked, at the same start the longest.
 
     Names written in lower case get the class ``common``.
     """
@@ -182,7 +182,10 @@ def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Eleme
 def _render_pieces(
     text: bytes, boundaries: Sequence[int], layers: Sequence[Sequence[Element]], anchors: frozenset[int]
 ) -> Iterable[str]:
-    """Yield the text between boundaries inside the elements of all layers, the first layer outermost."""
+    """Yield the HTML of the text between boundaries, in the elements of all layers; the first layer is outermost.
+
+    An ``anchors`` offset gets a link target.
+    """
     positions = [0] * len(layers)
     open_elements: list[Element | None] = [None] * len(layers)
     for start, end in pairwise(boundaries):
@@ -205,10 +208,10 @@ def _render_pieces(
             yield f'<span id="byte-{start}"></span>'
         yield from (element.opening for element in next_elements[num_same:] if element is not None)
         open_elements = next_elements
-        yield _escape_piece(text[start:end])
+        yield _escape_bytes(text[start:end])
     yield from (element.closing for element in reversed(open_elements) if element is not None)
 
 
-def _escape_piece(piece: bytes) -> str:
+def _escape_bytes(piece: bytes) -> str:
     """Escape a part of the text for HTML. A parser would convert an unescaped carriage return to a line feed."""
     return escape(piece.decode(errors="replace")).replace("\r", "&#13;")

@@ -73,7 +73,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _parse_facet(text: str) -> tuple[str, Any]:
-    """Parse a facet, a JSON list of a field and a value. Raises InputError."""
+    """Parse a facet, a JSON list of a field and a value. Raises InputError for any other text."""
     try:
         name, value = json.loads(text)
     except ValueError:
@@ -89,7 +89,7 @@ def _build_json_path(name: str) -> str:
 
 
 def _count_fields(request: PageRequest, where_clause: str, parameters: list[Any]) -> list[dict[str, Any]]:
-    """Return the metadata fields of these documents, each with its most frequent values."""
+    """Return the metadata fields of the documents that match, each with its most frequent values."""
     rows = request.store.query(
         f"""WITH chosen AS (SELECT meta FROM documents{where_clause} LIMIT {_MAX_COUNTED}),
         fields AS (

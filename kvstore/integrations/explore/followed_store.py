@@ -19,7 +19,7 @@ from ...language.bounded_query import BoundedQueries
 
 
 class FollowedStore:
-    """The store at a path. Raises the errors of :func:`kvstore.open`, now and for every session."""
+    """The store at a path, opened read-only. The constructor and every session raise the errors of kvstore.open."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)

@@ -81,6 +81,7 @@ class Guard:
         self.cookie = f"kvstore-explore-{port}"
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Respond to a request: reject it, exchange a token for a cookie, or pass it on to the application."""
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
             return
@@ -99,7 +100,7 @@ class Guard:
             await self._application(scope, receive, _add_headers(send))
 
     def _check_request(self, scope: Any) -> _Rejection | None:
-        """Return why a request is rejected, or None if it can be from the user who started the explorer."""
+        """Return the rejection of a request, or None if its headers and method are allowed."""
         hosts, origins, sites = (_get_header_values(scope, name) for name in (b"host", b"origin", b"sec-fetch-site"))
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return _Rejection(403, "The explorer only answers at 127.0.0.1 and localhost with its port.")
@@ -125,7 +126,7 @@ class Guard:
         )
 
     async def _exchange_token(self, scope: Any, receive: Any, send: Any) -> None:
-        """Exchange the token for a cookie."""
+        """Respond with the cookie if the request has the right token, else with the form for a token."""
         submission = scope["query_string"] if scope["method"] != "POST" else await _read_body(receive)
         token = dict(parse_qsl(submission.decode("latin-1"))).get("token", "")
         if not _matches_secret(token.strip(), self._token):
@@ -157,7 +158,7 @@ def _render_page(title: str, main: str, head: str = "") -> str:
 
 
 def _matches_secret(value: str, secret: str) -> bool:
-    """True if a value is the secret; the time taken does not reveal where they differ."""
+    """True if a value is the secret, compared in constant time."""
     return secrets.compare_digest(value.encode(), secret.encode())
 
 
@@ -167,7 +168,7 @@ def _get_header_values(scope: Any, name: bytes) -> list[str]:
 
 
 async def _read_body(receive: Any) -> bytes:
-    """Return the body of a request, or nothing if it is too long for a token."""
+    """Return the body of a request, or an empty string if it is too long for a token."""
     body = b""
     while len(body) <= _MAX_FORM_BYTES:
         message: dict[str, Any] = await receive()

@@ -46,7 +46,7 @@ def build_content(request: PageRequest) -> PageContent:
         "indexes": [asdict(index) for index in store.indexes()],
         "filter_loads": [load for (load,) in store.query("SELECT load FROM filter_pages ORDER BY page").fetchall()],
         "strategy": get_default_strategy(store),
-        "strategies": [{"name": one.name, "description": one.description} for one in store.strategies()],
+        "strategies": [{"name": strategy.name, "description": strategy.description} for strategy in store.strategies()],
         "settings": [{"name": name, "value": value} for name, value, _ in store.settings_table()],
         "ingests": _read_ingests(Path(store.path)),
         "omitted": fetch_named_rows(omitted),
@@ -55,7 +55,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _read_ingests(folder: Path) -> list[dict[str, Any]]:
-    """Return the logged ingests, the last first; a damaged line is omitted."""
+    """Return the last ingests from the log ``ingests.jsonl`` of the store, newest first; skip damaged lines."""
     ingests: list[dict[str, Any]] = []
     with suppress(OSError):
         for line in (folder / "ingests.jsonl").read_text(encoding="utf-8", errors="replace").splitlines():

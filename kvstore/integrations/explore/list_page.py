@@ -17,7 +17,7 @@ PAGE_SIZE = 50
 
 
 class RowList:
-    """The rows of a table that satisfy conditions."""
+    """A query for the rows of a table that satisfy conditions, with ``size`` rows per page."""
 
     def __init__(self, request: PageRequest, table: str, *, size: int = PAGE_SIZE) -> None:
         self._request = request
@@ -32,7 +32,7 @@ class RowList:
         self._parameters += parameters
 
     def filter_by_text(self, *columns: str) -> str:
-        """Keep only rows that have the request's ``q`` in a column; return ``q``."""
+        """Keep only rows with the request's ``q`` in one of the columns, in any case; return ``q``."""
         text = self._request.get_text("q")
         if text:
             condition = " OR ".join(f"instr(lower(coalesce({column}, '')), lower(?))" for column in columns)
@@ -51,7 +51,7 @@ class RowList:
         )
 
     def count_by(self, column: str, order: str) -> list[dict[str, Any]]:
-        """Return the values of a column with their numbers of rows."""
+        """Return the values of a column as ``value``, with their numbers of rows as ``count``."""
         return self.query(f"{column} AS value, count(*) AS count", f"GROUP BY {column} ORDER BY {order}")
 
     def build(self, columns: str, order: str) -> PageContent:

@@ -30,13 +30,13 @@ _NO_PROSE_PATTERN = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<[^>\n]*>|https
 
 
 def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
-    """Return a label for each cluster, a list of the heading and text of chunks.
+    """Return a label for each cluster; a cluster is a list of pairs, the heading and the text of a chunk.
 
     >>> label_clusters([[("Tea", "Tea leaves dry."), ("Tea", "Tea leaves wilt.")], [("Rum", "Rum is old.")]])
     ['Tea · leaves', 'Rum · old']
     """
     terms_by_cluster = [[_find_terms(*chunk) for chunk in chunks] for chunks in clusters]
-    surfaces: dict[str, Counter[str]] = {}
+    spellings: dict[str, Counter[str]] = {}
     counts: list[Counter[str]] = []
     headings: list[Counter[str]] = []
     for chunk_terms in terms_by_cluster:
@@ -45,13 +45,15 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
         for terms, heading_terms in chunk_terms:
             counts[-1].update(terms.keys())
             headings[-1].update(heading_terms)
-            for term, surface in terms.items():
-                surfaces.setdefault(term, Counter())[surface] += 1
+            for term, spelling in terms.items():
+                spellings.setdefault(term, Counter())[spelling] += 1
     totals: Counter[str] = Counter()
     for count in counts:
         totals.update(count)
     num_chunks = sum(len(chunks) for chunks in clusters)
-    names = {term: max(surface.items(), key=lambda item: (item[1], item[0]))[0] for term, surface in surfaces.items()}
+    names = {
+        term: max(spelling.items(), key=lambda item: (item[1], item[0]))[0] for term, spelling in spellings.items()
+    }
     in_headings = Counter[str]()
     for heading_count in headings:
         in_headings.update(heading_count)
@@ -63,7 +65,7 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
     labels = []
     for chunks, count, heading_count in zip(clusters, counts, headings, strict=True):
         weights = {
-            term: _weigh(term, number, heading_count[term], totals[term], len(chunks), num_chunks)
+            term: _compute_weight(term, number, heading_count[term], totals[term], len(chunks), num_chunks)
             for term, number in count.items()
             if not common.intersection(term.split())
             and number >= min(2, len(chunks))
@@ -74,22 +76,25 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
     return _make_unique(labels)
 
 
-def _get_max_share(name: str, heading_share: float) -> float:
-    """Return the maximum share of chunks of a term of one word; ``heading_share`` of its uses are in headings."""
-    if not name.islower() or heading_share >= 0.3:
+def _get_max_share(name: str, heading_fraction: float) -> float:
+    """Return the fraction of chunks above which a word is too common to be a term.
+
+    ``heading_fraction`` is the fraction of the word's chunks that have it in a heading.
+    """
+    if not name.islower() or heading_fraction >= 0.3:
         return _MAX_SHARE
     return _MAX_SHARES_OF_SHORT_WORDS.get(len(name), _MAX_SHARE)
 
 
 def _is_collocation(term: str, name: str, totals: Counter[str]) -> bool:
-    """True for a single word, and for words that occur together rather than by chance."""
+    """True if a term is one word, is capitalized, or is a pair that half of the chunks of its rarer word contain."""
     if " " not in term or not name.islower():
         return True
     return totals[term] >= _MIN_PAIR_SHARE * min(totals.get(word, totals[term]) for word in term.split())
 
 
 def _find_terms(heading: str, text: str) -> tuple[dict[str, str], set[str]]:
-    """Return the terms of a chunk with their surfaces, and those that its heading has."""
+    """Return the terms of a chunk, case-folded, with their spelling, and the set of terms that its heading contains."""
     parts = [_NUMBERING_PATTERN.sub("", part.strip(" .:#*_`")) for part in heading.split(" > ")]
     terms: dict[str, str] = {}
     for part in parts:
@@ -109,8 +114,15 @@ def _find_terms(heading: str, text: str) -> tuple[dict[str, str], set[str]]:
     return terms, heading_terms | (heading_words & terms.keys())
 
 
-def _weigh(term: str, number: int, in_headings: int, total: int, size: int, num_chunks: int) -> float:
-    """Return the weight of a term for a cluster."""
+def _compute_weight(term: str, number: int, in_headings: int, total: int, size: int, num_chunks: int) -> float:
+    """Return the weight of a term for a cluster of ``size`` chunks.
+
+    It is the product of the fraction of the cluster's chunks with the term, the term's information, the fraction of the
+    term's chunks in the cluster, and the factors of pairs and headings.
+
+    ``number`` chunks of the cluster have the term, ``in_headings`` of them in a heading, and ``total`` of all
+    ``num_chunks`` chunks have it.
+    """
     information = math.log((num_chunks + 1) / total)
     factor = _PAIR_FACTOR if " " in term else 1.0
     factor *= 1 + (_HEADING_FACTOR - 1) * in_headings / number
@@ -118,7 +130,7 @@ def _weigh(term: str, number: int, in_headings: int, total: int, size: int, num_
 
 
 def _choose_terms(weights: dict[str, float]) -> list[str]:
-    """Return the heaviest terms that share no word, also in another inflection."""
+    """Return up to three terms by descending weight. No two share a word, compared by its first five letters."""
     chosen: list[str] = []
     stems: set[str] = set()
     for term in sorted(weights, key=lambda term: (-weights[term], term)):
@@ -132,7 +144,7 @@ def _choose_terms(weights: dict[str, float]) -> list[str]:
 
 
 def _make_unique(labels: Iterable[str]) -> list[str]:
-    """Return labels of which no two are equal."""
+    """Number repeated labels so that all are different; an empty label becomes ``other``."""
     counts: Counter[str] = Counter()
     unique = []
     for label in labels:

@@ -33,7 +33,10 @@ MapVectors = npt.NDArray[np.float32]
 
 
 class MapLayout:
-    """A layout: ``method`` is ``clusters`` or ``UMAP``, ``num_clusters`` the number of clusters."""
+    """A layout, computed from a sample of vectors.
+
+    ``method`` is ``clusters`` or ``UMAP``, ``num_clusters`` the number of clusters.
+    """
 
     def __init__(self, sample: MapVectors) -> None:
         num_vectors, dimension = sample.shape
@@ -43,10 +46,10 @@ class MapLayout:
         self._centers = (
             _find_centers(vectors, self.num_clusters) if num_vectors else np.zeros((1, dimension), np.float32)
         )
-        clusters = self.assign(sample)
+        clusters = self.assign_clusters(sample)
         sizes = np.bincount(clusters, minlength=self.num_clusters)
         self._radii = np.sqrt(sizes / max(1, num_vectors))
-        self._places = _place_discs(self._centers, self._radii)
+        self._disc_centers = _place_discs(self._centers, self._radii)
         self._axes = [_find_axes(vectors[clusters == cluster]) for cluster in range(self.num_clusters)]
         self._umap = _fit_umap(sample)
         self.method = "clusters" if self._umap is None else "UMAP"
@@ -56,11 +59,11 @@ class MapLayout:
         centered = vectors - self._mean
         return np.asarray(centered / np.maximum(np.linalg.norm(centered, axis=1, keepdims=True), 1e-9), np.float32)
 
-    def assign(self, vectors: MapVectors) -> npt.NDArray[np.intp]:
+    def assign_clusters(self, vectors: MapVectors) -> npt.NDArray[np.intp]:
         """Return the cluster of each vector."""
         return np.asarray(np.argmax(self._normalize(vectors) @ self._centers.T, 1))
 
-    def measure(self, vectors: MapVectors) -> npt.NDArray[np.float32]:
+    def compute_cosines(self, vectors: MapVectors) -> npt.NDArray[np.float32]:
         """Return the cosine of each vector with the center of its cluster."""
         return np.asarray((self._normalize(vectors) @ self._centers.T).max(1), np.float32)
 
@@ -68,8 +71,8 @@ class MapLayout:
         """Return the position of each vector, shape (vectors, 2)."""
         if self._umap is not None:
             return np.asarray(self._umap.transform(vectors), np.float32)
-        clusters, normalized = self.assign(vectors), self._normalize(vectors)
-        points = self._places[clusters].astype(np.float32)
+        clusters, normalized = self.assign_clusters(vectors), self._normalize(vectors)
+        points = self._disc_centers[clusters].astype(np.float32)
         for cluster, (axes, scale) in enumerate(self._axes):
             members = clusters == cluster
             local = (normalized[members] - self._centers[cluster]) @ axes / scale
@@ -106,27 +109,27 @@ def _find_centers(vectors: MapVectors, num_clusters: int) -> MapVectors:
 
 
 def _place_discs(centers: MapVectors, radii: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the centers of discs in the plane: near if the clusters are alike, and without overlap."""
+    """Return the centers of the discs in the plane, shape (clusters, 2); similar clusters are near each other."""
     cosines = (centers @ centers.T).astype(np.float64)
     centered = cosines - cosines.mean(0) - cosines.mean(1)[:, None] + cosines.mean()
     eigenvalues, eigenvectors = np.linalg.eigh(centered)
-    places = np.zeros((len(centers), 2))
+    positions = np.zeros((len(centers), 2))
     count = min(2, len(centers))
-    places[:, :count] = eigenvectors[:, ::-1][:, :count] * np.sqrt(np.maximum(eigenvalues[::-1][:count], 0))
-    places *= np.where(places[np.abs(places).argmax(0), np.arange(2)] < 0, -1.0, 1.0)
-    places += 1e-3 * np.stack([np.cos(np.arange(len(places))), np.sin(np.arange(len(places)))], 1)
+    positions[:, :count] = eigenvectors[:, ::-1][:, :count] * np.sqrt(np.maximum(eigenvalues[::-1][:count], 0))
+    positions *= np.where(positions[np.abs(positions).argmax(0), np.arange(2)] < 0, -1.0, 1.0)
+    positions += 1e-3 * np.stack([np.cos(np.arange(len(positions))), np.sin(np.arange(len(positions)))], 1)
     needed = radii[:, None] + radii + _GAP * radii.mean()
     for _ in range(_NUM_MOVES):
-        steps = places[:, None] - places
-        distances = np.linalg.norm(steps, axis=2) + np.eye(len(places))
-        overlaps = np.maximum(needed - distances, 0) * (1 - np.eye(len(places)))
-        places += (steps / distances[:, :, None] * overlaps[:, :, None]).sum(1) * 0.25
-        places -= (places - places.mean(0)) * 0.004  # keeps the map compact
-    return places
+        steps = positions[:, None] - positions
+        distances = np.linalg.norm(steps, axis=2) + np.eye(len(positions))
+        overlaps = np.maximum(needed - distances, 0) * (1 - np.eye(len(positions)))
+        positions += (steps / distances[:, :, None] * overlaps[:, :, None]).sum(1) * 0.25
+        positions -= (positions - positions.mean(0)) * 0.004  # keeps the map compact
+    return positions
 
 
 def _find_axes(members: MapVectors) -> tuple[MapVectors, float]:
-    """Return the two principal axes of the members of a cluster, shape (dimension, 2), and the scale of positions."""
+    """Return the two principal axes of a cluster, shape (dimension, 2), and the mean length of its members on them."""
     axes = np.zeros((members.shape[1], 2), np.float32)
     if len(members) < 2:
         return axes, 1.0

@@ -1,4 +1,4 @@
-"""The map page: every chunk as a point, and a question as a star that is joined to its evidence.
+"""The map page: every chunk as a point, and a question as a star with lines to its evidence.
 
 The points are sent separately from the page as packed numbers: x and y (each u16, little-endian) and the group (u8) of
 each chunk, in the order of :class:`~.chunk_map.ChunkMap`.
@@ -29,17 +29,21 @@ _MAX_SHOWN_CHARS = 600
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the groups of a coloring and the positions of a question and its evidence; for JSON also the points."""
-    chunks = get_chunk_map(request.store)
+    """Return the labels, the groups of a coloring, and the positions of a question and its evidence.
+
+    ``ways`` are the available colorings, and ``colour`` is the requested one. ``star`` is the position of the question,
+    and ``trouble`` the error if the question cannot be embedded. JSON also has the points of all chunks.
+    """
+    chunk_map = get_chunk_map(request.store)
     colorings = _list_colorings(request.store)
     coloring = _parse_coloring(request, colorings)
-    groups = chunks.get_groups(request.store, coloring)
+    groups = chunk_map.get_groups(request.store, coloring)
     question = request.get_text("q")
     content: PageContent = {
-        "chunks": len(chunks),
-        "documents": len(chunks.documents),
-        "method": chunks.method,
-        "labels": chunks.list_label_points(),
+        "chunks": len(chunk_map),
+        "documents": len(chunk_map.documents),
+        "method": chunk_map.method,
+        "labels": chunk_map.list_label_points(),
         "ways": colorings,
         "colour": coloring,
         "groups": [
@@ -52,21 +56,21 @@ def build_content(request: PageRequest) -> PageContent:
         "trouble": None,
     }
     if question:
-        content |= request.within(lambda: _locate_question(request.store, chunks, question))
-    if request.in_full:
+        content |= request.run_within_deadline(lambda: _locate_question(request.store, chunk_map, question))
+    if request.as_data:
         content["points"] = {
-            "x": (chunks.points[:, 0] / AXIS_STEPS).round(4).tolist(),
-            "y": (chunks.points[:, 1] / AXIS_STEPS).round(4).tolist(),
+            "x": (chunk_map.points[:, 0] / AXIS_STEPS).round(4).tolist(),
+            "y": (chunk_map.points[:, 1] / AXIS_STEPS).round(4).tolist(),
             "group": groups.numbers.tolist(),
-            "document": [chunks.documents[owner] for owner in chunks.owners.tolist()],
-            "ordinal": chunks.ordinals.tolist(),
-            "chunk": chunks.ordinals.tolist(),  # the deprecated name
+            "document": [chunk_map.documents[owner] for owner in chunk_map.owners.tolist()],
+            "ordinal": chunk_map.ordinals.tolist(),
+            "chunk": chunk_map.ordinals.tolist(),  # the deprecated name
         }
     return content
 
 
 def _list_colorings(store: kvstore.Store) -> list[str]:
-    """Return the colorings of the points."""
+    """Return the available colorings: cluster, document, the built indexes, and metadata fields."""
     colorings = ["cluster", "document"]
     built_kinds = list_built_indexes(store)
     colorings += [
@@ -93,8 +97,8 @@ def _parse_coloring(request: PageRequest, colorings: list[str]) -> str:
     return coloring
 
 
-def _locate_question(store: kvstore.Store, chunks: ChunkMap, question: str) -> dict[str, Any]:
-    """Return the evidence of a question, and its position on the map if it can be embedded."""
+def _locate_question(store: kvstore.Store, chunk_map: ChunkMap, question: str) -> dict[str, Any]:
+    """Return the evidence of a question and its position on the map, or the error if it cannot be embedded."""
     retrieved = store.retrieve(question, top=_MAX_EVIDENCE)
     evidence = []
     for hit in retrieved.hits:
@@ -110,31 +114,31 @@ def _locate_question(store: kvstore.Store, chunks: ChunkMap, question: str) -> d
                 "start": span.start,
                 "end": span.end,
                 "text": hit.text[:_MAX_SHOWN_CHARS],
-                "point": chunks.find_chunk(span.document, span.ordinal),
+                "point": chunk_map.find_chunk(span.document, span.ordinal),
             }
         )
     try:
-        star = chunks.locate_vector(np.asarray(store.embed([question])[0]))
+        question_point = chunk_map.locate_vector(np.asarray(store.embed([question])[0]))
     except EmbedderError as error:  # the user supplied the vectors, or the model is not available
         return {"evidence": evidence, "strategy": retrieved.strategy, "trouble": str(error)}
-    return {"evidence": evidence, "strategy": retrieved.strategy, "star": list(star)}
+    return {"evidence": evidence, "strategy": retrieved.strategy, "star": list(question_point)}
 
 
 def _render_points(request: PageRequest) -> bytes:
-    """Return the points as packed numbers; see the module."""
-    chunks = get_chunk_map(request.store)
-    groups = chunks.get_groups(request.store, _parse_coloring(request, _list_colorings(request.store)))
-    points = chunks.points.astype("<u2")
+    """Return the points as packed numbers, in the format that the module docstring describes."""
+    chunk_map = get_chunk_map(request.store)
+    groups = chunk_map.get_groups(request.store, _parse_coloring(request, _list_colorings(request.store)))
+    points = chunk_map.points.astype("<u2")
     return points[:, 0].tobytes() + points[:, 1].tobytes() + groups.numbers.tobytes()
 
 
 def _describe_point(request: PageRequest) -> str:
     """Return the chunk at a point as JSON."""
-    chunks = get_chunk_map(request.store)
-    if not len(chunks):
+    chunk_map = get_chunk_map(request.store)
+    if not len(chunk_map):
         raise InputError("there are no chunks yet; kvstore ingest adds documents")
-    position = request.get_number("point", 0, maximum=len(chunks) - 1)
-    key, ordinal = chunks.documents[chunks.owners[position]], int(chunks.ordinals[position])
+    index = request.get_number("point", 0, maximum=len(chunk_map) - 1)
+    key, ordinal = chunk_map.documents[chunk_map.owners[index]], int(chunk_map.ordinals[index])
     rows = request.store.query(
         'SELECT title, heading, start, "end", chunks.text FROM chunks JOIN documents ON key = document '
         "WHERE document = ? AND ordinal = ?",

@@ -4,8 +4,8 @@ In: a text in Markdown, and :class:`Insert` objects for spans of it. Out: markup
 images of the document: HTML in the text is shown as text, a picture as its description, and a link only if it leads to
 a website, an address of mail or another document of the store.
 
-The spans survive rendering as *signs*, sequences of noncharacters of Unicode that Markdown treats as letters. After
-rendering, the text between the signs of a span is wrapped in its elements, piece by piece between the tags.
+The spans survive rendering as *markers*, sequences of noncharacters of Unicode that Markdown treats as letters. After
+rendering, the text between the markers of a span is wrapped in its elements, piece by piece between the tags.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from markupsafe import Markup
 
 from .urls import build_document_url
 
-#: The first and last characters of the signs that begin and end a span. They contain the number of the span.
+#: The first and last characters of the markers that begin and end a span. They contain the number of the span.
 _BEGIN, _END, _LAST = "\ufdd0", "\ufdd1", "\ufdd2"
-_SIGN_PATTERN = re.compile(f"[{_BEGIN}{_END}](\\d+){_LAST}")
+_MARKER_PATTERN = re.compile(f"[{_BEGIN}{_END}](\\d+){_LAST}")
 _PIECE_PATTERN = re.compile(f"(<[^>]*>|[{_BEGIN}{_END}]\\d+{_LAST})")
-#: The characters that begin a block of Markdown, which a sign must not precede.
+#: The characters that begin a block of Markdown, which a marker must not precede.
 _BLOCK_START_PATTERN = re.compile(r"[ \t]*(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|>|\|)[ \t]+|```[^\n]*\n|~~~[^\n]*\n|\|)*")
 _RULE_PATTERN = re.compile(r"[ \t]*(?:[-=*_:| \t]{3,}|\[[^\]\n]+\]:[^\n]*)$", re.MULTILINE)
 _SCHEMES = frozenset({"http", "https", "mailto"})
@@ -50,15 +50,15 @@ class Insert:
 
 
 class _MarkdownParser(MarkdownIt):
-    """A parser whose URLs contain no signs."""
+    """A parser whose URLs contain no markers."""
 
     def normalizeLink(self, url: str) -> str:
-        return super().normalizeLink(_SIGN_PATTERN.sub("", url))
+        return super().normalizeLink(_MARKER_PATTERN.sub("", url))
 
 
 @cache
 def _get_parser() -> MarkdownIt:
-    """Return the Markdown parser, which renders no HTML of a text."""
+    """Return the Markdown parser, which shows HTML in a text as text."""
     parser = _MarkdownParser("commonmark", {"html": False}).enable(["table", "strikethrough"])
     parser.add_render_rule("image", _render_image)
     return parser
@@ -77,51 +77,63 @@ def render_markdown(
     has_document: Callable[[str], bool] = lambda key: False,
     inline: bool = False,
 ) -> Markup:
-    """Render a text; ``key`` is the document that relative links begin from.
+    """Render a text in Markdown as HTML, with the inserts around their spans.
+
+    Relative links begin from the document ``key``, and lead only to documents for which ``has_document`` is true.
+    ``inline`` renders without paragraphs.
 
     >>> render_markdown("*Ann* <b>", [Insert(1, 4, "<mark>", "</mark>")])
     Markup('<p><em><mark>Ann</mark></em> &lt;b&gt;</p>\\n')
     """
     inserts = list(inserts)
     parser = _get_parser()
-    source = _add_signs(re.sub(f"[{_BEGIN}{_END}{_LAST}]", "\ufffd", text), inserts)
+    source = _insert_markers(re.sub(f"[{_BEGIN}{_END}{_LAST}]", "\ufffd", text), inserts)
     tokens = parser.parseInline(source) if inline else parser.parse(source)
     _adapt_tokens(tokens, lambda url: _resolve_link(url, key, has_document))
-    return Markup("".join(_wrap_pieces(parser.renderer.render(tokens, parser.options, {}), inserts)))
+    return Markup("".join(_replace_markers(parser.renderer.render(tokens, parser.options, {}), inserts)))
 
 
-def _add_signs(text: str, inserts: Sequence[Insert]) -> str:
-    """Return the text with a sign at both ends of every span; signs never precede the start of a block."""
-    marks: list[tuple[int, int, str]] = []
+def _insert_markers(text: str, inserts: Sequence[Insert]) -> str:
+    """Return the Markdown with a start and an end marker around every span.
+
+    A marker never precedes block syntax such as a list bullet. A span without rendered text gets no markers.
+    """
+    markers: list[tuple[int, int, str]] = []
     for number, insert in enumerate(inserts):
         start = _skip_block_start(text, insert.start)
         # After the last bar of a row of a table there is no cell.
         end = insert.start + len(text[insert.start : insert.end].rstrip(" \t\r\n|"))
         if start is None or (end <= start and insert.start < insert.end):
             continue
-        marks.append((start, 1, f"{_BEGIN}{number}{_LAST}"))
-        marks.append((max(start, end), 2 if end <= start else 0, f"{_END}{number}{_LAST}"))
+        markers.append((start, 1, f"{_BEGIN}{number}{_LAST}"))
+        markers.append((max(start, end), 2 if end <= start else 0, f"{_END}{number}{_LAST}"))
     pieces, position = [], 0
-    for offset, _, sign in sorted(marks, key=lambda mark: mark[:2]):
-        pieces += [text[position:offset], sign]
+    for offset, _, marker in sorted(markers, key=lambda marker: marker[:2]):
+        pieces += [text[position:offset], marker]
         position = offset
     return "".join([*pieces, text[position:]])
 
 
-def _skip_block_start(text: str, position: int) -> int | None:
-    """Return the first position from ``position`` on that is in the text of a line; None if that line has no text."""
-    line_start = text.rfind("\n", 0, position) + 1
+def _skip_block_start(text: str, offset: int) -> int | None:
+    """Return the first offset from ``offset`` on that is after the block syntax of its line.
+
+    Blank lines, rules and link definitions are skipped. Returns None if no line follows them.
+    """
+    line_start = text.rfind("\n", 0, offset) + 1
     while text[line_start : line_start + 1] == "\n" or _RULE_PATTERN.match(text, line_start):
         line_end = text.find("\n", line_start)
         if line_end < 0:
             return None
         line_start = line_end + 1
     block_start = _BLOCK_START_PATTERN.match(text, line_start)
-    return max(position, block_start.end() if block_start else line_start)
+    return max(offset, block_start.end() if block_start else line_start)
 
 
 def _adapt_tokens(tokens: Iterable[Token], resolve: Callable[[str], str | None]) -> None:
-    """Replace links, styles and heading levels: the title of the page is the first level."""
+    """Change the tokens in place: resolve links, replace styles by classes, and move headings one level down.
+
+    ``resolve`` returns the URL of a link, or None for a link that is rendered as text.
+    """
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
@@ -157,20 +169,20 @@ def _resolve_link(url: str, key: str | None, has_document: Callable[[str], bool]
     return build_document_url(target) if has_document(target) else None
 
 
-def _wrap_pieces(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
-    """Yield the HTML without signs, with the text between the signs of each span in its elements."""
+def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
+    """Yield the rendered HTML without markers, with the text between the markers of a span in the span's HTML."""
     open_numbers: list[int] = []
-    # A sign is lost in text that is not rendered, such as a URL; a span without an end is ignored.
+    # A marker is lost in text that is not rendered, such as a URL; a span without an end is ignored.
     ended = {int(number) for number in re.findall(f"{_END}(\\d+){_LAST}", html)}
     seen: set[int] = set()
     num_links = 0
     for piece in _PIECE_PATTERN.split(html):
-        sign = _SIGN_PATTERN.fullmatch(piece)
-        if sign is None and piece.startswith("<"):
+        marker = _MARKER_PATTERN.fullmatch(piece)
+        if marker is None and piece.startswith("<"):
             num_links += piece.startswith("<a ") - (piece == "</a>")
-            yield _SIGN_PATTERN.sub("", piece)
-        elif sign is not None:
-            number = int(sign[1])
+            yield _MARKER_PATTERN.sub("", piece)
+        elif marker is not None:
+            number = int(marker[1])
             if number not in ended:
                 continue
             if piece[0] == _BEGIN:

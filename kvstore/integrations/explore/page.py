@@ -31,8 +31,10 @@ _Result = TypeVar("_Result")
 class PageRequest:
     """A request for a page.
 
-    ``store`` is its own session on the read-only store. ``name`` is the part of the URL after the page's path (``tea``
-    in ``/doc/tea``). ``in_full`` is true if the content is needed all at once instead of streamed.
+    ``store`` is a session on the read-only store, for this request only. ``name`` is the part of the URL after the
+    page's path (``tea`` in ``/doc/tea``). ``as_data`` is true if the response is JSON or a file instead of the HTML
+    page: the content then has no iterators, and nothing that only the template shows. ``calls`` runs the bounded calls
+    of :meth:`run_within_deadline`.
     """
 
     def __init__(
@@ -41,23 +43,23 @@ class PageRequest:
         name: str,
         arguments: Sequence[tuple[str, str]],
         *,
-        in_full: bool = True,
+        as_data: bool = True,
         calls: BoundedQueries | None = None,
     ) -> None:
         self.store = store
         self.name = name
         self.arguments = tuple(arguments)
-        self.in_full = in_full
+        self.as_data = as_data
         self._calls = calls or BoundedQueries()
         self._deadline = time.monotonic() + SECONDS
 
     @property
     def seconds(self) -> float:
-        """The seconds that the page has left."""
+        """The seconds that are left until the deadline of the page, at least 0.01."""
         return max(_MIN_SECONDS, self._deadline - time.monotonic())
 
-    def within(self, read: Callable[[], _Result]) -> _Result:
-        """Call ``read`` and return its result. Raises QueryInterruptedError when the page has used up its time."""
+    def run_within_deadline(self, read: Callable[[], _Result]) -> _Result:
+        """Run ``read`` and return its result. Raises QueryInterruptedError when the page has used up its time."""
         return self._calls.call(read, self.seconds)
 
     def get_texts(self, name: str) -> list[str]:
@@ -76,11 +78,14 @@ class PageRequest:
         return (values[-1].strip() if values else "") or default
 
     def get_numbers(self, name: str, *, minimum: int = 0, maximum: int = 2**53) -> list[int]:
-        """Return every value of an argument as an integer. Raises InputError."""
+        """Return every value of an argument as an integer. Raises InputError for anything but integers in the range."""
         return [_parse_number(name, value, minimum, maximum) for value in self.get_texts(name)]
 
     def get_number(self, name: str, default: int, *, minimum: int = 0, maximum: int = 2**53) -> int:
-        """Return the value of an argument as an integer, or the default if it is missing. Raises InputError."""
+        """Return the value of an argument as an integer, or the default if it is missing or empty.
+
+        Raises InputError for anything but an integer in the range.
+        """
         value = self.get_text(name)
         return _parse_number(name, value, minimum, maximum) if value else default
 
@@ -90,7 +95,7 @@ class PageRequest:
 
 
 def _parse_number(name: str, value: str, minimum: int, maximum: int) -> int:
-    """Parse a whole number in a range. Raises InputError."""
+    """Parse a whole number from ``minimum`` to ``maximum``. Raises InputError for any other text."""
     text = value.strip()
     if not (text.isascii() and text.isdigit() and len(text) <= 16 and minimum <= int(text) <= maximum):
         raise InputError(f"{name} must be a whole number from {minimum} to {maximum:,}, not {value[:40]!r}")
@@ -99,9 +104,10 @@ def _parse_number(name: str, value: str, minimum: int, maximum: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PageForm:
-    """Another form of a page: text or bytes of a media type. A browser saves it as a file if it has a file name.
+    """Another form of a page, such as its rows as CSV: the text or bytes that ``make`` returns for a request.
 
-    The ``method`` POST is for a form that changes something of the user's, never the store; the guard lists its path.
+    A browser saves it as a file if it has a ``file_name``. The ``method`` is POST for a form that changes the user's
+    settings; no form changes the store. The guard lists the paths with POST.
     """
 
     media_type: str
@@ -115,7 +121,7 @@ class ExplorerPage:
     """A page: its URL, the function that returns its content, and its template.
 
     ``label`` is its name in the navigation; pages without a label are not listed there. The URL of a ``is_named`` page
-    ends in a slash and is followed by a name. ``exists`` tests for an item with a name, so that an item called
+    ends in a slash and is followed by a name. ``exists`` is true if an item has a name, so that an item called
     ``package.json`` has a page. ``forms`` are additional forms by the suffix of their URLs, besides ``.json``. If the
     content includes an iterator, the page is streamed while the template renders.
     """

@@ -29,7 +29,7 @@ STATIC = Path(__file__).parent / "static"
 
 @cache
 def get_template(name: str) -> Any:
-    """Return a template with its helpers."""
+    """Return a template, with the helper functions and filters of the environment; cached."""
     return _make_environment().get_template(name)
 
 
@@ -89,13 +89,13 @@ def _format_size(num_bytes: int) -> str:
     return f"{num_bytes} bytes" if unit == "bytes" else f"{size:.3g} {unit}" if size < 999.5 else f"{size:.0f} {unit}"
 
 
-def _format_percent(share: float) -> str:
-    """Format a share as a percentage without decimals."""
-    return f"{100 * share:.0f} %"
+def _format_percent(fraction: float) -> str:
+    """Format a fraction from 0 to 1 as a percentage without decimals."""
+    return f"{100 * fraction:.0f} %"
 
 
 def _format_time(moment: str, now: datetime | None = None) -> str:
-    """Format a UTC time in ISO 8601 as a relative time or a date."""
+    """Format a UTC time in ISO 8601: relative to ``now`` in the last week, else as a date; other text is unchanged."""
     try:
         time = datetime.fromisoformat(moment)
     except ValueError:

@@ -88,7 +88,7 @@ def _close_store(store: FollowedStore) -> None:
 
 
 def _run_server(server: uvicorn.Server, listener: socket.socket, store: FollowedStore) -> None:
-    """Run the server until Ctrl-C."""
+    """Run the server in a thread until Ctrl-C, which also interrupts running pages. Raises the error that ends it."""
     failures: list[BaseException] = []
 
     def run() -> None:
@@ -124,7 +124,7 @@ def _open_listener(port: int) -> socket.socket:
 
 
 def _load_embedder(store: FollowedStore) -> None:
-    """Load the embedder, which the first question needs."""
+    """Load the embedder in advance, because the first question needs it. Ignore errors; the question reports them."""
     try:
         with store.open_session() as session:
             session.embed(["warm"])

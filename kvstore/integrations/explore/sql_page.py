@@ -57,7 +57,7 @@ def build_content(request: PageRequest) -> PageContent:
         "page_number": page,
         "page_size": _MAX_SHOWN_ROWS,
     }
-    if not request.in_full:
+    if not request.as_data:
         content["examples"] = _EXAMPLES
         content["most"] = _MAX_ROWS
         content["saved"] = _load_saved()
@@ -69,23 +69,23 @@ def build_content(request: PageRequest) -> PageContent:
         return content
     start_time = time.perf_counter()
     # One extra row shows whether there are more. Rows are sorted here, since not every statement can be sorted.
-    max_rows = _MAX_ROWS if request.in_full else _MAX_ROWS + 1 if sort else page * _MAX_SHOWN_ROWS + 1
-    with _stoppable(request):
+    max_rows = _MAX_ROWS if request.as_data else _MAX_ROWS + 1 if sort else page * _MAX_SHOWN_ROWS + 1
+    with _allow_stopping(request):
         try:
             cursor = request.store.query(statement, timeout=request.seconds, max_rows=max_rows)
         except KvstoreError as error:
-            if request.in_full:
+            if request.as_data:
                 raise
             return content | {"problem": str(error)}
         rows = cursor.fetchall()
         milliseconds = 1000 * (time.perf_counter() - start_time)
         message = cursor.message
         total: int | None = len(rows)
-        if not request.in_full and len(rows) == max_rows:
+        if not request.as_data and len(rows) == max_rows:
             message, total = None, len(rows) if sort else _count_rows(request, statement)
     if 0 < sort <= len(cursor.columns):
-        rows.sort(key=lambda row: _order_value(row[sort - 1]), reverse=is_descending)
-    if not request.in_full:
+        rows.sort(key=lambda row: _build_sort_key(row[sort - 1]), reverse=is_descending)
+    if not request.as_data:
         rows = rows[(page - 1) * _MAX_SHOWN_ROWS : page * _MAX_SHOWN_ROWS]
         message = None if total is None or total > _MAX_SHOWN_ROWS else message
     content |= {
@@ -95,10 +95,10 @@ def build_content(request: PageRequest) -> PageContent:
         "message": message,
         "milliseconds": milliseconds,
     }
-    return content if request.in_full else content | {"cells": [_build_cells(cursor.columns, row) for row in rows]}
+    return content if request.as_data else content | {"cells": [_build_cells(cursor.columns, row) for row in rows]}
 
 
-def _order_value(value: Any) -> tuple[int, Any]:
+def _build_sort_key(value: Any) -> tuple[int, Any]:
     """Return the sort key of a value, in SQLite's order: NULL, numbers, texts, bytes."""
     if value is None:
         return 0, 0
@@ -112,8 +112,8 @@ _RUNNING: dict[str, kvstore.Store] = {}
 
 
 @contextmanager
-def _stoppable(request: PageRequest) -> Iterator[None]:
-    """Let ``/sql/stop`` interrupt the statement of this request meanwhile."""
+def _allow_stopping(request: PageRequest) -> Iterator[None]:
+    """Register the statement of this request inside the context, so that ``/sql/stop`` can interrupt it."""
     run = request.get_text("run")
     if run:
         _RUNNING[run] = request.store
@@ -123,8 +123,8 @@ def _stoppable(request: PageRequest) -> Iterator[None]:
         _RUNNING.pop(run, None)
 
 
-def _stop(request: PageRequest) -> str:
-    """Interrupt the statement of the request named ``run``, which then shows that it was stopped."""
+def _interrupt_statement(request: PageRequest) -> str:
+    """Interrupt the running statement of the request named ``run``; return as JSON whether there was one."""
     session = _RUNNING.get(request.get_text("run"))
     if session is not None:
         session.interrupt()
@@ -132,15 +132,15 @@ def _stop(request: PageRequest) -> str:
 
 
 def _load_saved() -> list[dict[str, str]]:
-    """Return the saved statements; a damaged file has none."""
+    """Return the saved statements, or an empty list if their file is damaged."""
     try:
         return [{"name": name, "sql": statement} for name, statement in load_queries().items()]
     except InputError:
         return []
 
 
-def _change_saved(request: PageRequest) -> str:
-    """Save the statement ``sql`` under ``name``, or delete the one with this name if ``sql`` is empty."""
+def _save_or_delete(request: PageRequest) -> str:
+    """Save the statement ``sql`` under ``name``, or delete it if ``sql`` is empty; return all saved ones as JSON."""
     name, statement = request.get_text("name"), request.get_text("sql")
     if statement:
         save_query(name, statement)
@@ -162,7 +162,7 @@ def _build_cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, A
     values_by_column = dict(zip(columns, row, strict=True))
     return [
         {
-            "text": None if value is None else _truncate(_to_text(value)),
+            "text": None if value is None else _truncate_cell(_to_text(value)),
             "is_number": isinstance(value, int | float),
             "url": _build_item_url(column, value, values_by_column),
         }
@@ -171,7 +171,7 @@ def _build_cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, A
 
 
 def _build_item_url(column: str, value: Any, row: Mapping[str, Any]) -> str | None:
-    """Return the URL of the item that a value identifies, judged by its column name, or None."""
+    """Return the URL of the document or entity that a value names, judged by its column's name, or None."""
     if not isinstance(value, str):
         return None
     if column in ("document", "key") and not ("mentions" in row and column == "key"):
@@ -193,13 +193,13 @@ def _to_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
 
 
-def _truncate(text: str) -> str:
-    """Return the beginning of a value that a cell shows."""
+def _truncate_cell(text: str) -> str:
+    """Return the text of a cell, cut after the maximum number of characters."""
     return text if len(text) <= _MAX_VALUE_CHARS else text[:_MAX_VALUE_CHARS] + "…"
 
 
 def _render_csv(request: PageRequest) -> Iterator[str]:
-    """Return the rows as lines of CSV. Raises InputError without a statement."""
+    """Return the rows of the statement as lines of CSV. Raises InputError without a statement."""
     content = build_content(request)
     if not content["sql"]:
         raise InputError("there is no statement; give one with sql=")
@@ -242,7 +242,7 @@ PAGE = ExplorerPage(
     forms={
         ".csv": PageForm("text/csv", _render_csv, "rows.csv"),
         "/completions.json": PageForm("application/json", _list_completions),
-        "/stop": PageForm("application/json", _stop),
-        "/saved": PageForm("application/json", _change_saved, method="POST"),
+        "/stop": PageForm("application/json", _interrupt_statement),
+        "/saved": PageForm("application/json", _save_or_delete, method="POST"),
     },
 )

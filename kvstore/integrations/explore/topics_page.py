@@ -29,11 +29,13 @@ def build_list(request: PageRequest) -> PageContent:
 def build_topic(request: PageRequest) -> PageContent:
     """Return a topic with its parent, its subtopics and its chunks."""
     number, store = request.name, request.store
-    rows = _load(request, "topic", number) if number.isdecimal() and "topics" in list_built_indexes(store) else []
+    rows = (
+        _load_topics(request, "topic", number) if number.isdecimal() and "topics" in list_built_indexes(store) else []
+    )
     if not rows:
         raise EntityNotFoundError(f"there is no topic {number[:40]!r}; /topics lists the topics")
     topic = rows[0]
-    subtopics = _load(request, "parent", number)
+    subtopics = _load_topics(request, "parent", number)
     members = RowList(
         request,
         "topic_members JOIN chunks ON chunks.document = topic_members.document "
@@ -44,12 +46,12 @@ def build_topic(request: PageRequest) -> PageContent:
         'chunks.document AS document, documents.title AS title, heading, start, "end", chunks.text AS text',
         "chunks.document, ordinal",
     )
-    parent = None if topic["parent"] is None else _load(request, "topic", topic["parent"])[0]
+    parent = None if topic["parent"] is None else _load_topics(request, "topic", topic["parent"])[0]
     return content | {"topic": topic, "parent": parent, "subtopics": subtopics}
 
 
-def _load(request: PageRequest, column: str, number: Any) -> list[dict[str, Any]]:
-    """Return the topics that have a number in a column, the largest first."""
+def _load_topics(request: PageRequest, column: str, number: Any) -> list[dict[str, Any]]:
+    """Return the topics whose ``column`` (``topic`` or ``parent``) has this number, the largest first."""
     query = f"SELECT {_COLUMNS} FROM topics WHERE {column} = ? ORDER BY chunks DESC, topic LIMIT 200"
     return fetch_named_rows(request.store.query(query, (int(number),)))
 

@@ -52,7 +52,10 @@ def build_tree(request: PageRequest) -> PageContent:
 
 
 def _add_children(store: kvstore.Store, tree: str, roots: list[dict[str, Any]]) -> None:
-    """Add ``below`` to each name, the upper levels first, until the outline is full; else ``below`` is empty."""
+    """Set ``below``, the list of children, in each node, breadth-first.
+
+    Once the outline has its maximum number of names, ``below`` is empty.
+    """
     queue, num_names = deque(roots), len(roots)
     while queue:
         node = queue.popleft()
@@ -73,7 +76,7 @@ def _add_children(store: kvstore.Store, tree: str, roots: list[dict[str, Any]]) 
 
 
 def _find_path(store: kvstore.Store, tree: str, name: str) -> list[str]:
-    """Return the names above a name in a tree, from the root."""
+    """Return the path from the root of a tree to a name, without the name; the first parent if there are several."""
     path: list[str] = []
     while len(path) < _MAX_PATH:
         row = store.query(

@@ -98,7 +98,7 @@ class KvstoreDocumentStore:
             return load_documents(state, self._find_keys(filters, state))
 
     def _find_keys(self, filters: Filters | None, state: Any = None) -> list[str]:
-        """Return the keys of the documents that satisfy the filters, or all."""
+        """Return the keys of the documents that satisfy the filters, or all keys, in order. Raises FilterError."""
         try:
             keys: list[str] = (state or self.store).keys(where=build_condition(filters))
         except InputError as error:
@@ -108,7 +108,8 @@ class KvstoreDocumentStore:
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
         """Put documents in one commit; return how many were written. NONE is FAIL.
 
-        Raises DuplicateDocumentError, and ValueError for anything but a list of documents.
+        Raises DuplicateDocumentError for an existing document with FAIL, and ValueError for anything but a list of
+        documents.
         """
         if not isinstance(documents, list) or not all(isinstance(document, Document) for document in documents):
             raise ValueError("write_documents() takes a list of Haystack documents")
@@ -158,7 +159,7 @@ class KvstoreDocumentStore:
     # Metadata
 
     def _list_metadata(self, filters: Filters | None = None) -> list[dict[str, Any]]:
-        """Return the metadata of the documents that satisfy the filters, or all."""
+        """Return the metadata of each document that satisfies the filters; without filters, of all documents."""
         with self.store.snapshot() as state:
             documents = state.get_many(self._find_keys(filters, state))
             return [document.meta for document in documents if document is not None]
@@ -214,7 +215,7 @@ class KvstoreDocumentStore:
 
 
 def _find_unique_values(metadata: Sequence[Mapping[str, Any]], field: str) -> list[Any]:
-    """Return the different values of a field, sorted by their text; values of different types are different."""
+    """Return the distinct values of a metadata field, sorted by their text; ``1`` and ``"1"`` are distinct."""
     name = field.removeprefix("meta.")
     values = {repr(fields[name]): fields[name] for fields in metadata if fields.get(name) is not None}
     return sorted(values.values(), key=lambda value: (str(value), type(value).__name__))

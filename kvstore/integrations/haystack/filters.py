@@ -27,7 +27,7 @@ def build_condition(filters: Mapping[str, Any] | None) -> FilterMapping | None:
 
 
 def _build_part(filters: Mapping[str, Any]) -> FilterMapping:
-    """Convert a comparison or a combination of filters."""
+    """Convert a comparison or a combination of filters to a condition. Raises FilterError if it is invalid."""
     is_comparison = "field" in filters
     for name in ("operator", "value") if is_comparison else ("operator", "conditions"):
         if name not in filters:
@@ -45,7 +45,7 @@ def _build_part(filters: Mapping[str, Any]) -> FilterMapping:
 
 
 def _build_comparison(field: str, operator: str, value: Any) -> FilterMapping:
-    """Convert the comparison of a field with a value."""
+    """Convert the comparison of a field with a value to a condition. Raises FilterError if it is invalid."""
     if operator not in _OPERATORS:
         raise FilterError(f"there is no operator {operator!r}; operators are {', '.join(_OPERATORS)}")
     if operator in _LIST_OPERATORS and not isinstance(value, list):
@@ -53,7 +53,7 @@ def _build_comparison(field: str, operator: str, value: Any) -> FilterMapping:
     if operator in _ORDER_OPERATORS:
         if value is None:
             return _NEVER
-        value = _convert_bound(operator, value)
+        value = _check_order_operand(operator, value)
     condition: FilterMapping = {_OPERATORS[operator]: value}
     names = ["$key"] if field == "id" else field.removeprefix("meta.").split(".")
     for name in reversed(names):
@@ -61,8 +61,8 @@ def _build_comparison(field: str, operator: str, value: Any) -> FilterMapping:
     return condition
 
 
-def _convert_bound(operator: str, value: Any) -> Any:
-    """Return a value that fields are compared with by order: a number, or a date in ISO 8601 as text."""
+def _check_order_operand(operator: str, value: Any) -> Any:
+    """Return the operand of a comparison by order unchanged. Raises FilterError for anything but a number or a date."""
     if isinstance(value, str):
         try:
             datetime.fromisoformat(value)

@@ -16,7 +16,7 @@ _EMBEDDED_ORIGIN = "haystack:embedding"
 
 
 def to_row(document: Document) -> dict[str, Any]:
-    """Return the arguments of ``put`` for a document: its text, its metadata, and its embedding if it has one."""
+    """Convert a document to the arguments of ``put``, with its embedding if it has one."""
     has_embedding = document.embedding is not None
     return {
         "key": document.id,
@@ -55,7 +55,7 @@ def build_hit_documents(state: Snapshot, hits: Sequence[Hit]) -> list[Document]:
 
 
 def _build_hit_document(hit: Hit, stored: StoredDocument) -> Document:
-    """Return a hit as a document: the whole document if it is a single chunk, else the part, with an id of its own."""
+    """Convert a hit to a document: the whole document if it is one chunk, else the hit's text with an id of its own."""
     is_whole = hit.kind == "chunk" and stored.chunks == 1
     return Document(
         id=stored.key if is_whole else f"{stored.key}#{hit.start}-{hit.end}",

@@ -83,7 +83,7 @@ class KvstoreRecordManager(RecordManager):
         group_ids: Sequence[str | None] | None = None,
         time_at_least: float | None = None,
     ) -> None:
-        """Confirm documents; keys that are not in the store are skipped.
+        """Record that documents are confirmed now, in one commit; skip keys without a document.
 
         The time of a record is at least ``time_at_least``, even if the clock was set back. Raises ValueError if the
         numbers of groups and keys differ, and for a group that is not the document's.
@@ -106,7 +106,10 @@ class KvstoreRecordManager(RecordManager):
             self.store.set_origins(new_origins)
 
     def _check_groups(self, batch: Sequence[tuple[str, str | None]]) -> None:
-        """Raise ValueError if a document's metadata names another group than the given one."""
+        """Raise ValueError if the group in a document's metadata differs from its group in ``batch``.
+
+        ``batch`` has pairs of key and group; a group of None is not checked.
+        """
         groups = {key: group for key, group in batch if group is not None}
         for key, actual_group in self._iter_groups(list(groups)):
             if actual_group != groups[key]:
@@ -147,7 +150,7 @@ class KvstoreRecordManager(RecordManager):
         self.store.delete_many(list(keys))
 
     def _list_group_keys(self, groups: Sequence[Any]) -> list[str]:
-        """Return the keys of the documents in some groups."""
+        """Return the keys of the documents whose group, by their metadata, is one of ``groups``."""
         unique_groups = list(dict.fromkeys(groups))
         if isinstance(self._source_id_key, str):
             return self.store.keys(where={self._source_id_key: {"$in": unique_groups}})
@@ -167,8 +170,10 @@ class KvstoreRecordManager(RecordManager):
                     yield stored.key, self._source_id_key(document)
 
     def _load_origins(self, keys: Sequence[str] | None) -> Iterator[tuple[str, str | None, str]]:
-        """Yield key, origin and time of the last change of documents; None: of all documents added through
-        LangChain, in order."""
+        """Yield key, origin and time of the last change of the documents with these keys.
+
+        With None, yield those of all documents that were added through LangChain, in order of key.
+        """
         columns = "SELECT key, origin, changed FROM documents WHERE"
         if keys is None:
             yield from self.store.execute(f"{columns} origin LIKE '{ORIGIN_PREFIX}%' ORDER BY key").fetchall()
@@ -212,7 +217,7 @@ class KvstoreRecordManager(RecordManager):
 
 
 def _split_batches(items: Sequence[Any]) -> Iterator[list[Any]]:
-    """Split items into batches that fit in one statement."""
+    """Yield the items in lists of at most 500, which fit in one statement."""
     remaining = iter(items)
     while batch := list(islice(remaining, _BATCH_SIZE)):
         yield batch

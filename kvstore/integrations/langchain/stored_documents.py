@@ -91,7 +91,10 @@ def put_documents(
 
 
 def assign_keys(documents: Sequence[Document], ids: Sequence[str | None] | None = None) -> list[str]:
-    """Return the keys of documents: their own ids or the given ones, and random ones if missing."""
+    """Return a key for each document: its id, or the one in ``ids`` if given. A missing id becomes a random key.
+
+    Raises ValueError if the numbers of ids and documents differ.
+    """
     document_ids = [document.id for document in documents] if ids is None else list(ids)
     if len(document_ids) != len(documents):
         raise ValueError(
@@ -126,7 +129,7 @@ def build_documents(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> 
 
 
 def _build_document(hit: Hit, stored: StoredDocument, evidence: bool) -> Document:
-    """Return a hit as a document: the whole document if it is a single chunk, else the text of the hit."""
+    """Convert a hit to a document: the whole document if it is a single chunk, else the text of the hit."""
     metadata = dict(stored.meta)
     is_whole = hit.kind == "chunk" and stored.chunks == 1
     if evidence or not is_whole:

@@ -114,7 +114,7 @@ class KvstoreVectorStore(VectorStore):
     def _add_documents(
         self, documents: list[Document], ids: Sequence[str | None] | None, batch_size: int | None
     ) -> list[str]:
-        """Put documents of this namespace, and return their ids."""
+        """Put documents with this namespace in their origin; return the ids of the stored ones."""
         origin = DocumentOrigin(self.namespace, time.time())
         return stored_documents.put_documents(self.store, documents, ids, origin, batch_size)
 
@@ -193,13 +193,13 @@ class KvstoreVectorStore(VectorStore):
             )
 
     def _search_nearest(self, vector: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, float]]:
-        """Return the nearest documents to a vector, with their cosine similarities."""
+        """Return the ``k`` documents nearest to a vector, with their cosine similarities."""
         with self.store.snapshot() as state:
             return self._pair_scores(state, self._search_hits(state, vector, k, filter) if k > 0 else [])
 
     @staticmethod
     def _search_hits(state: Snapshot, vector: Sequence[float], k: int, filter: Filter | None) -> list[Hit]:
-        """Return the nearest hits to a vector."""
+        """Return the ``k`` hits nearest to a vector."""
         return state.search("", using="vector", top=k, where=filter, vector=vector)
 
     @staticmethod
@@ -233,6 +233,6 @@ class KvstoreVectorStore(VectorStore):
 
 
 def _reject_arguments(method: str, arguments: Mapping[str, Any]) -> None:
-    """Raise TypeError for unknown arguments: ignoring one would change the result."""
+    """Raise TypeError if there are any unknown arguments, because ignoring one would change the result."""
     if arguments:
         raise TypeError(f"{method}() takes no argument {', '.join(map(repr, arguments))}")

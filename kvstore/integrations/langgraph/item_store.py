@@ -106,7 +106,10 @@ class KvstoreStore(BaseStore):
         return self.store.delete_where({TIMES: {"expires": {"$lte": stored_items.get_now().isoformat()}}})
 
     def _read(self, state: Snapshot, operation: Op, now: datetime, used_keys: set[str]) -> Any:
-        """Return the result of an operation, and add the keys of items whose expiry it postpones to ``used_keys``."""
+        """Return the result of an operation on one state. Raises ValueError for an unknown operation.
+
+        Keys of the items whose expiry the operation postpones are added to ``used_keys``.
+        """
         if isinstance(operation, GetOp):
             document = state.get(stored_items.build_key(operation.namespace, operation.key))
             if document is None or not stored_items.is_live_item(document, now):
@@ -145,7 +148,10 @@ class KvstoreStore(BaseStore):
         ]
 
     def _find_best_hits(self, state: Snapshot, query: str, where: Mapping[str, Any], num_items: int) -> dict[str, Hit]:
-        """Return the best hit of each of the best ``num_items`` documents, by key."""
+        """Return the best hit of each of at least the best ``num_items`` documents, by key, best first.
+
+        A document has several hits, so the search is repeated with twice as many until there are enough documents.
+        """
         top = num_items
         while True:
             hits = state.search(query, using=self._search_kind, top=top, where=where)
@@ -157,7 +163,10 @@ class KvstoreStore(BaseStore):
             top *= 2
 
     def _write(self, puts: Mapping[str, PutOp], used_keys: Iterable[str], now: datetime) -> None:
-        """Put and delete items and postpone the expiry of used ones, in one commit."""
+        """Put and delete items, and postpone the expiry of the items with ``used_keys``, in one commit.
+
+        A put without a value deletes its item.
+        """
         with self.store.snapshot() as state:
             refreshed = {
                 document.key: meta
@@ -194,7 +203,7 @@ def _list_namespaces(state: Snapshot, operation: ListNamespacesOp, now: datetime
 
 
 def _matches(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
-    """True if a namespace begins, or ends, with the path of a condition, in which ``*`` is any label."""
+    """True if a namespace begins or ends, by the type of the condition, with its path; ``*`` matches any label."""
     length = len(condition.path)
     if len(namespace) < length:
         return False

@@ -20,12 +20,12 @@ _END = ".."
 
 
 def build_key(namespace: Sequence[str], key: str) -> str:
-    """Return the key of the document of an item."""
+    """Return the key of the document that stores an item."""
     return f"{'.'.join(namespace)}{_END}{key}"
 
 
 def split_key(key: str) -> tuple[tuple[str, ...], str]:
-    """Return the namespace and the key of the item of a document."""
+    """Split a document's key into the namespace and the key of its item."""
     namespace, _, item_key = key.partition(_END)
     return tuple(namespace.split(".")), item_key
 
@@ -41,7 +41,7 @@ def build_prefix_condition(namespace: Sequence[str], now: datetime) -> dict[str,
 
 
 def to_row(put: PutOp, fields: Sequence[str], stored: Document | None, now: datetime) -> dict[str, Any]:
-    """Return the arguments of ``put`` for an item, which replaces ``stored``.
+    """Return the arguments of ``put`` for an item, which keeps the creation time of the item ``stored``.
 
     The text consists of the indexed fields, each a chunk of its own, or of the whole value if none is indexed.
     """
@@ -69,7 +69,7 @@ def to_row(put: PutOp, fields: Sequence[str], stored: Document | None, now: date
 
 
 def refresh_times(document: Document, now: datetime) -> dict[str, Any] | None:
-    """Return the metadata of an item that was read now, or None if it does not expire."""
+    """Return the metadata of an item with its expiry counted from ``now``, or None if the item does not expire."""
     minutes = document.meta[TIMES].get("minutes")
     if minutes is None:
         return None
@@ -77,7 +77,7 @@ def refresh_times(document: Document, now: datetime) -> dict[str, Any] | None:
 
 
 def _compute_expiry(now: datetime, minutes: float) -> str:
-    """Return the time at which an item expires that was read or written now."""
+    """Return the time ``minutes`` after ``now``, in ISO 8601."""
     return (now + timedelta(minutes=minutes)).isoformat()
 
 
@@ -98,7 +98,7 @@ def build_search_item(document: Document, hit: Hit | None) -> SearchItem:
 
 
 def _get_fields(document: Document) -> dict[str, Any]:
-    """Return the arguments of an item."""
+    """Return the arguments of LangGraph's Item for a document."""
     namespace, key = split_key(document.key)
     times = document.meta[TIMES]
     return {

@@ -64,6 +64,6 @@ def _build_comparison(metadata_filter: MetadataFilter) -> FilterMapping:
 
 
 def join_conditions(*conditions: FilterMapping | None) -> FilterMapping | None:
-    """Return the conjunction of conditions, or None if there are none."""
+    """Join conditions with AND, ignoring None; return None if all are None."""
     present = [condition for condition in conditions if condition is not None]
     return {"$and": present} if present else None

@@ -18,7 +18,7 @@ _HIDDEN_FIELDS = ["evidence"]
 
 
 def to_document(node: BaseNode) -> dict[str, Any]:
-    """Return the arguments of ``put`` for a node: its text, its vector, and its metadata with its other fields."""
+    """Convert a node to the arguments of ``put``; ``meta`` contains its metadata and its other fields."""
     source = node.metadata.get("file_path")
     return {
         "key": node.node_id,
@@ -38,7 +38,10 @@ def build_node(document: Document) -> BaseNode:
 
 
 def load_nodes(state: Snapshot, keys: Sequence[str]) -> list[BaseNode]:
-    """Return the nodes of documents from one state; a node of a single chunk has its vector, of length 1."""
+    """Return the nodes of the documents with these keys, without missing ones.
+
+    The node of a document with one chunk has its vector, of length 1.
+    """
     documents = [document for document in state.get_many(keys) if document is not None]
     nodes = [build_node(document) for document in documents]
     embedded = [(node, document.key) for node, document in zip(nodes, documents, strict=True) if document.chunks == 1]
@@ -55,7 +58,7 @@ def build_hit_nodes(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> 
 
 
 def _build_hit_node(hit: Hit, document: Document, evidence: bool) -> BaseNode:
-    """Return the node of a hit: the stored node if it is a single chunk, else a new node for the part."""
+    """Return the node of a hit: the stored node if the document is one chunk, else a new node for the hit's text."""
     if hit.kind == "chunk" and document.chunks == 1:
         node = build_node(document)
     else:

@@ -80,7 +80,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
     def _open_store(
         self, embedder: FrameworkEmbedder | str | None, *, store: Store | None = None, create: bool = True
     ) -> Store:
-        """Open the store, or take ``store``. Raises the errors of :func:`resolve_store`."""
+        """Open the store at the path, or use ``store``, and return it. Raises the errors of :func:`resolve_store`."""
         self._store, self._owns_store = resolve_store(
             "KvstoreVectorStore", self._path, store, embedder, self._settings, create=create
         )
@@ -151,7 +151,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         return vector
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
-        """Return nodes with their vectors, by id in that order, or all; only those that satisfy the filters."""
+        """Return nodes with their vectors: those with the ids, in that order, or all, if they satisfy the filters."""
         if self._store is None:
             return []
         where = join_conditions(_build_id_condition("$key", node_ids), build_condition(filters))
@@ -208,7 +208,10 @@ class KvstoreVectorStore(BasePydanticVectorStore):
     def _search_mmr(
         state: Snapshot, query: VectorStoreQuery, where: FilterMapping | None, options: Mapping[str, Any]
     ) -> tuple[list[Hit], list[float]]:
-        """Search by maximal marginal relevance; arguments of the call override those of the query."""
+        """Return hits by maximal marginal relevance (MMR), with their scores.
+
+        The ``options`` ``mmr_threshold`` and ``mmr_prefetch_k`` override those of the query.
+        """
         top, vector = query.similarity_top_k, np.asarray(_get_vector(query), np.float32)
         weight = options.get("mmr_threshold", query.mmr_threshold)
         num_candidates = options.get("mmr_prefetch_k") or max(_MIN_PREFETCH, _PREFETCH_FACTOR * top)
@@ -219,7 +222,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
 
 
 def _build_id_condition(name: str, ids: Sequence[str] | None) -> FilterMapping | None:
-    """Return the condition that a field is one of the ids, or None without ids."""
+    """Return the condition that the field ``name`` is one of the ids, or None if ``ids`` is None."""
     return None if ids is None else {name: {"$in": list(ids)}}
 
 
