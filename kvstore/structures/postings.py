@@ -196,7 +196,7 @@ class Postings:
         return list({block[0]: block for block in blocks if block is not None}.values())
 
     def has_term_between(self, first: str, last: str) -> bool:
-        """True if some chunk has a term that begins with a character from ``first`` to ``last``."""
+        """True if a chunk has a term that begins with a character from ``first`` to ``last`` (both included)."""
         return next(self._view.scan(tables.POSTINGS, first.encode(), chr(ord(last) + 1).encode()), None) is not None
 
     def scan(self) -> Iterator[tuple[bytes, TermPostings]]:

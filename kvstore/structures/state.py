@@ -139,12 +139,14 @@ class State:
 
     @cached_property
     def entities(self) -> Entities:
+        """The known names and their introductions."""
         from .names.entities import Entities
 
         return Entities(self.lmdb)
 
     @cached_property
     def mentions(self) -> Mentions:
+        """The occurrences of entities in chunks, titles and headings."""
         from .names.mentions import Mentions
 
         return Mentions(self.lmdb)
@@ -162,29 +164,34 @@ class State:
 
     @cached_property
     def ingested_files(self) -> IngestedFiles:
+        """The records of completely ingested files."""
         from .documents.ingested_files import IngestedFiles
 
         return IngestedFiles(self.lmdb)
 
     @cached_property
     def aliases(self) -> Aliases:
+        """The aliases and merges that the user stated."""
         from .names.aliases import Aliases
 
         return Aliases(self.lmdb)
 
     @cached_property
     def postings(self) -> Postings:
+        """The posting lists of all terms."""
         from .postings import Postings
 
         return Postings(self.lmdb)
 
     @cached_property
     def vectors(self) -> Vectors:
+        """The vectors of chunks."""
         verified_blocks = None if self.open_indexes is None or self.lmdb.writable else self.open_indexes.verified_blocks
         return Vectors(self.lmdb, self.settings.dimension, verified_blocks=verified_blocks)
 
     @cached_property
     def filter(self) -> EntityFilter:
+        """The entity filter: the known names and the addresses of each."""
         from .filter.entity_filter import EntityFilter
 
         return EntityFilter(self.lmdb, hash_seed=self.settings.hash_seed)

@@ -66,9 +66,10 @@ def cluster_graph(num_nodes: int, edges: Edges, *, max_cluster_size: int = 12, m
 
 
 def cluster_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> Iterator[Partition]:
-    """Yield partitions of unit vectors, shape (n, dimension), the finest first: the cluster of each vector, shape (n,).
+    """Yield partitions of unit vectors, shape (n, dimension), the finest first.
 
-    The similarity of two clusters is the cosine of their centroids, which are summed in fixed point. At most ``size``
+    A partition holds the cluster of each vector, shape (n,). There are at most ``levels`` partitions. The
+    similarity of two clusters is the cosine of their centroids, which are summed in fixed point. At most ``size``
     clusters join in one round. This function releases ``vectors`` after the first partition.
     """
     sums: npt.NDArray[Any] = vectors
@@ -89,7 +90,10 @@ def cluster_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> Iter
 
 
 def select_strongest_edges(num_nodes: int, edges: Edges, max_edges: int = 10) -> Edges:
-    """Return the ``max_edges`` strongest edges of each node. Ties are decided by the order of the other end."""
+    """Return each edge that is among the ``max_edges`` strongest edges of one of its ends.
+
+    Among edges of equal weight, the edge with the smaller other end comes first.
+    """
     is_selected = np.zeros(len(edges.weights), np.bool_)
     edge_indexes = np.arange(len(edges.weights))
     ends = np.concatenate([edges.first, edges.second])

@@ -144,7 +144,7 @@ class AbstractRecord:
 
 
 class Abstracts:
-    """The abstracts of one view, which reads their texts from its documents."""
+    """The abstracts of one view; their texts are read from its documents."""
 
     def __init__(self, view: View, documents: Documents) -> None:
         self._view = view

@@ -70,7 +70,8 @@ class ForestWriter(Forest):
     def judge_deferred(self) -> dict[tuple[int, int], int]:
         """Judge the deferred trees; must be called after a set of changes, before anything is read.
 
-        Returns the change in the number of accepted edges from one entity to another caused by those changes.
+        Returns by how much these changes altered the number of accepted edges from one entity to another, by
+        (child, parent) entity.
         """
         return self._reduction.judge_deferred()
 

@@ -131,7 +131,8 @@ class TransitiveReduction:
     def judge_deferred(self) -> dict[tuple[int, int], int]:
         """Judge each deferred tree as a whole; must be called before anything is read.
 
-        Returns the change in the number of accepted edges from one entity to another since the last call.
+        Returns by how much the number of accepted edges from one entity to another has changed since the last call, by
+        (child, parent) entity.
         """
         forest = self._forest
         for tree in sorted(self._deferred_trees):
@@ -287,7 +288,7 @@ class TransitiveReduction:
         return self._compute_closure(goal, lambda node: children_by_parent.get(node, ())) if goal in seen else set()
 
     def _find_component_nodes(self, child: int, parent: int) -> set[int]:
-        """Return the nodes on stated paths from ``parent`` up to ``child``, which a new edge makes one component."""
+        """Return the nodes on stated paths from ``parent`` up to ``child``; the new edge makes them one component."""
         ancestors = self._compute_closure(parent, self._forest.iter_stated_parents)
         return self._compute_closure(
             child, lambda node: ancestors.intersection(self._forest.iter_stated_children(node))

@@ -58,7 +58,7 @@ class BuildTools:
     """Callbacks for a build.
 
     ``embed`` returns unit vectors of texts, shape (n, dimension). ``progress`` receives the numbers of completed and of
-    all steps. Once ``is_cancelled`` returns true, the build ends with the part that is worth keeping.
+    all steps. Once ``is_cancelled`` returns true, the build ends and returns its completed part, if that is usable.
     """
 
     embed: Callable[[Sequence[str]], Matrix]

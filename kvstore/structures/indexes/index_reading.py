@@ -62,7 +62,7 @@ def read_index(
 
 
 def get_file(open_indexes: OpenIndexes, kind: FileIndex[Content, Any]) -> LoadedFile[tuple[int, Content]]:
-    """Return the loader of the file of a kind of index, which returns the epoch and the content of the file."""
+    """Return the loader of the index file of a kind; it loads the epoch and the content of the file on first use."""
     # Pass the environment only: the loader must not refer to the object that holds the loaded file.
     return open_indexes.get_file(kind.name, partial(read_index, open_indexes.environment, kind))
 

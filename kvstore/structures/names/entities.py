@@ -71,7 +71,7 @@ class EntityRecord:
 
     @property
     def key(self) -> str:
-        """The normal form, which all forms share."""
+        """The normal form of the entity's name; all its forms have the same one."""
         return to_entity_key(next(slot.form for slot in self.slots if slot.times))
 
     @property
@@ -201,7 +201,7 @@ class Entities:
         return entity_records
 
     def find_many(self, entities: Sequence[int]) -> list[EntityRecord | None]:
-        """Return the record of each entity, or None if there is no such entity."""
+        """Return the record of each entity, or None for an id that no entity has."""
         records_by_id: dict[int, EntityRecord | None] = {}
         for key, value, members in self._read_blocks(entities):
             for entity, row in zip(members, _unpack_rows(key, value, members), strict=True):

@@ -66,7 +66,7 @@ class Mentions:
         ]
 
     def count_occurrences(self, entity: int, chunks: Iterable[int]) -> int:
-        """Count the occurrences of an entity in the texts of some chunks."""
+        """Count the occurrences of an entity in the texts of ``chunks``."""
         keys = list(map(records.encode_u64, chunks))
         values = zip(keys, self._view.get_many(tables.MENTIONS, keys), strict=True)
         return sum(records.unpack(value, tables.MENTIONS, key)[::3].count(entity) for key, value in values if value)
@@ -152,7 +152,7 @@ class MentionWriter(Mentions):
         self._pending_headings[document] = sorted(mentions, key=_HEADING_SORT_KEY)
 
     def remove(self, chunks: Iterable[int], documents: Iterable[int]) -> None:
-        """Remove the occurrences in some chunks, and those in the titles and headings of some documents."""
+        """Remove the occurrences in ``chunks``, and the occurrences in the titles and headings of ``documents``."""
         self._pending_rows.update((chunk, []) for chunk in chunks)
         self._pending_headings.update((document, []) for document in documents)
 

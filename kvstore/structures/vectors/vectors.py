@@ -396,7 +396,7 @@ class VectorWriter(Vectors):
         return self._dirty.get(number) or super()._get_block(number)
 
     def _get_private_block(self, number: int) -> _VectorBlock:
-        """Return the private copy of a block, which may be changed and is written by :meth:`flush`."""
+        """Return the private copy of a block, made on first use. Its changes are written by :meth:`flush`."""
         block = self._dirty.get(number)
         if block is None:
             stored_block = super()._get_block(number)
