@@ -31,7 +31,7 @@ from kvstore.registry import STRATEGIES
 from kvstore_shell import cli, command_options, layout, psql_commands, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
-from kvstore_shell.repl import _is_runnable, _normalize_command
+from kvstore_shell.repl import _is_complete_input, _expand_shortcuts
 from kvstore_shell.script import ScriptError, ScriptItem, read_items, split_items
 
 PAGE = read_language_pages()
@@ -1015,13 +1015,13 @@ def test_a_command_of_psql_is_answered_with_ours(
     assert r"\pset is a psql command" in said[1]
     assert r"there is no command \zz; commands begin with a dot" in said[2]
     assert "there is no command \\;" in said[3]
-    assert _is_runnable(r"\d"), "at the prompt it needs no semicolon"
-    assert _is_runnable("who rings the bell?"), "a question needs no ASK"
-    assert _normalize_command("what's lit? ;") == "ASK 'what''s lit?';"
-    assert _normalize_command("SELECT ':what?'") == "SELECT ':what?'"
-    assert _is_runnable("ASK who rings the bell"), "without quotes no further line makes it valid"
-    assert not _is_runnable("ASK"), "the question may stand on the next line"
-    assert not _is_runnable("SELECT key")
+    assert _is_complete_input(r"\d"), "at the prompt it needs no semicolon"
+    assert _is_complete_input("who rings the bell?"), "a question needs no ASK"
+    assert _expand_shortcuts("what's lit? ;") == "ASK 'what''s lit?';"
+    assert _expand_shortcuts("SELECT ':what?'") == "SELECT ':what?'"
+    assert _is_complete_input("ASK who rings the bell"), "without quotes no further line makes it valid"
+    assert not _is_complete_input("ASK"), "the question may stand on the next line"
+    assert not _is_complete_input("SELECT key")
     equivalents = {form.split()[0][1:] for pair in psql_commands._EQUIVALENTS.values() for form in filter(None, pair)}
     assert equivalents <= set(COMMANDS)
     named = {word for text in psql_commands._REPLACEMENTS.values() for word in re.findall(r"(?<!\S)\.(\w+)", text)}
