@@ -51,7 +51,10 @@ class CommunityGraph:
     vectors: LayeredVectors
 
     def find_nearest(self, vector: Matrix, counts: list[int], ef: int) -> list[list[tuple[int, float]]]:
-        """Return the nearest nodes of each layer with their cosines, like :meth:`LayeredVectors.find_nearest`."""
+        """Return about ``counts[i]`` nearest nodes of each layer i with their cosines.
+
+        ``ef`` is the number of candidates kept, see :meth:`LayeredVectors.find_nearest`.
+        """
         layers = self.vectors.find_nearest(vector, counts, ef)
         return [
             [(int(nodes[number]), cosine) for number, cosine in layer]
@@ -86,6 +89,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         return None if arrays is None else IndexContent({"change": communities.change}, arrays)
 
     def read(self, stored: IndexContent) -> CommunityGraph:
+        """Return the graph of a stored file; its arrays are searched in place."""
         vectors = LayeredVectors(stored.arrays)
         ends = np.cumsum(vectors.sizes)[:-1]
         return CommunityGraph(stored.head["change"], np.split(stored.arrays["nodes"], ends), vectors)

@@ -9,8 +9,8 @@ chunks are reports of the nearest communities, taken from each layer in turn.
 the answer from them, best first. The paper also adds what the model says without any evidence; kvstore does not.
 Without a model, the answer has the best sentences of each layer.
 
-All nodes are looked up in the state of the query. A deleted node leads nowhere, and further ones are requested in its
-place. Chunks newer than the communities are found by their own scores.
+All nodes are looked up in the state of the query. A deleted node leads nowhere; the next nearest nodes are requested
+instead. Chunks newer than the communities are found by their own scores.
 
 In: a query, the index ``communities`` and its file. Out: evidence, with a group of hits for each layer.
 """
@@ -61,7 +61,7 @@ class _NearestLayers:
         return ReportCandidate(community, f"near the question, {self.format_layer(layer)}")
 
 
-#: The candidates kept while a layer is walked.
+#: The number of candidates kept while a layer is searched.
 _EF_SEARCH = 50
 
 

@@ -38,7 +38,7 @@ _NUM_TITLE_NAMES, MAX_TITLE_CANDIDATES = 3, 12
 #: Marks a community not yet checked for being alive; otherwise the value is 0 or 1.
 _UNKNOWN = -1
 #: The maximum number of newer chunks assigned to communities; strategies search the others themselves.
-_MAX_PLACED_CHUNKS = 20_000
+_MAX_ASSIGNED_CHUNKS = 20_000
 
 
 class _StateCache:
@@ -274,7 +274,7 @@ class Communities(StoredCommunities):
 
     def find_by_chunks(self, chunks: Sequence[int]) -> list[list[int]]:
         """Return the home communities of each chunk, coarsest first, computed from the entities it mentions."""
-        homes, _ = self._place_chunks(chunks)
+        homes, _ = self._compute_homes(chunks)
         return [self._get_root_path(home) for home in homes.tolist()]
 
     def list_newer_chunks(self) -> list[int]:
@@ -443,7 +443,7 @@ class Communities(StoredCommunities):
 
     # Chunks newer than the generation ---------------------------------------------------------------------------------
 
-    def _place_chunks(self, chunks: Sequence[int]) -> tuple[Partition, Any]:
+    def _compute_homes(self, chunks: Sequence[int]) -> tuple[Partition, Any]:
         """Return the finest home community of each chunk, and the fraction of its names' weight in it.
 
         See :func:`~.community_building.assign_homes`.
@@ -464,10 +464,10 @@ class Communities(StoredCommunities):
     @cached_property
     def _newer_by_community(self) -> Mapping[int, list[tuple[int, float]]]:
         """The newer chunks, with shares, whose home is each community or one of its descendants."""
-        chunks = self.list_newer_chunks()[:_MAX_PLACED_CHUNKS]
+        chunks = self.list_newer_chunks()[:_MAX_ASSIGNED_CHUNKS]
         chunks_by_community: dict[int, list[tuple[int, float]]] = {}
         if chunks:
-            homes, shares = self._place_chunks(chunks)
+            homes, shares = self._compute_homes(chunks)
             for chunk, home, share in zip(chunks, homes.tolist(), shares.tolist(), strict=True):
                 for community in self._get_root_path(home):
                     chunks_by_community.setdefault(community, []).append((chunk, share))

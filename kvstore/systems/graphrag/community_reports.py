@@ -59,7 +59,7 @@ class CommunityReport:
 
 
 def list_report_spans(summary: Iterable[StoredSpan], findings: Iterable[Finding]) -> list[StoredSpan]:
-    """Return the spans of a report not written by a model: its summary, then its findings, without duplicates."""
+    """Return the spans of a report that no model wrote: its summary, then its findings, without duplicates."""
     return list(dict.fromkeys((*summary, *(finding.span for finding in findings))))
 
 
@@ -171,7 +171,7 @@ def _list_named_members(tree: CommunityTree) -> list[list[int]]:
 
 
 def _group_relations(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[int, int]]]]:
-    """Return the edges within each finest community as weight and nodes, strongest first."""
+    """Return the edges within each finest community as (weight, nodes), strongest first."""
     edges, finest = tree.graph.edges, tree.finest
     relations_by_community: dict[int, list[tuple[int, tuple[int, int]]]] = {}
     is_inside = (finest[edges.first] == finest[edges.second]) & (finest[edges.first] != NO_COMMUNITY)
@@ -193,7 +193,7 @@ _Assertions = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
 
 def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
-    """Return the positions at which documents assert the edges of the entity forest."""
+    """Return the positions at which documents assert the edges of the entity forest, by the two nodes."""
     nodes = {forest_node: reader.find_node(node.entity) for forest_node, node in state.forest.iter_nodes()}
     positions_by_pair: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for child, parent in state.forest.iter_edges():

@@ -42,7 +42,7 @@ from .report_hits import ReportCandidate, insert_reports, select_reports
 
 #: The number of primer communities, and of chunks of each search that yield the next names.
 _NUM_PRIMER_COMMUNITIES, _NUM_LEADING_CHUNKS = 3, 5
-#: The total weight of a round, as a share of the weight of the round before.
+#: The total weight of a round, as a fraction of the weight of the round before.
 _ROUND_DECAY = 0.5
 #: The constant of the rank fusion; the larger it is, the less the first ranks dominate.
 _RRF_CONSTANT = 10

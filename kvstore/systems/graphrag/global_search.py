@@ -290,11 +290,13 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
     held while the model rates. The descent stops if the communities are rebuilt in the meantime.
     """
     hits_by_community: dict[int, tuple[int, Hit]] = {}
-    expanded: list[int] | None = None
+    relevant_communities: list[int] | None = None
     change: int | None = None
-    while expanded is None or expanded:
+    while relevant_communities is None or relevant_communities:
         with distiller.open_query(question) as query:
-            children = _ScoredTree(query).score_children(None if expanded is None else np.array(expanded, np.int64))
+            children = _ScoredTree(query).score_children(
+                None if relevant_communities is None else np.array(relevant_communities, np.int64)
+            )
             if change not in (None, children.change):
                 break
             change = children.change
@@ -304,11 +306,11 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
             contents = query.reading.fetch(CommunityReports(numbers))
         reports = [build_report_hit(content, "rated by the model", 0.0) for content in contents]
         hits = {number: hit for number, hit in zip(numbers, reports, strict=True) if hit is not None}
-        expanded = []
+        relevant_communities = []
         for community, rating in zip(hits, distiller.rate(question, list(hits.values())), strict=True):
             if rating:
                 hits_by_community[community] = rating, hits[community]
-                expanded.append(community)
-        for community in expanded:
+                relevant_communities.append(community)
+        for community in relevant_communities:
             hits_by_community.pop(parents[community], None)
     return [hit for _, hit in sorted(hits_by_community.values(), key=lambda rated: -rated[0])]

@@ -172,7 +172,7 @@ def insert_reports(
 ) -> tuple[Evidence, list[int | None]]:
     """Return evidence of chunks and reports, and the community of each hit (None for a chunk).
 
-    Report n has the rank n / ``share``, rounded up, or follows the last chunk; the first hits are therefore the same
+    Report n has the rank n / ``share``, rounded up, or follows the last chunk. The first hits are therefore the same
     for every number of hits. ``find_chunks`` returns the chunks for a query with the rest of the hits and tokens.
     """
     num_reports = min(len(reports), _count_reports(share, query.top))

@@ -146,7 +146,7 @@ class StoredCommunities:
         ]
 
     def _list_home_chunks(self, community: int) -> list[tuple[int, float]]:
-        """Return the chunks whose finest home is the community, each with the share of its names in it."""
+        """Return the chunks whose finest home is the community, each with the fraction of its names there."""
         return _decode_homes(self._rows.get(CHUNK_HOMES, records.encode_u32(community)))
 
     def _list_stored_chunks(self, communities: Sequence[int]) -> list[list[tuple[int, float]]]:

@@ -183,7 +183,7 @@ class TopicIndex(GenerationIndex[Topics]):
     def build_prompt(
         self, topics: Topics, task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
-        """Return the prompt for a topic's title and summary, or None if a source is gone or no source fits."""
+        """Return the prompt for a topic's title and summary, or None if a source was deleted or no source fits."""
         from ...models.json_schema import build_object_schema
         from ...models.quoting import Quotation
         from ...models.structured import StructuredPrompt
@@ -259,7 +259,7 @@ def _check_answer(answer: Any, texts: Sequence[str]) -> Mapping[str, Any]:
 
 
 def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterator[Topic]:
-    """Yield the topics of both trees, built one at a time as they are written, and report progress."""
+    """Yield the topics of both trees and report progress; each topic is built when it is requested."""
     count = sum(map(len, trees))
     for done, topic in enumerate(chain.from_iterable(trees), 1):
         yield topic

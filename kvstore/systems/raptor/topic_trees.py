@@ -192,7 +192,7 @@ class StoredTopicTrees:
         return np.unique(ids[leaves < self.similar_count])
 
     def _mask_tree(self, related: bool) -> npt.NDArray[np.bool_]:
-        """Return True for each topic of one of the two trees."""
+        """Return the mask of the topics of the tree that ``related`` selects."""
         mask: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar_count) == related
         return mask
 

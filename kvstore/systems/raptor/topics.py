@@ -2,8 +2,8 @@
 
 In: a generation of the index ``topics`` and a state. Out: topics by level, limited to what still exists. Topics without
 a living chunk are hidden. Sentences and title words of deleted documents are hidden, and a model's text is used only
-while all its sources exist. A chunk newer than the generation is placed in the topic of its nearest older chunk and, in
-the tree of related content, in the topics of its names.
+while all its sources exist. A chunk newer than the generation is assigned to the topic of its nearest older chunk and,
+in the tree of related content, to the topics of its names.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .topic_trees import StoredTopicTrees, TreeColumns
 TOPICS_TABLE = "topics"
 #: The position of the vector sum in a row.
 _SUM_COLUMN = 6
-#: The maximum number of newer chunks that are placed by one search each; more are placed by one pass over all vectors.
+#: The maximum number of newer chunks assigned to topics by one search each; more take one pass over all vectors.
 _MAX_SEARCHES = 32
 #: The number of neighbors first requested for a newer chunk, since the nearest can be newer too.
 _NUM_NEIGHBORS = 32
