@@ -1,8 +1,8 @@
 """The table, list item or code block of a stored document that contains an offset.
 
 In: a document and a byte offset in its text. Out: the :class:`BlockSpan` around that byte, or None if the byte is at a
-border or in prose. Only the section around the byte is read, or a few thousand bytes around it if the section is
-longer. Plain text has only paragraphs.
+block's border or in prose. Only the section around the byte is read, or a few thousand bytes around it if the section
+is longer. Plain text has only paragraphs.
 """
 
 from __future__ import annotations
@@ -38,15 +38,17 @@ class BlockSpan(NamedTuple):
 
 
 class BlockFinder:
-    """The blocks of documents in one state; text that was parsed once is cached."""
+    """A finder of the blocks of documents in one state. The blocks of a range that was parsed are cached."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self._blocks_by_range: dict[tuple[int, int, int], list[BlockSpan]] = {}
 
     def find_block(self, record: DocumentRecord, outline: Sequence[Section], offset: int) -> BlockSpan | None:
-        """Return the block that contains byte ``offset`` of a document, or None if ``offset`` is on a block's border or
-        in no block."""
+        """Return the table, item or code block that contains byte ``offset`` of a document.
+
+        Returns None if ``offset`` is at the border of a block or in none. ``outline`` is the document's sections.
+        """
         section_index = bisect_right(outline, offset, key=lambda section: section.start)
         start = outline[section_index - 1].start if section_index else 0
         end = outline[section_index].start if section_index < len(outline) else record.size
@@ -58,7 +60,10 @@ class BlockFinder:
         return next((block for block in blocks if block.start < offset < block.end), None)
 
     def _narrow_range(self, document: int, start: int, end: int, offset: int) -> tuple[int, int]:
-        """Return the range of a long section to read; it begins at a blank line outside of code."""
+        """Return the byte range around ``offset`` to read of a long section; it begins and ends at blank lines.
+
+        If the first blank line is inside fenced code, the range begins at the fence.
+        """
         text = self._documents.read_text(document)
         blank_line_before = text.rfind(b"\n\n", start, max(start, offset - _CONTEXT_BYTES)) + 2
         if blank_line_before > start + 1:
@@ -73,7 +78,10 @@ class BlockFinder:
         return start, end if blank_line_after < 0 else blank_line_after
 
     def _parse_blocks(self, document: int, start: int, end: int) -> list[BlockSpan]:
-        """Return the blocks in a byte range of a document, in order; paragraphs of one list item are one block."""
+        """Return the tables, items and code blocks in a byte range of a document, in order.
+
+        All paragraphs of one list item are one block.
+        """
         text = self._documents.read_text_slice(document, start, end)
         if _BLOCK_START_PATTERN.search(text) is None:
             return []
@@ -91,8 +99,10 @@ class BlockFinder:
         return [self._to_block_span(text, block_start, block_end, start) for block_start, block_end in spans]
 
     def _to_block_span(self, text: str, char_start: int, char_end: int, text_start: int) -> BlockSpan:
-        """Convert a block in characters of ``text`` to bytes; the text begins at byte ``text_start`` of the
-        document."""
+        """Convert a block's character range in ``text`` to bytes of the document.
+
+        ``text_start`` is the byte of the document at which ``text`` begins.
+        """
         outer_chars = len(text[:char_start].rstrip()), len(text) - len(text[char_end:].lstrip())
         block_start, block_end, previous_end, next_start = (
             text_start + len(text[:char_offset].encode()) for char_offset in (char_start, char_end, *outer_chars)

@@ -1,4 +1,4 @@
-"""German compounds: replace a question's unknown noun by its parts, or by a compound that the documents have.
+"""German compounds: replace a question's unknown noun by its parts, or by a compound that the documents contain.
 
 In: a question and a state. Out: the nouns that no chunk has, with their replacements. *Büchereiausweis* becomes
 *Bücherei-Ausweis* if chunks have both words or the last one, which says what kind of thing it is. *Frist* becomes
@@ -16,14 +16,17 @@ from ..text.normalize import fold_case
 from ..text.words import get_stemmer
 
 _NOUN_PATTERN = re.compile(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])")
-#: The letters that can join the parts of a compound.
+#: The linking elements: letters that can join the parts of a compound.
 _LINKS = ("", "s", "es", "n", "en", "er", "e")
 #: The minimum length of a part, and of the last part if the first is unknown.
 _MIN_PART, _MIN_LONE_PART = 4, 5
 
 
 def find_compound_replacements(question: str, state: State) -> dict[str, str]:
-    """Return the nouns of a German question that no chunk has, and what to search for instead."""
+    """Return the nouns of a German question that no chunk contains, each with its replacement.
+
+    A noun without a replacement is omitted.
+    """
     stem = get_stemmer(state.settings.stemmer)
     nouns = list(dict.fromkeys(_NOUN_PATTERN.findall(question)))
     terms = {noun: stem(fold_case(noun)) for noun in nouns}
@@ -39,7 +42,7 @@ def find_compound_replacements(question: str, state: State) -> dict[str, str]:
 
 
 def _find_compound(noun: str, others: list[str], state: State, stem: Callable[[str], str]) -> str | None:
-    """Return the compound of another noun and ``noun`` that most chunks have, or None."""
+    """Return the compound of another noun of the question and ``noun`` that most chunks contain, or None."""
     compounds = [f"{other}{link}{noun.lower()}" for other in others for link in _LINKS]
     terms = [stem(fold_case(compound)) for compound in compounds]
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
@@ -48,9 +51,9 @@ def _find_compound(noun: str, others: list[str], state: State, stem: Callable[[s
 
 
 def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str | None:
-    """Return a noun with a hyphen between its parts, or None if chunks have none.
+    """Return a noun with a hyphen between its two parts, or None if chunks contain no suitable last part.
 
-    A division into two words of the documents is preferred, and then the longest last part.
+    A division whose first part also occurs in chunks is preferred, and then the longest last part.
     """
     divisions = [(noun[:end], noun[end:]) for end in range(_MIN_PART, len(noun) - _MIN_PART + 1)]
     head_terms = {head: [stem(fold_case(form)) for form in _iter_heads(head)] for head, _ in divisions}
@@ -67,7 +70,7 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
 
 
 def _iter_heads(head: str) -> Iterator[str]:
-    """Yield the first part of a compound as written, and without each of the ``_LINKS`` at its end."""
+    """Yield the first part of a compound as written, and without each linking element (``_LINKS``) at its end."""
     for link in _LINKS:
         if head.endswith(link) and len(head) - len(link) >= _MIN_PART:
             yield head.removesuffix(link) if link else head

@@ -26,8 +26,10 @@ _MIN_WORDS = 2
 
 
 class CoverSentence(NamedTuple):
-    """A candidate sentence: the ids of its document and chunk, its bytes in the document's text, its text, and the
-    words it can add."""
+    """A candidate sentence: its text, and the words that it adds to a cover.
+
+    ``document`` and ``chunk`` are ids; ``start`` and ``end`` are bytes of the document's text.
+    """
 
     document: int
     chunk: int
@@ -37,14 +39,14 @@ class CoverSentence(NamedTuple):
     words: SentenceWords
 
     def to_span(self, state: State) -> TextSpan:
-        """Return its span, as hits and citations name it."""
+        """Return the sentence as a span with its document key and the ordinal of its chunk."""
         return TextSpan(
             state.documents.get_key(self.document), state.chunks.get(self.chunk).ordinal, self.start, self.end
         )
 
 
 def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSentence]:
-    """Return the sentences of chunks by document key and offset. Headings, tables and code have none."""
+    """Return the sentences of the chunks' paragraphs and list items, in order of document key and offset."""
     candidates = []
     chunks = sort_chunks(state, chunks)
     formats: dict[int, str] = {}
@@ -59,8 +61,10 @@ def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSe
 
 
 def iter_content_sentences(text: str, format: str) -> Iterator[tuple[int, int, str, SentenceWords]]:
-    """Yield the sentences of the paragraphs and list items of a text: first and last byte, the sentence without markup,
-    and the words that it can add to a cover."""
+    """Yield (start, end, sentence, words) for each sentence in the paragraphs and list items of a text.
+
+    The offsets are in bytes of ``text``, and the sentence has no markup. ``format`` is ``text`` or ``markdown``.
+    """
     is_ascii = text.isascii()
     for block in split_parts(text, format):
         if block.kind not in ("prose", "item"):
@@ -77,8 +81,11 @@ def iter_content_sentences(text: str, format: str) -> Iterator[tuple[int, int, s
 
 
 def compute_word_weights(candidates: Sequence[CoverSentence], question_words: Collection[str] = ()) -> dict[str, float]:
-    """Return the weight of each word of some sentences: higher if it occurs more often, and if fewer of their chunks
-    contain it. Words in ``question_words`` (from :func:`extract_question_words`) count double."""
+    """Return the weight of each word of some sentences.
+
+    The weight grows with the occurrences in the sentences, and falls with the number of their chunks that contain the
+    word. It is doubled for ``question_words`` (from :func:`extract_question_words`).
+    """
     words_by_chunk: dict[int, set[str]] = {}
     for sentence in candidates:
         words_by_chunk.setdefault(sentence.chunk, set()).update(sentence.words.words)
@@ -95,11 +102,10 @@ def select_cover(
     max_per_document: int | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> list[CoverSentence]:
-    """Return the sentences that together contain most of what all of them are about, in the given order, within
-    ``tokens``.
+    """Select sentences, ``tokens`` tokens in total, whose words together have the highest weights.
 
-    ``question_words`` are words of the question, which count double. ``weights`` default to
-    :func:`compute_word_weights`. At most ``max_per_document`` sentences are taken from one document.
+    The sentences stay in the given order. ``weights`` default to :func:`compute_word_weights`, which doubles those of
+    ``question_words``. At most ``max_per_document`` sentences are taken from one document.
     """
     indexes = select_greedy_cover(
         [sentence.words for sentence in candidates],
@@ -113,5 +119,5 @@ def select_cover(
 
 
 def extract_question_words(question: str) -> frozenset[str]:
-    """Return the words of a question that count in a cover."""
+    """Return the content words of a question, for :func:`compute_word_weights`."""
     return frozenset(extract_sentence_words(question).words)

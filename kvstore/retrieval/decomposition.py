@@ -28,8 +28,8 @@ _BOTH_PATTERN = re.compile(r"\b(?:both|same|common|share)\b", re.IGNORECASE)
 class Decomposition:
     """The parts of a question.
 
-    ``compared_keys`` are keys of seeds; ``remainder`` is the question without its names, or the whole question if
-    nothing else is left.
+    ``compared_keys`` are the keys of the seeds that it compares with each other. ``remainder`` is the question without
+    its names, or the whole question if it consists of names only.
     """
 
     compared_keys: tuple[str, ...]
@@ -42,7 +42,7 @@ class Decomposition:
 
 
 def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
-    """Split a question in which some entities were recognized into its parts."""
+    """Split a question into the names that it compares and the remainder. ``seeds`` are its recognized entities."""
     encoded = question.encode()  # the spans of seeds are in bytes
     name_spans = sorted((start, end, seed.key) for seed in seeds for start, end in seed.spans)
     asks_of_both = _YES_NO_PATTERN.match(question) or _BOTH_PATTERN.search(question)

@@ -1,4 +1,4 @@
-"""Dense search: chunks by their cosine with a question, every chunk compared or by the index of kind ``vectors``."""
+"""Dense search: chunks by their cosine with a question, by exact comparison or with the index of kind ``vectors``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
     exact: bool = False
 
     def fetch(self, state: State) -> tuple[Ranking, str]:
-        """Search the vectors of the chunks that may answer."""
+        """Search the vectors of the chunks of the allowed documents."""
         from ..structures.indexes.vector_search import find_nearest_chunks
 
         return find_nearest_chunks(state, self.vector, self.top, self.allowed, exact=self.exact)
@@ -50,7 +50,7 @@ class CosineRequest(ReadRequest[npt.NDArray[np.float32]]):
 
 
 def compute_cosines(state: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float32]:
-    """Return the cosines of chunks of a state with a unit vector. Vectors that are not in memory are read."""
+    """Return the cosines of chunks with a unit vector, in order. Vectors that are not cached are read from disk."""
     vector_cache = None if state.open_indexes is None else state.open_indexes.vectors.vectors
     if vector_cache is None:
         return cosines(_read_vectors(state, chunks), vector)
@@ -64,17 +64,20 @@ def compute_cosines(state: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np
 
 
 def _read_vectors(state: State, chunks: Ids) -> Matrix:
+    """Read the vectors of chunks from disk, in order."""
     return state.vectors.gather(state.chunks.get_vector_locations(chunks.tolist()))
 
 
 def build_nearest_request(query: Query, top: int, *, exact: bool = False) -> NearestChunksRequest:
-    """Build the request for the ``top`` chunks nearest to a question, which is embedded first."""
+    """Embed the question, unless that is done, and build the request for the ``top`` chunks nearest to it."""
     return NearestChunksRequest(query.vector, top, query.allowed, exact)
 
 
 def rank_by_vector(query: Query, top: int, *, exact: bool = False) -> Ranking:
-    """Return the ``top`` chunks nearest to the question, best first. ``exact`` compares all chunks even if there is an
-    index."""
+    """Return the ``top`` chunks nearest to the question, best first, and record the step in the trace.
+
+    ``exact`` compares all chunks even if there is an index.
+    """
     request = build_nearest_request(query, top, exact=exact)
     with query.trace.step("vector search") as step:
         ranking, step.detail = query.reading.fetch(request)

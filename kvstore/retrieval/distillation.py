@@ -22,10 +22,10 @@ MAX_POINT_SCORE = 100
 
 
 class Point(NamedTuple):
-    """A sentence that a model extracted from passages.
+    """A statement that a model extracted from passages.
 
-    ``score`` says how much it contributes to the question (1 to ``MAX_POINT_SCORE``); ``sources`` are the passages that
-    support it.
+    ``score`` is its importance for the question (1 to ``MAX_POINT_SCORE``); ``sources`` are the passages that the model
+    cited for it.
     """
 
     description: str
@@ -51,21 +51,22 @@ class Distiller(Protocol):
     trace: Trace
 
     def split_into_batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
-        """Split passages, in order, into as many batches as needed to read all of them; a passage too long for a prompt
-        is omitted."""
+        """Split passages, in order, into batches that each fit one prompt; omit passages that are too long for one."""
         ...
 
     def read(self, question: str, passages: Sequence[Hit], *, questions: int = 0) -> DistillationResult:
-        """Return the points of the passages that fit one prompt, and at most ``questions`` follow-up questions."""
+        """Return points from the passages that fit one prompt, and at most ``questions`` follow-up questions."""
         ...
 
     def rate(self, question: str, passages: Sequence[Hit]) -> list[int]:
-        """Rate how much each passage helps to answer a question, from 0 (not at all) to 5."""
+        """Return how much each passage helps to answer a question, from 0 (not at all) to 5, in order."""
         ...
 
     def retrieve(self, question: str, using: str | None = None) -> Evidence:
-        """Return evidence for another question with the same clauses; ``using`` selects another strategy with its own
-        options."""
+        """Return evidence for another question with the same clauses.
+
+        ``using`` selects another strategy, with its own options.
+        """
         ...
 
     def open_query(self, question: str) -> AbstractContextManager[Query]:
@@ -85,7 +86,10 @@ class DistillingStrategy(Protocol):
 
 
 def build_distilled_evidence(evidence: Evidence, points: Sequence[Point], trace: Trace) -> Evidence:
-    """Return evidence made of points, best first: their sources as distinct hits, and their descriptions as points."""
+    """Return ``evidence`` with the points, best first, and the distinct passages they cite as its hits.
+
+    The steps of ``trace`` are appended; groups and segments are removed.
+    """
     ranked_points = sorted(points, key=lambda point: -point.score)
     sources = list(dict.fromkeys(source for point in ranked_points for source in point.sources))
     hits = [replace(hit, rank=rank) for rank, hit in enumerate(sources, 1)]

@@ -60,7 +60,7 @@ class TextSpan(ChunkReference):
 
 
 class StoredSpan(NamedTuple):
-    """A span in a chunk: bytes ``start`` to ``end`` of the text of its document; ids of both."""
+    """A span of stored text, by the ids of its document and chunk; bytes ``start`` to ``end`` of the document."""
 
     document: int
     chunk: int
@@ -69,7 +69,7 @@ class StoredSpan(NamedTuple):
 
 
 def convert_spans(state: State, spans: Sequence[StoredSpan]) -> list[TextSpan]:
-    """Convert stored spans to the form that hits and citations have."""
+    """Convert spans with ids to spans with document keys and ordinals, which hits and citations have."""
     keys = state.documents.get_keys(span.document for span in spans)
     records = state.chunks.get_many(span.chunk for span in spans)
     return [
@@ -180,7 +180,7 @@ class Evidence(Columnar):
 
 
 class Trace:
-    """The steps of one retrieval; for a measured view also the pages it reads."""
+    """The recorded steps of one retrieval. For a measured view, steps also count the pages that they read."""
 
     def __init__(self, view: View | None = None) -> None:
         self.steps: list[Step] = []
@@ -189,7 +189,7 @@ class Trace:
 
     @contextmanager
     def step(self, name: str) -> Iterator[StepNotes]:
-        """Time a step; the body fills in its detail and count."""
+        """Time the body of a ``with`` statement as a step. The body sets the detail and count of the yielded notes."""
         notes = StepNotes()
         start = self._read_clock()
         yield notes
@@ -197,7 +197,10 @@ class Trace:
 
     @contextmanager
     def record_round(self, reading: BatchedReader, *names: str) -> Iterator[list[StepNotes]]:
-        """Time the requests of one round, each as its own step; the last step includes the rest of the body."""
+        """Time the requests that ``reading`` answers in the body of a ``with`` statement, one step per name.
+
+        A step ends with the answer of its request; the last step lasts until the body ends.
+        """
         notes = [StepNotes() for _ in names]
         times = [self._read_clock()]
         reading.on_answer = lambda: times.append(self._read_clock())
@@ -214,13 +217,14 @@ class Trace:
         return time.perf_counter(), 0 if self._measured_view is None else self._measured_view.pages
 
     def _add_step(self, name: str, notes: StepNotes, start: tuple[float, int], end: tuple[float, int]) -> None:
+        """Append a step that took from ``start`` to ``end``, both from :meth:`_read_clock`."""
         milliseconds = round(1000 * (end[0] - start[0]), 3)
         pages = None if self._measured_view is None else end[1] - start[1]
         self.steps.append(Step(name, notes.detail, notes.count, milliseconds, pages))
 
 
 class StepNotes:
-    """The detail and count of a step, filled in while it runs."""
+    """The detail and count of a step, which its code sets while it runs."""
 
     def __init__(self) -> None:
         self.detail = ""

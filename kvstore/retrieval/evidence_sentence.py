@@ -15,13 +15,13 @@ from ..text.blocks import to_plain_text
 
 
 def select_best_assertions(state: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
-    """Return the most confident assertion of each edge, which must exist; ties go by document key and offset."""
+    """Return the most confident assertion of each existing edge; ties are broken by document key and offset."""
     assertions_by_edge = state.forest.get_assertions(edges)
     return {edge: _select_most_confident(state, assertions) for edge, assertions in assertions_by_edge.items()}
 
 
 def _select_most_confident(state: State, assertions: Sequence[Assertion]) -> Assertion:
-    """Return the assertion with the highest confidence, the first by document key and offset of equals."""
+    """Return the assertion with the highest confidence; ties are broken by document key and offset."""
     max_confidence = max(assertion.confidence for assertion in assertions)
     candidates = [assertion for assertion in assertions if assertion.confidence == max_confidence]
     if len(candidates) == 1:  # no document key needs to be read
@@ -29,13 +29,14 @@ def _select_most_confident(state: State, assertions: Sequence[Assertion]) -> Ass
     keys = state.documents.get_keys(assertion.document for assertion in candidates if assertion.document != USER)
 
     def build_sort_key(assertion: Assertion) -> tuple[str, int]:
+        """Return the document key, empty for an assertion of the user, and the offset."""
         return "" if assertion.document == USER else keys[assertion.document], assertion.start
 
     return min(candidates, key=build_sort_key)
 
 
 def format_evidence_sentence(state: State, assertion: Assertion, names: tuple[str, str]) -> str:
-    """Return the sentence that asserts an edge, or ``child is under parent`` if data or the user states it.
+    """Return the sentence that states an edge in prose, or ``child is under parent`` if data or the user states it.
 
     ``names`` are the names of child and parent.
     """

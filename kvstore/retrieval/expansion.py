@@ -1,10 +1,10 @@
-"""EXPAND: the relatives of an entity, in the entity forest and in the abstract trees of its documents.
+"""EXPAND: the ancestors and descendants of an entity, in the entity forest and the abstract trees of its documents.
 
 In: a name, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.relatives.Relative` rows, nearest first
 and then by name. The entity itself has level 0, ancestors have levels below zero, and descendants above. A relative has
-one row for each accepted edge that reaches it (``via``). Nodes beyond it are visited once, so a tree is never unfolded
-into its paths. If the limit truncates the rows, the path to the nearest root is kept and the last row reports the
-limit. Names of the same entity are expanded together and shown under its display name.
+one row for each accepted edge that reaches it (``via``). Its own edges are followed only once, so the rows never repeat
+a subtree for each path to it. If the limit truncates the rows, the path to the nearest root is kept and the last row
+reports the limit. Names of the same entity are expanded together and shown under its display name.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _MAX_DOCUMENTS = 3
 def expand_entity(
     state: State, name: str, *, direction: str, depth: int, tree: str | None, limit: int
 ) -> list[Relative]:
-    """Return the relatives of an entity up to ``depth`` levels away; an empty list if the name is unknown.
+    """Return the ancestors and descendants of an entity, up to ``depth`` levels away; empty if the name is unknown.
 
-    Raises InputError for an unknown direction or tree.
+    ``direction`` is ``up``, ``down`` or ``both``. ``tree`` limits the rows to one tree or document. If there are more
+    than ``limit`` rows, the last one reports the limit. Raises InputError for an unknown direction or tree.
     """
     if direction not in DIRECTIONS:
         raise InputError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
@@ -80,10 +81,9 @@ def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> di
 def _select_steps(
     forest: Forest, nodes: list[int], is_upward: bool, depth: int, limit: int
 ) -> tuple[list[WalkStep], bool]:
-    """Return the nearest steps of a walk from some nodes, at most ``limit``, and True if there are more.
+    """Return the nearest steps of a walk up or down from ``nodes``, at most ``limit``, and True if there are more.
 
-    The path to the nearest root is always included if it fits. Of several roots at the same distance, the first by name
-    is used.
+    On a walk up, the path to the nearest root is included if it fits; ties between roots are broken by name.
     """
     steps: list[WalkStep] = []
     first_steps: dict[int, WalkStep] = {}
@@ -116,7 +116,10 @@ def _select_steps(
 def _iter_forest_relatives(
     state: State, display_name: str, tree: str, start_names: dict[int, str], steps: list[WalkStep], is_upward: bool
 ) -> Iterator[Relative]:
-    """Yield a row for each step; ``start_names`` are the names of the nodes where the walk starts."""
+    """Yield a row for each step of a walk in the forest.
+
+    ``start_names`` are the names of the nodes at which the walk starts.
+    """
     forest = state.forest
     new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in start_names))
     records = state.entities.get_many([forest.get_node(node).entity for node in new_nodes])
@@ -138,7 +141,10 @@ def _iter_abstract_relatives(
     depth: int,
     tree: str | None,
 ) -> Iterator[Relative]:
-    """Yield the abstract trees around the best addresses of the entity, for at most ``_MAX_DOCUMENTS`` documents."""
+    """Yield rows for the abstracts at the entity's addresses and for those up to ``depth`` levels above or below.
+
+    ``addresses`` are ordered, best first. Only the first three documents (``_MAX_DOCUMENTS``) are shown.
+    """
     shown_abstracts: set[int] = set()
     documents: set[int] = set()
     for _, entity_abstract, record in addresses:

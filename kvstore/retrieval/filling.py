@@ -1,6 +1,6 @@
-"""Hits of a second strategy, appended if the first returned fewer than requested.
+"""Hits of a second strategy, appended if the first strategy returned fewer hits than requested.
 
-In: evidence, its query, and the strategy that fills. Out: the evidence with more hits; the path of each added hit says
+In: evidence, its query, and the second strategy. Out: the evidence with more hits; the path of each added hit says
 that it was added.
 """
 
@@ -17,8 +17,8 @@ from .query import Query, Strategy
 def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
     """Return the evidence with hits of ``filler`` appended, as far as ``top`` and ``within`` allow.
 
-    They are chunks that no earlier hit shows. No score exceeds the one before it, so the order of the hits is the order
-    of their scores.
+    The added hits are chunks that no earlier hit contains. Their scores are lowered to that of the hit before them, so
+    that scores never increase with the rank.
     """
     num_missing = query.top - len(evidence.hits)
     tokens_left = None
@@ -51,5 +51,5 @@ def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidenc
 
 
 def _collect_chunks(hits: Sequence[Hit]) -> set[tuple[str, int]]:
-    """Return the chunks that hits show, without the chunks that a summary or report was only made from."""
+    """Return the document key and ordinal of each chunk in hits that are chunks or segments."""
     return {(span.document, span.ordinal) for hit in hits if hit.kind in ("chunk", "segment") for span in hit.spans}

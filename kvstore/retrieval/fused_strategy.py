@@ -1,4 +1,4 @@
-"""Several questions, several strategies, or both, as one ranking: fused by rank.
+"""Fusion by rank: one ranking for several questions, several strategies, or both.
 
 Each strategy answers each question, as dsRAG (D-Star-AI) searches for several queries at once. A hit scores the sum of
 1 / (constant + rank) over the results that contain it (Cormack, Clarke and Büttcher 2009), so that scores of different
@@ -24,23 +24,23 @@ from .evidence import Evidence, Hit
 from .query import Query, Strategy, evidence_of
 from .respelling import respell_question
 
-#: The constant of the fusion: the larger, the less the first ranks count more than later ones.
+#: The constant of the fusion. A larger constant reduces the advantage of the first ranks.
 _FUSION_CONSTANT = 10
-#: The number of hits of each result that are fused; later ones follow in turn.
+#: The number of hits of each result that are fused; later hits follow them, alternating between results.
 _NUM_FUSED = 50
 
 
 class _Result(NamedTuple):
-    """The hits of one strategy for one question, best first, and their name in paths."""
+    """The evidence of one strategy for one question, and its label in the paths of fused hits."""
 
     label: str
     evidence: Evidence
 
 
 class FusedStrategy:
-    """A strategy that fuses the results of ``strategies`` for each of ``questions`` (none: that of the query).
+    """A strategy that fuses the results of several strategies for several questions.
 
-    Each strategy gets those of the options that it has.
+    Without ``questions``, the only question is the query's. Each strategy receives only the options that it declares.
     """
 
     def __init__(self, strategies: Sequence[Strategy], questions: Sequence[str] = ()) -> None:
@@ -56,11 +56,11 @@ class FusedStrategy:
 
     @property
     def overview(self) -> bool:
-        """True if a strategy gives overviews."""
+        """True if any of the strategies gives overviews."""
         return any(getattr(strategy, "overview", False) for strategy in self.strategies)
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return the fused hits of all results."""
+        """Run each strategy for each question, and return the hits of all results, fused by rank."""
         results = list(self._iter_results(query))
         with query.trace.step("fuse by rank") as step:
             fusion = _fuse_results(query, results)
@@ -78,7 +78,7 @@ class FusedStrategy:
         return replace(evidence, hits=_merge_hits(query, evidence.hits, other_hits), context=list(context))
 
     def _iter_results(self, query: Query) -> Iterator[_Result]:
-        """Yield the result of each strategy for each question."""
+        """Run each strategy for each question, and yield the results. A question is respelled and embedded once."""
         for number, question in enumerate(self.questions or (query.question,), 1):
             question_query = copy(query)
             if self.questions:
@@ -96,7 +96,10 @@ class FusedStrategy:
 
 
 def _limit_query(query: Query, strategy: Strategy) -> Query:
-    """Return the query for one result: single chunks without a limit of tokens, and the strategy's own options."""
+    """Return a copy of the query for one strategy: at least 50 chunk hits, and the strategy's own options.
+
+    Limits of tokens, the reranker, segments and abstracts apply only to the fused hits.
+    """
     limited_query = query.narrow(max(_NUM_FUSED, query.reach), None)
     limited_query.rerank, limited_query.segments, limited_query.abstracts = None, "no", False
     limited_query.options = {name: value for name, value in query.options.items() if name in strategy.options}
@@ -106,7 +109,7 @@ def _limit_query(query: Query, strategy: Strategy) -> Query:
 class _Fusion(NamedTuple):
     """The fused ranking, with the path of each hit.
 
-    A number of the ranking is a chunk id or, if negative, one of ``other_hits``, which are not single chunks.
+    A number in ``ranking`` is a chunk id or, if negative, a key of ``other_hits``, which are not single chunks.
     """
 
     ranking: Ranking
@@ -115,51 +118,51 @@ class _Fusion(NamedTuple):
 
 
 def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
-    """Fuse the hits of results by rank."""
+    """Fuse the hits of results by rank; identical hits of several results are one hit."""
     hits = {_get_hit_key(hit): hit for result in reversed(results) for hit in reversed(result.evidence.hits)}
     numbers = {
         key: _find_chunk(query, hit) if hit.kind == "chunk" else -position
         for position, (key, hit) in enumerate(hits.items(), 1)
     }
-    tails = [[(numbers[_get_hit_key(hit)], hit.score) for hit in result.evidence.hits] for result in results]
+    hit_rankings = [[(numbers[_get_hit_key(hit)], hit.score) for hit in result.evidence.hits] for result in results]
     scores: dict[int, float] = {}
     paths: dict[int, list[str]] = {}
-    for (label, evidence), tail in zip(results, tails, strict=True):
-        hit_paths = dict(zip((number for number, _ in tail), (hit.path for hit in evidence.hits), strict=True))
-        for number, rank in assign_ranks(tail[:_NUM_FUSED]):
+    for (label, evidence), hit_ranking in zip(results, hit_rankings, strict=True):
+        hit_paths = dict(zip((number for number, _ in hit_ranking), (hit.path for hit in evidence.hits), strict=True))
+        for number, rank in assign_ranks(hit_ranking[:_NUM_FUSED]):
             scores[number] = scores.get(number, 0.0) + 1 / (_FUSION_CONSTANT + rank)
             paths.setdefault(number, []).append(f"{label} #{rank} ({hit_paths[number]})")
     order = {numbers[key]: (hit.document, hit.ordinal, hit.start, hit.kind) for key, hit in hits.items()}
     ranking = sorted(scores.items(), key=lambda item: (-item[1], order[item[0]]))
-    ranking = append_tails(ranking, *tails, top=max(_NUM_FUSED, query.reach))
+    ranking = append_tails(ranking, *hit_rankings, top=max(_NUM_FUSED, query.reach))
     path_texts = {number: "; ".join(paths.get(number, ["after the fused hits"])) for number, _ in ranking}
     other_hits = {numbers[key]: hit for key, hit in hits.items() if hit.kind != "chunk"}
     return _Fusion(ranking, path_texts, other_hits)
 
 
 def _get_hit_key(hit: Hit) -> tuple[str, str, int, str]:
-    """Return what identifies a hit in several results."""
+    """Return the kind, document key, start and text of a hit, which identify it across results."""
     return hit.kind, hit.document, hit.start, hit.text
 
 
 def _find_chunk(query: Query, hit: Hit) -> int:
-    """Return the id of the chunk that a hit shows."""
+    """Return the chunk id of a hit of kind ``chunk``."""
     record = query.state.documents.find_by_key(hit.document)
     assert record is not None  # the hit is of the same state
     return list(record.chunk_ids())[hit.ordinal]
 
 
 def _merge_hits(query: Query, chunk_hits: Sequence[Hit], other_hits: Sequence[Hit]) -> list[Hit]:
-    """Return hits in the order of their scores, as many as the query allows; reranked chunks come first."""
+    """Return hits by descending score, within the query's ``top`` and ``within``; reranked chunks come first."""
     hits = [*chunk_hits, *other_hits]
     if query.rerank is None:
         hits.sort(key=lambda hit: -hit.score)
-    room = math.inf if query.within is None else query.within
+    tokens_left = math.inf if query.within is None else query.within
     merged_hits: list[Hit] = []
     for hit in hits:
         size = count_text_tokens(hit.text)
-        if len(merged_hits) < query.top and size <= room:
-            room -= size
+        if len(merged_hits) < query.top and size <= tokens_left:
+            tokens_left -= size
             score = min(hit.score, merged_hits[-1].score) if merged_hits else hit.score
             merged_hits.append(replace(hit, rank=len(merged_hits) + 1, score=score))
     return merged_hits

@@ -12,9 +12,9 @@ from ..structures.ranking import Ranking, SortKeySource, assign_ranks, best
 def fuse_rankings(
     state: SortKeySource, rankings: Sequence[tuple[str, Ranking]], constant: float
 ) -> tuple[Ranking, dict[int, str]]:
-    """Merge named rankings by the sum of 1 / (constant + rank); equal scores share a rank.
+    """Fuse named rankings: the score of a chunk is the sum of 1 / (constant + rank) over the rankings.
 
-    Also returns the ranks of each chunk as text.
+    Equal scores in a ranking share a rank. Also returns, for each chunk, its rank in each named ranking as text.
     """
     scores: dict[int, float] = {}
     paths: dict[int, list[str]] = {}
@@ -22,5 +22,5 @@ def fuse_rankings(
         for chunk, rank in assign_ranks(ranking):
             scores[chunk] = scores.get(chunk, 0.0) + 1 / (constant + rank)
             paths.setdefault(chunk, []).append(f"{name} #{rank}")
-    order = best(state, list(scores), np.array(list(scores.values())), len(scores))
-    return order, {chunk: ", ".join(chunk_ranks) for chunk, chunk_ranks in paths.items()}
+    fused_ranking = best(state, list(scores), np.array(list(scores.values())), len(scores))
+    return fused_ranking, {chunk: ", ".join(chunk_ranks) for chunk, chunk_ranks in paths.items()}

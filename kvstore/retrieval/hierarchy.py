@@ -17,8 +17,10 @@ _FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
 class Hierarchy:
-    """Sentences about the nodes of the forest of one state, with at most ``max_relatives`` ancestors and as many
-    descendants of each node."""
+    """A builder of sentences about the nodes of the forest of one state.
+
+    A sentence names at most ``max_relatives`` ancestors and as many descendants.
+    """
 
     def __init__(self, state: State, max_relatives: int) -> None:
         self._state = state
@@ -30,7 +32,7 @@ class Hierarchy:
         return self._state.filter.get_addresses_below(keys, _FIRST_ABSTRACT)
 
     def build_sentences(self, nodes: Iterable[int]) -> list[str]:
-        """Return a sentence for each node."""
+        """Return a sentence for each node, in order. Nodes that are not cached are read and decoded."""
         return self._decoded_nodes.describe(nodes, self._load_node)
 
     def _load_node(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:

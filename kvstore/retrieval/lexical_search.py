@@ -30,12 +30,12 @@ Scores = npt.NDArray[np.float64]
 
 
 def compute_term_rarity(num_chunks: int, num_containing: int) -> float:
-    """Return the rarity of a term that ``num_containing`` of all ``num_chunks`` contain (idf, never negative)."""
+    """Return the rarity (idf) of a term that ``num_containing`` of ``num_chunks`` chunks contain; never negative."""
     return math.log(1 + (num_chunks - num_containing + 0.5) / (num_containing + 0.5))
 
 
 class QuestionWords(NamedTuple):
-    """The words of a question that can be searched.
+    """The words of a question to search for, as terms.
 
     ``terms`` are always searched. ``compounds`` are words joined by underscores, each as its term and the terms of its
     parts; the parts are searched only if no chunk contains the whole word.
@@ -54,7 +54,7 @@ class QuestionWords(NamedTuple):
 
 
 def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords:
-    """Return the words and technical tokens of a question as terms."""
+    """Return the words and technical tokens of a question as terms, stemmed by ``stem``."""
     compounds = [
         (stem(word), list(map(stem, parts))) for word in segment_words(text) if (parts := split_underscores(word))
     ]
@@ -62,8 +62,10 @@ def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords
 
 
 class TermWeights(NamedTuple):
-    """The parameters of a BM25 search: the rarities of the terms that occur in some chunk, the average chunk length in
-    words, ``k1`` and ``b``."""
+    """The parameters of a BM25 search.
+
+    ``rarities`` maps the terms that occur in some chunk to their idf. ``average_length`` is that of chunks, in words.
+    """
 
     rarities: dict[str, float]
     average_length: float
@@ -74,20 +76,21 @@ class TermWeights(NamedTuple):
 def build_term_weights(
     counters: Counters, terms: Iterable[str], counts: Mapping[str, int], k1: float = K1, b: float = B
 ) -> TermWeights:
-    """Return the weights of terms, given the number of chunks that contain each."""
+    """Return the BM25 parameters for some terms, given the number of chunks that contain each (``counts``)."""
     rarities = {term: compute_term_rarity(counters.chunks, counts[term]) for term in terms if counts[term]}
     return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
 
 
 def read_term_weights(state: State, terms: Sequence[str], k1: float = K1, b: float = B) -> TermWeights:
-    """Return the weights of terms, reading how many chunks of a state contain each."""
+    """Return the BM25 parameters for some terms; the number of chunks that contain each is read from the state."""
     return build_term_weights(state.counters, terms, state.postings.count_chunks_by_term(terms), k1, b)
 
 
 def find_best_by_words(
     state: State, weights: TermWeights, top: int, allowed: AllowedDocuments | None = None
 ) -> tuple[Ids, Scores]:
-    """Return the ``top`` allowed chunks by BM25, with all that tie with the last of them: ids, ascending, and scores.
+    """Return the ids, ascending, and scores of the ``top`` allowed chunks by BM25, and of all that tie with the last.
+
     Chunks without any of the terms are omitted.
 
     The rarest term is read first. Once no chunk without any of the terms so far can reach the top, only those blocks of
@@ -120,7 +123,7 @@ def find_best_by_words(
 
 
 def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
-    """Return the BM25 scores of chunks, each given once, in their order; 0 for chunks without any of the terms."""
+    """Return the BM25 scores of distinct chunks, in their order; 0 for chunks without any of the terms."""
     order = np.argsort(chunks)
     ascending = np.ascontiguousarray(chunks[order])
     search = WordScores(weights.k1, weights.b, weights.average_length, 1)
@@ -145,6 +148,6 @@ def _sort_rarest_first(weights: TermWeights) -> list[str]:
 
 
 def _to_arrays(search: WordScores) -> tuple[Ids, Scores]:
-    """Return the ids of the best chunks, ascending, and their scores."""
+    """Return the ids of a search's best chunks, ascending, and their scores, as arrays."""
     chunks, scores = search.best()
     return np.frombuffer(chunks, np.uint64), np.frombuffer(scores, np.float64)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LoadedChunk:
-    """One chunk: its id, its record and the record of its document."""
+    """One chunk: its id, its record and the record of its document. The text is read on first use."""
 
     __slots__ = ("_outline", "_state", "_text", "chunk", "document", "record")
 
@@ -47,7 +47,7 @@ class LoadedChunk:
         return self.list_headings(self.record.section)
 
     def list_headings(self, section: int) -> list[str]:
-        """Return the headings around a section of its document, outermost first; none for -1."""
+        """Return the headings of a section and its ancestors, outermost first; empty for section -1 (no section)."""
         return build_heading_path(self._outline, section)
 
     @property
@@ -61,7 +61,7 @@ class LoadedChunk:
 
     @staticmethod
     def build_abstract_notes(chunks: Sequence[LoadedChunk]) -> list[AbstractNote]:
-        """Return the leaf abstracts above some chunks, each once, in the order of the chunks."""
+        """Return the distinct leaf abstracts above some chunks, in the order of the chunks."""
         first_chunks: dict[int, LoadedChunk] = {}
         for chunk in chunks:
             first_chunks.setdefault(chunk.chunk // GROUP_SIZE, chunk)
@@ -81,7 +81,7 @@ class LoadedChunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
-    """A request for the loaded chunks of ids that must exist, in their order."""
+    """A request for the loaded chunks with some ids, all of which must exist, in their order."""
 
     chunks: Sequence[int]
 

@@ -2,8 +2,8 @@
 
 In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: nodes of stated trees, then titles and
 headings, then nodes in the tree of relations extracted from prose, then text, chunks dense in mentions before passing
-ones. At most half of the rows are tree nodes if documents would fill the rest. Names that stand for the same entity
-return the same rows, under the entity's name. An unknown name has no rows. The cost depends on the number of rows and
+ones. At most half of the rows are tree nodes if documents would fill the rest. Names of the same entity return
+the same rows, under the entity's name. An unknown name has no rows. The cost depends on the number of rows and
 on how many locations tie with the last of them, not on the size of the store.
 """
 
@@ -30,7 +30,7 @@ _MAX_NAMED_CHILDREN = 3
 
 
 def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
-    """Yield at most ``limit`` locations of a name, the most informative first."""
+    """Yield at most ``limit`` locations of the entity with a name, the most informative first."""
     key = to_entity_key(name)
     identity = state.resolve(key) if key else None
     if identity is None:
@@ -76,12 +76,16 @@ def _iter_tree_locations(state: State, node: int, display_name: str, identity: I
 
 
 def _list_node_names(state: State, nodes: Sequence[int]) -> list[str]:
-    """Return the names of the entities of nodes of the forest."""
+    """Return the name of the entity of each node of the forest, in order."""
     return [record.name for record in state.entities.get_many([state.forest.get_node(node).entity for node in nodes])]
 
 
 def _build_abstract_location(state: State, address: AbstractAddress, display_name: str, identity: Identity) -> Location:
-    """Return the location of an abstract. For a leaf abstract, the text is the sentence that mentions the entity."""
+    """Return the location of an entity at an abstract.
+
+    Its text is the abstract's text or, if the entity is mentioned in the text below a leaf abstract, the first sentence
+    or heading that does so.
+    """
     rank, abstract, record = address
     document = state.documents.get(record.document)
     parent_record = None if record.parent is None else state.abstracts.get(record.parent)
@@ -96,8 +100,10 @@ def _build_abstract_location(state: State, address: AbstractAddress, display_nam
 
 
 def _find_mention_sentence(state: State, leaf: int, entities: list[int]) -> str | None:
-    """Return the first sentence below a leaf abstract that mentions one of the entities, else the first heading that
-    does, or None."""
+    """Return the first sentence in the chunks of a leaf abstract that mentions one of the entities.
+
+    Returns the first heading that mentions one if no sentence does, or else None.
+    """
     heading = None
     chunks = range(GROUP_SIZE * leaf, GROUP_SIZE * leaf + GROUP_SIZE)
     for chunk, mentions in zip(chunks, state.mentions.get_occurrences_many(chunks), strict=True):

@@ -19,8 +19,11 @@ AbstractAddress = tuple[int, int, AbstractRecord]
 
 
 def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple[list[int], list[AbstractAddress]]:
-    """Return the nodes and the abstracts of an entity, each in order. If it has more than ``limit`` addresses, only the
-    first ones are returned, at least ``limit`` in all."""
+    """Return the nodes and the abstracts of an entity, each in order.
+
+    If the entity has more than ``limit`` addresses, only the first are returned: ``limit`` in total, and those that tie
+    in rank with the last.
+    """
     targets = list(map(addresses.split_address, state.find_addresses_with_ties(identity, limit).tolist()))
     nodes = [target for rank, target in targets if rank == addresses.NODE_RANK]
     ranked_abstracts = [(rank, target) for rank, target in targets if rank != addresses.NODE_RANK]
@@ -41,15 +44,18 @@ def sort_nodes(state: State, nodes: Iterable[int]) -> list[int]:
 
 
 def get_tree_names(state: State, nodes: Collection[int]) -> dict[int, str]:
-    """Return the names of the trees of nodes, by node."""
+    """Return the name of the tree of each node, by node."""
     trees = {node: state.forest.get_node(node).tree for node in nodes}
     names = {tree: state.forest.get_tree_name(tree) for tree in set(trees.values())}
     return {node: names[tree] for node, tree in trees.items()}
 
 
 def _build_sort_key(address: AbstractAddress, keys: Mapping[int, str]) -> tuple[int, int, str, int]:
-    """Return the key by which addresses are sorted: rank, size of the text, document key, position."""
+    """Return the sort key of an address: rank, extent in chunks, document key, position.
+
+    ``keys`` are the document keys by document id.
+    """
     rank, abstract, record = address
-    text_size = record.last_chunk - record.first_chunk
+    chunk_span = record.last_chunk - record.first_chunk
     # Within a document, abstracts of a level are numbered in text order.
-    return rank, text_size, keys[record.document], abstract
+    return rank, chunk_span, keys[record.document], abstract

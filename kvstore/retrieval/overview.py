@@ -23,12 +23,12 @@ def _stem_words(words: str) -> frozenset[str]:
 _SUMMARY_STEMS = _stem_words(
     "summarize summarise summary sum overview outline recap gist synopsis digest tldr plot storyline"
 )
-#: Parts that a whole has several of; without a more specific word, the question asks for all of them.
+#: Words for the parts of a document; a question with no more specific word asks for all of them.
 _POINT_STEMS = _stem_words(
     "topic theme subject issue point idea takeaway highlight message conclusion decision outcome content insight "
     "agenda discussion argument finding event"
 )
-#: Words for a whole.
+#: Words for a whole document or collection.
 _DOCUMENT_STEMS = _stem_words(
     "document text meeting story article paper report book novel chapter page file note transcript conversation chat "
     "talk speech interview session call lecture podcast letter mail email thread log corpus collection store database "

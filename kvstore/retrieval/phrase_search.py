@@ -38,8 +38,10 @@ def find_quoted_phrases(question: str) -> list[Phrase]:
 
 
 def _list_terms(phrase: Phrase, stem: Callable[[str], str]) -> list[str]:
-    """Return the terms under which a phrase is in the postings. Text without spaces is indexed by pairs of characters,
-    so its words are joined first."""
+    """Return the terms under which a phrase is indexed.
+
+    Text in a script without spaces is indexed by pairs of characters, so its words are joined first.
+    """
     words = [pattern.word for pattern in phrase.words]
     return list_terms("".join(word if is_unspaced(word) else f" {word} " for word in words), stem)
 
@@ -55,7 +57,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
     allowed: AllowedDocuments | None = None
 
     def fetch(self, state: State) -> Ranking:
-        """Return the best chunks by words, in which each occurrence of a phrase adds to the score."""
+        """Return the ``top`` chunks by BM25, with each phrase counted as one more term."""
         scores_by_chunk = dict(best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top))
         min_score = min(scores_by_chunk.values()) if len(scores_by_chunk) == self.top else 0.0
         stem = get_stemmer(state.settings.stemmer)
@@ -86,8 +88,10 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         return best(state, list(scores_by_chunk), np.array(list(scores_by_chunk.values())), self.top)
 
     def _compute_weight(self, num_occurrences: int, num_words: int) -> float:
-        """Return the factor of BM25 for a phrase that occurs ``num_occurrences`` times in a chunk of ``num_words``
-        words; its score is this factor times its rarity."""
+        """Return the BM25 factor of a phrase by its number of occurrences in a chunk of ``num_words`` words.
+
+        The score of the phrase is this factor times its rarity.
+        """
         if not num_occurrences:
             return 0.0
         k1, b, average_length = self.weights.k1, self.weights.b, max(self.weights.average_length, 1e-9)

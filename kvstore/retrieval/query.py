@@ -43,11 +43,12 @@ SegmentUse = Literal["no", "beside", "instead"]
 class Query:
     """A question on one snapshot.
 
-    ``given_vector`` is the user's vector, which replaces the embedder's. ``allowed`` are the documents that may answer
-    (None: all). ``within`` is the maximum number of tokens of all hits together. ``options`` are those of the
-    statement's WITH, checked against the strategy's own. ``rerank`` reorders the first ``MAX_RERANK_CANDIDATES`` of a
-    ranking. ``abstracts`` requests the abstracts above the hits. ``fill`` names the strategy that adds hits if there
-    are too few. ``original_question`` is the question as the user wrote it if it was respelled (:mod:`.respelling`).
+    ``given_vector`` is the user's vector, which replaces the embedder's. ``allowed`` are the documents that satisfy the
+    restriction (None: all). ``within`` is the maximum number of tokens of all hits together. ``options`` are those of
+    the statement's WITH, checked against the strategy's own. ``rerank`` reorders the first ``MAX_RERANK_CANDIDATES`` of
+    a ranking. ``abstracts`` requests the abstracts above the hits. ``fill`` names the strategy that adds hits if there
+    are too few. ``count_hits`` counts a use of each entity key, which raises the entity's temperature.
+    ``original_question`` is the question as the user wrote it if it was respelled (:mod:`.respelling`).
 
     The first k hits are the same for every ``top`` of k or more. The number of candidates that a strategy scores must
     therefore not depend on ``top``; see :func:`~kvstore.structures.ranking.append_tails`.
@@ -82,7 +83,7 @@ class Query:
         self.reading = StateReader(self.state)
 
     def restrict(self, allowed: AllowedDocuments) -> None:
-        """Restrict the query to some documents: it reads a state without data of any other."""
+        """Restrict this query, in place, to some documents: it then reads a state that hides all others."""
         from ..structures.restricted_state import RestrictedState
 
         self.allowed = allowed
@@ -107,7 +108,7 @@ class Query:
 
     @property
     def chunk_count(self) -> int:
-        """The number of chunks that may answer."""
+        """The number of chunks of the allowed documents."""
         return self.reading.counters.chunks if self.allowed is None else self.allowed.count
 
     @cached_property
@@ -124,7 +125,7 @@ class Query:
         return self._vectors[part]
 
     def _embed_text(self, text: str) -> Matrix:
-        """Return the vector of the question or a part of it, and record the step."""
+        """Embed the question or a part of it, and record the step in the trace."""
         with self.trace.step("embed question" if text == self.question else "embed part") as step:
             vector = self.embed(text)
             step.detail, step.count = self.state.settings.embedder, len(vector)
@@ -132,8 +133,10 @@ class Query:
 
     @property
     def reach(self) -> int:
-        """The length of the ranking that a strategy must return; more than ``candidate_count`` if chunks become
-        segments."""
+        """The minimum length of the ranking that a strategy returns.
+
+        It is at least ``candidate_count``, and at least 100 if neighboring chunks are joined into segments.
+        """
         if self.segments == "no":
             return self.candidate_count
         from .segments import MAX_CONSIDERED
@@ -142,12 +145,15 @@ class Query:
 
     @property
     def candidate_count(self) -> int:
-        """The number of chunks that may be needed; more than ``top`` if hits may be too long or may be reranked."""
+        """The number of ranked chunks that the hits are chosen from.
+
+        It exceeds ``top`` if ``within`` can exclude long chunks, and is at least 50 if chunks are reranked.
+        """
         count = self.top if self.within is None else 4 * self.top + 20
         return count if self.rerank is None else max(count, MAX_RERANK_CANDIDATES)
 
     def load_chunks(self, chunks: Iterable[int]) -> list[LoadedChunk]:
-        """Return the loaded chunks with these ids; chunks that are not cached are read in one round."""
+        """Return the loaded chunks with these ids, in order. Chunks that are not cached are read in one request."""
         chunk_ids = list(chunks)
         missing = [chunk for chunk in chunk_ids if chunk not in self._loaded_chunks]
         if missing:
@@ -156,19 +162,20 @@ class Query:
         return [self._loaded_chunks[chunk] for chunk in chunk_ids]
 
     def mask_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Return a mask of the chunks that may answer."""
+        """Return a mask that is true for chunks of allowed documents."""
         return np.ones(len(chunks), np.bool_) if self.allowed is None else self.allowed.get_chunk_mask(chunks)
 
     def is_allowed(self, chunk: int) -> bool:
-        """True if a chunk may answer."""
+        """True if a chunk belongs to an allowed document."""
         return self.allowed is None or self.allowed.has_chunk(chunk)
 
 
 class Strategy(Protocol):
     """A method of finding evidence for a question; SHOW STRATEGIES shows its ``description``.
 
-    A strategy that requires an index has its kind as ``needs``; a store without such an index raises an error. A
-    strategy that gives an overview has a true ``overview``; other strategies then suggest it for overview questions.
+    Two attributes are optional. ``needs`` is the kind of index that the strategy requires; without that index, a
+    statement raises an error. ``overview`` is true if the strategy answers overview questions; other strategies then
+    suggest it for such questions.
     """
 
     name: str
@@ -190,7 +197,7 @@ def option(query: Query, strategy: Strategy, name: str) -> float:
 
 
 def get_choice_option(query: Query, strategy: Strategy, name: str) -> str:
-    """Return the value of an option that is one of several words."""
+    """Return the value, in lower case, of an option that is one of several words: the query's, or the default."""
     return str(query.options.get(name, strategy.options[name].default)).lower()
 
 
@@ -254,11 +261,11 @@ def evidence_of(
     *,
     as_segments: bool = False,
 ) -> Evidence:
-    """Build evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, with the abstracts above
-    them.
+    """Build evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, and the abstracts above them.
 
-    ``paths`` explain why each chunk was found; ``pool`` is the number of chunks that were ranked. The hits are segments
-    instead of chunks if the query or the strategy (``as_segments``) asks for them.
+    The query's reranker reorders the ranking first. ``paths`` explain why each chunk was found; ``pool`` is the number
+    of chunks that were ranked. The hits are segments instead of chunks if the query or the strategy (``as_segments``)
+    asks for them.
     """
     if query.rerank is not None:
         ranking = query.rerank(query, ranking)
@@ -277,7 +284,7 @@ def evidence_of(
 
 
 def _build_segment_hits(query: Query, ranking: Ranking, paths: HitPaths, within: int | None) -> RankedHits:
-    """Return the first segments of a ranking that fit ``within`` tokens."""
+    """Return the first segments of a ranking that fit ``within`` tokens as hits, and record the step in the trace."""
     from .segments import DEFAULT_ROOM, SEGMENT_OPTIONS, SegmentPlan, describe_segments, select_segments
 
     option_values = {name: float(query.options.get(name, option.default)) for name, option in SEGMENT_OPTIONS.items()}

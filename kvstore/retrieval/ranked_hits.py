@@ -38,14 +38,16 @@ def build_chunk_hits(
     top: int,
     within: int | None,
 ) -> RankedHits:
-    """Return hits for the first ``top`` chunks that fit ``within`` tokens together; a chunk that does not fit is
-    skipped. Chunks are read in batches of as many as are still needed."""
+    """Return hits for the first ``top`` chunks of a ranking that together fit ``within`` tokens (None: no limit).
+
+    A chunk that does not fit is skipped. ``load_chunks`` is called with as many chunk ids as hits are missing.
+    """
     hits: list[Hit] = []
     chunk_ids: list[int] = []
-    num_read = 0
-    while num_read < len(ranking) and len(hits) < top:
-        batch = ranking[num_read : num_read + top - len(hits)]
-        num_read += len(batch)
+    num_loaded = 0
+    while num_loaded < len(ranking) and len(hits) < top:
+        batch = ranking[num_loaded : num_loaded + top - len(hits)]
+        num_loaded += len(batch)
         for loaded, (chunk, score) in zip(load_chunks([chunk for chunk, _ in batch]), batch, strict=True):
             if within is not None:
                 size = count_text_tokens(loaded.text)
@@ -66,8 +68,10 @@ def _build_chunk_hit(rank: int, score: float, loaded: LoadedChunk, path: str) ->
 
 
 def build_segment_hits(best_chunks: Sequence[LoadedChunk], segments: Sequence[Segment], paths: HitPaths) -> RankedHits:
-    """Return segments as hits, in their order; ``best_chunks`` are their best-ranked chunks. A segment that is one
-    whole chunk becomes a chunk hit."""
+    """Return segments as hits, in their order; a segment that is one whole chunk becomes a hit of kind ``chunk``.
+
+    ``best_chunks`` has the best-ranked chunk of each segment.
+    """
     hits = []
     for rank, (segment, loaded) in enumerate(zip(segments, best_chunks, strict=True), 1):
         record, chunks = segment.record, segment.chunks
@@ -86,11 +90,12 @@ def build_segment_hits(best_chunks: Sequence[LoadedChunk], segments: Sequence[Se
 
 
 def _classify_segment(segment: Segment) -> HitKind:
+    """Return the kind of a segment's hit: ``chunk`` if the segment is exactly one chunk."""
     return "chunk" if segment.is_whole_chunk else "segment"
 
 
 def _get_path(paths: HitPaths, loaded: LoadedChunk) -> str:
-    """Return the path of a chunk."""
+    """Return the path of a chunk's hit: the text that explains why the chunk was retrieved."""
     if isinstance(paths, str):
         return paths
     return paths.get(loaded.chunk, _TAIL_PATH) if isinstance(paths, Mapping) else paths(loaded)

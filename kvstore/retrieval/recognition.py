@@ -1,9 +1,8 @@
-"""The entities of a question: the filter is probed with every word n-gram, the longest match first, and confirmed
-exactly.
+"""Entity recognition in questions: every word n-gram is looked up in the filter, and matches are confirmed exactly.
 
-In: a query. Out: its entities and where the question names them. Names of the same entity count as one, and function
-words never match. Strategies that follow names over several steps use only those that the question capitalizes:
-"evening" is seldom the film.
+In: a query. Out: its entities, with the spans that name them; the longest match wins. Names of the same entity count as
+one, and function words never match. Strategies that follow names over several steps use only names that the question
+capitalizes: "evening" is seldom the film.
 """
 
 from __future__ import annotations
@@ -26,8 +25,11 @@ from .query import Query
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """An entity found in a question: the normal form that represents it, its names, the number of its addresses, and
-    the byte range of each mention in the question."""
+    """An entity recognized in a question.
+
+    ``key`` is its normal form, ``count`` the number of its addresses, and ``spans`` are the byte ranges of its mentions
+    in the question.
+    """
 
     key: str
     identity: Identity
@@ -37,8 +39,10 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class RecognitionRequest(ReadRequest[list[Seed]]):
-    """A request for the entities that a question names, each once, the rarest first. ``capitalized_only`` selects only
-    names with a capital or a digit, if the question has any."""
+    """A request for the distinct entities that a question names, the rarest first.
+
+    ``capitalized_only`` selects only names with a capital or a digit, if the question has any.
+    """
 
     question: str
     capitalized_only: bool = False
@@ -70,8 +74,10 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
 
 
 def recognize_entities(query: Query, *, capitalized_only: bool = False) -> list[Seed]:
-    """Return the entities named in the question; see :class:`RecognitionRequest`. Each raises the temperature of its
-    entity."""
+    """Return the entities named in the question; see :class:`RecognitionRequest`.
+
+    Records the step, and raises the temperature of each entity.
+    """
     with query.trace.step("recognize entities") as step:
         seeds = query.reading.fetch(RecognitionRequest(query.question, capitalized_only))
         record_recognized(query, seeds, step)
@@ -79,16 +85,18 @@ def recognize_entities(query: Query, *, capitalized_only: bool = False) -> list[
 
 
 def record_recognized(query: Query, seeds: Sequence[Seed], step: StepNotes) -> None:
-    """Record in a step which entities were recognized, and count them as hits."""
+    """Record the recognized entities in a step's notes, and count a hit for each, which raises its temperature."""
     query.count_hits(seed.key for seed in seeds)
     step.detail = ", ".join(f"{seed.key} ({seed.count})" for seed in seeds) or "none known"
     step.count = len(seeds)
 
 
 def is_written_as_name(question: str, seed: Seed, allow_phrases: bool) -> bool:
-    """True if a question writes an entity as a name: with a capital or a digit. The capital of a function word that
-    opens the question does not count. If the question capitalizes nothing, ``allow_phrases`` names of several words
-    count as names."""
+    """True if a question writes an entity as a name, with a capital or a digit.
+
+    The capital of a function word at the start of the question does not count. If the question has no capital after its
+    first letter and ``allow_phrases`` is true, names of several words count too.
+    """
     encoded = question.encode()
     forms = [encoded[start:end].decode() for start, end in seed.spans]
     if not any(character.isupper() for character in question.lstrip()[1:]):
@@ -97,20 +105,21 @@ def is_written_as_name(question: str, seed: Seed, allow_phrases: bool) -> bool:
 
 
 def _count_opening_letters(question: str, form: str) -> int:
-    """Return the number of letters whose capital does not show a name: 1 if the form opens the question with a
-    function word, else 0."""
+    """Return 1 if a form begins the question with a function word, whose capital does not mark a name, else 0."""
     first_words = split_words(form)[:1]
     return int(question.lstrip().startswith(form) and bool(first_words) and first_words[0] in FUNCTION_WORDS)
 
 
 def _extract_key(folded: FoldedText, start: int, end: int) -> str:
-    """Return the normal form of a name at a span of a folded text."""
+    """Return the normal form of the name between two byte offsets of a folded text."""
     return " ".join(folded.data[start:end].decode().split())
 
 
 def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> Matches:
-    """Return the matches that the question writes with a capital or a digit, or all matches if it capitalizes nothing
-    after its first letter or no name."""
+    """Return the matches that the question writes with a capital or a digit.
+
+    Returns all matches if there are none, or if the question has no capital after its first letter.
+    """
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return matches
     encoded = question.encode()

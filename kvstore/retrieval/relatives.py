@@ -1,4 +1,4 @@
-"""The relatives of an entity that EXPAND returns, as a table and, in a notebook, as HTML trees."""
+"""The ancestors and descendants that EXPAND returns, as a table and, in a notebook, as HTML trees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLUMN_TYPES = ("TEXT", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT")
 
 @dataclass(frozen=True, slots=True)
 class Relative:
-    """A relative of an entity: ``level`` edges below it (negative: above), reached through ``via``."""
+    """An ancestor or descendant of an entity: ``level`` edges below it (negative: above), reached through ``via``."""
 
     entity: str
     tree: str
@@ -35,9 +35,9 @@ class Relatives(Columnar, list[Relative]):
 
 
 def render_relatives(relatives: Iterable[Relative]) -> str:
-    """Format relatives as an HTML tree for each entity in each of its trees.
+    """Render relatives as HTML: a list for each entity in each of its trees.
 
-    If a relative is reached in several ways, its own relatives are below its first occurrence.
+    If several edges reach a relative, only its first occurrence is followed by its own relatives.
     """
     groups: dict[tuple[str, str], list[Relative]] = {}
     for relative in relatives:
@@ -56,7 +56,7 @@ def render_relatives(relatives: Iterable[Relative]) -> str:
 
 
 def _group_by_predecessor(relatives: Iterable[Relative]) -> Mapping[tuple[str, int], list[Relative]]:
-    """Group relatives by the relative through which they are reached, and their distance."""
+    """Group relatives by (``via``, distance): the name of the relative before them, and their number of levels."""
     branches: dict[tuple[str, int], list[Relative]] = {}
     for relative in relatives:
         branches.setdefault((relative.via, abs(relative.level)), []).append(relative)
@@ -69,9 +69,9 @@ def _render_branch(
     rendered: set[str],
     distance: int,
 ) -> Iterator[str]:
-    """Format ``relatives`` as a list, each with its own relatives unless its name is already in ``rendered``.
+    """Yield the HTML of ``relatives`` as a list, each with its own relatives unless its name is in ``rendered``.
 
-    ``distance`` is the number of steps from the entity to these relatives.
+    ``distance`` is the number of levels from the entity to these relatives. Their names are added to ``rendered``.
     """
     yield "<ul>"
     for relative in relatives:

@@ -62,7 +62,7 @@ def _path_exists(name: str) -> bool:
 
 
 def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
-    """Return the ranking by cosine, BM25 and the strategy's own rank, each scaled to 0 to 1.
+    """Reorder the first 50 chunks of a ranking by cosine, BM25 and the strategy's own rank, each scaled to 0 to 1.
 
     A convex combination with min-max normalization (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid
     Retrieval", TOIS 2023, section 4), with the strategy's own rank as a third part.
@@ -94,12 +94,13 @@ def _normalize_scores(scores: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.f
 
 
 class QueryReranker:
-    """A cross-encoder, which reads the question and each chunk together."""
+    """A rerank function that scores the question and each chunk together with a cross-encoder."""
 
     def __init__(self, model: CrossEncoderReranker) -> None:
         self._model = model
 
     def __call__(self, query: Query, ranking: Ranking) -> Ranking:
+        """Reorder the first 50 chunks of a ranking by the cross-encoder's scores."""
         candidates = ranking[:MAX_RERANK_CANDIDATES]
         with query.trace.step("rerank") as step:
             chunks = [chunk for chunk, _ in candidates]
@@ -108,7 +109,7 @@ class QueryReranker:
         return append_tails(best(query.reading, chunks, scores, len(chunks)), ranking, top=len(ranking))
 
     def score_texts(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return how well each text answers a question, shape (texts,); higher is better."""
+        """Return the model's score of each text for a question, shape (texts,); higher is better."""
         return self._model.scores(question, texts)
 
 

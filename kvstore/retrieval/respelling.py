@@ -34,13 +34,18 @@ _VARIANT_PATTERN = re.compile(
 
 
 def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
-    """Return the question with unknown words respelled as some chunk spells them, and the (word, replacement) pairs."""
+    """Return the question with unknown words replaced by a spelling that occurs in chunks, and the replacements.
+
+    The replacements are pairs of the word and the new word. The question is unchanged if the store's stemmer is for
+    neither English nor German.
+    """
     stemmer = state.settings.stemmer.lower()
     if stemmer == "german":
         from .compounds import find_compound_replacements
 
-        parts = find_compound_replacements(question, state)
-        return re.sub(r"\w+", lambda match: parts.get(match.group(), match.group()), question), list(parts.items())
+        compounds = find_compound_replacements(question, state)
+        respelled = re.sub(r"\w+", lambda match: compounds.get(match.group(), match.group()), question)
+        return respelled, list(compounds.items())
     if stemmer != "english":
         return question, []
     stem = get_stemmer(state.settings.stemmer)
@@ -64,6 +69,6 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
 
 @lru_cache(maxsize=1024)
 def _list_variants(word: str) -> list[str]:
-    """List the other spellings of a word; the patterns are compiled on first use, since respelling is rare."""
-    variants = (re.sub(pattern, other, word) for pattern, other in _SPELLING_RULES)
-    return [other for other in variants if other != word]
+    """Return the other spellings of a word. Cached; the patterns are compiled on first use, since it is rare."""
+    variants = (re.sub(pattern, replacement, word) for pattern, replacement in _SPELLING_RULES)
+    return [variant for variant in variants if variant != word]

@@ -59,7 +59,8 @@ SEGMENT_OPTIONS: Mapping[str, Option] = {
 class SegmentPlan:
     """The parameters of segments: at most ``top``, and at most ``within`` tokens together (None: no limit).
 
-    ``room`` is the number of chunks that fit. The other fields are those of :data:`SEGMENT_OPTIONS`.
+    ``room`` is the number of chunks of full size that ``within`` allows, or :data:`DEFAULT_ROOM`. The other fields are
+    those of :data:`SEGMENT_OPTIONS`.
     """
 
     top: int
@@ -72,8 +73,10 @@ class SegmentPlan:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Bytes ``start`` to ``end`` of a document and their ``text``: some chunks, of which the first and last can be cut.
-    ``best_chunk`` is the id of the best-ranked chunk and ``score`` its score."""
+    """A run of adjacent chunks: bytes ``start`` to ``end`` of a document, and their ``text``.
+
+    The first and last chunk can be truncated. ``best_chunk`` is the id of the best-ranked chunk, ``score`` its score.
+    """
 
     record: DocumentRecord
     chunks: Sequence[ChunkRecord]
@@ -90,8 +93,10 @@ class Segment:
 
 
 class _ChunkRun(NamedTuple):
-    """The chunks ``first`` to ``last`` of a document, by ordinal; ``ranking_index`` is the position of the best of them
-    in the ranking."""
+    """A run of chunks, ordinals ``first`` to ``last`` of a document (its id).
+
+    ``ranking_index`` is the index of its best chunk in the ranking.
+    """
 
     ranking_index: int
     document: int
@@ -100,7 +105,10 @@ class _ChunkRun(NamedTuple):
 
 
 def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
-    """Return the relevance of each chunk of a ranking, before the penalty."""
+    """Return the relevance of each chunk of a ranking, from 0 to 0.8, in order. It falls with the rank and the score.
+
+    The penalty of the plan is not subtracted.
+    """
     if not ranking:
         return []
     decay_chunks = plan.decay * plan.room
@@ -113,11 +121,11 @@ def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
 
 
 def select_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> list[tuple[int, int]]:
-    """Return runs of the chunks of one document, in no order, that together contain every chunk with a value once.
+    """Return disjoint runs of chunks of one document that together contain every ranked chunk, unordered.
 
-    ``values`` are the relevances of ranked chunks by ordinal, less the penalty. A run is its first and last ordinal.
-    Its value is the sum of the values of its chunks, and an unranked chunk in it costs the penalty. The runs with the
-    largest values are taken first.
+    ``values`` maps the ordinals of ranked chunks to their relevances minus the penalty. A run is its first and last
+    ordinal. Its value is the sum of the values of its ranked chunks, minus the penalty for each unranked chunk. Runs
+    with larger values are selected first.
     """
     ordinals = sorted(values)
     runs: list[tuple[float, int, int]] = []
@@ -143,7 +151,7 @@ def select_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> list[tup
 
 
 def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:
-    """Return the segments of a ranking, in the order of their best-ranked chunks."""
+    """Return the segments of a ranking within the plan's limits, in the order of their best-ranked chunks."""
     builder = _SegmentBuilder(state, ranking, plan)
     selected: list[Segment] = []
     tokens_left = plan.within
@@ -162,7 +170,7 @@ def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[S
 
 
 def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Segment]) -> str:
-    """Describe segments for EXPLAIN: the number of chunks worth extending a segment to, and the resulting segments."""
+    """Describe segments for EXPLAIN: how many chunks have a relevance above the penalty, and how many are joined."""
     considered = ranking[:MAX_CONSIDERED]
     num_worthwhile = sum(value > plan.penalty for value in compute_relevances(considered, plan))
     num_longer = sum(not segment.is_whole_chunk for segment in segments)
@@ -186,7 +194,7 @@ class _SegmentBuilder:
         self._records: dict[int, DocumentRecord] = {}
         self._chunk_ids_by_document: dict[int, list[int]] = {}
         self._outlines: dict[int, list[Section]] = {}
-        #: The spans of finished segments by document; no other segment can have them.
+        #: The spans of finished segments by document; other segments must not overlap them.
         self._used_spans: dict[int, list[tuple[int, int]]] = {}
         chunks = state.chunks.get_many(chunk for chunk, _ in ranking)
         self._ranking_indexes = {
@@ -215,8 +223,10 @@ class _SegmentBuilder:
         return sorted(runs)
 
     def build_segment(self, run: _ChunkRun, tokens_left: int | None) -> Segment | None:
-        """Build the segment of a run, within ``tokens_left`` tokens. Return None if there is no room for its best chunk
-        or another segment contains it."""
+        """Build the segment of a run within ``tokens_left`` tokens (None: no limit), and reserve its span.
+
+        Returns None if the best chunk of the run does not fit, or overlaps another segment.
+        """
         record = self._get_record(run.document)
         ids = self._get_chunk_ids(record)
         chunks = self._state.chunks.get_many(ids[run.first : run.last + 1])
@@ -227,7 +237,7 @@ class _SegmentBuilder:
                 return None
         used_spans = self._used_spans.setdefault(record.id, [])
         start, end = chunks[0].start, chunks[-1].end
-        # The segment lies between its neighbors.
+        # The segment must lie between the finished segments before and after it.
         used_ends_before = [used_end for used_start, used_end in used_spans if used_start <= best_record.start]
         used_starts_after = [used_start for used_start, _ in used_spans if used_start >= best_record.start]
         min_start, max_end = max(used_ends_before, default=0), min(used_starts_after, default=record.size)
@@ -243,12 +253,15 @@ class _SegmentBuilder:
         return Segment(record, chunks, start, end, text, *self._ranking[run.ranking_index])
 
     def _count_tokens(self, document: int, start: int, end: int) -> int:
-        """Return the number of tokens of a document between two byte offsets."""
+        """Read the text between two byte offsets of a document, and return its number of tokens."""
         return count_text_tokens(self._state.documents.read_text_slice(document, start, end))
 
     def _select_fitting(self, chunks: list[ChunkRecord], best_index: int, tokens_left: int) -> list[ChunkRecord]:
-        """Return chunks around the best that have at most ``tokens_left`` tokens together, grown on the better side
-        first."""
+        """Return adjacent chunks, including the best, that together have at most ``tokens_left`` tokens.
+
+        The chunks are extended on the side of the better-ranked neighbor first. Returns an empty list if the best chunk
+        does not fit.
+        """
         document = chunks[0].document
         if (
             chunks[-1].end - chunks[0].start <= tokens_left
@@ -261,6 +274,7 @@ class _SegmentBuilder:
             return self._count_tokens(document, chunks[index].start, chunks[index].end)
 
         def get_ranking_index(index: int) -> int:
+            """Return the index of a chunk in the ranking, or one beyond all ranked chunks if it is unranked."""
             return self._ranking_indexes.get((chunks[index].document, chunks[index].ordinal), MAX_CONSIDERED)
 
         first_index = last_index = best_index
@@ -273,7 +287,7 @@ class _SegmentBuilder:
             candidates.discard(index)
             num_tokens = count_chunk_tokens(index)
             if num_tokens > tokens_left:
-                continue  # the other side can still have room
+                continue  # the neighbor on the other side can still fit
             tokens_left -= num_tokens
             first_index, last_index = min(first_index, index), max(last_index, index)
             next_index = index - 1 if index < best_index else index + 1
@@ -289,8 +303,11 @@ class _SegmentBuilder:
         limits: tuple[int, int],
         token_limit: int,
     ) -> tuple[int, int]:
-        """Move the ends of a span out of blocks, within ``limits`` and ``token_limit`` tokens: include the whole block,
-        or exclude it if the best chunk is not in it."""
+        """Return a span whose ends are not inside a table, item or code block, if possible.
+
+        A block at an end is included whole if the span stays within ``limits`` and ``token_limit``. Otherwise it is
+        excluded, unless the best chunk overlaps it.
+        """
         start, end = span
         if record.format != "markdown":
             return span
@@ -326,7 +343,10 @@ class _SegmentBuilder:
     def _list_covering_chunks(
         self, ids: Sequence[int], chunks: list[ChunkRecord], start: int, end: int
     ) -> list[ChunkRecord]:
-        """Return the chunks that overlap a span, some of which are already loaded."""
+        """Return the chunks that overlap a span, in order.
+
+        ``chunks`` are those already read, and ``ids`` all chunk ids of the document.
+        """
         covering = [chunk for chunk in chunks if chunk.start < end and chunk.end > start]
         for neighbor in self._iter_chunks(ids, reversed(range(covering[0].ordinal))):
             if neighbor.end <= start:
@@ -339,7 +359,7 @@ class _SegmentBuilder:
         return covering
 
     def _iter_chunks(self, ids: Sequence[int], ordinals: Iterable[int]) -> Iterator[ChunkRecord]:
-        """Yield the chunks with these ordinals of a document with these chunk ids."""
+        """Yield the chunks of a document with some ordinals. ``ids`` are its chunk ids by ordinal."""
         return (self._state.chunks.get(ids[ordinal]) for ordinal in ordinals)
 
     def _get_record(self, document: int) -> DocumentRecord:

@@ -49,10 +49,10 @@ class TermCountRequest(ReadRequest[Mapping[str, int]]):
 
 @dataclass(frozen=True, slots=True)
 class WordSearchResult:
-    """The best chunks by words, best first, and requested scores of further chunks.
+    """The best chunks by BM25, best first, and the requested scores of other chunks.
 
-    ``other_scores`` are the scores of the further chunks (0 without any of the terms). ``cosines`` are those of the
-    best chunks, in order, if a vector was given.
+    ``other_scores`` are the scores of the other chunks, in order; a chunk without any of the terms has 0. ``cosines``
+    are those of the best chunks, in order, or None if no vector was given.
     """
 
     ranking: Ranking
@@ -62,7 +62,7 @@ class WordSearchResult:
 
 @dataclass(frozen=True, slots=True)
 class WordSearchRequest(ReadRequest[WordSearchResult]):
-    """A request for the ``top`` chunks by BM25 among those that may answer; chunks without any term are omitted.
+    """A request for the ``top`` chunks of allowed documents by BM25; chunks without any term are omitted.
 
     The result also has the scores of ``other_chunks``, which are distinct, and the cosines of the best chunks with a
     unit ``vector``.
@@ -75,7 +75,7 @@ class WordSearchRequest(ReadRequest[WordSearchResult]):
     vector: Matrix | None = None
 
     def fetch(self, state: State) -> WordSearchResult:
-        """Return the best chunks by BM25, and what else was requested: scores of other chunks, cosines of the best."""
+        """Return the best chunks by BM25 and, if requested, the scores of other chunks and the cosines of the best."""
         ranking = best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top)
         other_scores = (
             np.empty(0) if self.other_chunks is None else score_by_weights(state, self.weights, self.other_chunks)
@@ -119,6 +119,7 @@ class TermSetCountRequest(ReadRequest[list[int]]):
         single_counts = state.postings.count_chunks_by_term(single_terms)
 
         def count_chunks(terms: Collection[str]) -> int:
+            """Return the number of chunks that contain all terms of a set."""
             if len(terms) == 1:
                 return single_counts[next(iter(terms))]
             return len(state.postings.find_chunks_with_terms(terms)) if terms else 0
@@ -127,13 +128,16 @@ class TermSetCountRequest(ReadRequest[list[int]]):
 
 
 def build_count_request(words: QuestionWords) -> TermCountRequest:
-    """Return the request for the counts that decide which terms a question looks up, and how rare each is."""
+    """Return a request for the chunk counts of all terms of a question.
+
+    The counts decide which terms are searched (:meth:`.QuestionWords.list_lookup_terms`) and their rarity.
+    """
     parts = (term for compound, parts in words.compounds for term in (compound, *parts))
     return TermCountRequest(list(dict.fromkeys((*words.terms, *parts))))
 
 
 def _find_quoted_phrases(question: str) -> list[Phrase]:
-    """Return the phrases in double quotes; a question without quotes does not load the phrase search."""
+    """Return the phrases in double quotes of a question. A question without quotes does not load phrase search."""
     if _QUOTE_CHARACTERS.isdisjoint(question):
         return []
     from .phrase_search import find_quoted_phrases
@@ -142,9 +146,10 @@ def _find_quoted_phrases(question: str) -> list[Phrase]:
 
 
 def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrase_share: float = 0) -> Ranking:
-    """Return the ``top`` chunks by BM25 score, best first; chunks without any term of the question are omitted.
+    """Return the ``top`` chunks by BM25, best first, and record the step; chunks without any term are omitted.
 
-    Text in double quotes also counts as a phrase, weighted by ``phrase_share``.
+    ``k1`` and ``b`` are the parameters of BM25. Text in double quotes also counts as a phrase, weighted by
+    ``phrase_share``.
     """
     reading = query.reading
     with query.trace.step("lexical search") as step:
