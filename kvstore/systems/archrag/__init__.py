@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 def _make_strategy() -> Strategy:
+    """Import the module of the strategy, and return a new instance."""
     from .strategy import ArchragStrategy
 
     return ArchragStrategy()

@@ -1,7 +1,7 @@
 """Requests of ``archrag``: the nearest nodes of each layer, the chunks they lead to, and their names.
 
 In: the vector of a question, or nodes found before. A node of layer 0 is an entity, and a node of any layer above it is
-a community. Out: what exists of them in a state.
+a community. Out: the nodes that exist in a state, their chunks and names.
 """
 
 from __future__ import annotations

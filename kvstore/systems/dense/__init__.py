@@ -7,6 +7,7 @@ from ...structures.indexes.vector_index import VECTOR_INDEX
 
 
 def _make_strategy() -> Strategy:
+    """Import the module of the strategy, and return a new instance."""
     from .strategy import VectorStrategy
 
     return VectorStrategy()

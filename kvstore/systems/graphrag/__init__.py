@@ -8,18 +8,21 @@ from .community_tables import COMMUNITY_TABLE, MEMBER_TABLE, describe_community,
 
 
 def _make_drift() -> Strategy:
+    """Import the module of the strategy, and return a new instance."""
     from .drift_search import DriftStrategy
 
     return DriftStrategy()
 
 
 def _make_global() -> Strategy:
+    """Import the module of the strategy, and return a new instance."""
     from .global_search import GlobalStrategy
 
     return GlobalStrategy()
 
 
 def _make_local() -> Strategy:
+    """Import the module of the strategy, and return a new instance."""
     from .local_search import LocalStrategy
 
     return LocalStrategy()

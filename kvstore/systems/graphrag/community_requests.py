@@ -152,6 +152,7 @@ class CommunityChunks(ReadRequest[list[list[int]]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[list[int]]:
+        """Read the home chunks of each community."""
         groups = require_communities(state).list_chunk_groups(self.communities)
         return [[chunk for chunk, _ in group] for group in groups]
 

@@ -137,9 +137,11 @@ class StoredCommunities:
         return self.get(community) if community is not None and 0 <= community < self._count else None
 
     def _get_summary_spans(self, community: int) -> list[StoredSpan]:
+        """Return the summary sentences of a community at build time."""
         return [StoredSpan(*span) for span in self._get_record(community)[9]]
 
     def _get_findings(self, community: int) -> list[Finding]:
+        """Return the findings of a community at build time, strongest first."""
         return [
             Finding((first, second), weight, StoredSpan(*span))
             for first, second, weight, *span in self._get_record(community)[10]
@@ -200,6 +202,7 @@ class StoredCommunities:
         return self._rows.get_cached("vectors", self._read_vectors)
 
     def _read_vectors(self, rows: GenerationRows) -> Matrix:
+        """Return the unit vectors of all communities, shape (communities, dimension)."""
         blocks = [np.frombuffer(block, "<f4") for _, block in rows.scan(VECTORS)]
         return np.concatenate([np.empty(0, np.float32), *blocks]).reshape(self._count, self._dimension)
 

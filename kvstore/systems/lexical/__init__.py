@@ -6,6 +6,7 @@ from ...retrieval.query import Strategy
 
 
 def _make_strategy() -> Strategy:
+    """Import the module of the strategy, and return a new instance."""
     from .strategy import LexicalStrategy
 
     return LexicalStrategy()

@@ -8,6 +8,7 @@ from .topic_tables import TABLES
 
 
 def _make_raptor() -> Strategy:
+    """Import the module of the strategy, and return a new instance."""
     from .strategy import RaptorStrategy
 
     return RaptorStrategy()

@@ -155,6 +155,7 @@ class _NodeReader:
 
     @property
     def _bound_topics(self) -> Topics:
+        """The topics of the state, which must exist."""
         assert self._topics is not None, "a node is a topic only if there are topics"
         return self._topics
 

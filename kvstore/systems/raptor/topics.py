@@ -297,6 +297,7 @@ class Topics:
         return all(self._has_document(span.document) for span in spans)
 
     def _has_document(self, document: int) -> bool:
+        """True if the state contains a document; cached."""
         exists = self._document_exists.get(document)
         if exists is None:
             exists = self._document_exists[document] = self._state.documents.has_id(document)
