@@ -96,4 +96,5 @@ class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
         ]
 
     def list_chunks(self, answer: list[LoadedChunk]) -> Sequence[int]:
+        """Return the ids of the requested chunks."""
         return self.chunks

@@ -98,4 +98,5 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         return num_occurrences * (k1 + 1) / (num_occurrences + k1 * (1 - b + b * num_words / average_length))
 
     def list_chunks(self, answer: Ranking) -> Iterable[int]:
+        """Return the ids of the chunks in an answer."""
         return (chunk for chunk, _ in answer)

@@ -4,12 +4,12 @@ Relevant segment extraction of dsRAG, formerly spRAG (D-Star-AI, ``rse.py``): th
 rank less a penalty, an unranked chunk is worth minus the penalty, and the run of chunks with the largest sum is
 selected repeatedly. Differences from the published code:
 
-- The relevance of a chunk depends on the room and on the shape of the scores, not on a constant. It falls with the
-  rank, relative to the number of chunks there is room for, and with the score as a share of the best one. If scores
-  fall off steeply or there is little room, segments are short.
+- The relevance of a chunk depends on the token limit and on the shape of the scores, not on a constant. It falls with
+  the rank, relative to the number of chunks that fit, and with the score as a fraction of the best one. If scores fall
+  off steeply or few chunks fit, segments are short.
 - Every ranked chunk is in a segment, at least in one by itself, and segments are in the order of their best-ranked
   chunk. By their sums, long mediocre runs would push back the best short one.
-- A segment too long for the remaining room grows outward from its best chunk. No segment ends inside a table, a list
+- A segment too long for the remaining tokens grows outward from its best chunk. No segment ends inside a table, a list
   item or a code block, unless that block alone is too long.
 
 In: a state, a ranking and a :class:`SegmentPlan`. Out: :class:`Segment` objects. Only ranked chunks are read, nothing
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 #: The number of ranked chunks that can be joined; later ones are segments by themselves.
 MAX_CONSIDERED = 100
-#: The number of chunks that there is room for if the number of tokens is not limited.
+#: The number of chunks that fit, by assumption, if the number of tokens is not limited.
 DEFAULT_ROOM = 8
-#: The share of a chunk's size below which the remaining room is not filled.
+#: The fraction of a chunk's size; if fewer tokens remain, no further segment is built.
 _MIN_CHUNK_SHARE = 0.25
 #: The relevance of the best chunk before the penalty: that of dsRAG if scores are not probabilities.
 _BEST_RELEVANCE = 0.8
@@ -381,5 +381,5 @@ class _SegmentBuilder:
         return self._outlines[document]
 
 
-#: Bytes per token, rather high: text longer than this many bytes per token of room is not read to count its tokens.
+#: A high estimate of the bytes per token: the tokens of a text longer than the limit times this are not counted.
 _MAX_TOKEN_BYTES = 40

@@ -88,6 +88,7 @@ class WordSearchRequest(ReadRequest[WordSearchResult]):
         return WordSearchResult(ranking, other_scores, cosines)
 
     def list_chunks(self, answer: WordSearchResult) -> Iterable[int]:
+        """Return the ids of the best chunks in an answer."""
         return (chunk for chunk, _ in answer.ranking)
 
 

@@ -232,6 +232,7 @@ class MetadataStructure:
         return MetadataIndex(state.lmdb, counters.next_document, counters.change, cache)
 
     def make_maintainer(self, state: State, write: WriteView) -> MetadataMaintainer:
+        """Return the writer of the index for one write transaction."""
         return MetadataMaintainer(state, write)
 
     def dump(self, content: MetadataIndex, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
@@ -250,6 +251,7 @@ class MetadataStructure:
         }
 
     def compute_statistics(self, content: MetadataIndex) -> Mapping[str, int]:
+        """Return the numbers of records for SHOW STATS."""
         return content.count_records()
 
 

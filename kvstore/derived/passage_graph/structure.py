@@ -112,9 +112,11 @@ class GraphStructure:
     )
 
     def read(self, state: State) -> PassageGraph:
+        """Return the graph of a state, limited to its allowed documents if it is restricted."""
         return PassageGraph(state.lmdb) if state.allowed is None else RestrictedPassageGraph(state)
 
     def make_maintainer(self, state: State, write: WriteView) -> GraphMaintainer:
+        """Return the writer of the graph for one write transaction."""
         return GraphMaintainer(state, write)
 
     def dump(self, content: PassageGraph, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
@@ -144,6 +146,7 @@ class GraphStructure:
         }
 
     def compute_statistics(self, content: PassageGraph) -> Mapping[str, int]:
+        """Return the numbers of records for SHOW STATS."""
         return content.count_records()
 
 

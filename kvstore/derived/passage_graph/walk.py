@@ -1,6 +1,7 @@
 """A walk over chunks and entities that starts at the names of a question.
 
-In: the entities recognized in a question. Out: masses to start with, and for each chunk reached its path in words.
+In: the entities recognized in a question. Out: the masses of the seeds, and a description of the path to each chunk
+that the walk reaches.
 """
 
 from __future__ import annotations

@@ -104,6 +104,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         )
 
     def bind(self, content: SynonymGraph, record: IndexRecord, state: State) -> Synonyms:
+        """Return the synonyms in an index, limited to the entities of a state."""
         return Synonyms(content, state.entities)
 
     def describe(self, content: SynonymGraph) -> str:
