@@ -128,7 +128,7 @@ class _PromptWarmup:
         self._toolbar = toolbar
 
     def __call__(self, application: Application[str]) -> None:
-        """Begin the work once the first prompt is drawn."""
+        """Start opening the store, and wait for it in a thread. Remove this callback."""
         application.after_render -= self
         self._opening.start()
         threading.Thread(target=self._wait_and_load, args=(application, application.loop), daemon=True).start()
@@ -221,7 +221,7 @@ class Toolbar:
         self._text = "  ".join(parts)
 
     def get_text(self) -> str:
-        """Return the line as it is drawn, with the input mode of vi keys."""
+        """Return the text of the toolbar, masked, with the input mode if the key bindings are vi's."""
         vi = f"{get_app().vi_state.input_mode.value}  " if self._console.keys == "vi" else ""
         return vi + mask_line(self._text)
 
@@ -253,7 +253,7 @@ def _get_style(kind: str, text: str) -> str:
 
 
 class StoreCompleter(Completer):
-    """The completion function, adapted to prompt-toolkit."""
+    """A completer for prompt-toolkit, which calls :func:`complete`."""
 
     def __init__(self, catalog: LiveCatalog) -> None:
         self._catalog = catalog

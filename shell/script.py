@@ -1,7 +1,7 @@
 """Script reader: splits a stream of bytes into statements and dot commands, each as soon as it is complete.
 
-In: UTF-8 from a file, a pipe or a string. Out: one :class:`ScriptItem` per piece, with the line it begins on. A dot
-command is a line that begins with ``.`` outside a statement. A line that begins with ``\\``, a command of psql, is
+In: UTF-8 from a file, a pipe or a string. Out: one :class:`ScriptItem` per statement or command, with its first line. A
+dot command is a line that begins with ``.`` outside a statement. A line that begins with ``\\``, a command of psql, is
 treated the same way. A last statement without ``;`` counts as complete. Bytes that are not UTF-8 raise a ScriptError
 that names the line.
 """

@@ -31,7 +31,7 @@ from kvstore.registry import STRATEGIES
 from kvstore_shell import cli, command_options, layout, psql_commands, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
-from kvstore_shell.repl import _is_complete_input, _expand_shortcuts
+from kvstore_shell.repl import _expand_shortcuts, _is_complete_input
 from kvstore_shell.script import ScriptError, ScriptItem, read_items, split_items
 
 PAGE = read_language_pages()
