@@ -189,15 +189,16 @@ class Database(Handle):
         check_options("options", options.get("options"))
         destination = IngestDestination(self._session, self._begin)
 
-        def finish() -> None:
-            """Compact the file if it has grown much, and log the ingest."""
-            self._session.store.growth.compact_if_grown()
-            log_ingest(self.path, list_ingest_paths(paths), ingestion.report)
+        sources = list_ingest_paths(paths)
+        path, growth = self.path, self._session.store.growth
 
-        ingestion = create_ingestion(
-            destination, list_ingest_paths(paths), include=list_ingest_patterns(include), on_finish=finish, **options
-        )
-        return ingestion
+        def finish(report: IngestReport) -> None:
+            """Compact the file if it has grown much, and log the ingest."""
+            growth.compact_if_grown()
+            log_ingest(path, sources, report)
+
+        patterns = list_ingest_patterns(include)
+        return create_ingestion(destination, sources, include=patterns, on_finish=finish, **options)
 
     def forecast_ingest(
         self,

@@ -67,12 +67,13 @@ def create_ingestion(
     engine: str = PROCESSES,
     time_limit: float = TIME_LIMIT,
     memory_limit: float | None = None,
-    on_finish: Callable[[], None] = lambda: None,
+    on_finish: Callable[[IngestReport], None] = lambda report: None,
 ) -> Ingestion:
     """Return an ingest that stores the documents of ``paths`` in ``destination`` while it is iterated.
 
     With ``prune`` it removes documents whose files vanished from the named folders and patterns. ``include``: see
-    :func:`~kvstore.ingest.sources.find_sources`. ``on_finish`` is called at the end.
+    :func:`~kvstore.ingest.sources.find_sources`. ``on_finish`` is called with the report at
+    the end.
 
     ``workers`` is the number of processes that read, extract and embed (0: this process; None: chosen by the size of
     the files, or the capacity of the engine). ``engine`` is where they run (:mod:`.engines`); the result is the same. A
@@ -102,7 +103,7 @@ def create_ingestion(
     def run_steps() -> Generator[IngestProgress, None, None]:
         """Run the ingest, then call ``on_finish``."""
         yield from run.iter_steps(paths, prune)
-        on_finish()
+        on_finish(run.report)
 
     return Ingestion(run_steps(), run.report)
 
