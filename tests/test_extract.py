@@ -264,6 +264,7 @@ def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.
         ),
         ({"units": ["Split each passage into short statements, each of which can be tea."]}, "repeats the prompt"),
         ({"units": ["<<text1 Tea is made from leaves."]}, "repeats the prompt"),
+        ({"units": ["Tea is made from leaves (c."]}, "half of a pair of brackets"),
         ({"units": ["Tea was taken to leaves."]}, "no sentence of the passages says what the answer says"),
     ],
 )
@@ -293,6 +294,13 @@ def test_statements_that_share_no_word_with_their_passage_are_left_out(filled: k
     server.answering = lambda request: build_extract_answer(request, "units", lambda _: statements)
     filled.extract("units", where="key = 'tea'")
     assert list_written_units(filled)["tea"] == {"Tea is made ": ["Tea is made from leaves."]}
+
+
+def test_an_entry_of_several_sentences_is_several_statements(filled: kvstore.Store, server: Server) -> None:
+    entry = ["Tea is made from leaves. It is made from leaves. Tea leaves sing. Leaves are made from."]
+    server.answering = lambda request: build_extract_answer(request, "units", lambda _: entry)
+    filled.extract("units", where="key = 'tea'")
+    assert list_written_units(filled)["tea"] == {"Tea is made ": ["Tea is made from leaves.", "Leaves are made from."]}
 
 
 def test_a_request_that_exceeds_the_context_is_halved(store: kvstore.Store, server: Server) -> None:

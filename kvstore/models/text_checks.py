@@ -71,6 +71,20 @@ def trim_to_sentences(text: str) -> str:
     return line[:last_end] or line
 
 
+def has_open_bracket(text: str) -> bool:
+    """True if a text has half of a pair of round brackets, as a part of a sentence cut at an abbreviation has.
+
+    >>> has_open_bracket("He reigned (d."), has_open_bracket("Tea (green) is hot.")
+    (True, False)
+    """
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return True
+    return depth > 0
+
+
 def find_supported_sentences(
     texts: Iterable[str], passages: SourcePassages, *, name: str, prompt: str = ""
 ) -> dict[str, list[int]]:

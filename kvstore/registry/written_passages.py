@@ -86,17 +86,17 @@ class WrittenFact(DocumentFact[WrittenPassages]):
     """A kind of texts that a model writes about documents. EXTRACT takes its ``kind``; so does INGEST ... AS, if texts
     of this kind can be ingested from files (``in_files``).
 
-    ``about`` describes the texts in half a sentence. ``task`` instructs the model, and ``example`` is a passage and
-    what the model should write about it. ``fields`` are two: the document, and a list of passages. ``passage_tokens``
-    limits the estimated tokens of the passages in one request. If it ``shares_requests``, the passages of a request
-    can belong to several documents, so each text must be checked against its own passage.
+    ``about`` describes the texts in half a sentence. ``task`` instructs the model, and ``examples`` are passages, each
+    with its title, its text, and what the model should write about it. ``fields`` are two: the document, and a list of
+    passages. ``passage_tokens`` limits the estimated tokens of the passages in one request. If it ``shares_requests``,
+    the passages of a request can belong to several documents, so each text must be checked against its own passage.
     """
 
     is_cumulative = True
     affects_structures = False
     about: str
     task: str
-    example: tuple[str, Any] | None = None
+    examples: Sequence[tuple[str, str, Any]] = ()
     in_files: bool = False
     shares_requests: bool = False
     passage_tokens: int = 1200
@@ -183,13 +183,16 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 
     def _build_example_messages(self, quotation: Quotation) -> list[dict[str, str]]:
         """Return a request and its answer, from which weak models learn the form of an answer."""
-        if self.example is None:
+        if not self.examples:
             return []
-        text, entry = self.example
-        answer = {"passages": [{"passage": 1, self.kind: entry}]}
+        quoted_passages = [
+            f"Passage {number}: {title}\n{quotation.quote(text)}"
+            for number, (title, text, _) in enumerate(self.examples, 1)
+        ]
+        entries = [{"passage": number, self.kind: entry} for number, (_, _, entry) in enumerate(self.examples, 1)]
         return [
-            {"role": "user", "content": f"Passage 1: \n{quotation.quote(text)}"},
-            {"role": "assistant", "content": json.dumps(answer, ensure_ascii=False)},
+            {"role": "user", "content": "\n\n".join(quoted_passages)},
+            {"role": "assistant", "content": json.dumps({"passages": entries}, ensure_ascii=False)},
         ]
 
     def parse_fields(self, *parts: Any) -> WrittenPassages:

@@ -47,9 +47,16 @@ class _WrittenTriples(WrittenFact):
     affects_structures = True
     shares_requests = True
     task = _TASK
-    example = (
-        "Ann Lee, born in Oslo, sings in the choir of Rome. She has two sons.",
-        [["Ann Lee", "was born in", "Oslo"], ["Ann Lee", "sings in", "choir of Rome"], ["Ann Lee", "has", "two sons"]],
+    examples = (
+        (
+            "",
+            "Ann Lee, born in Oslo, sings in the choir of Rome. She has two sons.",
+            [
+                ["Ann Lee", "was born in", "Oslo"],
+                ["Ann Lee", "sings in", "choir of Rome"],
+                ["Ann Lee", "has", "two sons"],
+            ],
+        ),
     )
     about = "triples of subject, relation and object, which join entities"
 
