@@ -281,7 +281,7 @@ class Database(Handle):
 
         >>> forecast = store.forecast_extract("units")
         >>> forecast.passages, forecast.calls
-        (2, 2)
+        (2, 1)
         """
         from .model_extraction import ModelExtraction
 
