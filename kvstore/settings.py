@@ -77,14 +77,14 @@ class FixedSettings:
         """Return a copy with other values of some settings. Raises InputError for an invalid value."""
         return replace(self, **values)
 
-    def require_same(self, wanted: Mapping[str, Any], path: object) -> None:
+    def require_equal_settings(self, wanted: Mapping[str, Any], path: object) -> None:
         """Raise SettingsMismatchError for the first value of ``wanted`` that differs from the settings of the store at
         ``path``."""
         stored = asdict(self)
         for name, value in wanted.items():
             if stored[name] != value:
                 raise SettingsMismatchError(
-                    f"{path} was made with {name} = {stored[name]!r}, not {value!r}; "
+                    f"{path} was created with {name} = {stored[name]!r}, not {value!r}; "
                     f"open it without that setting, or make a new store and ingest the documents again"
                 )
 

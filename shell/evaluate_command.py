@@ -53,7 +53,11 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
 @click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Compare this strategy (repeatable).")
 @click.option("--limit", type=click.IntRange(2), default=100, show_default=True, help="Most questions to make.")
 @click.option("--model", default="none", show_default=True, metavar="NAME", help="Language model that answers.")
-@click.option("--no-chunk-sizes", is_flag=True, help="Do not compare chunk sizes, which embeds a sample again.")
+@click.option(
+    "--no-chunk-sizes",
+    is_flag=True,
+    help="Skip the comparison of chunk sizes, which embeds a sample of the documents again.",
+)
 @click.option(
     "--html",
     "page_file",

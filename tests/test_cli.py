@@ -443,7 +443,7 @@ def test_a_store_is_made_with_settings_of_the_command_line(kv: Run, folder: Path
         assert kv("shell", store, "-c", query)[1] == "value\n200\nrules\ngerman\n"
     status, _, error = kv("ingest", "s", "docs", "--setting", "chunk_tokens=100")
     assert status == 1
-    assert "was made with chunk_tokens = 200, not 100" in error
+    assert "was created with chunk_tokens = 200, not 100" in error
     for wrong in ("chunk_tokens=many", "chunk_tokens=1", "chunks=7", "stemmer=klingon"):
         status, _, error = kv("ingest", "u", "docs", "--setting", wrong)
         assert status == 1

@@ -166,4 +166,4 @@ def test_check_finds_damage_to_stated_edges(tmp_path: Path) -> None:
         assert store.check() == []
         with store._session.environment.write() as view:
             view.delete("edges_down", row[0][8:] + row[0][:8])
-        assert "no record for the way down" in " ".join(store.check())
+        assert "is missing from the parent-to-child table" in " ".join(store.check())

@@ -276,13 +276,13 @@ def test_a_store_refuses_other_weights_under_the_same_name(tmp_path: Path, monke
         store.put("tea", "Tea is made from leaves.")
         assert store.settings.weights == packaged_embedder.get_weights_digest() != ""
     monkeypatch.setattr(packaged_embedder, "get_weights_digest", lambda: "0123456789abcdef")
-    refused = r"made with other weights of all-MiniLM-L6-v2 \(digest .*; installed: 0123456789abcdef\); open it with"
+    refused = r"created with other weights of all-MiniLM-L6-v2 \(digest .*; installed: 0123456789abcdef\); open it with"
     with kvstore.open(tmp_path / "store", embedder="all-MiniLM-L6-v2") as store:
         for call in (lambda: store.search("leaves", using="vector"), lambda: store.put("coffee", "Coffee.")):
             with pytest.raises(EmbedderError, match=refused):
                 call()
         assert [hit.document for hit in store.search("leaves", using="lexical")] == ["tea"]
-    with pytest.raises(kvstore.errors.SettingsMismatchError, match="made with weights = "):
+    with pytest.raises(kvstore.errors.SettingsMismatchError, match="created with weights = "):
         kvstore.open(tmp_path / "store", embedder=open_embedder())
 
 

@@ -148,7 +148,7 @@ class _Scripted:
     def read(self) -> bytes | None:
         return self.said.pop(0)
 
-    def end(self) -> str:
+    def stop(self) -> str:
         return "was lost"
 
 

@@ -503,7 +503,7 @@ def test_they_are_exported_imported_repaired_and_dumped(
         assert dump(one) == dump(two)
     cursor = other.execute(f"IMPORT FROM '{tmp_path / 'all.jsonl'}'")
     assert "8 unchanged" in str(cursor.message)
-    assert filled.not_in_dump() == ["the units written for 4 documents are in no statement; EXPORT TO keeps them"]
+    assert filled.not_in_dump() == ["the dump omits the units written for 4 documents; use EXPORT TO to keep them"]
     with filled._session.environment.write() as view:
         view.delete("mentions", bytes(next(view.scan("mentions"))[0]))
     assert filled.repair().lost == []

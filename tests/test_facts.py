@@ -135,7 +135,7 @@ def test_it_survives_a_repair_and_its_loss_is_named(tea: kvstore.Store) -> None:
 
 
 def test_dump_reports_that_no_statement_expresses_it(tea: kvstore.Store) -> None:
-    assert tea.not_in_dump() == ["1 note is in no statement; EXPORT TO keeps it"]
+    assert tea.not_in_dump() == ["the dump omits 1 note; use EXPORT TO to keep it"]
     assert not any("Camellia" in statement for statement in tea.dump())
 
 
@@ -151,7 +151,7 @@ def test_dump_reports_parts_of_pages_that_were_left_out(store: kvstore.Store) ->
     assert store.not_in_dump() == []
     with store.transaction() as transaction:
         transaction.put("page", TEXT, left_out=12)
-    assert store.not_in_dump() == ["how much of 1 page was left out is in no statement; EXPORT TO keeps it"]
+    assert store.not_in_dump() == ["the dump omits how much of 1 page was left out; use EXPORT TO to keep it"]
 
 
 def names_triples(path: Path) -> bool:

@@ -213,7 +213,7 @@ def test_settings_are_kept_and_checked(tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "s") as store:
         assert (store.settings.dimension, store.settings.chunk_tokens) == (32, 40)
     for wrong in ({"embedder": "hashing:64"}, {"settings": {"chunk_tokens": 50}}):
-        with pytest.raises(errors.SettingsMismatchError, match="was made with"):
+        with pytest.raises(errors.SettingsMismatchError, match="was created with"):
             kvstore.open(tmp_path / "s", **wrong)
     with pytest.raises(errors.InputError, match="between 16"):
         kvstore.open(tmp_path / "t", embedder="hashing", settings={"chunk_tokens": 1})

@@ -27,8 +27,8 @@ _END: Any = object()
 class CallThreads:
     """The threads that run the calls of one object."""
 
-    def __init__(self, count: int, name: str) -> None:
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix=f"kvstore {name}")
+    def __init__(self, num_threads: int, name: str) -> None:
+        self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix=f"kvstore {name}")
         self._is_closed = False
 
     def submit(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Future[Result]:

@@ -136,6 +136,7 @@ class Asker:
     ) -> tuple[Evidence, Generator[str, None, Answer]]:
         """Return the evidence for a question, and a generator that yields the model's text and returns the answer.
 
+        If the confidence is too low, no model is asked, and the answer has ``abstained``.
         ``model`` is the name of a model (None: the configured one), and ``words`` limits an extractive answer.
         """
         from .answer import Answer, yield_nothing

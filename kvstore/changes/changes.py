@@ -368,7 +368,7 @@ class Changes:
         self._entities.put_names(ids_by_key)
         linker.add_new_names(ids_by_key)
         if self._unlinked is None:
-            linker.link_older(ids_by_key)
+            linker.link_stored_chunks(ids_by_key)
         return ids
 
     def _store_document(

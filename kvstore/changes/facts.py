@@ -120,7 +120,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             )
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
-        """Yield sentences about the user's vectors, the user's chunks and omitted parts of pages."""
+        """Yield comments for the dump about the user's vectors, the user's chunks and omitted parts of pages."""
         num_own_vectors = num_partial = num_own_chunks = 0
         for record in state.documents.scan():
             num_own_vectors += record.own_vectors
@@ -128,13 +128,13 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             num_own_chunks += isinstance(record.own_chunks, list)
         if num_own_vectors:
             documents = format_count(num_own_vectors, "document")
-            yield f"the user's own vectors of {documents} are in no statement; EXPORT TO keeps them", ()
+            yield f"the dump omits the user's own vectors of {documents}; use EXPORT TO to keep them", ()
         if num_partial:
             pages = format_count(num_partial, "page")
-            yield f"how much of {pages} was left out is in no statement; EXPORT TO keeps it", ()
+            yield f"the dump omits how much of {pages} was left out; use EXPORT TO to keep it", ()
         if num_own_chunks:
             documents = format_count(num_own_chunks, "document")
-            yield f"the user's own chunks of {documents} are in no statement; EXPORT TO keeps them", ()
+            yield f"the dump omits the user's own chunks of {documents}; use EXPORT TO to keep them", ()
 
 
 class _StatedTriples(DocumentFact[DocumentTriples]):
@@ -160,11 +160,11 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return f"the triples of {format_count(number, 'document')}" if number else ""
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
-        """Yield a sentence if triples are stored, because no statement can express them."""
+        """Yield a comment for the dump if triples are stored, because no statement creates them."""
         num_documents = state.lmdb.count(tables.TRIPLES)
         if num_documents:
             documents = format_count(num_documents, "document")
-            yield f"the triples imported for {documents} are in no statement; EXPORT TO keeps them", ()
+            yield f"the dump omits the triples imported for {documents}; use EXPORT TO to keep them", ()
 
     def estimate_size(self, value: DocumentTriples) -> int:
         """Return the number of names and triples: each takes about as much memory as a chunk."""
@@ -317,7 +317,7 @@ class _StatedAliases(StatedFact[str, Alias]):
                     yield statement, (alias.name, alias.entity)
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
-        """Yield a sentence for each alias or merge with a name that is not known now."""
+        """Yield a comment for the dump for each alias or merge with a name that is not known now."""
         for _, alias in self.scan(state):
             if not self._is_expressible(state, alias):
                 relation = "is an alias of" if alias.kind == ALIAS else "is merged into"

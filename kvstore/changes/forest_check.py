@@ -41,7 +41,7 @@ def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
 
 
 def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Edge]) -> Iterator[str]:
-    """Check that every edge and the documents (or the user) that state it refer to each other."""
+    """Yield a sentence where an edge and a document (or the user) that states it do not refer to each other."""
     forest = state.forest
     sizes = {USER: 0, **sizes}
     edges_by_document: dict[int, list[Edge]] = {document: [] for document in sizes}
@@ -89,15 +89,15 @@ def _check_verdicts(state: State, edges_by_tree: dict[int, list[Edge]]) -> Itera
 
 
 def _check_directions(state: State, edges: Sequence[Edge]) -> Iterator[str]:
-    """Check that the tables of edges by child and by parent agree, for accepted and for refused edges."""
+    """Yield a sentence for each disagreement between the child-to-parent and parent-to-child tables of edges."""
     num_recorded = 0
     for up, down in ((tables.EDGES_UP, tables.EDGES_DOWN), (tables.REFUSED_UP, tables.REFUSED_DOWN)):
         upwards = {U64_PAIR.unpack(key) for key, _ in state.lmdb.scan(up)}
         downwards = {U64_PAIR.unpack(key)[::-1] for key, _ in state.lmdb.scan(down)}
         num_recorded += len(upwards)
         for child, parent in sorted(upwards - downwards):
-            yield f"edge {child} under {parent} has no record for the way down"
+            yield f"edge {child} under {parent} is missing from the parent-to-child table"
         if downwards - upwards:
-            yield "edges have a record for the way down, but none for the way up"
+            yield "edges are missing from the child-to-parent table"
     if num_recorded != len(edges):
-        yield f"{len(edges)} edges are stated, {num_recorded} are judged"
+        yield f"{len(edges)} edges are stated, but {num_recorded} are accepted or refused"

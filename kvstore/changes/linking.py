@@ -37,7 +37,7 @@ from .trace_cache import TraceCache
 _MAX_BATCH_DOCUMENTS = 256
 
 
-class _OlderChunk(NamedTuple):
+class _StoredChunk(NamedTuple):
     """A stored chunk, and the numbers of the new names that can occur in it or in its headings."""
 
     id: int
@@ -259,7 +259,7 @@ class Linker:
         if document not in self._new_documents:
             self._changed_chunks.setdefault(document, set()).update(chunks)
 
-    def link_older(self, ids_by_key: Mapping[str, int]) -> None:
+    def link_stored_chunks(self, ids_by_key: Mapping[str, int]) -> None:
         """Link newly known names to the stored chunks and headings that mention them.
 
         Only texts that have all words of a name, by the postings, are searched.
@@ -270,13 +270,15 @@ class Linker:
         for name_number, chunks in self._find_candidates(list(ids_by_key)):
             for chunk in chunks.tolist():
                 names_by_chunk.setdefault(chunk, []).append(name_number)
-        chunks_by_document: dict[int, list[_OlderChunk]] = {}
+        chunks_by_document: dict[int, list[_StoredChunk]] = {}
         ids = sorted(names_by_chunk)
         for chunk, record in zip(ids, self._state.chunks.get_many(ids), strict=True):
-            chunks_by_document.setdefault(record.document, []).append(_OlderChunk(chunk, record, names_by_chunk[chunk]))
+            chunks_by_document.setdefault(record.document, []).append(
+                _StoredChunk(chunk, record, names_by_chunk[chunk])
+            )
         names = _NewNames(ids_by_key, self._name_words)
         for batch in iter_batches(chunks_by_document.items(), _MAX_BATCH_DOCUMENTS):
-            self._link_older_documents(dict(batch), names)
+            self._link_stored_documents(dict(batch), names)
 
     def _find_candidates(self, new_keys: Sequence[str]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
         """Yield the number of each new name, with the chunks that have all its words in text, title or headings.
@@ -298,7 +300,7 @@ class Linker:
                 if len(chunks):
                     yield number, chunks
 
-    def _link_older_documents(self, candidates: Mapping[int, Sequence[_OlderChunk]], new_names: _NewNames) -> None:
+    def _link_stored_documents(self, candidates: Mapping[int, Sequence[_StoredChunk]], new_names: _NewNames) -> None:
         """Find and link new names in the candidate chunks, and in the headings, of stored documents (by id)."""
         records = self._state.documents.get_many(candidates)
         outlines = self._state.documents.get_outlines(candidates)

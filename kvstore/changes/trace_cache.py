@@ -33,7 +33,10 @@ class TraceCache:
         self._change = 0
 
     def begin(self, counters: Counters) -> None:
-        """Begin a transaction with these counters; drop the traces of transactions that did not commit."""
+        """Begin a transaction; drop the traces of documents that were not committed.
+
+        All traces are dropped if REPAIR has rebuilt the counters.
+        """
         is_reset = counters.change > self._change + _MAX_CHANGE_STEP
         self._traces.remove_from(0 if is_reset else min(self._committed, counters.next_document))
         self._change = counters.change

@@ -457,7 +457,7 @@ class Database(Handle):
         within: int | None = None,
         progress: Callable[[IndexProgress], None] | None = None,
     ) -> RefreshedKinds:
-        """Bring one index, or all, up to the last commit; returns the kinds that changed, as a list.
+        """Bring one index, or all, up to date with the last commit; returns the kinds that changed, as a list.
 
         With ``model`` or ``within``, a language model (the one named, else the session's, else the environment's)
         writes the texts of new and changed groups, the largest groups first. At most ``within`` tokens are sent; the

@@ -41,7 +41,10 @@ class IngestDestination:
         return self._session.store.settings
 
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
-        """Let ``choose`` decide settings that a new store takes from its first documents; return the changed ones."""
+        """If the store is new, call ``choose`` for settings that depend on its first documents.
+
+        Returns the settings that changed.
+        """
         return self._session.store.decide_settings(choose)
 
     @property

@@ -72,9 +72,9 @@ class ToolResult:
     data: dict[str, Any] | None = None
 
 
-def build_list_data(name: str, items: Sequence[Any], tokens: int) -> dict[str, Any]:
-    """Return JSON data with as many items as fit in ``tokens`` tokens, and ``left_out``, the number of the rest."""
-    num_fitting = _count_fitting([json.dumps(item, ensure_ascii=False) for item in items], ", ", tokens)
+def build_list_data(name: str, items: Sequence[Any], max_tokens: int) -> dict[str, Any]:
+    """Return JSON data with as many items as fit in ``max_tokens`` tokens, and ``left_out``, the number of the rest."""
+    num_fitting = _count_fitting([json.dumps(item, ensure_ascii=False) for item in items], ", ", max_tokens)
     return {name: list(items[:num_fitting]), "left_out": len(items) - num_fitting}
 
 

@@ -21,5 +21,5 @@ def list_built_indexes(store: kvstore.Store) -> set[str]:
 
 
 def fetch_named_rows(cursor: kvstore.Cursor) -> list[dict[str, Any]]:
-    """Return all rows of a result as mappings by column name."""
+    """Return all rows of a result as dictionaries keyed by column name."""
     return [dict(zip(cursor.columns, row, strict=True)) for row in cursor]

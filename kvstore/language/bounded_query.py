@@ -23,7 +23,7 @@ from ..registry.sql_table import Parameters
 from ..sql.interruption import allow_interruption
 from . import statements as s
 from .cursor import Cursor, Row
-from .executor import run
+from .executor import run as run_statement
 from .parser import ParsedStatement, parse
 
 #: The maximum number of bytes in all rows of a query.
@@ -50,7 +50,7 @@ class BoundedQueries:
     def run(
         self, database: Database, sql: str, parameters: Parameters, timeout: float | None, max_rows: int | None
     ) -> Cursor:
-        """Return the rows of the single reading statement of ``sql``; see :meth:`kvstore.Store.query`."""
+        """Execute the one read-only statement in ``sql`` and return its rows; see :meth:`kvstore.Store.query`."""
         _check_limit(
             "the timeout", timeout, f"a number of seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None"
         )
@@ -61,7 +61,7 @@ class BoundedQueries:
                 "query() reads the last commit, but a transaction is open in this thread; use execute() to read "
                 "inside it"
             )
-        return self.call(lambda: _read_rows(run(database, sql, parsed), max_rows), timeout)
+        return self.call(lambda: _read_rows(run_statement(database, sql, parsed), max_rows), timeout)
 
     def call(self, read: Callable[[], _Result], timeout: float | None) -> _Result:
         """Run ``read`` in its own thread and return its result.

@@ -115,7 +115,7 @@ def open_recorded_embedder(name: str, weights: str) -> Embedder:
     installed = get_weights(embedder)
     if installed != weights:
         raise EmbedderError(
-            f"this store was made with other weights of {name} (digest {weights or 'none'}; installed: "
+            f"this store was created with other weights of {name} (digest {weights or 'none'}; installed: "
             f"{installed or 'none'}); open it with the version of kvstore that made it, or export its documents and "
             "import them into a new store"
         )

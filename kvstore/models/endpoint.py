@@ -102,9 +102,9 @@ class Endpoint:
         unavailable: type[KvstoreError] | None = None,
         remedy: str = "check that the server runs, or give another base_url, timeout or attempts",
     ) -> None:
-        name, address = self._resolve_address(base_url, base_url_name)
-        check_address(address, error, name)
-        self.base_url = address.rstrip("/")
+        source_name, url = self._resolve_base_url(base_url, base_url_name)
+        check_address(url, error, source_name)
+        self.base_url = url.rstrip("/")
         self.timeouts = timeouts
         self._error = error
         self._unavailable = unavailable or error
@@ -226,10 +226,13 @@ class Endpoint:
         parts = (key[start : start + _MIN_SHARED_LENGTH] for start in range(len(key) - _MIN_SHARED_LENGTH + 1))
         return "***" if any(part in word for part in parts) else word
 
-    def _resolve_address(self, base_url: str | None, name: str) -> tuple[str, str]:
-        """Return the name of the address for errors, and the address: the argument, a variable, or the default."""
+    def _resolve_base_url(self, base_url: str | None, argument_name: str) -> tuple[str, str]:
+        """Return the name of the source of the base URL, for error messages, and the URL.
+
+        The source is the argument, else the first environment variable that is set, else the default.
+        """
         if base_url:
-            return name, base_url.strip()
+            return argument_name, base_url.strip()
         candidates = ((variable, os.environ.get(variable, "").strip()) for variable in BASE_URL_VARIABLES)
         return next((pair for pair in candidates if pair[1]), ("base_url", DEFAULT_BASE_URL))
 

@@ -75,15 +75,15 @@ def _write_export(folder: Path) -> None:
 
 
 def _open_export(folder: Path) -> OnnxRuntime:
-    """Open an export; raises OSError or ValueError if it is missing or damaged."""
+    """Open an exported model; raises OSError or ValueError if it is missing or damaged."""
     description = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     if compute_digest(folder, VOCABULARY_FILE) != description["sha256"]:
         raise ValueError("its SHA-256 is not the recorded one")
-    return OnnxRuntime(folder, _open_tokenizer)
+    return OnnxRuntime(folder, _load_tokenizer)
 
 
-def _open_tokenizer(folder: Path) -> Tokenize:
-    """Open the tokenizer of an export."""
+def _load_tokenizer(folder: Path) -> Tokenize:
+    """Load the tokenizer of an exported model from its folder; return a function that tokenizes a batch of texts."""
     from .unigram_tokenizer import UnigramTokenizer
 
     tokenizer = UnigramTokenizer((folder / VOCABULARY_FILE).read_bytes(), MAX_TOKENS)

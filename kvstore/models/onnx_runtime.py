@@ -62,7 +62,7 @@ class OnnxRuntime:
             self.dimension = int(description["dimension"])
             self._prompts: dict[str, str] = description["prompts"]
             self._inputs: list[str] = description["inputs"]
-            self._tokenize = (open_tokenizer or _open_tokenizer)(folder)
+            self._tokenize = (open_tokenizer or _load_tokenizer)(folder)
             self._session = onnxruntime.InferenceSession(
                 str(folder / MODEL_FILE), options, providers=["CPUExecutionProvider"]
             )
@@ -100,8 +100,8 @@ class OnnxRuntime:
         return vector
 
 
-def _open_tokenizer(folder: Path) -> Tokenize:
-    """Open the saved tokenizer of a folder, which includes truncation."""
+def _load_tokenizer(folder: Path) -> Tokenize:
+    """Load a saved tokenizer, which truncates, from a folder; return a function that tokenizes a batch of texts."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))

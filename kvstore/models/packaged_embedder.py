@@ -53,7 +53,7 @@ class PackagedEmbedder(RuntimeEmbedder):
         try:
             if compute_digest(WEIGHTS_FOLDER) != _read_digest():
                 raise ValueError("their SHA-256 is not the recorded one")
-            return OnnxRuntime(WEIGHTS_FOLDER, _open_tokenizer)
+            return OnnxRuntime(WEIGHTS_FOLDER, _load_tokenizer)
         except (OSError, ValueError) as error:
             raise EmbedderError(
                 f"the weights of {DEFAULT_EMBEDDER} in {WEIGHTS_FOLDER} are damaged ({error}); install kvstore again"
@@ -71,8 +71,8 @@ def get_weights_digest() -> str:
         ) from error
 
 
-def _open_tokenizer(folder: Path) -> Tokenize:
-    """Open the tokenizer of the default embedder."""
+def _load_tokenizer(folder: Path) -> Tokenize:
+    """Load the tokenizer of the default embedder; return a function that tokenizes a batch of texts."""
     tokenizer = WordPieceTokenizer(json.loads((folder / TOKENIZER_FILE).read_text(encoding="utf-8")))
 
     def tokenize(texts: Sequence[str]) -> list[list[int]]:

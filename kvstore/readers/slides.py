@@ -151,7 +151,7 @@ def _get_paragraph_text(paragraph: Any) -> str:
 
 
 def _build_frame_blocks(shape: Any) -> list[MarkdownBlock]:
-    """Return the paragraphs of a shape; paragraphs with a bullet or in a list placeholder become items by level."""
+    """Return a shape's text as blocks; paragraphs with a bullet or in a list placeholder become nested list items."""
     builder = BlockBuilder()
     nonblank_paragraphs = [
         (paragraph, text)

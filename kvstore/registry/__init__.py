@@ -112,11 +112,11 @@ class _DeferredRegistry(MutableMapping[str, Named]):
 
     def __setitem__(self, name: str, value: Named) -> None:
         self._entries[name] = value
-        _clear_lists()
+        _invalidate_list_caches()
 
     def __delitem__(self, name: str) -> None:
         del self._entries[name]
-        _clear_lists()
+        _invalidate_list_caches()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -268,7 +268,7 @@ def list_facts() -> tuple[StatedFact[Any, Any], ...]:
     return tuple(fact for system in SYSTEMS.values() for fact in system.facts)
 
 
-def _clear_lists() -> None:
+def _invalidate_list_caches() -> None:
     """Drop the cached lists, because a system was imported, added or removed. Every commit uses them."""
     for function in (list_structures, list_systems_with_derivations, list_facts):
         function.cache_clear()

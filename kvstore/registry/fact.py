@@ -97,11 +97,11 @@ class Fact(ABC, Generic[Key, Value]):
         return iter(())
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
-        """Yield a sentence, with its values, for each kind of content that :meth:`to_statements` cannot express."""
+        """Yield a comment for the dump, with its values, on content that :meth:`to_statements` cannot express."""
         number = state.lmdb.count(self.tables[0])
         if number:
-            verb, pronoun = ("is", "it") if number == 1 else ("are", "them")
-            yield f"{self.format_count(number)} {verb} in no statement; EXPORT TO keeps {pronoun}", ()
+            pronoun = "it" if number == 1 else "them"
+            yield f"the dump omits {self.format_count(number)}; use EXPORT TO to keep {pronoun}", ()
 
 
 class StatedFact(Fact[Key, Value]):

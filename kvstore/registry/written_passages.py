@@ -245,11 +245,11 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         return f"the {self.name} written for {number:,} document{'' if number == 1 else 's'}" if number else ""
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
-        """Yield a sentence if texts are stored, because no statement can express them."""
+        """Yield a comment for the dump if texts of a model are stored, because no statement creates them."""
         num_documents = state.lmdb.count(self.tables[0])
         if num_documents:
             documents = f"{num_documents:,} document{'' if num_documents == 1 else 's'}"
-            yield f"the {self.name} written for {documents} are in no statement; EXPORT TO keeps them", ()
+            yield f"the dump omits the {self.name} written for {documents}; use EXPORT TO to keep them", ()
 
 
 def _assign_texts(

@@ -58,7 +58,7 @@ def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sort spans and merge those that touch."""
+    """Sort spans and merge those that touch or overlap."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

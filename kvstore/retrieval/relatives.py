@@ -56,7 +56,7 @@ def render_relatives(relatives: Iterable[Relative]) -> str:
 
 
 def _group_by_predecessor(relatives: Iterable[Relative]) -> Mapping[tuple[str, int], list[Relative]]:
-    """Group relatives by (``via``, distance): the name of the relative before them, and their number of levels."""
+    """Group relatives by (``via``, distance): the name before them on the path, and the length of the path."""
     branches: dict[tuple[str, int], list[Relative]] = {}
     for relative in relatives:
         branches.setdefault((relative.via, abs(relative.level)), []).append(relative)

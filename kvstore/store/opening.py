@@ -136,7 +136,7 @@ def _open_handle(
 ) -> Store:
     """Return another handle on an open store. Raises SettingsMismatchError or InputError if its options differ."""
     environment = store.environment
-    store.settings.require_same(creation_settings, environment.path)
+    store.settings.require_equal_settings(creation_settings, environment.path)
     store.fix_settings(creation_settings)
     if environment.readonly and not readonly and environment.readonly_reason is None:
         raise InputError(
@@ -181,7 +181,7 @@ def _load_store(
     )
     try:
         fixed, is_new = _load_or_create_settings(environment, build_settings, create=create and not readonly)
-        fixed.require_same(creation_settings, environment.path)
+        fixed.require_equal_settings(creation_settings, environment.path)
         _update_structures(environment, fixed)
     except BaseException:
         environment.close()

@@ -324,8 +324,11 @@ class RestrictedFilter(EntityFilter):
         return entry, visible_addresses[int(np.searchsorted(visible_addresses, np.uint64(start))) :][:limit]
 
     def _read_visible_entry(self, key: str) -> tuple[FilterEntry, Ids] | None:
-        """Return the entry of a name with its visible addresses, or None if the name is not visible."""
-        record = super()._look_up(key, None, 0)
+        """Return the filter entry of a normalized name and its visible addresses (of nodes and abstracts).
+
+        Returns None if no allowed document states the name and it has no alias.
+        """
+        record = super()._look_up(key, limit=None, start=0)
         if not record:
             return None
         entry, entity_addresses = record

@@ -367,7 +367,10 @@ def find_code_terms(text: str) -> Iterator[Name]:
 
 
 def _extract_code_names(code: str) -> Iterator[Name]:
-    """Yield the names in a code span: the whole span if it is an identifier, else a called name and identifiers."""
+    """Yield the names in a code span: the whole span if it is an identifier or words in capitals.
+
+    Otherwise yield the name that it calls, if any, and the identifiers in it.
+    """
     code = " ".join(code.split())
     if code.isupper() and len(code) > 1 and all(word.isalpha() for word in code.split()):
         yield Name(code, "code")

@@ -330,12 +330,15 @@ def detect_word_language(words: Iterable[str], likely: str | None = None) -> str
     ['french', 'english', None]
     """
     counts: Counter[str] = Counter()
-    different: Counter[str] = Counter()
+    num_distinct_words: Counter[str] = Counter()
     for word, count in Counter(words).items():
         for language in _LANGUAGES_BY_WORD.get(word, ()):
             counts[language] += count
-            different[language] += 1
-    candidates = ["english", *(name for name in FUNCTION_WORDS_BY_LANGUAGE if different[name] > 1 or name == likely)]
+            num_distinct_words[language] += 1
+    candidates = [
+        "english",
+        *(name for name in FUNCTION_WORDS_BY_LANGUAGE if num_distinct_words[name] > 1 or name == likely),
+    ]
     best = max(candidates, key=lambda name: (counts[name], name == likely))
     return best if counts[best] else likely
 

@@ -159,7 +159,7 @@ class Evaluation:
         return mask
 
     def _complement(self, bounds: Bounds) -> Bounds:
-        """Return the bounds of the negation of a condition that is never unknown."""
+        """Return the certain and possible matches of the negation of a condition that is true or false, never NULL."""
         return Bounds(self._all_documents & ~bounds.possible, self._all_documents & ~bounds.certain)
 
     def _apply_negation(self, field: Field, bounds: Bounds | None, negated: bool) -> Bounds:
@@ -221,7 +221,7 @@ class Evaluation:
     # Comparisons ------------------------------------------------------------------------------------------------------
 
     def _evaluate_comparison(self, condition: Compare) -> Bounds | None:
-        """Return the bounds of a comparison, or None if the index cannot evaluate it."""
+        """Return the certain and possible matches of a comparison, or None if the index cannot evaluate it."""
         field, operator, value = condition.field, condition.operator, condition.value
         is_text = isinstance(value, str)
         if is_text and operator != "=" and encode_value(value) is None:
@@ -396,7 +396,7 @@ class Evaluation:
     # Keys of documents -----------------------------------------------------------------------------------------------
 
     def _compare_keys(self, operator: str, key: str) -> Bounds:
-        """Return the bounds of the documents whose key compares this way with ``key``."""
+        """Return the documents whose key compares this way with ``key``, as masks of certain and possible matches."""
         if operator == "=":
             document = self._state.documents.find_id(key) if key else None
             return _make_exact(self._make_mask(np.array([] if document is None else [document], np.int64)))
@@ -404,7 +404,10 @@ class Evaluation:
         return self._scan_keys(low_key, high_key, lambda stored: _compare(stored, operator, key))
 
     def _match_keys(self, prefixes: list[str], matches: Callable[[str], bool]) -> Bounds:
-        """Return the bounds of the documents whose key matches. Every matching key begins with one of ``prefixes``."""
+        """Return the documents whose key matches, as masks of certain and possible matches.
+
+        Every matching key begins with one of ``prefixes``.
+        """
         certain, possible = self._index.make_empty_mask(), self._index.make_empty_mask()
         for prefix in prefixes:
             low = prefix.encode()
@@ -414,26 +417,26 @@ class Evaluation:
         return Bounds(certain, possible)
 
     def _scan_keys(self, low_key: bytes, high_key: bytes | None, matches: Callable[[str], bool]) -> Bounds:
-        """Return the bounds of the documents whose keys match.
+        """Return the documents whose keys match, as two masks: certain matches and possible matches.
 
         All matching keys are between ``low_key`` and ``high_key`` (None: no limit). Only the prefix of a long key is
         stored, so its document is a possible match.
         """
         matching_documents: list[int] = []
-        unclear_documents: list[int] = []
+        possible_documents: list[int] = []
         last_key = None if high_key is None else high_key[:LONG_KEY_PREFIX]
         for stored_key, value in self._state.lmdb.scan(tables.DOCUMENT_KEYS, low_key[:LONG_KEY_PREFIX]):
             key = bytes(stored_key)
             if last_key is not None and key[:LONG_KEY_PREFIX] > last_key:
                 break
             if b"\xff" in key:  # the beginning of a long key and a digest
-                unclear_documents.append(records.U64.unpack(value)[0])
+                possible_documents.append(records.U64.unpack(value)[0])
             elif matches(key.decode()):
                 matching_documents.append(records.U64.unpack(value)[0])
         certain = self._make_mask(np.array(matching_documents, np.int64))
-        if not unclear_documents:
+        if not possible_documents:
             return _make_exact(certain)
-        return Bounds(certain, certain | self._make_mask(np.array(unclear_documents, np.int64)))
+        return Bounds(certain, certain | self._make_mask(np.array(possible_documents, np.int64)))
 
 
 def _combine_bounds(

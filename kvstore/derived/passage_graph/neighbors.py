@@ -122,7 +122,7 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
 
 
 def _list_chunks(graph: PassageGraph, entities: EntityNumbers) -> Numbers:
-    """Return the chunks that name at least one of some entities, ascending.
+    """Return the chunks that mention at least one of the entities, ascending.
 
     Chunks that mention the entities only in lower case are omitted, unless there are no others.
     """

@@ -51,6 +51,8 @@ _CHUNK_ROW_COST = 16.0
 DEFAULT_EPSILON = 1e-4
 
 Masses = npt.NDArray[np.float64]
+#: Numbers of edges to read.
+Costs = npt.NDArray[np.float64]
 
 
 class Bias(Protocol):
@@ -217,7 +219,7 @@ class _KernelRows(NamedTuple):
     bounds: npt.NDArray[np.int64]
     neighbors: Nodes
     weights: Masses
-    costs: Masses
+    costs: Costs
 
 
 def make_seed_request(
@@ -295,8 +297,11 @@ class _WeightedRows:
         self._link_weights[RELATION_LINK] = weights.relation_link
         self._link_weights[edges.SYNONYM_LINK] = weights.synonym_link
 
-    def compute_costs(self, nodes: Nodes, degrees: Mapping[int, int]) -> Masses:
-        """Return the cost of each node's row, in edges. Entities missing from ``degrees`` are read from the store."""
+    def compute_costs(self, nodes: Nodes, degrees: Mapping[int, int]) -> Costs:
+        """Return the approximate number of edges to read for each node.
+
+        Degrees of entities that are missing from ``degrees`` are read from the store.
+        """
         costs = np.array([max(1.0, degrees.get(node, _CHUNK_ROW_COST)) for node in nodes.tolist()])
         unknown = [index for index, node in enumerate(nodes.tolist()) if is_entity(node) and node not in degrees]
         if unknown:
@@ -366,7 +371,7 @@ class _WeightedRows:
         rarity = np.log1p(self._num_chunks / np.maximum(weighted_counts, 1)) ** self._weights.rarity_exponent
         return np.where(degrees.total > self._weights.max_chunks, 0.0, rarity)
 
-    def _compute_entity_costs(self, degrees: Degrees) -> Masses:
+    def _compute_entity_costs(self, degrees: Degrees) -> Costs:
         """Return the cost of the rows of entities: the number of their chunks, at least 1."""
         return np.maximum(degrees.total, 1).astype(np.float64)
 

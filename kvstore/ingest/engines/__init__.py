@@ -36,7 +36,7 @@ class WorkerHandle(Protocol):
         """Return some of its messages without waiting: None if there are none, empty bytes if the worker has ended."""
         ...
 
-    def end(self) -> str:
+    def stop(self) -> str:
         """Kill the worker; return how it ended if it already had."""
         ...
 

@@ -92,7 +92,7 @@ class WorkerProcess:
         """Return the data in its pipe, None if there are none, or empty bytes if the process has ended."""
         return self.output.read(_READ_BYTES)
 
-    def end(self) -> str:
+    def stop(self) -> str:
         """Kill the process and return how it ended."""
         status = self.process.poll()
         self.process.kill()

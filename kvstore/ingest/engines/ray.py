@@ -203,7 +203,7 @@ class RayWorker:
         self._ray = ray
         self._actor = actor
         self._pending_fetch: Any = None
-        self._ending = "was lost"
+        self._exit_reason = "was lost"
 
     def start_fetch(self) -> Any:
         """Return Ray's reference to the pending fetch of its messages."""
@@ -221,15 +221,15 @@ class RayWorker:
         try:
             return cast("bytes", self._ray.get(fetch)) or None
         except self._ray.exceptions.RayError as error:
-            self._ending = "was lost: " + " ".join(str(error).split())[:300]
+            self._exit_reason = "was lost: " + " ".join(str(error).split())[:300]
             return b""
 
-    def end(self) -> str:
-        """Kill the actor and return how it ended."""
+    def stop(self) -> str:
+        """Kill the actor, unless the cluster is lost; return the reason it stopped."""
         if not self._engine.is_lost:
             with suppress(Exception):
                 self._ray.kill(self._actor)
-        return self._ending
+        return self._exit_reason
 
 
 class WorkerActor:

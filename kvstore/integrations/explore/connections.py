@@ -41,28 +41,28 @@ class _BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Start the timer of a new connection. If too many connections wait, close the oldest of them."""
         super().connection_made(transport)
-        self._update_timer()
+        self._update_request_timeout()
         if len(self._waiting) > MAX_WAITING:
             next(iter(self._waiting))._abort()  # the one that has waited longest
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._update_timer()
+        self._update_request_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._stop_timer()
+        self._cancel_request_timeout()
 
-    def _update_timer(self) -> None:
+    def _update_request_timeout(self) -> None:
         """Start the timer if a request is expected and it is not running; stop it once the request has arrived."""
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing():
-            self._stop_timer()
+            self._cancel_request_timeout()
         elif self._timer is None:
             self._timer = self.loop.call_later(HEAD_SECONDS, self._abort)
             self._waiting[self] = None
 
-    def _stop_timer(self) -> None:
-        """Stop the timer: no request is expected now."""
+    def _cancel_request_timeout(self) -> None:
+        """Cancel the timeout for a request, and remove the connection from those that wait for a request."""
         self._waiting.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
@@ -70,7 +70,7 @@ class _BoundedProtocol(H11Protocol):
 
     def _abort(self) -> None:
         """Close the connection without a response."""
-        self._stop_timer()
+        self._cancel_request_timeout()
         self.transport.abort()
 
 

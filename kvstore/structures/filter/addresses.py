@@ -33,13 +33,13 @@ def compute_body_rank(occurrences: int) -> int:
     return MAX_BODY_RANK + 1 - occurrences if occurrences <= MAX_BODY_RANK - MIN_BODY_RANK else MIN_BODY_RANK
 
 
-def make_address(rank: int, target: int) -> int:
-    """Return the address made of a rank and the id of a node or abstract."""
-    return rank << RANK_SHIFT | target
+def make_address(rank: int, target_id: int) -> int:
+    """Pack a rank (in the top byte) and the id of a node or abstract into one integer, the address."""
+    return rank << RANK_SHIFT | target_id
 
 
 def split_address(value: int) -> tuple[int, int]:
-    """Return the rank and the id of an address."""
+    """Unpack an address into its rank and the id of its node or abstract."""
     return value >> RANK_SHIFT, value & TARGET_MASK
 
 

@@ -23,20 +23,20 @@ class FilterCache:
     def __init__(self) -> None:
         self._cached: tuple[EntityFilter, int] | None = None
 
-    def take_filter(self, view: WriteTransaction, *, hash_seed: int) -> EntityFilter:
+    def take_filter(self, transaction: WriteTransaction, *, hash_seed: int) -> EntityFilter:
         """Return the filter for a write transaction that has just begun, and empty the cache.
 
-        The cached filter is reused if no other commit followed its own; otherwise the filter is new.
+        The cached filter is reused if nothing was committed since it was cached; otherwise the filter is new.
         """
         from .entity_filter import EntityFilter
 
         cached, self._cached = self._cached, None
         if cached is None:
-            return EntityFilter(view, hash_seed=hash_seed)
+            return EntityFilter(transaction, hash_seed=hash_seed)
         entity_filter, last_change = cached
-        if view.change != last_change + 1:
-            return EntityFilter(view, hash_seed=hash_seed)
-        entity_filter.switch_view(view)
+        if transaction.change != last_change + 1:
+            return EntityFilter(transaction, hash_seed=hash_seed)
+        entity_filter.switch_view(transaction)
         return entity_filter
 
     def put(self, entity_filter: EntityFilter, change: int) -> None:

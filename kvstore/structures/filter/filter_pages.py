@@ -168,6 +168,7 @@ class FilterPages:
     """The page tables of one view, and the kernels that use them."""
 
     def __init__(self, view: View, hasher: NameHash, lock: Lock) -> None:
+        """Read the head, and set up the page tables and kernels, which read the other pages when they need them."""
         self._sample = hasher(_SAMPLE_NAME)
         self._reader = PageReader(view, lock)
         head = self._read_head()

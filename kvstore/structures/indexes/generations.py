@@ -236,7 +236,7 @@ class GenerationIndex(Index, Generic[Bound]):
         raise NotImplementedError
 
     def build_outline(self, bound: Bound) -> Iterable[OutlineNode]:
-        """Return the coarsest groups, for EXPAND."""
+        """Return the coarsest groups of a bound index (see :meth:`bind`), for EXPAND. The default is no groups."""
         return ()
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:

@@ -150,8 +150,8 @@ class VerifiedBlocks:
         checksums = self._checksums
         return number < len(checksums) and int(checksums[number]) == checksum | _VERIFIED_FLAG
 
-    def put(self, number: int, checksum: int) -> None:
-        """Record that a block was verified."""
+    def mark_verified(self, number: int, checksum: int) -> None:
+        """Record the checksum of a block as verified, given the block's number."""
         self.put_many(np.array([number]), np.array([checksum | _VERIFIED_FLAG], np.uint64))
 
     def get_many(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
@@ -270,7 +270,7 @@ class Vectors:
                 is_verified = self._verified_blocks is not None and (block_number, checksum) in self._verified_blocks
                 if is_verified or checksum == zlib.crc32(memoryview(value)[_BODY_START:]):
                     if not is_verified and self._verified_blocks is not None:
-                        self._verified_blocks.put(block_number, checksum)
+                        self._verified_blocks.mark_verified(block_number, checksum)
                     return self._block_type(value, self.dimension, self._rows_per_block)
         raise self._make_damage_error(block_number)
 

@@ -276,7 +276,7 @@ class Units:
         return render_unit_at(self._get_text(unit.document), spans[unit.ordinal])
 
     def _find_entities(self, unit: StoredUnit) -> Iterable[int]:
-        """Return the entities that a unit mentions in its own text."""
+        """Return the entities that a unit's own text mentions and writes as names."""
         if unit.source == RULE:
             spans = _list_spans(unit)
             return {
@@ -289,7 +289,7 @@ class Units:
         text = unit_text.encode()
         mention_spans = ((mention.start, mention.end, mention.entity) for mention in mentions)
         outermost = (mention_span for mention_span, is_nested in mark_nested(mention_spans) if not is_nested)
-        return (entity for start, end, entity in outermost if classify_form(text[start:end]) == (True, False))
+        return (entity for start, end, entity in outermost if _has_name_form(text[start:end]))
 
     def load_names(self, chunks: Iterable[int]) -> None:
         """Read the positions of the names in chunks into the cache, in one batch.
@@ -317,7 +317,7 @@ class Units:
 
     def _is_written_as_name(self, document: int, span: tuple[int, int]) -> bool:
         """True if the text at a span is written as a name: it is not in lower case, and not a function word."""
-        return classify_form(bytes(self._get_text(document)[span[0] : span[1]])) == (True, False)
+        return _has_name_form(bytes(self._get_text(document)[span[0] : span[1]]))
 
     def _get_title_entities(self, document: int) -> frozenset[int]:
         """Return the entities that the title of a document names; cached."""
@@ -358,3 +358,9 @@ class _UnitsPart:
 
 
 UNITS = _UnitsPart()
+
+
+def _has_name_form(form: bytes) -> bool:
+    """True if a form in UTF-8 can be a name: it is no function word, and has a digit or is not in lower case."""
+    is_informative, is_lower = classify_form(form)
+    return is_informative and not is_lower

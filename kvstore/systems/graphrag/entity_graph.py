@@ -93,7 +93,7 @@ def build_entity_graph(state: State) -> EntityGraph:
 
 
 def build_mention_graph(state: State) -> EntityGraph:
-    """Build the graph of a state without edges: only which chunks mention which entities."""
+    """Build the entity graph of a state with its mentions (which chunks mention which entities), but without edges."""
     passage_graph = state.get_part(GRAPH)
     chunks, documents = _list_chunks(state)
     mention_chunks, entities, features = _read_mentions(passage_graph, chunks)

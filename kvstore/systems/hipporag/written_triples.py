@@ -78,7 +78,7 @@ class _WrittenTriples(WrittenFact):
         """
         source = SourcePassages([passage.text], [passage.title or "", *passage.headings])
         texts: dict[str, None] = {}
-        problem: ValueError | None = None
+        first_error: ValueError | None = None
         for parts in entry:
             try:
                 triple = parse_triple(parts)
@@ -87,11 +87,11 @@ class _WrittenTriples(WrittenFact):
                 source.find_supporting(statement)
                 texts["\t".join(triple)] = None
             except InputError as error:
-                problem = problem or ValueError(str(error))
+                first_error = first_error or ValueError(str(error))
             except ValueError as error:
-                problem = problem or error
-        if not texts and problem is not None:
-            raise problem
+                first_error = first_error or error
+        if not texts and first_error is not None:
+            raise first_error
         return tuple(texts)
 
     def parse_fields(self, *parts: Any) -> WrittenPassages:

@@ -23,6 +23,9 @@ from ...structures.indexes.generations import GenerationRows
 from ...structures.vectors.vectors import Ids
 from .topic_building import Topic
 
+#: Topics as indices into the arrays of :class:`StoredTopicTrees`.
+TopicNumbers = npt.NDArray[np.int64]
+
 TREES_TABLE = "topic_trees"
 #: The parent of a root.
 ROOT = -1
@@ -113,12 +116,12 @@ class StoredTopicTrees:
         parent = int(self.parents[topic])
         return None if parent == ROOT else parent
 
-    def list_level(self, level: int, *, related: bool) -> Partition:
-        """Return the topics at a level of the tree of related content or, if not ``related``, of similar content."""
+    def list_level(self, level: int, *, related: bool) -> TopicNumbers:
+        """Return the topics at a level of the tree of related content if ``related``, else of similar content."""
         return np.flatnonzero(self._mask_tree(related) & (self.levels == level))
 
-    def list_roots(self, *, related: bool) -> Partition:
-        """Return the roots of the tree of related content or, if not ``related``, of similar content."""
+    def list_roots(self, *, related: bool) -> TopicNumbers:
+        """Return the roots of one of the two trees: of related content if ``related``, else of similar content."""
         return np.flatnonzero(self._mask_tree(related) & (self.parents == ROOT))
 
     def list_children(self, topic: int) -> list[int]:
