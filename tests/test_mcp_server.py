@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 import kvstore
@@ -115,6 +114,8 @@ def over_stdio(*arguments: str) -> Any:
 
 async def every_tool(client: Any) -> None:
     """Call each tool once, and read what there is beside them."""
+    from jsonschema import validate as validate_schema
+
     listed = (await client.list_tools()).tools
     descriptions = [tool.model_dump(by_alias=True, exclude_none=True, exclude={"output_schema"}) for tool in listed]
     assert len(json.dumps(descriptions)) <= SCHEMA_BYTES
@@ -135,7 +136,7 @@ async def every_tool(client: Any) -> None:
         assert kvstore.token_estimate(content.text) <= 2000
         assert (result.structured_content is not None) == (tool in schemas)
         if tool in schemas:
-            jsonschema.validate(result.structured_content, schemas[tool])
+            validate_schema(result.structured_content, schemas[tool])
             assert kvstore.token_estimate(json.dumps(result.structured_content)) <= 2200
             data.update({tool: result.structured_content})
         return str(content.text)

@@ -807,7 +807,7 @@ def test_a_dump_reports_inexpressible_facts(
         store.delete("e")
     assert cli.run(["shell", "a", "-c", ".dump"]) == 1
     error = capsys.readouterr().err
-    assert "vectors of 1 document are" in error
+    assert "vectors of 1 document; use EXPORT TO" in error
     assert "'MJ' is an alias of 'Maria Jensen'" in error
 
 
