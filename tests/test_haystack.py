@@ -40,10 +40,15 @@ def assert_same(received: list[Document], expected: list[Document]) -> None:
 
 
 @pytest.fixture
-def document_store(tmp_path: Path) -> Iterator[KvstoreDocumentStore]:
+def checked_store(tmp_path: Path) -> Iterator[KvstoreDocumentStore]:
     with KvstoreDocumentStore(tmp_path / "store", embedder="hashing:768", settings=RULES) as documents:
         yield documents
         assert documents.store.check() == []
+
+
+@pytest.fixture
+def document_store(checked_store: KvstoreDocumentStore) -> KvstoreDocumentStore:
+    return checked_store
 
 
 class TestSuite(
@@ -57,10 +62,8 @@ class TestSuite(
     """Haystack's tests of a document store."""
 
     @pytest.fixture
-    def document_store(self, tmp_path: Path) -> Iterator[KvstoreDocumentStore]:
-        with KvstoreDocumentStore(tmp_path / "store", embedder="hashing:768", settings=RULES) as documents:
-            yield documents
-            assert documents.store.check() == []
+    def document_store(self, checked_store: KvstoreDocumentStore) -> KvstoreDocumentStore:
+        return checked_store
 
     @staticmethod
     def assert_documents_are_equal(received: list[Document], expected: list[Document]) -> None:
@@ -90,10 +93,8 @@ class TestAsyncSuite(
     """Haystack's tests of the coroutines of a document store."""
 
     @pytest.fixture
-    def document_store(self, tmp_path: Path) -> Iterator[KvstoreDocumentStore]:
-        with KvstoreDocumentStore(tmp_path / "store", embedder="hashing:768", settings=RULES) as documents:
-            yield documents
-            assert documents.store.check() == []
+    def document_store(self, checked_store: KvstoreDocumentStore) -> KvstoreDocumentStore:
+        return checked_store
 
     @pytest.fixture
     def filterable_docs(self) -> list[Document]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from .. import Store
 from .. import open as open_store
@@ -18,7 +18,25 @@ from .framework_embedder import FrameworkEmbedder
 _NO_EMBEDDER_PREFIX = "none:"
 
 
-class QuestionStore:
+class AdapterStore:
+    """A mixin for an adapter with a store, which leaving the adapter's context closes if the adapter opened it."""
+
+    store: Store
+    _owns_store: bool
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._owns_store:
+            self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class QuestionStore(AdapterStore):
     """A store to query, with an embedder of questions if the store has none.
 
     A store that was created without an embedder (``none:DIMENSION``) uses the framework's embedder for its questions.
@@ -50,11 +68,6 @@ class QuestionStore:
             vector = self._embedder.embed_query(question)
         lacks_vectors = vector is None and self.store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
         return {"vector": vector, "options": {"fill": "none" if lacks_vectors else fill}}
-
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        if self._owns_store:
-            self.store.close()
 
 
 def _has_no_embedder(path: str | os.PathLike[str] | None, store: Store | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import EntityNotFoundError, InputError
 from ..store_facts import fetch_named_rows, list_built_indexes
-from .list_page import RowList
+from .list_page import RowList, build_level_list
 from .page import ExplorerPage, PageContent, PageRequest
 
 _COLUMNS = "community, level, parent, title, entities, passages, documents, stale, text"
@@ -12,16 +12,7 @@ _COLUMNS = "community, level, parent, title, entities, passages, documents, stal
 
 def build_list(request: PageRequest) -> PageContent:
     """Return the communities that contain ``q`` in their title or text; ``level`` selects a level."""
-    if "communities" not in list_built_indexes(request.store):
-        return {"index": "communities", "is_built": False, "documents": len(request.store)}
-    communities = RowList(request, "communities")
-    text = communities.filter_by_text("title", "text")
-    levels = communities.count_by("level", "level")
-    level = request.get_text("level")
-    if level:
-        communities.add_condition("level = ?", request.get_number("level", 0))
-    content = communities.build(_COLUMNS, "level, entities DESC, community")
-    return content | {"index": "communities", "is_built": True, "q": text, "level": level, "levels": levels}
+    return build_level_list(request, "communities", _COLUMNS, "level, entities DESC, community")
 
 
 def build_community(request: PageRequest) -> PageContent:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..store_facts import fetch_named_rows
+from ..store_facts import fetch_named_rows, list_built_indexes
 from .page import PageContent, PageRequest
 
 #: The number of rows per page.
@@ -60,3 +60,17 @@ class RowList:
         count = self.query("count(*) AS count")[0]["count"]
         rows = self.query(columns, f"ORDER BY {order} LIMIT ? OFFSET ?", (self._size, (page - 1) * self._size))
         return {"rows": rows, "count": count, "page_number": page, "page_size": self._size}
+
+
+def build_level_list(request: PageRequest, index: str, columns: str, order: str) -> PageContent:
+    """Return the rows of an index with levels that contain ``q`` in their title or text; ``level`` selects a level."""
+    if index not in list_built_indexes(request.store):
+        return {"index": index, "is_built": False, "documents": len(request.store)}
+    rows = RowList(request, index)
+    text = rows.filter_by_text("title", "text")
+    levels = rows.count_by("level", "level")
+    level = request.get_text("level")
+    if level:
+        rows.add_condition("level = ?", request.get_number("level", 0))
+    content = rows.build(columns, order)
+    return content | {"index": index, "is_built": True, "q": text, "level": level, "levels": levels}

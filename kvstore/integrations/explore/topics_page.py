@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import EntityNotFoundError
 from ..store_facts import fetch_named_rows, list_built_indexes
-from .list_page import RowList
+from .list_page import RowList, build_level_list
 from .page import ExplorerPage, PageContent, PageRequest
 
 _COLUMNS = "topic, level, tree, parent, title, chunks, documents, stale, text"
@@ -14,16 +14,7 @@ _COLUMNS = "topic, level, tree, parent, title, chunks, documents, stale, text"
 
 def build_list(request: PageRequest) -> PageContent:
     """Return the topics that contain ``q`` in their title or text, the largest first; ``level`` selects a level."""
-    if "topics" not in list_built_indexes(request.store):
-        return {"index": "topics", "is_built": False, "documents": len(request.store)}
-    topics = RowList(request, "topics")
-    text = topics.filter_by_text("title", "text")
-    levels = topics.count_by("level", "level")
-    level = request.get_text("level")
-    if level:
-        topics.add_condition("level = ?", request.get_number("level", 0))
-    content = topics.build(_COLUMNS, "tree DESC, level DESC, chunks DESC, topic")
-    return content | {"index": "topics", "is_built": True, "q": text, "level": level, "levels": levels}
+    return build_level_list(request, "topics", _COLUMNS, "tree DESC, level DESC, chunks DESC, topic")
 
 
 def build_topic(request: PageRequest) -> PageContent:

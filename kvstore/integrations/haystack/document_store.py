@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from haystack import default_from_dict, default_to_dict
 from haystack.dataclasses import Document
@@ -16,7 +16,7 @@ from haystack.errors import FilterError
 
 from ... import Store
 from ...errors import InputError
-from ..adapter_store import resolve_store
+from ..adapter_store import AdapterStore, resolve_store
 from ..blank_texts import warn_blank_texts
 from .filters import build_condition
 from .stored_documents import load_documents, to_row
@@ -38,7 +38,7 @@ def _make_async(
     return call
 
 
-class KvstoreDocumentStore:
+class KvstoreDocumentStore(AdapterStore):
     """A store as Haystack's document store.
 
     ``path`` is the path of a store, ``store`` an open one. A missing store is created with the ``embedder`` (the name
@@ -58,17 +58,6 @@ class KvstoreDocumentStore:
     ) -> None:
         self._embedder, self._settings = embedder, settings
         self.store, self._owns_store = resolve_store("KvstoreDocumentStore", path, store, embedder, settings)
-
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        if self._owns_store:
-            self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the path and the settings, from which :meth:`from_dict` opens the store."""

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Self
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -19,7 +19,7 @@ from langchain_core.indexing import RecordManager
 from langchain_core.runnables import run_in_executor
 
 from ... import Store
-from ..adapter_store import resolve_store
+from ..adapter_store import AdapterStore, resolve_store
 from .embeddings import make_embedder
 from .stored_documents import ORIGIN_PREFIX, DocumentOrigin
 
@@ -27,7 +27,7 @@ from .stored_documents import ORIGIN_PREFIX, DocumentOrigin
 _BATCH_SIZE = 500
 
 
-class KvstoreRecordManager(RecordManager):
+class KvstoreRecordManager(AdapterStore, RecordManager):
     """A store as the record manager of the documents stored in it.
 
     ``path`` is the path of a store, with the ``embedding`` it was created with; ``store`` is an open store.
@@ -50,17 +50,6 @@ class KvstoreRecordManager(RecordManager):
             "KvstoreRecordManager", path, store, make_embedder(embedding), create=False
         )
         self._source_id_key = source_id_key
-
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        if self._owns_store:
-            self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def create_schema(self) -> None:
         """Do nothing: the store needs no schema."""

@@ -13,7 +13,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from ... import Hit, Snapshot, Store
-from ..adapter_store import resolve_store
+from ..adapter_store import AdapterStore, resolve_store
 from ..marginal_relevance import select_by_mmr
 from . import stored_documents
 from .embeddings import KvstoreEmbeddings, make_embedder
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Filter = str | Mapping[str, Any]
 
 
-class KvstoreVectorStore(VectorStore):
+class KvstoreVectorStore(AdapterStore, VectorStore):
     """A store as LangChain's vector store.
 
     ``path`` is the path of a store. If it does not exist, it is created with the ``embedding`` (LangChain's, or the
@@ -56,17 +56,6 @@ class KvstoreVectorStore(VectorStore):
     def embeddings(self) -> Embeddings:
         """The embedding of documents and questions."""
         return self._embedding
-
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        if self._owns_store:
-            self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def record_manager(self, source_id_key: str | Callable[[Document], Any] = "source") -> KvstoreRecordManager:
         """Return the record manager of this namespace, for :func:`langchain_core.indexing.index`."""

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 from langgraph.store.base import (
     BaseStore,
@@ -25,13 +25,13 @@ from langgraph.store.base import (
 )
 
 from ... import Hit, Snapshot, Store
-from ..adapter_store import resolve_store
+from ..adapter_store import AdapterStore, resolve_store
 from ..framework_embedder import FrameworkEmbedder, build_embedding_name
 from . import stored_items
 from .stored_items import TIMES, VALUE
 
 
-class KvstoreStore(BaseStore):
+class KvstoreStore(AdapterStore, BaseStore):
     """A store as LangGraph's store of items, with search by question, filters and expiry.
 
     ``path`` is the path of a store, ``store`` an open one. A missing store is created with the ``embedder`` (the name
@@ -71,17 +71,6 @@ class KvstoreStore(BaseStore):
         self._fields = list(fields or (index or {}).get("fields") or ["$"])
         self._search_kind = search
         self.ttl_config = ttl
-
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        if self._owns_store:
-            self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
         """Read one state, then put and delete in one commit; return a result per operation."""
