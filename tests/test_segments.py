@@ -6,6 +6,7 @@ import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -254,6 +255,16 @@ PROSE = " ".join(map(sentence, range(4)))
 document_texts = st.lists(
     st.sampled_from([TABLE, CODE, ITEM, LOOSE, PROSE, "# Heading", "## Part"]), min_size=1, max_size=6
 ).map("\n\n".join)
+
+
+def test_a_segment_shortened_at_its_start_includes_the_table_at_its_end(tmp_path: Path) -> None:
+    with (
+        kvstore.open(tmp_path / "s", embedder="hashing:16", settings={"chunk_tokens": 20, "language": "rules"}) as store,
+        fix_ranking(*(("d", ordinal, 1 - rank / 10) for rank, ordinal in enumerate((20, 7, 14, 9)))),
+    ):
+        store.put("d", "\n\n".join([TABLE] * 4), format="markdown")
+        (segment,) = store.retrieve("x", using="given", as_segments=True).hits
+    assert segment.text == "\n\n".join([TABLE] * 2)
 
 
 @settings(max_examples=15, deadline=None)

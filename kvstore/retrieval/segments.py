@@ -326,15 +326,16 @@ class _SegmentBuilder:
             )
 
         outline = self._get_outline(record.id)
-        block = self._block_finder.find_block(record, outline, end)
-        if block is not None:
-            if is_within_limits(start, block.end):
-                end = block.end
-            elif block.start >= best.end:
-                end = block.previous_end
-        block = self._block_finder.find_block(record, outline, start)
-        if block is not None:
-            if is_within_limits(block.start, end):
+        for side in ("end", "start", "end"):  # again the end: the start can have moved, which leaves more tokens
+            block = self._block_finder.find_block(record, outline, end if side == "end" else start)
+            if block is None:
+                continue
+            if side == "end":
+                if is_within_limits(start, block.end):
+                    end = block.end
+                elif block.start >= best.end:
+                    end = block.previous_end
+            elif is_within_limits(block.start, end):
                 start = block.start
             elif block.end <= best.start:
                 start = block.next_start
