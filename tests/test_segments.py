@@ -259,7 +259,7 @@ document_texts = st.lists(
 
 def test_a_segment_shortened_at_its_start_includes_the_table_at_its_end(tmp_path: Path) -> None:
     with (
-        kvstore.open(tmp_path / "s", embedder="hashing:16", settings={"chunk_tokens": 20, "language": "rules"}) as store,
+        kvstore.open(tmp_path, embedder="hashing:16", settings={"chunk_tokens": 20, "language": "rules"}) as store,
         fix_ranking(*(("d", ordinal, 1 - rank / 10) for rank, ordinal in enumerate((20, 7, 14, 9)))),
     ):
         store.put("d", "\n\n".join([TABLE] * 4), format="markdown")
