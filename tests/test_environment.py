@@ -944,7 +944,7 @@ def test_a_limited_address_space_gives_a_smaller_map(tmp_path: Path) -> None:
 environment = Environment.open(path)
 print(environment.map_size)
 try:
-    environment._file.grow_map(1.0)
+    environment.grow_map(1.0)
 except Exception as error:
     print(type(error).__name__, "ulimit" in str(error))
 with environment.write() as transaction:
@@ -1294,7 +1294,7 @@ class _PanickedOnce:
 @pytest.mark.parametrize("write", [False, True])
 def test_after_a_meta_page_could_not_be_written_the_file_is_opened_again(environment: Environment, write: bool) -> None:
     put(environment, b"key", b"value")
-    data: Any = environment._file.data
+    data: Any = environment.data
     data.environment = _PanickedOnce(data.environment)
     if write:
         put(environment, b"key", b"value")

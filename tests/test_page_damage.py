@@ -79,8 +79,8 @@ REPAIRED += ("LOOKUP", "ASK", "RETRIEVE", "get", "dump")
 
 def test_a_snapshot_that_commits_have_overtaken_is_not_mapped_by_their_meta_page(store: kvstore.Store) -> None:
     store.put("tea", "Tea is made from leaves.")
-    data = store._session.store.environment._file.data
-    with data.begin(write=False) as transaction:
+    data = store._session.store.environment.data
+    with data.environment.begin(buffers=True) as transaction:
         store.put("milk", "Milk is white.")
         store.put("oil", "Oil burns in lamps.")
         data._address = None

@@ -172,7 +172,11 @@ class DataFile:
         The map must not change meanwhile. Concurrent readers and writers continue. Does nothing if no snapshot can be
         opened.
         """
-        with contextlib.suppress(lmdb.Error), self.begin(write=False) as transaction, transaction.cursor() as tables:
+        with (
+            contextlib.suppress(lmdb.Error),
+            self.environment.begin(buffers=True) as transaction,
+            transaction.cursor() as tables,
+        ):
             if tables.first():
                 release_pages(tables.value())
 
@@ -205,7 +209,7 @@ class DataFile:
         if self.environment.info()["last_txnid"] == change:
             return
         try:
-            with self.begin(write=False) as latest:
+            with self.environment.begin() as latest:
                 overtaken = latest.id() != change
         except lmdb.Error:  # the caller begins again, and gets the same error if it lasts
             overtaken = True
@@ -231,23 +235,26 @@ class DataFile:
     def begin_reading(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:
         """Wrap a read transaction so that it reads verified pages; return None if later commits have overtaken it."""
         try:
-            return PageTransaction(transaction, self.find_pages(transaction, transaction.id()))
+            pages = self.find_pages(transaction, transaction.id())
         except OvertakenError:
             return None
+        return PageTransaction(transaction, pages, self._num_earlier_changes + transaction.id())
 
-    def verify_for_writing(self, pages: Pages | None) -> None:
-        """Verify the list of free pages, which every write transaction reads, once per opening of the file."""
-        if pages is None or self._is_free_list_verified:
-            return
-        try:
-            verify_free_list(pages)
-        except PageError as error:
-            raise translate_error(error, str(self.path)) from error
-        self._is_free_list_verified = True
+    def begin_writing(
+        self, transaction: lmdb.Transaction[memoryview], handles: Mapping[str, Handle]
+    ) -> VerifiedTransaction:
+        """Wrap a write transaction so that it verifies the committed pages that it reads.
 
-    def begin(self, *, write: bool) -> lmdb.Transaction[memoryview]:
-        """Begin a transaction; raise the errors of LMDB."""
-        return self.environment.begin(write=write, buffers=True)
+        The list of free pages, which every write transaction reads, is verified once per opening of the file.
+        """
+        pages = self.find_pages(transaction, transaction.id() - 1)
+        if pages is not None and not self._is_free_list_verified:
+            try:
+                verify_free_list(pages)
+            except PageError as error:
+                raise translate_error(error, str(self.path)) from error
+            self._is_free_list_verified = True
+        return VerifiedTransaction(transaction, pages, handles, self._num_earlier_changes + transaction.id())
 
     def resize(self, size: int) -> None:
         """Map ``size`` bytes (0: the size another process has grown the map to); no transaction may be open.
@@ -277,10 +284,6 @@ class DataFile:
         self.environment = self._open(self.map_size)
         self.map_size = self.environment.info()["map_size"]
 
-    def get_change_number(self, transaction: PageTransaction | VerifiedTransaction) -> int:
-        """Return the number of the commit that a transaction sees or makes; it only grows while the file is open."""
-        return self._num_earlier_changes + transaction.id()
-
     def list_table_names(self, pages: Pages | None) -> list[str]:
         """Return the names of all tables; raise CorruptionError if a page with their records is damaged."""
         try:
@@ -297,10 +300,6 @@ class DataFile:
             return self.environment.open_db(name, txn=transaction, create=False)
         except lmdb.Error as error:
             raise NotAStoreError(f"{self.path}: an LMDB file of another application; name another path") from error
-
-    def create_table(self, transaction: lmdb.Transaction[memoryview], table: str) -> Handle:
-        """Create a table within a write transaction."""
-        return self.environment.open_db(table.encode(), txn=transaction, create=True)
 
     # -- The file's length and pages
 
@@ -427,7 +426,7 @@ class DataFile:
 
     def write_densely(self, copy: Path) -> None:
         """Write the last commit to an empty file with full pages; no transaction may be open."""
-        with self.begin(write=False) as transaction:
+        with self.environment.begin(buffers=True) as transaction:
             source = self.begin_reading(transaction)
             if source is None:
                 raise CorruptionError(f"{self.path}: the last commit is not in its meta page; restore a backup")

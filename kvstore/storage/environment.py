@@ -28,7 +28,6 @@ from .file_transactions import FileTransactions, Result
 from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate_error
 from .location import DATA_FILE, REPAIR_DIRECTORY, WRITER_FILE, is_creation_needed, make_directory
-from .open_file import OpenFile
 from .records import PAGE_SIZE
 from .view import ReadTransaction, View, WriteView
 from .write_transaction import WriteTransaction
@@ -61,12 +60,6 @@ _environments: weakref.WeakSet[Environment] = weakref.WeakSet()
 
 class Environment(FileTransactions):
     """One open store directory; see :meth:`open`. Any thread may use it."""
-
-    def __init__(
-        self, file: OpenFile, lock: WriterLock, *, readonly: bool, lock_timeout: float, buffered: Set[str]
-    ) -> None:
-        super().__init__(file, lock, readonly=readonly, lock_timeout=lock_timeout, buffered=buffered)
-        _environments.add(self)
 
     # -- Opening and closing
 
@@ -136,20 +129,22 @@ class Environment(FileTransactions):
                     raise
         try:
             try:
-                file = OpenFile(
+                environment = cls(
                     directory,
                     lock,
-                    readonly=not locked,
+                    readonly=readonly,
+                    opens_readonly=not locked,
                     durability="none" if scratch else durability,
                     map_size=size,
                     max_bytes=max_bytes,
-                    wait=lock_timeout,
+                    lock_timeout=lock_timeout,
+                    buffered=buffered,
                 )
             except BaseException:
                 if is_missing and locked:
                     remove_unfinished(directory)
                 raise
-            environment = cls(file, lock, readonly=readonly, lock_timeout=lock_timeout, buffered=buffered)
+            _environments.add(environment)
             try:
                 environment._begin_use(new=is_missing, locked=locked)
             except BaseException:
@@ -169,11 +164,11 @@ class Environment(FileTransactions):
         if new:
             flush(self.path)
             flush(self.path.resolve().parent)
-        data = self._file.data
+        data = self.data
         if data.is_short():
             with contextlib.nullcontext() if locked else self._exclude_writers():
                 data.verify_length()
-        self._file.open_tables(self._file.handles, self.lock_timeout)
+        self.open_tables()
         if locked:
             data.remove_leftover_files()
             remove_leftovers(self.path)
@@ -185,7 +180,7 @@ class Environment(FileTransactions):
         nothing if it is closed already.
         """
         if not self.closed:
-            self._file.close(self.lock_timeout if timeout is None else timeout)
+            self._close_file(self.lock_timeout if timeout is None else timeout)
             self.transaction_thread.stop()
             _environments.discard(self)
 
@@ -205,7 +200,7 @@ class Environment(FileTransactions):
         """
         self._acquire_writer_lock()
         try:
-            with self._file.hold_open() as data:
+            with self.hold_open() as data:
                 if faults := data.verify():
                     raise CorruptionError(
                         f"{self.path}: the data file is damaged ({faults[0]}); restore a backup, or run CHECK "
@@ -215,7 +210,7 @@ class Environment(FileTransactions):
                     yield data.environment
                 except lmdb.Error as error:
                     raise translate_error(error, str(self.path)) from error
-            self._file.open_tables(self._file.handles, self.lock_timeout)
+            self.open_tables()
         finally:
             self._writer_lock.release()
 
@@ -233,7 +228,7 @@ class Environment(FileTransactions):
             contextlib.nullcontext() if compact else self._exclude_writers(),
             self.snapshot() as snapshot,  # keeps the map unchanged and the environment open
         ):
-            data = self._file.data
+            data = self.data
             write = partial(snapshot.copy_to, max_bytes=data.used_bytes) if compact else data.copy_pages
             data.copy_to(Path(path), write)
 
@@ -251,8 +246,8 @@ class Environment(FileTransactions):
         """
         self._acquire_writer_lock(timeout)
         try:
-            report = self._file.compact(self.lock_timeout if timeout is None else timeout)
-            self._file.open_tables(self._file.handles, self.lock_timeout)
+            report = self._compact_file(self.lock_timeout if timeout is None else timeout)
+            self.open_tables()
             return report
         finally:
             self._writer_lock.release()
@@ -268,9 +263,7 @@ class Environment(FileTransactions):
         """
         results: list[Result] = []
         directory = self.path / REPAIR_DIRECTORY
-        open_successor = partial(
-            Environment.open, directory, lock_timeout=self.lock_timeout, buffered=self._buffered_tables
-        )
+        open_successor = partial(Environment.open, directory, lock_timeout=self.lock_timeout, buffered=self._buffered)
 
         def write(copy: Path) -> None:
             """Run ``function`` in a new store, and move its data file to ``copy``."""
@@ -282,8 +275,8 @@ class Environment(FileTransactions):
 
         self._acquire_writer_lock(timeout)
         try:
-            self._file.rewrite(write, self.lock_timeout if timeout is None else timeout)
-            self._file.open_tables(self._file.handles, self.lock_timeout)
+            self._rewrite_file(write, self.lock_timeout if timeout is None else timeout)
+            self.open_tables()
         finally:
             self._writer_lock.release()
         return results[0]
@@ -291,7 +284,7 @@ class Environment(FileTransactions):
     def find_page_faults(self) -> list[str]:
         """Return a sentence for every fault of the pages of the last commit. Reads every page; others can write."""
         with self.snapshot():  # keeps the pages that are read
-            faults = self._file.data.verify()
+            faults = self.data.verify()
         # A commit may have written its meta page meanwhile.
         return self.verify() if faults else []
 
@@ -301,45 +294,40 @@ class Environment(FileTransactions):
         Reads every page and keeps writers out meanwhile; raises LockTimeoutError while another process writes.
         """
         with self._exclude_writers():
-            return self._file.data.verify()
+            return self.data.verify()
 
     def release_pages(self) -> None:
         """Release the memory that holds pages of the file, which can all be read again."""
-        with self._file.hold_open() as data:
+        with self.hold_open() as data:
             data.release_pages()
 
     def sync(self) -> None:
         """Flush every commit to the disk; with ``durability="full"`` each commit has already done so."""
-        with self._file.hold_open() as data:
+        with self.hold_open() as data:
             if not data.readonly:
                 data.environment.sync(True)
 
     def statistics(self) -> FileStatistics:
         """Return the current sizes of the file, the number of its last commit and the number of open snapshots."""
-        with self._file.hold_open_briefly() as data:
+        with self.hold_open_briefly() as data:
             return data.statistics()
 
     @property
     def map_size(self) -> int:
         """Bytes of address space that the data may fill before the map must grow."""
-        self._file.require_open()
-        return self._file.data.map_size
+        self.require_open()
+        return self.data.map_size
 
     @property
     def durability(self) -> str:
         """The durability: ``full`` or ``relaxed``, see :meth:`open`."""
-        self._file.require_open()
-        return self._file.data.durability
-
-    @property
-    def max_bytes(self) -> int | None:
-        """The maximum size of the data file."""
-        return self._file.max_bytes
+        self.require_open()
+        return self.data.durability
 
     @property
     def has_room(self) -> bool:
         """True if the map has enough free space that hardly any transaction fills it."""
-        with self._file.hold_open_briefly() as data:
+        with self.hold_open_briefly() as data:
             return data.map_size - data.used_bytes >= _MIN_FREE_BYTES
 
 

@@ -11,22 +11,26 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lmdb
 
 from ..errors import ClosedError, StoreFullError, StoreNotFoundError, TransactionError
+from .change_buffer import ChangeBufferReader
 from .data_file import CompactReport, DataFile, OvertakenError, flush
-from .file_lock import FileIdentity, get_file_identity
+from .file_lock import FileIdentity, get_file_identity, release_lock
 from .lmdb_errors import MapFull, translate_error
 from .location import DATA_FILE
+from .mapped_pages import PageReleaser
 from .readers_table import MAX_READERS
 from .records import PAGE_SIZE
 from .shared_open_lock import SharedOpenLock
-from .transaction_gate import TransactionGate
+from .transaction_gate import CountedTransaction, TransactionGate
+from .transaction_thread import TransactionThread
 from .writer_lock import WriterLock
 
 if TYPE_CHECKING:
@@ -34,9 +38,12 @@ if TYPE_CHECKING:
 
 
 class OpenFile:
-    """One open data file, until :meth:`close` or a fork.
+    """One open data file, until it is closed or the process forks.
 
-    Each parameter ``wait`` is the maximum time in seconds to wait for other threads and processes.
+    ``lock_timeout`` is the maximum time in seconds to wait for other threads and processes; a parameter ``wait``
+    replaces it. ``readonly`` refuses write transactions. With ``opens_readonly``, only the file is read-only at first,
+    because another process writes. Small commits buffer their changes to the tables ``buffered``
+    (:mod:`.change_buffer`).
     """
 
     def __init__(
@@ -45,30 +52,51 @@ class OpenFile:
         writer_lock: WriterLock,
         *,
         readonly: bool,
+        opens_readonly: bool,
         durability: str,
         map_size: int,
         max_bytes: int | None,
-        wait: float,
+        lock_timeout: float,
+        buffered: Set[str],
     ) -> None:
         self.path = directory
+        self.readonly = readonly
+        #: The reason why a store opened for writing is read-only, or None.
+        self.readonly_reason: str | None = None
+        #: The maximum size of the data file in bytes, or None.
         self.max_bytes = max_bytes
+        self.lock_timeout = lock_timeout
+        #: The count of this process's open transactions.
         self.gate = TransactionGate()
+        #: The reader of the change buffer, which caches the segments that this process has read.
+        self.buffer_reader = ChangeBufferReader(buffered)
+        self._buffered = buffered
+        #: The thread that begins and ends write transactions.
+        self.transaction_thread = TransactionThread()
         self.handles: Mapping[str, Handle] = {}
         #: The reason why the file can no longer be used, or None.
         self.unusable_reason: str | None = None
         #: True if the map was too small for the last transaction.
         self.must_grow = False
+        #: The open views.
+        self._views: weakref.WeakSet[Any] = weakref.WeakSet()
         self._tables_lock = threading.RLock()
         self._writer_lock = writer_lock
         self._open_lock = SharedOpenLock(directory / DATA_FILE)
         try:
             if self._open_lock.path.exists():
-                self._open_lock.acquire(wait)
+                self._open_lock.acquire(lock_timeout)
             self.data = DataFile(
-                directory, self._open_lock.get_descriptor, readonly=readonly, durability=durability, map_size=map_size
+                directory,
+                self._open_lock.get_descriptor,
+                readonly=opens_readonly,
+                durability=durability,
+                map_size=map_size,
             )
+            #: Counts the records that views read, and releases pages; an open view keeps the map unchanged meanwhile.
+            self.page_releaser = PageReleaser(self.data.release_pages)
             # For a file just created. The writer lock is held, so no other process has replaced it meanwhile.
-            self._open_lock.acquire(wait)
+            self._open_lock.acquire(lock_timeout)
         except BaseException:
             self._open_lock.release()
             raise
@@ -79,6 +107,11 @@ class OpenFile:
         """Raise ClosedError if the file can no longer be used."""
         if self.unusable_reason is not None:
             raise ClosedError(f"{self.path}: {self.unusable_reason}")
+
+    @property
+    def closed(self) -> bool:
+        """True if the file can no longer be used: closed, or inherited through a fork."""
+        return self.unusable_reason is not None
 
     @property
     def identity(self) -> FileIdentity | None:
@@ -117,25 +150,22 @@ class OpenFile:
             self.require_open()
             yield self.data
 
-    def release_pages(self) -> None:
-        """Release the memory that holds pages of the file; the caller keeps its map unchanged."""
-        self.data.release_pages()
-
-    def close(self, wait: float) -> None:
+    def _close_file(self, wait: float) -> None:
         """Close the file once no transaction is open; after ``wait`` seconds, raise TransactionError and stay open."""
         with self.gate.exclude_transactions(wait, TransactionError, f"{self.path}: the store was to be closed"):
             if self.unusable_reason is None:  # another thread may have closed it meanwhile
                 self._shut_down("it was closed; open it again")
 
-    def reset_after_fork(self) -> None:
+    def _reset_after_fork(self) -> None:
         """Make the object unusable in a forked child, and drop the copied descriptors and the map."""
         # Drop the references; LMDB's binding does not close an environment in a process that did not open it. The child
         # can then open the store itself.
         self.unusable_reason = "it was opened before a fork; open it again in this process"
         self.gate = TransactionGate()
         self.handles = {}
+        self.transaction_thread = TransactionThread()
         self._open_lock.reset_after_fork()
-        del self.data
+        del self.data, self.page_releaser
 
     def _shut_down(self, reason: str) -> None:
         """Close the file and release its lock; later uses raise ClosedError with this reason."""
@@ -146,9 +176,7 @@ class OpenFile:
 
     # -- Transactions and tables
 
-    def begin_transaction(
-        self, wait: float, *, write: bool
-    ) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
+    def begin_transaction(self, *, write: bool) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
         """Begin a transaction and count it, and adopt the map's size if another process has grown it.
 
         Returns the transaction, and the table handles that it can use: those opened before it began.
@@ -158,15 +186,15 @@ class OpenFile:
             try:
                 with self.gate.enter():
                     self.require_open()
-                    return self.data.begin(write=write), self.handles
+                    return self.data.environment.begin(write=write, buffers=True), self.handles
             except lmdb.MapResizedError:
-                self._resize_map(0, wait)
+                self._resize_map(0, self.lock_timeout)
             except lmdb.PanicError as error:
                 # A meta page could not be written, and LMDB begins nothing more; the last commit is complete on the
                 # disk.
                 if reopened:
                     raise translate_error(error, str(self.path)) from error
-                self._reopen(wait)
+                self._reopen()
                 reopened = True
             except lmdb.ReadersFullError as error:
                 if readers_cleared:
@@ -180,18 +208,18 @@ class OpenFile:
             except lmdb.Error as error:
                 raise translate_error(error, str(self.path)) from error
 
-    def open_tables(self, known_handles: Mapping[str, Handle], wait: float) -> None:
-        """Open the tables that other processes have created; does nothing if ``known_handles`` are outdated.
+    def open_tables(self, known_handles: Mapping[str, Handle] | None = None) -> None:
+        """Open the tables that other processes have created.
 
-        The caller passes the handles it knows: if they are no longer current, another thread has opened the tables. If
-        the file is open for writing, this takes the writer lock, because only handles opened by a write transaction are
+        Does nothing if ``known_handles`` are given and no longer current: another thread has opened the tables. If the
+        file is open for writing, this takes the writer lock, because only handles opened by a write transaction are
         permanent. That transaction writes nothing.
         """
-        with self._tables_lock if self.data.readonly else self._writer_lock.ensure_held(wait):
-            if self.handles is not known_handles:
+        with self._tables_lock if self.data.readonly else self._writer_lock.ensure_held(self.lock_timeout):
+            if known_handles is not None and self.handles is not known_handles:
                 return
             while True:
-                transaction, _ = self.begin_transaction(wait, write=not self.data.readonly)
+                transaction, _ = self.begin_transaction(write=not self.data.readonly)
                 try:
                     opening_transaction = None if self.data.readonly else transaction
                     names = self.data.list_table_names(
@@ -207,20 +235,29 @@ class OpenFile:
                     self.gate.leave()
             self.handles = handles
 
-    def adopt_commit(self, created: Mapping[str, Handle]) -> None:
+    def handle_commit(self, created: Mapping[str, Handle]) -> None:
         """Register the tables that a commit has created, and extend a short file to its last used page."""
         if created:
             self.handles = {**self.handles, **created}
         self.data.extend_to_used_pages()
 
+    def handle_end(self, view: CountedTransaction) -> None:
+        """Release the locks of a view whose transaction has ended; does nothing if that was done already."""
+        if not self.gate.leave_if_counted(view):
+            return
+        if view.shared_lock is not None:
+            release_lock(view.shared_lock)
+        if view.writable:
+            self._writer_lock.release()
+
     # -- Operations without transactions
 
-    def open_for_writing(self, wait: float) -> None:
+    def _open_for_writing(self) -> None:
         """Reopen a read-only file for writing; this thread must hold the writer lock."""
         purpose = f"{self.path}: another process wrote while this one opened the store, so it must be opened again"
-        with self.gate.exclude_transactions(wait, TransactionError, purpose):
+        with self.gate.exclude_transactions(self.lock_timeout, TransactionError, purpose):
             self.require_open()
-            self._open_lock.require_reader_table(wait)
+            self._open_lock.require_reader_table(self.lock_timeout)
             self.data.reopen_for_writing()
             self.handles = {}
 
@@ -248,7 +285,7 @@ class OpenFile:
             "nothing was changed; run it again, and the map grows"
         )
 
-    def compact(self, wait: float) -> CompactReport:
+    def _compact_file(self, wait: float) -> CompactReport:
         """Replace the file with a copy without free pages; this thread must hold the writer lock.
 
         Raises TransactionError if another process has the file open or a transaction of this one stays open, and the
@@ -268,10 +305,10 @@ class OpenFile:
         """
         return self._open_lock.hold_exclusively()
 
-    def rewrite(self, write: Callable[[Path], None], wait: float) -> None:
+    def _rewrite_file(self, write: Callable[[Path], None], wait: float) -> None:
         """Replace the data file with the one that ``write`` creates; this thread must hold the writer lock.
 
-        Raises the errors of :meth:`compact`. ``write`` may open snapshots, and must close them.
+        Raises the errors of :meth:`_compact_file`. ``write`` may open snapshots, and must close them.
         """
         with (
             self._open_lock.hold_exclusively(),
@@ -297,10 +334,10 @@ class OpenFile:
         """Return ``max_bytes`` in whole pages, or without it the largest number that fits."""
         return sys.maxsize if self.max_bytes is None else self.max_bytes // PAGE_SIZE * PAGE_SIZE
 
-    def _reopen(self, wait: float) -> None:
+    def _reopen(self) -> None:
         """Reopen the file after a write that LMDB could not finish."""
         purpose = f"{self.path}: a write failed, so the store must be opened again"
-        with self.gate.exclude_transactions(wait, TransactionError, purpose):
+        with self.gate.exclude_transactions(self.lock_timeout, TransactionError, purpose):
             self.require_open()
             self.data.reopen()
             self.handles = {}

@@ -29,10 +29,11 @@ class PageTransaction:
     #: True if cursors skip damaged pages instead of raising an error.
     skips_damage = False
 
-    def __init__(self, transaction: lmdb.Transaction[memoryview], pages: Pages | None) -> None:
+    def __init__(self, transaction: lmdb.Transaction[memoryview], pages: Pages | None, change: int) -> None:
         self._transaction = transaction
         self._pages = pages
-        self.id = transaction.id
+        #: The number of the commit that this transaction sees; it only grows while the file is open.
+        self.change = change
         #: A function that returns the tree of a table, or None.
         self.find_table: Callable[[str], Tree | None] = _find_no_table if pages is None else pages.get
 
@@ -102,13 +103,15 @@ class VerifiedTransaction:
         transaction: lmdb.Transaction[memoryview],
         pages: Pages | None,
         handles: Mapping[str, Handle],
+        change: int,
     ) -> None:
         #: The LMDB transaction, for calls that read no page.
         self.lmdb = transaction
         self._pages = pages
         self._handles = handles
         self._tables: dict[str, WrittenTable] = {}
-        self.id = transaction.id
+        #: The number of the commit that this transaction makes.
+        self.change = change
 
     def find_table(self, name: str) -> WrittenTable | None:
         """Return a table by name, or None if it does not exist."""

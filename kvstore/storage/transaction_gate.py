@@ -16,9 +16,14 @@ from ..errors import KvstoreError
 
 
 class CountedTransaction(Protocol):
-    """A transaction that is open as long as it is counted."""
+    """A view whose transaction is open as long as it is counted.
+
+    ``shared_lock`` is the descriptor of the writer lock, shared by a reader that cannot register itself with LMDB.
+    """
 
     is_counted: bool
+    writable: bool
+    shared_lock: int | None
 
 
 class TransactionGate:

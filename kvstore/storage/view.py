@@ -14,29 +14,23 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-import lmdb
-
 from ..errors import ClosedError, CorruptionError, TransactionError
 from . import engine_tables
 from .change_buffer import (
     UNCHANGED,
     Chain,
     ChangeBuffer,
-    ChangeBufferReader,
     TableBuffer,
     depends_on_stored,
     resolve_value,
     salvage_segments,
 )
 from .dense_copy import write_dense_copy
-from .lmdb_errors import ABOVE_ALL_KEYS, READ_ERRORS, MapFull, translate_error
-from .mapped_pages import PageReleaser
+from .lmdb_errors import ABOVE_ALL_KEYS, READ_ERRORS, translate_error
 from .page_transaction import PageTransaction, VerifiedTransaction
-from .transaction_gate import TransactionGate
-from .transaction_thread import TransactionThread
 
 if TYPE_CHECKING:
-    from lmdb import _Database as Handle
+    from .open_file import OpenFile
 
 Record = tuple[bytes, memoryview]
 
@@ -97,54 +91,6 @@ class WriteView(View, Protocol):
         ...
 
 
-class TransactionOwner(Protocol):
-    """The interface of the environment that a view uses."""
-
-    path: Path
-    lock_timeout: float
-
-    @property
-    def gate(self) -> TransactionGate:
-        """The count of this process's open transactions."""
-        ...
-
-    @property
-    def buffer_reader(self) -> ChangeBufferReader:
-        """The part of the change buffer that this process has read."""
-        ...
-
-    @property
-    def page_releaser(self) -> PageReleaser:
-        """The object that releases pages of the file once views have read many."""
-        ...
-
-    @property
-    def transaction_thread(self) -> TransactionThread:
-        """The thread that begins and ends write transactions."""
-        ...
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of the file up to the last page that was ever used."""
-        ...
-
-    def create_table(self, transaction: lmdb.Transaction[memoryview], table: str) -> Handle:
-        """Create ``table`` within a write transaction."""
-        ...
-
-    def handle_end(self, view: LmdbView) -> None:
-        """Handle the end of the transaction of ``view``."""
-        ...
-
-    def handle_commit(self, created: Mapping[str, Handle]) -> None:
-        """Handle a successful commit that has added these tables."""
-        ...
-
-    def make_map_full_error(self) -> MapFull:
-        """Arrange that the map grows before the next transaction, and return the error to raise."""
-        ...
-
-
 class LmdbView:
     """The read operations shared by snapshots and write transactions."""
 
@@ -154,15 +100,13 @@ class LmdbView:
     #: True while its owner counts it among the open transactions.
     is_counted = True
 
-    def __init__(
-        self, owner: TransactionOwner, transaction: PageTransaction | VerifiedTransaction, change: int
-    ) -> None:
+    def __init__(self, owner: OpenFile, transaction: PageTransaction | VerifiedTransaction) -> None:
         self._owner = owner
         self._transaction: Any = transaction
         self._cached_buffer: ChangeBuffer | None = None
         self._buffered_tables = owner.buffer_reader.buffered_tables
         #: The number of the last commit that this view sees; equal for equal states.
-        self.change = change
+        self.change = transaction.change
 
     def get(self, table: str, key: bytes) -> memoryview | None:
         """Return the value of ``key``, or None; raise InputError for a key of 0 or more than 511 bytes."""

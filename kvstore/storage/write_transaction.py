@@ -33,10 +33,12 @@ from .change_buffer import (
 )
 from .lmdb_errors import MAX_KEY_BYTES, READ_ERRORS, make_key_error, translate_error
 from .page_transaction import VerifiedTransaction, WrittenTable
-from .view import LmdbView, Record, TransactionOwner
+from .view import LmdbView, Record
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
+
+    from .open_file import OpenFile
 
 Bytes = bytes | bytearray | memoryview
 
@@ -53,8 +55,8 @@ class WriteTransaction(LmdbView):
 
     writable = True
 
-    def __init__(self, owner: TransactionOwner, transaction: VerifiedTransaction, change: int) -> None:
-        super().__init__(owner, transaction, change)
+    def __init__(self, owner: OpenFile, transaction: VerifiedTransaction) -> None:
+        super().__init__(owner, transaction)
         self._thread = get_ident()
         self._created_tables: dict[str, Handle] = {}
         self._num_changes = 0
@@ -69,7 +71,7 @@ class WriteTransaction(LmdbView):
         self._last_keys: dict[str, bytes] = {}
         #: The change buffer as the last commit left it, and the size in bytes at which segments are merged.
         self._committed_buffer = ChangeBuffer()
-        self._max_buffer_bytes = compute_max_bytes(owner.used_bytes)
+        self._max_buffer_bytes = compute_max_bytes(owner.data.used_bytes)
 
     @property
     def is_large(self) -> bool:
@@ -318,7 +320,7 @@ class WriteTransaction(LmdbView):
         transaction = self._get_transaction()
         written: WrittenTable | None = transaction.find_table(table)
         if written is None:
-            handle = self._owner.create_table(transaction.lmdb, table)
+            handle = self._owner.data.environment.open_db(table.encode(), txn=transaction.lmdb, create=True)
             self._created_tables[table] = handle
             written = transaction.add_table(table, handle)
         return written
