@@ -16,8 +16,8 @@ import kvstore
 from kvstore.settings import FixedSettings
 
 from . import command_completion as completing
+from .render import MODES
 
-MODES = ("table", "box", "json", "jsonl", "csv", "tsv", "markdown", "line")
 #: Exit statuses.
 FAILED = 1
 INTERRUPTED = 130

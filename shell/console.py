@@ -20,10 +20,10 @@ from typing import Any, TextIO
 
 import kvstore
 from kvstore.errors import KvstoreError, StatementError, StoreNotFoundError
+from kvstore.rendering.row_formats import RowCounter
 
 from . import render
 from .background_opening import BackgroundOpening
-from .copying import copy_result, parse_copy
 from .layout import wrap_message
 from .pager import PagedStream
 from .script import ScriptError, ScriptItem, read_items
@@ -175,11 +175,6 @@ class Console:
 
             if can_fill_store(text, self.parameters):
                 self._store.start()
-        copy = parse_copy(item.text)
-        if copy is not None:
-            num_copied = copy_result(*copy, self._execute)
-            self.notify(f"{num_copied:,} row{'' if num_copied == 1 else 's'} written to {copy[1]}")
-            return
         with self._execute(text) as cursor:
             rows = self.write(cursor.kind, cursor.columns, cursor) if cursor.columns else 0
             if cursor.message:
@@ -245,7 +240,7 @@ class Console:
 
     def _write_paged(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], pager: str) -> int:
         """Write a result to the pager if it is longer than the screen; return the number of rows."""
-        counter = render.RowCounter(rows)
+        counter = RowCounter(rows)
         paged = PagedStream(self.out, pager)
         with suppress(BrokenPipeError):  # the user has left the pager
             render.write_result(

@@ -6,12 +6,13 @@ never reach the terminal, so no text can move the cursor or change colors. All w
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any
+
+from kvstore.rendering.row_formats import format_plain
 
 from .masking import BOLD, PLAIN, mask_line
 
@@ -53,15 +54,6 @@ def format_value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4f}".rstrip("0").rstrip(".") if 1e-3 <= abs(value) < 1e12 else f"{value:g}"
     return to_printable(format_plain(value))
-
-
-def format_plain(value: Any) -> str:
-    """Return the full text of a value other than None: JSON for lists and objects, ``X'…'`` for bytes."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return f"X'{value.hex()}'"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else str(value)
 
 
 def truncate(text: str, width: int) -> str:

@@ -6,7 +6,7 @@ command to type instead.
 
 from __future__ import annotations
 
-_COPY = ".import FILE ingests a file, and .output FILE writes results to one"
+_COPY = "INGEST 'file' ingests a file, and COPY (SELECT ...) TO 'file' writes rows to one"
 _MODE = ".mode sets the format of results"
 _TABLES = ".tables lists the tables, .schema NAME or DESCRIBE NAME; shows the columns of one"
 

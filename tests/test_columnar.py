@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import resource
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore import errors
@@ -55,6 +61,75 @@ def test_the_suffix_decides_the_format_of_a_file(
     with pytest.raises(errors.MissingExtraError, match=r"kvstore-db\[pandas\]"):
         filled.execute("SELECT 1").to_pandas()
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+def test_rows_are_copied_to_a_file_by_its_suffix(
+    filled: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "SELECT document, text AS document, 1.5 AS half, NULL AS none FROM chunks WHERE document = :key"
+    key, text = filled.execute("SELECT document, text FROM chunks LIMIT 1").fetchall()[0]
+    record = {"document": key, "document:1": text, "half": 1.5, "none": None}
+    for suffix in ("csv", "tsv", "json", "jsonl", "ndjson", "md"):
+        cursor = filled.execute(f"COPY ({query}) TO '{tmp_path}/x.{suffix}'", {"key": key})
+        assert (cursor.rowcount, cursor.columns) == (1, ())
+        assert cursor.message == f"1 row written to {tmp_path}/x.{suffix}"
+    assert json.loads((tmp_path / "x.json").read_text()) == [record]
+    assert json.loads((tmp_path / "x.jsonl").read_text()) == json.loads((tmp_path / "x.ndjson").read_text()) == record
+    assert (tmp_path / "x.md").read_text().splitlines()[0] == "| document | document | half | none |"
+    with (tmp_path / "x.csv").open(newline="") as file:
+        assert list(csv.reader(file)) == [["document", "document", "half", "none"], [key, text, "1.5", ""]]
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for statement, error, message in (
+        ("COPY (SELECT 1) TO '{}/x.csv'", errors.InputError, "exists already"),
+        ("COPY (SELECT 1) TO '{}/no/x.csv'", errors.InputError, "no"),
+        ("COPY (SELECT 1) TO '{}/y'", errors.InputError, r"choose one of \.csv, .*, \.arrow"),
+        ("COPY (SELECT 1) TO '{}/y.parquet'", errors.MissingExtraError, r"a \.parquet file needs pyarrow; pip install"),
+        ("COPY (SELECT x FROM chunks) TO '{}/y.csv'", errors.StatementError, "x"),
+        ("COPY (EXPLAIN CHECK) TO '{}/y.csv'", errors.StatementError, "EXPLAIN"),
+    ):
+        with pytest.raises(error, match=message):
+            filled.execute(statement.format(tmp_path))
+    assert sorted(tmp_path.iterdir()) == before
+    with (
+        kvstore.open(filled.path, readonly=True) as reading,
+        pytest.raises(errors.ReadOnlyError, match="COPY cannot write a file"),
+    ):
+        reading.execute(f"COPY (SELECT 1) TO '{tmp_path}/y.csv'")
+
+
+def test_copy_reads_the_open_transaction(filled: kvstore.Store, tmp_path: Path) -> None:
+    filled.execute("BEGIN; INSERT DOCUMENT 'new' TEXT 'New.'")
+    assert filled.execute(f"COPY (SELECT key FROM documents WHERE key = 'new') TO '{tmp_path}/x.csv'").rowcount == 1
+    filled.execute("ROLLBACK")
+
+
+#: Texts that readers leave unchanged: without control characters, and without white space at the ends of a line.
+_LINES = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=12)
+_TEXTS = st.lists(_LINES, min_size=1, max_size=3).map("\n".join)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+@settings(max_examples=num_examples(20), deadline=None)
+@given(documents=st.dictionaries(_LINES, st.tuples(_LINES, _TEXTS, _LINES), min_size=1, max_size=4))
+def test_copied_documents_are_ingested_again(suffix: str, documents: dict[str, tuple[str, str, str]]) -> None:
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow.parquet")
+    query = "SELECT key, title, content, meta ->> 'note' AS note FROM documents ORDER BY key"
+    with tempfile.TemporaryDirectory() as folder:
+        file = f"{folder}/documents.{suffix}"
+        with kvstore.open(f"{folder}/a", embedder="hashing") as store:
+            for key, (title, text, note) in documents.items():
+                store.put(key, text, title=title, meta={"note": note})
+            rows = store.execute(query).fetchall()
+            store.execute(f"COPY ({query}) TO ?", (file,))
+        with kvstore.open(f"{folder}/b", embedder="hashing") as other:
+            other.execute("INGEST ?", (file,))
+            ingested = other.execute(query).fetchall()
+        # A reader takes a field that looks like a number as a number.
+        assert [[str(value) for value in row[:3]] for row in ingested] == [list(row[:3]) for row in rows]
+        if suffix != "csv":
+            assert ingested == rows
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from kvstore import errors
 from kvstore.errors import StatementError
 from kvstore.language import parser
 from kvstore.language import statements as s
+from kvstore.language.bounded_query import READ_STATEMENTS
 from kvstore.language.grammar_parsing import get_keywords, list_expected_terminals
 from kvstore.language.parser import parse
 from kvstore.sql import condition, literals
@@ -108,6 +109,12 @@ FORMS: list[tuple[str, s.Statement]] = [
     ("BACKUP TO 'p'", s.Backup("p")),
     ("EXPORT TO 'p'", s.Export("p")),
     ("EXPORT TO 'p.parquet' TABLE chunks", s.Export("p.parquet", "chunks")),
+    ("COPY (SELECT ')' IN (1)) TO 'p.csv'", s.Copy(s.Select("SELECT ')' IN (1)"), "p.csv")),
+    (
+        "COPY (SEARCH 'x' WHERE key IN ('a') TOP 3) TO 'p.csv'",
+        s.Copy(s.Search("x", where="key IN ('a')", top=3), "p.csv"),
+    ),
+    ("COPY (EXPLAIN ASK 'q' AS SVG) TO 'p.csv'", s.Copy(s.Explain(s.Ask("q"), as_svg=True), "p.csv")),
     ("IMPORT FROM 'p'", s.Import("p")),
     ("SET top = 5", s.SetSetting("top", 5)),
     ("SET strategy = bridge", s.SetSetting("strategy", "bridge")),
@@ -169,6 +176,8 @@ def make_statements(kind: type) -> st.SearchStrategy[Any]:
         return st.builds(
             s.Explain, st.one_of([make_statements(plain) for plain in get_args(s.PlainStatement)]), st.booleans()
         )
+    if kind is s.Copy:
+        return st.builds(s.Copy, st.one_of([make_statements(reading) for reading in READ_STATEMENTS]), TEXTS)
     drawn = {}
     for field in fields(kind):
         optional = "None" in str(field.type)
@@ -221,6 +230,10 @@ def test_the_text_of_a_statement_parses_back_to_it(statement: s.Statement) -> No
         ("SEARCH 'a' WHERE (b = 1 TOP 3", 1, 18, "never closed"),
         ("SEARCH 'a' WHERE b) = 1", 1, 19, "has no matching '('"),
         ("SEARCH 'a' WHERE TOP 3", 1, 18, "expected a condition"),
+        ("COPY (SELECT 1 TO 'x'", 1, 22, "ends too early; expected ')'"),
+        ("COPY (SEARCH 'a' WHERE b)) TO 'x'", 1, 26, "expected TO, found )"),
+        ("COPY (CHECK) TO 'x'", 1, 7, "expected ASK, DESCRIBE, EXPAND, EXPLAIN, LOOKUP"),
+        ("COPY (SEARCH 'a' AS SVG) TO 'x'", 1, 18, "write EXPLAIN SEARCH ... AS SVG"),
         ("ASK 'q' WITH (a = 1, a = 2)", 1, 22, "is repeated"),
         ("INSERT DOCUMENT 'k' TITLE 'x'", 1, 30, "expected AS, META, SOURCE, TEXT, TITLE or WHOLE"),
         ("UPDATE DOCUMENT 'k' SET TEXT = 'a', TEXT = 'b'", 1, 37, "is repeated"),
@@ -261,6 +274,7 @@ def test_an_error_names_the_place_and_the_remedy(text: str, line: int, column: i
         ("DELETE FROM chunks WHERE 1", 13, "did you mean DELETE FROM documents WHERE?"),
         ("EXPLAIN QUERY PLAN SELECT 1", 9, "did you mean EXPLAIN SELECT?"),
         ("SHOW DATABASES", 6, "kvstore.open()"),
+        ("COPY documents FROM 'x.csv'", 6, "INGEST 'file' stores the rows of a file"),
         ("BEGIN TRANSACTION", 7, "BEGIN, COMMIT and ROLLBACK take no options"),
         ("SELECT 1; INSERT INTO documents VALUES ('a')", 18, "INSERT DOCUMENT 'key'"),
         # A misspelt word is still one.

@@ -217,6 +217,11 @@ PAIRS: list[tuple[type, str, Call]] = [
     (s.SetSetting, "SET top = 3", lambda x: x.set("top", 3)),
     (s.Show, "SHOW SETTINGS", lambda x: x.settings_table()),
     (s.Export, "EXPORT TO '{folder}/{store}.jsonl'", lambda x: x.export(f"{folder_of(x)}/{x.path.name}.jsonl")),
+    (
+        s.Copy,
+        "COPY (SELECT key FROM documents) TO '{folder}/{store}.csv'",
+        lambda x: x.execute(f"COPY (SELECT key FROM documents) TO '{folder_of(x)}/{x.path.name}.csv'"),
+    ),
     (s.UnmergeEntity, "UNMERGE ENTITY 'Maria Jensen'", lambda x: x.unmerge("Maria Jensen")),
     (s.DropAlias, "DROP ALIAS 'Wage office'", lambda x: x.drop_alias("Wage office")),
     (s.DeleteDocument, "DELETE DOCUMENT 'pay'", lambda x: x.delete("pay")),
@@ -237,7 +242,6 @@ WORDLESS = {
     "close",
     "dump",  # the shell's .dump shows it
     "embed",
-    "execute",
     "export_table",  # EXPORT TO 'x.parquet' TABLE documents; needs an extra
     "flush",  # every commit does
     "forecast_extract",  # EXPLAIN EXTRACT shows it

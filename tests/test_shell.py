@@ -970,9 +970,10 @@ def test_a_result_is_copied_to_a_file(
     assert json.loads(Path("hits.jsonl").read_text())["document"] == "a,b"
     assert "1 row written to it's.csv" in capsys.readouterr().err
     for statement, message in (
-        ("COPY (SELECT 1) TO 'x.doc'", "COPY writes files that end in .csv"),
-        ("COPY (DELETE DOCUMENT 'a,b') TO 'x.csv'", "COPY needs a statement that reads"),
+        ("COPY (SELECT 1) TO 'x.doc'", "the suffix selects the format of COPY; choose one of .csv"),
+        ("COPY (DELETE DOCUMENT 'a,b') TO 'x.csv'", "expected ASK, DESCRIBE"),
         ("COPY (SELECT * FROM nowhere) TO 'x.csv'", "nowhere"),
+        ("COPY (SELECT 1) TO 'hits.jsonl'", "hits.jsonl: exists already"),
     ):
         assert cli.run(["shell", "s", "-c", statement]) == 1
         assert message in capsys.readouterr().err

@@ -53,7 +53,7 @@ def export_table(reader: TableReader, name: str, path: str | os.PathLike[str]) -
     with (
         create_file_atomically(target) as partial_path,
         partial_path.open("wb") as file,
-        _open_writer(suffix, file, schema) as writer,
+        open_table_writer(suffix, file, schema) as writer,
     ):
         for batch in _iter_batches(pa, reader, table, schema):
             writer.write_batch(batch)
@@ -62,7 +62,7 @@ def export_table(reader: TableReader, name: str, path: str | os.PathLike[str]) -
 
 
 @contextmanager
-def _open_writer(suffix: str, file: IO[bytes], schema: Any) -> Iterator[Any]:
+def open_table_writer(suffix: str, file: IO[bytes], schema: Any) -> Iterator[Any]:
     """Open a Parquet or Arrow writer, by the suffix of the file."""
     if suffix == ".parquet":
         parquet = import_extra("pyarrow.parquet", "arrow", "a .parquet file")

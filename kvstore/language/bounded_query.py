@@ -33,7 +33,8 @@ MAX_ABANDONED = 4
 
 _Result = TypeVar("_Result")
 
-_READ_STATEMENTS = (
+#: The statements that only read.
+READ_STATEMENTS = (
     s.Lookup, s.Expand, s.ExpandIndex, s.Search, s.Retrieve, s.Ask, s.Select, s.Show, s.DescribeTable,
     s.DescribeDocument, s.DescribeEntity, s.DescribeStrategy, s.DescribeItem,
 )  # fmt: skip
@@ -171,7 +172,7 @@ def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
         raise StatementError(f"query() runs exactly one statement, not {len(parsed)}; use execute() to run several")
     statement = parsed[0].statement
     read_statement = statement.statement if isinstance(statement, s.Explain) else statement
-    if not isinstance(read_statement, _READ_STATEMENTS):
+    if not isinstance(read_statement, READ_STATEMENTS):
         raise StatementError(
             f"query() only runs statements that read: {_READ_STATEMENT_NAMES}; use execute() for this one"
         )

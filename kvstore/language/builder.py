@@ -58,6 +58,7 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
     "compact": s.Compact,
     "backup": s.Backup,
     "export": s.Export,
+    "copy": s.Copy,
     "import": s.Import,
     "set": s.SetSetting,
 }
@@ -102,7 +103,9 @@ class Builder:
             if child.data in _STATEMENTS:
                 # The AS SVG of an EXPLAIN is parsed as a clause of the explained statement.
                 svg_clauses = [
-                    clause for clause in child.children if isinstance(clause, Tree) and clause.data == "as_svg"
+                    clause
+                    for clause in child.children
+                    if tree.data == "explain" and isinstance(clause, Tree) and clause.data == "as_svg"
                 ]
                 for clause in svg_clauses:
                     self._add_clause(clauses, clause)

@@ -55,6 +55,7 @@ _HANDLERS: dict[type[object], str] = {
     s.Backup: "maintenance_handlers:backup",
     s.Compact: "maintenance_handlers:compact",
     s.Export: "maintenance_handlers:export",
+    s.Copy: "copy_handler:copy",
     s.Import: "maintenance_handlers:import_file",
     s.Show: "description_handlers:show",
     s.DescribeTable: "description_handlers:describe_table",

@@ -67,7 +67,7 @@ _OTHER_DATABASE_HINTS = {
     "ATTACH": _OTHER_STORE,
     "BEGIN *": _PLAIN_TRANSACTION,
     "COMMIT *": _PLAIN_TRANSACTION,
-    "COPY": "did you mean INGEST?",
+    "COPY *": "COPY (SELECT ...) TO 'file' writes rows to a file; INGEST 'file' stores the rows of a file as documents",
     "CREATE * TABLE": f"{_FIXED}; {_INSERT}",
     "CREATE INDEX * ON": "keys and the fields of META are always indexed; CREATE INDEX takes a kind that SHOW "
     "INDEXES lists",
@@ -139,7 +139,7 @@ def _make_unexpected_error(
     if token is None:
         return make_statement_error(text, len(text.rstrip()), f"the statement ends too early; expected {expectation}")
     database_hint = _find_other_database_hint(script, token)
-    if "QUERY" in expected:
+    if "COPY" in expected:  # a whole statement
         suggestion = suggest(token.text, _list_keywords(expected))
         remedy = database_hint or (
             f"did you mean {suggestion}?" if suggestion else f"a statement begins with {expectation}"
@@ -213,7 +213,7 @@ def list_expected_terminals(text: str) -> frozenset[str]:
     condition_terminals: frozenset[str] = frozenset()
     while position < len(script):
         choices = parser.choices()
-        if _is_query_start(script[position], choices):
+        if _is_query_start(script[position], choices) and _find_query_end(script, position) == len(script):
             return frozenset({"QUERY_TEXT"})
         condition_terminals = frozenset({"CONDITION_TEXT"} if "CONDITION" in choices else ())
         try:
@@ -242,10 +242,11 @@ def _feed_token(
     next_position = position + 1
     offset_map: conditions.OffsetMap = ()
     if _is_query_start(token, choices):
-        next_position = len(script)
-        for query_token in script[position:]:
+        next_position = _find_query_end(script, position)
+        for query_token in script[position:next_position]:
             conditions.check_token(text, query_token)
-        terminal = _make_terminal("QUERY", token, text=text[token.start : script[-1].end], end=script[-1].end)
+        query_end = script[next_position - 1].end
+        terminal = _make_terminal("QUERY", token, text=text[token.start : query_end], end=query_end)
     elif "CONDITION" in choices:
         next_position = conditions.find_condition_end(text, script, position)
         if next_position == position:
@@ -265,6 +266,16 @@ def _feed_token(
 def _is_query_start(token: Token, choices: Mapping[str, Any]) -> bool:
     """True if a token begins a query, which SQLite parses; ``choices`` are the terminals that are valid there."""
     return "QUERY" in choices and token.kind == "word" and token.text.upper() in s.QUERY_WORDS
+
+
+def _find_query_end(script: Sequence[Token], position: int) -> int:
+    """Return the index of the ``)`` that encloses the query that begins at ``position``, else the number of tokens."""
+    depth = 0
+    for index in range(position, len(script)):
+        depth += {"(": 1, ")": -1}.get(script[index].text, 0)
+        if depth < 0:
+            return index
+    return len(script)
 
 
 def _get_terminal_name(token: Token, choices: Mapping[str, Any]) -> str:

@@ -150,7 +150,7 @@ def _iter_strings(
     candidates: Sequence[str]
     if words[-1] == "TREE":
         kind, candidates = "tree", [tree for tree in catalog.trees() if tree.startswith(prefix)]
-    elif words[0] in ("INGEST", "BACKUP", "EXPORT", "IMPORT") and len(words) <= 2:
+    elif (words[0] in ("INGEST", "BACKUP", "EXPORT", "IMPORT") and len(words) <= 2) or words[-2:] == [")", "TO"]:
         kind, candidates = "path", catalog.paths(prefix)
     elif words[-1] == "DOCUMENT" and words[0] != "INSERT":
         kind, candidates = "document", catalog.document_keys(prefix, _MAX_COMPLETIONS)

@@ -440,6 +440,17 @@ class Export:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """COPY of the rows of a reading statement to a file."""
+
+    statement: PlainStatement | Explain
+    path: str
+
+    def __str__(self) -> str:
+        return f"COPY ({self.statement}) TO {format_literal(self.path)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Import:
     path: str
 
@@ -463,7 +474,7 @@ PlainStatement = (
     | InsertEdge | DeleteEdge | MergeEntity | UnmergeEntity | CreateAlias | DropAlias
     | CreateIndex | DropIndex | Refresh | Begin | Commit | Rollback
     | Select | Show | DescribeTable | DescribeDocument | DescribeEntity | DescribeStrategy | DescribeItem
-    | Check | Compact | Backup | Export | Import | SetSetting
+    | Check | Compact | Backup | Export | Copy | Import | SetSetting
 )  # fmt: skip
 
 

@@ -46,9 +46,12 @@ def check_token(text: str, token: Token) -> None:
 def find_condition_end(text: str, script: Sequence[Token], position: int) -> int:
     """Return the index of the first token after the condition that begins at token ``position``.
 
-    ``script`` has the tokens of the statement, and ``text`` its source. The condition ends before the next clause or
-    at the end of the statement. Raises StatementError for an invalid token or an unbalanced parenthesis.
+    ``script`` has the tokens of the statement, and ``text`` its source. The condition ends before the next clause, at
+    the end of the statement, or at the ``)`` that encloses the statement. Raises StatementError for an invalid token or
+    an unbalanced parenthesis.
     """
+    earlier_texts = [token.text for token in script[:position]]
+    is_enclosed = earlier_texts.count("(") > earlier_texts.count(")")
     open_parentheses: list[Token] = []
     while position < len(script):
         token = script[position]
@@ -57,6 +60,8 @@ def find_condition_end(text: str, script: Sequence[Token], position: int) -> int
             open_parentheses.append(token)
         elif token.text == ")":
             if not open_parentheses:
+                if is_enclosed:
+                    break
                 raise make_statement_error(text, token.start, "this ')' has no matching '('")
             open_parentheses.pop()
         elif token.kind == "word" and not open_parentheses and token.text.upper() in _END_WORDS:

@@ -1,0 +1,153 @@
+"""Rows as text for other programs: CSV, TSV, JSON, JSON Lines and Markdown.
+
+In: column names and rows of SQL values. Out: lines of text, without line ends, as the rows arrive. Every value can be
+read back, except that NULL and empty text are both an empty field in CSV, TSV and Markdown (in JSON, NULL is ``null``).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, NoReturn
+
+Rows = Iterable[Sequence[Any]]
+
+
+class RowCounter:
+    """An iterable of rows that counts them."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Sequence[Any]]:
+        for row in self._rows:
+            self.count += 1
+            yield row
+
+
+def format_plain(value: Any) -> str:
+    """Return the full text of a value other than None: JSON for lists and objects, ``X'…'`` for bytes."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else str(value)
+
+
+def number_repeated_names(columns: Sequence[str]) -> list[str]:
+    """Return the names of columns, with a number appended to each repetition, so that no column is lost.
+
+    >>> number_repeated_names(["key", "title", "key"])
+    ['key', 'title', 'key:1']
+    """
+    names: list[str] = []
+    for position, name in enumerate(columns):
+        num_earlier = columns[:position].count(name)
+        names.append(f"{name}:{num_earlier}" if num_earlier else name)
+    return names
+
+
+def _render_tsv(columns: Sequence[str], rows: Rows) -> Iterator[str]:
+    """Yield tab-separated fields, escaping backslash, tab, line feed and carriage return as ``\\\\``, ``\\t``, ``\\n``,
+    ``\\r``.
+    """
+    for row in chain([columns], rows):
+        yield "\t".join(_format_field(value).translate(_TSV_ESCAPES) for value in row)
+
+
+_TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
+def _render_csv(columns: Sequence[str], rows: Rows) -> Iterator[str]:
+    """Yield records of RFC 4180, without the line end."""
+    record: list[str] = []
+
+    class RecordWriter:
+        def write(self, text: str) -> None:
+            record.append(text)
+
+    writer = csv.writer(RecordWriter(), lineterminator="\r\n")  # line ends inside a field are quoted
+    for row in chain([columns], rows):
+        writer.writerow([_format_field(value) for value in row])
+        yield "".join(record).removesuffix("\r\n")
+        record.clear()
+
+
+def _format_field(value: Any) -> str:
+    """Return the text of a field of TSV, CSV or Markdown, not yet escaped; NULL is empty."""
+    return "" if value is None else format_plain(value)
+
+
+def _render_jsonl(columns: Sequence[str], rows: Rows) -> Iterator[str]:
+    """Yield each row as a JSON object."""
+    names = number_repeated_names(columns)
+    is_description = tuple(columns) == ("property", "value")
+    for row in rows:
+        values = list(map(_to_json_value, row))
+        for index, name in enumerate(columns):
+            if name == "meta" or (is_description and name == "value" and row[0] == "meta"):
+                values[index] = _parse_metadata(values[index])
+        yield json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False)
+
+
+def _to_json_value(value: Any) -> Any:
+    """Convert a value to one that JSON can express: bytes, NaN and infinities become text."""
+    if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
+        return _format_field(value)
+    return value
+
+
+def _parse_metadata(value: Any) -> Any:
+    """Parse a document's metadata, which SQL returns as JSON text; return any other value unchanged."""
+    if not (isinstance(value, str) and value.startswith("{")):
+        return value
+    try:
+        return json.loads(value, parse_constant=_refuse_constant)
+    except ValueError:
+        return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for NaN and infinities, which JSON does not have."""
+    raise ValueError(f"{name} is not JSON")
+
+
+def _render_json(columns: Sequence[str], rows: Rows) -> Iterator[str]:
+    """Yield the lines of a JSON array of the rows."""
+    previous = "["
+    for line in _render_jsonl(columns, rows):
+        yield previous if previous == "[" else previous + ","
+        previous = line
+    yield from ["[]"] if previous == "[" else [previous, "]"]
+
+
+def _render_markdown(columns: Sequence[str], rows: Rows) -> Iterator[str]:
+    """Yield a GitHub table; Markdown syntax in cells is escaped, and line ends become ``<br>``."""
+    yield _render_markdown_row(columns)
+    yield "|" + " --- |" * len(columns)
+    for row in rows:
+        yield _render_markdown_row(row)
+
+
+_MARKDOWN_ESCAPES = str.maketrans(
+    {"\\": "\\\\", "|": "\\|", "&": "&amp;", "<": "&lt;", "\n": "<br>", "\r": "&#13;", "\t": "&#9;"}
+)
+
+
+def _render_markdown_row(row: Sequence[Any]) -> str:
+    """Format a row of a Markdown table."""
+    return "| " + " | ".join(_format_field(value).translate(_MARKDOWN_ESCAPES) for value in row) + " |"
+
+
+#: The functions that render rows, by format.
+ROW_FORMATS: dict[str, Callable[[Sequence[str], Rows], Iterator[str]]] = {
+    "json": _render_json,
+    "jsonl": _render_jsonl,
+    "csv": _render_csv,
+    "tsv": _render_tsv,
+    "markdown": _render_markdown,
+}
