@@ -81,6 +81,14 @@ def test_a_question_for_two_facts_gets_a_sentence_for_each(harbor: kvstore.Store
     assert "The documents do not say: who painted the lighthouse of Ferrol?" in partial.text
 
 
+def test_numbered_steps_are_listed_with_their_numbers(reader: AnswerReader, tmp_path: Path) -> None:
+    steps = "1. Switch the oven off.\n2. Brush out the crumbs.\n3. Wipe the stone with a dry cloth. Never use water."
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("oven", f"# HB-4 oven\n\nIt has four decks.\n\n## Cleaning\n\n{steps}", format="markdown")
+        answer = store.ask("How do I clean the oven?")
+    assert answer.text.startswith(f"Cleaning:\n{steps} [1]"), answer.text
+
+
 def test_a_foreign_question_is_refused_even_if_the_reader_likes_a_sentence(
     reader: AnswerReader, tmp_path: Path
 ) -> None:

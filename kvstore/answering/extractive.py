@@ -67,6 +67,8 @@ _TOKEN_PATTERN = re.compile(
     r"|\b\w*[^\W_]_[^\W_]\w*|\b[^\W\d_]*[a-z]+[A-Z]\w*"
 )
 
+#: The number of an item of an ordered list.
+_ITEM_NUMBER_PATTERN = re.compile(r"\s*(\d+[.)])\s")
 #: The end of a sentence that the next one follows without a blank.
 _UNSPACED_END_PATTERN = re.compile("[。！？｡][」』”’）)】》〉]*\\Z")
 
@@ -367,6 +369,7 @@ def render_snippet(snippet: Snippet) -> str:
 def render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
     """Return the displayed text of a run: sentences in a paragraph; items, rows and code on lines of their own."""
     snippets = passage.snippets[run.first : run.last + 1]
+    is_list = snippets[0].kind == snippets[-1].kind == "item" and snippets[0].block != snippets[-1].block
     text = ""
     for previous, snippet in zip([None, *snippets], snippets, strict=False):
         piece = _truncate(snippet.text)
@@ -378,16 +381,24 @@ def render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
             text += "\n" * bool(text) + "\n".join(f"{margin}{line}" for line in piece.split("\n"))
         elif previous is not None and previous.block == snippet.block and snippet.kind != "table":
             text += piece if _UNSPACED_END_PATTERN.search(text) else f" {piece}"
-        elif snippet.kind in ("item", "table") and previous is not None:
+        elif snippet.kind in ("item", "table") and (previous is not None or is_list):
             # A lead-in and its only item are one line.
-            text += f" {piece}" if len(snippets) == 2 and previous.is_lead_in else f"\n- {piece}"
+            is_only_item = previous is not None and previous.is_lead_in and len(snippets) == 2
+            text += f" {piece}" if is_only_item else f"\n{_find_bullet(passage, snippet)} {piece}"
         else:
             separator = "\n" if previous is not None and previous.kind in ("code", "table") else " "
             text += f"{separator}{piece}" if text else piece
     subject = _find_subject(passage, snippets, relevance)
     if not subject:
-        return text
-    return f"{subject} {text}" if subject.endswith(("?", "？")) else f"{subject}: {text}"
+        return text.lstrip("\n")
+    separator = "" if text.startswith("\n") else " "
+    return f"{subject}{separator}{text}" if subject.endswith(("?", "？")) else f"{subject}:{separator}{text}"
+
+
+def _find_bullet(passage: Passage, snippet: Snippet) -> str:
+    """Return the number of an item as it is written, such as ``2.``, or a dash."""
+    number = _ITEM_NUMBER_PATTERN.match(passage.text, snippet.start, snippet.end)
+    return number.group(1) if number else "-"
 
 
 def _truncate(text: str) -> str:

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..retrieval.evidence import Hit
-from ..text.blocks import to_plain_text, unwrap_links
+from ..text.blocks import skip_marker, to_plain_text, unwrap_links
 from ..text.mail import split_mail_fields
 from ..text.sentences import split_sentences
 
@@ -145,15 +145,15 @@ def split_prose(
     ``term`` is the term that the paragraph defines, which its first sentence contains if ``has_own_term``. If the
     paragraph ``leads`` into the next block, its last sentence is a lead-in.
     """
-    for index, (first, last) in enumerate(split_sentences(text[start:end])):
-        displayed = strip_item_marker(render_inline(text[start + first : start + last]))
+    content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
+    for index, (first, last) in enumerate(split_sentences(text[content_start:end])):
+        snippet_start, snippet_end = start if index == 0 else content_start + first, content_start + last
+        displayed = strip_item_marker(render_inline(text[snippet_start:snippet_end]))
         if not displayed:
             continue
         label = "" if index == 0 and has_own_term else term
-        is_lead_in = leads and start + last == end
-        yield Snippet(
-            start + first, start + last, displayed, kind, block, label=label, term=term, is_lead_in=is_lead_in
-        )
+        is_lead_in = leads and snippet_end == end
+        yield Snippet(snippet_start, snippet_end, displayed, kind, block, label=label, term=term, is_lead_in=is_lead_in)
 
 
 def split_code(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
