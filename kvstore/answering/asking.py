@@ -8,17 +8,17 @@ too low. Each step loads the code that it needs, because a prompt needs little o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, Unpack
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Unpack
 
 from ..errors import InputError, ModelUnavailableError, PromptTooLongError
 from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
 from ..retrieval.question_clauses import Clauses
 from ..structures.vectors.vectors import cosines
 from ..text.languages import detect_question_language, get_stemmed_language, is_latin
+from ..text.patterns import compile_lazily
 
 if TYPE_CHECKING:
     from ..models.llm import LanguageModel
@@ -45,7 +45,7 @@ _MIN_LINKED_WORDS, _MIN_CHAIN_WORDS = 6, 9
 #: right answer less of 39, and the answers have 60 words instead of 84.
 _MAX_CHAIN_WORDS = 70
 #: Two names to compare.
-_COMPARISON_PATTERN = re.compile(r"\b[A-Z][\w.'’-]*\W* or (?:an? |the )?[\"“]?[A-Z]")
+_COMPARISON_PATTERN = compile_lazily(r"\b[A-Z][\w.'’-]*\W* or (?:an? |the )?[\"“]?[A-Z]")
 
 
 class RetrieveFunction(Protocol):
@@ -54,8 +54,7 @@ class RetrieveFunction(Protocol):
     def __call__(self, question: str, **clauses: Unpack[Clauses]) -> Evidence: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _PreparedAnswer:
+class _PreparedAnswer(NamedTuple):
     """The data that the answer to a question is generated from.
 
     ``reading`` is the result of the answer reader, if it read the passages. ``overview`` is the answer to an overview

@@ -6,17 +6,17 @@ paragraph of sentences. :data:`BLOCK_KINDS` has one row per kind: name, rule, me
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from ..text.patterns import compile_lazily
 from .snippets import TIMESTAMP_PATTERN, Snippet, render_inline, split_lines, split_table, strip_item_marker
 
 #: A name and a short value that is not a sentence, such as a column of a row.
-FIELD_PATTERN = re.compile(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,80}){0,9})(?<![.!?,;])")
+FIELD_PATTERN = compile_lazily(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,80}){0,9})(?<![.!?,;])")
 #: A line of a bill: an item and an amount.
-_BILL_ENTRY_PATTERN = re.compile(
+_BILL_ENTRY_PATTERN = compile_lazily(
     r"(?=[^\n]*[^\W\d]{2})[^\n]{1,100}\s[^\w\s]?\d[\d.,’']*[.,]\d\d(?:\s?[^\W\d]{3}|\s?[^\w\s.!?])?"
 )
 #: The maximum length of a line of notes in characters; lines of wrapped sentences are longer.

@@ -12,14 +12,15 @@ import re
 from dataclasses import dataclass
 
 from ..retrieval.evidence import ChunkReference, Hit, HitKind, TextSpan
+from ..text.patterns import compile_lazily
 
-_BRACKETED_PATTERN = re.compile(r"[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
+_BRACKETED_PATTERN = compile_lazily(r"[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
 #: A citation, with the white space before it.
-_CITATION_PATTERN = re.compile(rf"\s*{_BRACKETED_PATTERN.pattern}")
+_CITATION_PATTERN = compile_lazily(rf"\s*{_BRACKETED_PATTERN.pattern}")
 #: The possible beginning of a citation at the end of a piece.
-_PARTIAL_CITATION_PATTERN = re.compile(r"\s*(?:[\[【][\d\s,;–-]{0,80})?\Z")
-_RANGE_PATTERN = re.compile(r"(\d+)\s*[–-]\s*(\d+)")
-_NUMBER_PATTERN = re.compile(r"\d+")
+_PARTIAL_CITATION_PATTERN = compile_lazily(r"\s*(?:[\[【][\d\s,;–-]{0,80})?\Z")
+_RANGE_PATTERN = compile_lazily(r"(\d+)\s*[–-]\s*(\d+)")
+_NUMBER_PATTERN = compile_lazily(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)

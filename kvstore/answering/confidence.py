@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, islice, pairwise
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from ..retrieval.lexical_search import compute_term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.languages import detect_question_language, is_latin
+from ..text.patterns import compile_lazily
 from ..text.question_words import remove_asking_words
 from ..text.segmenters import Segmenter
 from ..text.words import (
@@ -59,9 +60,9 @@ if TYPE_CHECKING:
 _MAX_CHUNKS, _NUM_NEARBY = 8, 5
 #: The length of a run within a passage in words, without function words.
 _MAX_RUN_WORDS = 25
-_WORD_PATTERN = re.compile(r"\w+")
+_WORD_PATTERN = compile_lazily(r"\w+")
 #: Words of a question that only say what kind of quantity it asks for.
-_HOW_MUCH_PATTERN = re.compile(
+_HOW_MUCH_PATTERN = compile_lazily(
     r"\bhow (?:long|many|much|old|often|far|large|big|tall|high|fast|deep|wide)\b", re.IGNORECASE
 )
 #: The number of chunks of other texts assumed in addition to the store's, to smooth the rarity of terms.
@@ -283,8 +284,7 @@ def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
     return [max(0.0, *islice(cosines, len(chunks))) for chunks in hit_chunks]
 
 
-@dataclass(frozen=True, slots=True)
-class _QuestionTerms:
+class _QuestionTerms(NamedTuple):
     """A question prepared for comparison with passages.
 
     ``rarities`` maps its informative terms to their rarity. ``pairs`` maps consecutive terms to the lower rarity of the

@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import to_plain_text
+from ..text.patterns import compile_lazily
 from ..text.words import count_written_words, find_reference_numbers, is_unspaced, list_terms
 from .answer_span import AnswerSpan
 from .citations import Citation, cite_hit, neutralize_citations
@@ -52,17 +54,17 @@ _WEIGHTS |= {"asks": -1.0, "other": -12.0}
 #: The amount by which the cosine of a sentence counts less if it has nothing of the kind that the question asks for.
 _UNLIKELY_DISCOUNT = 0.05
 #: Titles and headings of lists of changes or names, and words of questions that ask for changes.
-_CHANGELOG_PATTERN = re.compile(
+_CHANGELOG_PATTERN = compile_lazily(
     r"change ?logs?|changes|history|news|release notes|index|what(?:'|’)?s new|(?:community )?updates", re.IGNORECASE
 )
-_CHANGE_QUESTION_PATTERN = re.compile(
+_CHANGE_QUESTION_PATTERN = compile_lazily(
     r"\b(?:version|release|chang(?:e|ed|es|ing)|new|news|since|fix(?:ed|es)?|introduced|added|removed|renamed|deprecated"
     r"|history|when|who)\b",
     re.IGNORECASE,
 )
 
 #: Technical tokens: options, paths, calls, and words with inner punctuation or capitals.
-_TOKEN_PATTERN = re.compile(
+_TOKEN_PATTERN = compile_lazily(
     r"(?<![\w-])--?\w[\w-]*|(?<![\w/])(?:~|\.{1,2})?/\w[\w./-]*|\w+\(\w?\)|\w+(?:[._:/]\w+)+|\w+=[\w-]*"
     r"|\b\w*[^\W_]_[^\W_]\w*|\b[^\W\d_]*[a-z]+[A-Z]\w*"
 )
@@ -70,13 +72,12 @@ _TOKEN_PATTERN = re.compile(
 #: The number of an item of an ordered list.
 _ITEM_NUMBER_PATTERN = re.compile(r"\s*(\d+[.)])\s")
 #: The end of a sentence that the next one follows without a blank.
-_UNSPACED_END_PATTERN = re.compile("[。！？｡][」』”’）)】》〉]*\\Z")
+_UNSPACED_END_PATTERN = compile_lazily("[。！？｡][」』”’）)】》〉]*\\Z")
 
 Stem = Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class SnippetScores:
+class SnippetScores(NamedTuple):
     """The scores of the snippets that can be chosen, by position.
 
     ``nearest`` is the highest cosine of the question and a snippet with its title and heading; 0 without snippets. The
@@ -221,8 +222,7 @@ class ScoredPassages:
         return self.relevance.score_snippets(self.passages)
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractedAnswer:
+class ExtractedAnswer(NamedTuple):
     """The text of an extractive answer, its citations, and the words that answer, if they are known."""
 
     text: str

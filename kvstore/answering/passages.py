@@ -20,6 +20,7 @@ from ..structures.documents.chunks import ChunkRecord
 from ..structures.documents.documents import build_heading_path
 from ..structures.state import State
 from ..text.blocks import parse_blocks, split_parts, to_plain_text
+from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN, find_block_kind
 from .plain_text_snippets import SENTENCE_END_PATTERN, split_plain_text
@@ -34,9 +35,9 @@ from .snippets import (
     strip_item_marker,
 )
 
-_WORD_PATTERN = re.compile(r"\w+")
+_WORD_PATTERN = compile_lazily(r"\w+")
 #: Words at the start of a sentence that refer to the sentence before it.
-_CONNECTIVE_PATTERN = re.compile(
+_CONNECTIVE_PATTERN = compile_lazily(
     r"""(?:this|that|these|those|such|however|but|and|or|so|therefore|thus|then|hence|also|otherwise|moreover
     |furthermore|instead|likewise|similarly|consequently|accordingly|nevertheless|nonetheless|still|yet|besides
     |conversely|both|here|again|finally|later|afterwards?|meanwhile|additionally|rather|indeed|neither|each
@@ -47,11 +48,11 @@ _CONNECTIVE_PATTERN = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 #: Words inside a sentence that refer to a list in the sentence before it.
-_BACK_REFERENCE_PATTERN = re.compile(
+_BACK_REFERENCE_PATTERN = compile_lazily(
     r"\b(?:all|any|both|each|either|most|neither|none|one|some)(?: of)? (?:these|those)\b", re.IGNORECASE
 )
 #: Pronouns that refer to something named before.
-_PRONOUN_PATTERN = re.compile(r"(?:he|she|it|they|his|her|its|their|him|them|we|our|i|my)\b", re.IGNORECASE)
+_PRONOUN_PATTERN = compile_lazily(r"(?:he|she|it|they|his|her|its|their|him|them|we|our|i|my)\b", re.IGNORECASE)
 #: Headings of sections that show how something is written, or list other sections.
 _SYNOPSIS_HEADINGS = frozenset(("synopsis", "usage", "syntax", "table of contents", "contents", "see also"))
 #: The minimum number of words of a readable snippet, and of one that is a field or a row with a number.

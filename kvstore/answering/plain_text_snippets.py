@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..text.blocks import Block, is_lead_in, parse_blocks
 from ..text.mail import is_mail_header
+from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS
 from .block_kinds import FIELD_PATTERN, LINE_LIST, find_block_kind
 from .snippets import Snippet, SnippetHeading, render_inline, split_code, split_mail_header, split_prose
 
-_WORD_PATTERN = re.compile(r"\w+")
+_WORD_PATTERN = compile_lazily(r"\w+")
 #: A speaker before a turn, or a term before its definition.
-_SPEAKER_PATTERN = re.compile(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
+_SPEAKER_PATTERN = compile_lazily(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
 #: The first column of a line, separated from its definition by white space.
-_HANGING_TERM_PATTERN = re.compile(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
-_SHELL_PROMPT_PATTERN = re.compile(r"[$#%>]\s+\S")
-SENTENCE_END_PATTERN = re.compile(r"[.!?…:;。！？][\"'”’)\]*`]*\Z")
+_HANGING_TERM_PATTERN = compile_lazily(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
+_SHELL_PROMPT_PATTERN = compile_lazily(r"[$#%>]\s+\S")
+SENTENCE_END_PATTERN = compile_lazily(r"[.!?…:;。！？][\"'”’)\]*`]*\Z")
 #: The maximum size of a line that is a term above its definition: in words unless it is an option, and in characters.
 _MAX_TERM_WORDS, _MAX_TERM_LINE = 6, 72
 #: The maximum length of a term in the first column, in characters.
@@ -111,8 +111,7 @@ def _is_code(paragraph: str) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _ParagraphPart:
+class _ParagraphPart(NamedTuple):
     """A part of a paragraph: a heading or term, a definition after a term in a first column, or other text."""
 
     start: int

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ..text.patterns import compile_lazily
 from ..text.question_words import QuestionVocabulary, load_question_words
 from ..text.words import FUNCTION_WORDS
 
@@ -30,49 +31,49 @@ _AMOUNT = rf"(?:\d[\d.,]*|\b(?:an?|one|{_NUMBERS}))"
 _CAPITALIZED = r"(?<![.!?] )(?<!^)\b[A-Z][\w'’.-]*\w"
 _QUOTED_CODE = "`[^`]+`"
 _KIND_PATTERNS = {
-    "person": re.compile(_CAPITALIZED),
-    "place": re.compile(rf"{_CAPITALIZED}|(?<![\w/])(?:~|/|\$)[\w.${{}}-]+(?:/[\w.-]*)+|{_QUOTED_CODE}"),
-    "time": re.compile(
+    "person": compile_lazily(_CAPITALIZED),
+    "place": compile_lazily(rf"{_CAPITALIZED}|(?<![\w/])(?:~|/|\$)[\w.${{}}-]+(?:/[\w.-]*)+|{_QUOTED_CODE}"),
+    "time": compile_lazily(
         rf"\b(?:1\d|20)\d\d\b|\b(?:{_MONTHS}|{_DAYS}|century|years?|noon|midnight)\b|\b\d{{1,2}}:\d\d\b"
         r"|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2} ?[ap]\.?m\b|\b\d{1,2}[./]\d{1,2}[./]\d"
         rf"|{_AMOUNT} (?:{_TIME_UNITS})\b",
         re.IGNORECASE,
     ),
-    "number": re.compile(rf"\d|\b(?:{_NUMBERS})\b", re.IGNORECASE),
+    "number": compile_lazily(rf"\d|\b(?:{_NUMBERS})\b", re.IGNORECASE),
     # An amount in a list of prices has no currency; a number with a unit, a year or a clock time is no price. A share
     # answers "How much of the pay".
-    "money": re.compile(
+    "money": compile_lazily(
         rf"\d ?(?:%|per ?cent\b)"
         rf"|(?:{_CURRENCIES}) ?\d[\d.,]*|{_AMOUNT}(?:[ -](?:{_NUMBERS}|k|m|us))*[ -]?(?:{_CURRENCIES})(?!\w)"
         r"|(?<![\w.,:/-])(?!(?:19|20)\d\d\b)\d[\d.,]*\d(?![\w%:/-])"
         rf"(?! (?:{_TIME_UNITS}|{_LENGTH_UNITS}|people)\b)",
         re.IGNORECASE,
     ),
-    "duration": re.compile(
+    "duration": compile_lazily(
         rf"{_AMOUNT}(?:[ -](?:{_NUMBERS}|to|or|and|\d+|[a-z]+))?[ -](?:{_TIME_UNITS}|{_LENGTH_UNITS})\b", re.IGNORECASE
     ),
-    "percentage": re.compile(
+    "percentage": compile_lazily(
         r"\d ?%|\b(?:per ?cent|half|thirds?|quarters?|tenths?|(?:one|two|three|four|\d+) (?:in|of) \w+|\d/\d)\b",
         re.IGNORECASE,
     ),
-    "frequency": re.compile(
+    "frequency": compile_lazily(
         rf"\d|\b(?:{_NUMBERS}|every|each|(?:bi-?)?(?:hourly|daily|weekly|monthly|quarterly|yearly|annually|annual))\b",
         re.IGNORECASE,
     ),
-    "command": re.compile(
+    "command": compile_lazily(
         rf"{_QUOTED_CODE}|(?<![\w-])--?[A-Za-z][\w-]*|\b[a-z]+_\w+|\b[A-Z]{{2,}}_\w+|\w\(\)|(?<!\w)[/~]\w[\w./-]+|"
         r"\b[a-z]+=\w|\b[A-Z][A-Z\d]{2,}\b"
     ),
-    "telephone number": re.compile(
+    "telephone number": compile_lazily(
         r"(?:tel|phone|fax|mobile|call|ring|dial)[a-z]*\.?:?(?: us| me)?(?: at| on| under)? ?[+(]?\d[\d ()/.-]{3,}\d"
         r"|[+]\d[\d ()/.-]{6,}\d|(?<![\d.-])\(?0\d{1,4}\)?[ /-]\d[\d -]{3,}\d|\(?\b\d{3}\)?[ .-]\d{3}[ .-]\d{4}\b",
         re.IGNORECASE,
     ),
-    "e-mail address": re.compile(r"[\w.+-]+(?:@| at )[\w-]+(?:(?:\.| dot )[\w-]+)+", re.IGNORECASE),
-    "web address": re.compile(
+    "e-mail address": compile_lazily(r"[\w.+-]+(?:@| at )[\w-]+(?:(?:\.| dot )[\w-]+)+", re.IGNORECASE),
+    "web address": compile_lazily(
         r"\bhttps?://\S+|\bwww\.\w\S+|\b[\w-]+\.(?:com|org|net|edu|gov|io|[a-z]{2})\b", re.IGNORECASE
     ),
-    "reason": re.compile(
+    "reason": compile_lazily(
         r"\b(?:because|since|so that|due to|in order|reasons?|causes?d?|therefore|as a result|owing|thus|otherwise)\b|"
         r"\bto (?:avoid|prevent|allow|ensure|make)\b",
         re.IGNORECASE,
@@ -138,14 +139,16 @@ _QUESTION_PATTERNS = (
     ("command", r"\bhow (?:do|can|could|should|would) (?:i|you|we|one)\b|\bhow to\b"),
     ("reason", rf"\bwhy\b|{_build_noun_pattern('reason cause')}"),
 )
-_COMPILED_QUESTION_PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _QUESTION_PATTERNS)
+_COMPILED_QUESTION_PATTERNS = tuple(
+    (kind, compile_lazily(pattern, re.IGNORECASE)) for kind, pattern in _QUESTION_PATTERNS
+)
 #: A question that yes or no answers; a sentence may precede it.
-_YES_NO_PATTERN = re.compile(
+_YES_NO_PATTERN = compile_lazily(
     r"(?:^|[.!?]\s+)\W*(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|need|shall|should|was|were|will|would)"
     r"\b[^.!?]*\?*\s*\Z",
     re.IGNORECASE,
 )
-_DEFINITION_PATTERN = re.compile(
+_DEFINITION_PATTERN = compile_lazily(
     r"""(?:what\ (?:is|are|was|were)\ (?:an?\ |the\ )?(?:(?:purpose|meaning|use|point|role|function)\ of\ )?(?:the\ )?
     |what\ (?:does|do|did)\ (?:an?\ |the\ )?|(?:define|explain|describe)\ )(?P<subject>.+?)
     (?:\ (?:do|mean|good\ for|for|stand\ for|used\ for|control|measure|store|contain))?\s*\?*\Z""",
@@ -155,7 +158,7 @@ _DEFINITION_PATTERN = re.compile(
 _MAX_SUBJECT_WORDS = 5
 #: The number of other words among the first words of a text that explains a subject.
 _NUM_OPENING_WORDS = 3
-_WORD_PATTERN = re.compile(r"\w+")
+_WORD_PATTERN = compile_lazily(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)

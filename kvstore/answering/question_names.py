@@ -7,16 +7,17 @@ marks of an option or identifier, and whether the passage contains it as a whole
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from ..text.everyday_words import is_everyday
 from ..text.languages import capitalizes_nouns
 from ..text.names import find_marked_titles
 from ..text.normalize import fold_case
+from ..text.patterns import compile_lazily
 from ..text.words import (
     FUNCTION_WORDS,
     get_function_words,
@@ -26,10 +27,10 @@ from ..text.words import (
     split_written_words,
 )
 
-_PIECE_PATTERN = re.compile(r"(?<![\w-])--?[^\W\d][\w-]+|\w(?:[\w'’-]*\w)?|[^\w\s]")
-_POSSESSIVE_PATTERN = re.compile(r"['’]s\Z")
+_PIECE_PATTERN = compile_lazily(r"(?<![\w-])--?[^\W\d][\w-]+|\w(?:[\w'’-]*\w)?|[^\w\s]")
+_POSSESSIVE_PATTERN = compile_lazily(r"['’]s\Z")
 #: Technical tokens: options, and words with an underscore or with digits among letters.
-_TOKEN_PATTERN = re.compile(r"--?[^\W\d][\w-]+|\w*[^\W_]_[^\W_]\w*|(?=\w*\d)\w*[^\W\d_]\w*")
+_TOKEN_PATTERN = compile_lazily(r"--?[^\W\d][\w-]+|\w*[^\W_]_[^\W_]\w*|(?=\w*\d)\w*[^\W\d_]\w*")
 #: Words without a capital that join the parts of a name, and symbols that do not end a name.
 _LINK_WORDS = frozenset("of the de la le du di da del der van von bin".split())
 _JOINING_MARKS = frozenset("-&")
@@ -48,8 +49,7 @@ _GERMAN_MEASURES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionName:
+class QuestionName(NamedTuple):
     """A name as a question writes it.
 
     ``words`` are its words in normal form, and ``forms`` the same words as written. ``is_token`` is True for a

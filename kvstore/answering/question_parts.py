@@ -7,25 +7,25 @@ asked with the words of the first part.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from ..text.patterns import compile_lazily
 from ..text.words import list_content_words
 
 _ASKING_WORDS = "who|whom|whose|what|which|when|where|why|how"
 _PREPOSITIONS = "after|at|before|by|for|from|in|of|on|since|to|under|until|up to|with|within"
 _START = rf"(?:(?:{_PREPOSITIONS})\s+)?(?:{_ASKING_WORDS})\b(?!\s+to\b)"
-_START_PATTERN = re.compile(_START, re.IGNORECASE)
-_BOUNDARY_PATTERN = re.compile(rf"\s*[,;]?\s+and\s+(?={_START})", re.IGNORECASE)
+_START_PATTERN = compile_lazily(_START, re.IGNORECASE)
+_BOUNDARY_PATTERN = compile_lazily(rf"\s*[,;]?\s+and\s+(?={_START})", re.IGNORECASE)
 #: Words by which a part refers to another.
-_REFERENCE_PATTERN = re.compile(
+_REFERENCE_PATTERN = compile_lazily(
     r"\b(?:it|its|they|them|their|he|him|his|she|her|that|those|ones?|there)\b", re.IGNORECASE
 )
 #: The minimum number of content words of a part that is asked alone.
 _MIN_CONTENT_WORDS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionPart:
+class QuestionPart(NamedTuple):
     """A part of a question: its ``text``, and the ``question`` that is asked for it."""
 
     text: str

@@ -15,42 +15,43 @@ from typing import NamedTuple
 from ..retrieval.evidence import Hit
 from ..text.blocks import skip_marker, to_plain_text, unwrap_links
 from ..text.mail import split_mail_fields
+from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 
-_FENCE_PATTERN = re.compile(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
-_MARKER_PATTERN = re.compile(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
-_QUOTE_PATTERN = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
+_FENCE_PATTERN = compile_lazily(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
+_MARKER_PATTERN = compile_lazily(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
+_QUOTE_PATTERN = compile_lazily(r"^[ \t]*>[ \t]?", re.MULTILINE)
 #: The hyphen and line end inside a word that a formatter hyphenated.
-_HYPHENATION_PATTERN = re.compile(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
+_HYPHENATION_PATTERN = compile_lazily(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
 #: Code in a line, and a star outside it that is not emphasis: between two operands, or before a number.
-_CODE_SPAN_PATTERN = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
-_MARK_PATTERN = re.compile(r"[*`\\]")
-_LITERAL_STAR_PATTERN = re.compile(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)")
+_CODE_SPAN_PATTERN = compile_lazily(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
+_MARK_PATTERN = compile_lazily(r"[*`\\]")
+_LITERAL_STAR_PATTERN = compile_lazily(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)")
 #: Marks that a page shows differently or not at all: tags of site generators, footnote numbers, attributes of headings,
 #: images, HTML comments, and the tags of HTML elements that separate or only style text.
-_TEMPLATE_TAG_PATTERN = re.compile(r"\{%.{0,300}?%\}|\{\{[<%].{0,300}?[>%]\}\}", re.DOTALL)
-_ATTRIBUTE_PATTERN = re.compile(r"\s*\{:?\s*[#.][^{}\n]*\}\s*$")
-_FOOTNOTE_PATTERN = re.compile(r"\[\^[^\]\s]{1,40}\]")
-_IMAGE_PATTERN = re.compile(r"!\[[^\[\]\n]*\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\[[^\[\]\n]*\])")
-_BLOCK_TAG_PATTERN = re.compile(
+_TEMPLATE_TAG_PATTERN = compile_lazily(r"\{%.{0,300}?%\}|\{\{[<%].{0,300}?[>%]\}\}", re.DOTALL)
+_ATTRIBUTE_PATTERN = compile_lazily(r"\s*\{:?\s*[#.][^{}\n]*\}\s*$")
+_FOOTNOTE_PATTERN = compile_lazily(r"\[\^[^\]\s]{1,40}\]")
+_IMAGE_PATTERN = compile_lazily(r"!\[[^\[\]\n]*\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\[[^\[\]\n]*\])")
+_BLOCK_TAG_PATTERN = compile_lazily(
     r"<!--.*?-->|</?(?:br|center|details|div|figure|figcaption|hr|img|li|ol|p|summary|t[dhr]|table|tbody|thead|ul)"
     r"(?:\s[^<>]*)?/?>",
     re.DOTALL | re.IGNORECASE,
 )
-_STYLE_TAG_PATTERN = re.compile(
+_STYLE_TAG_PATTERN = compile_lazily(
     r"</?(?:a|abbr|b|em|font|i|kbd|mark|s|small|span|strong|sub|sup|u)(?:\s[^<>]*)?/?>", re.IGNORECASE
 )
-_AUTOLINK_PATTERN = re.compile(r"<((?:https?://|mailto:)[^<>\s]+)>")
-_UNDERSCORE_PATTERN = re.compile(r"(?<![\w\\/])(_{1,3})(?=[^\s_])([^_\n]*(?:\n[^_\n]+)*)(?<=[^\s_])\1(?![\w/])")
-_TABLE_RULE_PATTERN = re.compile(r"[\s|:+=-]*")
-_ANY_LINE_PATTERN = re.compile("")
+_AUTOLINK_PATTERN = compile_lazily(r"<((?:https?://|mailto:)[^<>\s]+)>")
+_UNDERSCORE_PATTERN = compile_lazily(r"(?<![\w\\/])(_{1,3})(?=[^\s_])([^_\n]*(?:\n[^_\n]+)*)(?<=[^\s_])\1(?![\w/])")
+_TABLE_RULE_PATTERN = compile_lazily(r"[\s|:+=-]*")
+_ANY_LINE_PATTERN = compile_lazily("")
 #: The time at the start of a chat message, log entry or line of a transcript, with or without a date before it.
-TIMESTAMP_PATTERN = re.compile(
+TIMESTAMP_PATTERN = compile_lazily(
     r"[\[(]?(?:[A-Z][a-z]{2},? )?(?:\d[\d./-]*\d\.?(?:T|,? +)|[A-Z][a-z]{2} {1,2}\d{1,2} +(?:\d{4} +)?)?"
     r"\d{1,2}:\d\d(?!\d)"
 )
 #: The rest of an entry after its time, if it asks something. Chat messages often lack the question mark.
-_QUESTION_ENTRY_PATTERN = re.compile(
+_QUESTION_ENTRY_PATTERN = compile_lazily(
     r".*\?\W*\Z"
     r"|[^:\n]{0,60}: (?:who|whose|what|which|where|when|why|how|(?:(?:has|does|did|is|can) )?any(?:one|body))\b",
     re.IGNORECASE | re.DOTALL,
@@ -90,8 +91,7 @@ class Snippet:
     words: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SnippetHeading:
+class SnippetHeading(NamedTuple):
     """A heading between snippets."""
 
     title: str

@@ -10,18 +10,18 @@ one chunk.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ..text.blocks import Block, is_lead_in
+from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import UNSPACED_RANGES, count_text_tokens
 
 #: A token, the unit of chunk size: a word (a long one counts as several) or a punctuation mark.
-TOKEN_PATTERN = re.compile(rf"(?=\w)[{UNSPACED_RANGES}]|[^\W{UNSPACED_RANGES}]{{1,64}}|[^\w\s]")
+TOKEN_PATTERN = compile_lazily(rf"(?=\w)[{UNSPACED_RANGES}]|[^\W{UNSPACED_RANGES}]{{1,64}}|[^\w\s]")
 #: The maximum length of a chunk in characters, regardless of its tokens, so that offsets inside it fit 16 bits.
 MAX_CHUNK_LENGTH = 16_000
 #: The maximum size of a run of tied units, as a multiple of the chunk size.

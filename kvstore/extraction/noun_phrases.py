@@ -8,12 +8,12 @@ return indexes of words in the sentence.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from ..text.everyday_words import ADJECTIVE, OTHER, VERB, get_everyday_kind, is_everyday
 from ..text.name_words import CONTEXTUAL_ADJECTIVES, QUALIFYING_ADJECTIVES
 from ..text.names import is_people_adjective, is_term, to_singular
+from ..text.patterns import compile_lazily
 from .syntax import Sentence, Word
 
 #: Nouns that refer to others or to nothing specific: alone they name nothing.
@@ -30,12 +30,12 @@ _EMPTY_NOUNS = frozenset(
 _MIN_TERM_USES, _MIN_WORD_USES = 2, 3
 #: The maximum length of a number in a proper name, with the blank before it.
 _MAX_NUMBER_LENGTH = 8
-_LATIN_PATTERN = re.compile("[A-Za-z]")
+_LATIN_PATTERN = compile_lazily("[A-Za-z]")
 #: The first half of a word that is hyphenated at the end of a line.
-_BROKEN_WORD_PATTERN = re.compile(r"\w[-\u2010]\s+\Z")
+_BROKEN_WORD_PATTERN = compile_lazily(r"\w[-\u2010]\s+\Z")
 #: A slash one word before a name, and a mark that joins a name to the text after it.
-_SLASH_BEFORE_PATTERN = re.compile(r"/\w+\s\Z")
-_JOINED_AFTER_PATTERN = re.compile("[-\u2010/][^\\W\\d_]")
+_SLASH_BEFORE_PATTERN = compile_lazily(r"/\w+\s\Z")
+_JOINED_AFTER_PATTERN = compile_lazily("[-\u2010/][^\\W\\d_]")
 _NEGATIONS = frozenset(("no", "neither", "nor", "not"))
 #: Tags of finite verbs; a list of nouns ends before them.
 FINITE_VERB_TAGS = frozenset(("VB", "VBP", "VBZ", "VBD", "MD"))

@@ -7,13 +7,13 @@ length of the texts, not with the number of names: a name is searched for only i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from ..structures.filter.entity_filter import select_occurring_keys
 from ..text.normalize import fold_to_bytes
+from ..text.patterns import compile_lazily
 
-_WORD_PATTERN = re.compile(r"\w+")
+_WORD_PATTERN = compile_lazily(r"\w+")
 #: Up to this many words are searched for one by one, which is faster than splitting the text into words.
 _MAX_WORD_SEARCHES = 128
 #: With up to this many texts, every name is searched for directly.

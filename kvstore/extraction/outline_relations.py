@@ -17,6 +17,7 @@ from ..text.blocks import Block
 from ..text.name_words import GENERIC_HEADINGS
 from ..text.names import get_title_forms, is_informative_heading
 from ..text.normalize import to_entity_key
+from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS
 from .relation import Relation
 
@@ -25,9 +26,9 @@ _MAX_NAME_WORDS = 6
 
 #: Function words that a name can contain; with any other, the text is a phrase or a sentence.
 _JOINING_WORDS = frozenset("of the and or for in to with on by a an from at as under over between".split())
-_EXPLANATION_PATTERN = re.compile(r"\s*(?::\s|\s[-–—]\s).*\Z", re.DOTALL)
-_TASK_MARKER_PATTERN = re.compile(r"\A\[[ xX]\]\s+")
-_SENTENCE_MARK_PATTERN = re.compile(r"[.?!;:](?:\s|\Z)|[,=<>{}|\\]|\w\(")
+_EXPLANATION_PATTERN = compile_lazily(r"\s*(?::\s|\s[-–—]\s).*\Z", re.DOTALL)
+_TASK_MARKER_PATTERN = compile_lazily(r"\A\[[ xX]\]\s+")
+_SENTENCE_MARK_PATTERN = compile_lazily(r"[.?!;:](?:\s|\Z)|[,=<>{}|\\]|\w\(")
 
 
 def extract_outline_relations(

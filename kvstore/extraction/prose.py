@@ -8,7 +8,6 @@ pipeline in batches, which is faster; the parse of a text depends only on the te
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from ..models.language import LanguagePipeline, Parse
 from ..text.blocks import replace_braced_words, to_plain_text, unwrap_links
 from ..text.mail import is_mail_header
 from ..text.names import Name, to_singular
+from ..text.patterns import compile_lazily
 from .chunking import Chunk, Unit
 from .noun_phrases import NounPhrases, Term
 from .relation import Relation
@@ -32,7 +32,7 @@ _MIN_HEAD_USES = 2
 #: The relations stated in the prose of a chunk, and its noun phrases.
 _ChunkStatements = tuple[list[StatedRelation], list[Term]]
 
-_MARKER_PATTERN = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
+_MARKER_PATTERN = compile_lazily(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
 
 
 @dataclass(slots=True)

@@ -5,14 +5,13 @@ In: nothing. Out: the kinds of relations in prose, a :class:`Frame` for each pat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 IS_A, PART_OF, BELONGS_TO = "is_a", "part_of", "belongs_to"
 DEPENDS_ON, LOCATED_IN, OF = "depends_on", "located_in", "of"
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """A relation that a verb states between its subject and its object, or the noun after one of ``prepositions``.
 
     ``subject_is_child`` is True if the subject is the child. ``passive`` is True if the verb must be passive, False if

@@ -8,7 +8,7 @@ query with the values of its own parameters. A value that is missing, surplus or
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..arguments import MAX_DIGITS, format_count, is_representable, is_text, to_plain_value
 from ..errors import StatementError
@@ -18,8 +18,7 @@ from ..sql.tokens import Token
 from . import statements as s
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """The value of a ``:name`` parameter, or of a ``?`` if the name is empty."""
 
     name: str

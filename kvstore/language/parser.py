@@ -8,7 +8,7 @@ parses a query; the grammar of all other statements is loaded with the first of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..registry.sql_table import Parameters
 from ..sql import condition as conditions
@@ -24,8 +24,7 @@ _EXPLAIN_WORDS = frozenset({"EXPLAIN", "ANALYZE"})
 _FILLING_STATEMENTS = (s.Ingest, s.Import, s.InsertDocument, s.InsertEdge, s.CreateIndex, s.Begin, s.SetSetting)
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedStatement:
+class ParsedStatement(NamedTuple):
     """A statement, its offset in the text, and the offsets of the parts of its condition."""
 
     statement: s.Statement

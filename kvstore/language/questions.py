@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 
+from ..text.patterns import compile_lazily
+
 #: Words that begin questions but no statements, and the maximum length of a question.
-_QUESTION_PATTERN = re.compile(
+_QUESTION_PATTERN = compile_lazily(
     r"(?:what|who|whom|whose|when|where|which|why|how|is|are|was|were|does|do|did|can|could|should|may|will|would|has"
     r"|have)(?:['’]\w+)? (?=\S)",
     re.IGNORECASE,
 )
 _MAX_QUESTION_CHARACTERS = 500
 #: A statement whose text is not in quotes: after these words only a string or a parameter is valid.
-_UNQUOTED_PATTERN = re.compile(r"\s*(?:ASK|RETRIEVE|SEARCH)[^\S\n]+(?=[^\W_])", re.IGNORECASE)
+_UNQUOTED_PATTERN = compile_lazily(r"\s*(?:ASK|RETRIEVE|SEARCH)[^\S\n]+(?=[^\W_])", re.IGNORECASE)
 #: The end of the unquoted text of such a statement: a clause in capitals, the statement, or the line.
-_QUESTION_END_PATTERN = re.compile(
+_QUESTION_END_PATTERN = compile_lazily(
     r"\s*(?:;|\n|$|\b(?:USING|WHERE|DEPTH|TOP|WITHIN|WITH|MODEL|WORDS|AS SEGMENTS|AS SVG)\b)"
 )
 

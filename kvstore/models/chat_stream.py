@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .text_pieces import join_surrogates
 
@@ -34,8 +33,7 @@ class StreamError(Exception):
     """A server reported an error inside a stream instead of the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """Some text of an answer, or of the reasoning before it."""
 
     text: str

@@ -9,7 +9,6 @@ on every machine. A text without a word has the zero vector.
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
+from ..text.patterns import compile_lazily
 from .protocol import Embeddings, normalised
 
 DEFAULT_DIMENSION = 256
@@ -27,7 +27,7 @@ TRIGRAM_WEIGHT = 0.5
 #: Shorter words are mostly function words and weigh less, in proportion.
 FULL_WEIGHT_LENGTH = 6
 
-WORD_PATTERN = re.compile(r"\w+")
+WORD_PATTERN = compile_lazily(r"\w+")
 
 
 class HashingEmbedder:

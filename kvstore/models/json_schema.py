@@ -15,15 +15,16 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+from ..text.patterns import compile_lazily
 from .text_pieces import join_surrogates
 
 #: A Markdown fence around the whole answer, which many models add.
-_FENCE_PATTERN = re.compile(r"\A\s*```[a-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL | re.IGNORECASE)
+_FENCE_PATTERN = compile_lazily(r"\A\s*```[a-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL | re.IGNORECASE)
 
 #: The parts of JSON that decide where a value ends. A string may lack its end.
-_TOKEN_PATTERN = re.compile(r'[{}\[\],]|"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_TOKEN_PATTERN = compile_lazily(r'[{}\[\],]|"(?:[^"\\]|\\.)*"?', re.DOTALL)
 #: The end of a sentence in a string.
-_SENTENCE_END_PATTERN = re.compile(r"[.!?…](?=\s)|[。！？]")
+_SENTENCE_END_PATTERN = compile_lazily(r"[.!?…](?=\s)|[。！？]")
 #: The number of beginnings of an unfinished answer that are tried.
 _MAX_BEGINNINGS = 100
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LanguageError
 from ..extensions.extras import find_first_missing, format_install
+from ..text.patterns import compile_lazily
 
 if TYPE_CHECKING:
     from spacy.language import Language as SpacyLanguage
@@ -48,7 +48,7 @@ Result = TypeVar("Result")
 _ENGLISH_PACKAGE = "kvstore_english"
 _PIPELINE_FOLDER = "pipeline"
 
-_BORDER_PATTERNS = [re.compile(pattern) for pattern in (r"\n\s*\n", r"\n", r"(?<=[.!?])\s", r"\s")]
+_BORDER_PATTERNS = [compile_lazily(pattern) for pattern in (r"\n\s*\n", r"\n", r"(?<=[.!?])\s", r"\s")]
 
 
 @dataclass(frozen=True, slots=True)

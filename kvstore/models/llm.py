@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import KvstoreError, ModelError, ModelUnavailableError, PromptTooLongError
 from ..settings import SessionSettings
+from ..text.patterns import compile_lazily
 from .chat_stream import ChatStream, Piece, StreamError
 from .endpoint import KEY_VARIABLE as OPENAI_KEY_VARIABLE
 from .endpoint import Endpoint
@@ -43,15 +43,14 @@ Message = Mapping[str, str]
 MAX_ANSWER_TOKENS = 4000
 #: The statuses and the words with which servers refuse a prompt that is too long: the limit, and the prompt's tokens.
 _INVALID_STATUSES = ("status 400", "status 413", "status 422")
-_CONTEXT_PATTERN = re.compile(r"\bcontext\b|maximum (?:sequence|model) length|prompt is too long", re.IGNORECASE)
-_LIMIT_PATTERN = re.compile(r"(?:context|length)[\w\s]{0,20}?\D{0,10}?(\d[\d,]*)", re.IGNORECASE)
-_NUMBER_PATTERN = re.compile(r"\d[\d,]*")
+_CONTEXT_PATTERN = compile_lazily(r"\bcontext\b|maximum (?:sequence|model) length|prompt is too long", re.IGNORECASE)
+_LIMIT_PATTERN = compile_lazily(r"(?:context|length)[\w\s]{0,20}?\D{0,10}?(\d[\d,]*)", re.IGNORECASE)
+_NUMBER_PATTERN = compile_lazily(r"\d[\d,]*")
 #: The field for ``max_tokens`` that newer models of OpenAI require.
 _NEW_LIMIT_FIELD = "max_completion_tokens"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelAnswer:
+class ModelAnswer(NamedTuple):
     """A model's answer; ``is_truncated`` if its token limit ended it, ``is_loop`` if it repeated itself and was ended.
 
     ``prompt_tokens`` and ``answer_tokens`` are the counts that the server reports, 0 if it does not.

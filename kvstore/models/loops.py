@@ -5,12 +5,12 @@ In: pieces of a text. Out: True as soon as the same words have occurred several 
 
 from __future__ import annotations
 
-import re
+from ..text.patterns import compile_lazily
 
 #: A loop is this number of consecutive tokens, occurring this number of times without overlap.
 LOOP_TOKENS, LOOP_OCCURRENCES = 12, 6
 #: A word or a mark, except the marks of JSON, which every entry of a list repeats.
-_TOKEN_PATTERN = re.compile(r"""\w+|[^\w\s"'{}\[\]:,]""")
+_TOKEN_PATTERN = compile_lazily(r"""\w+|[^\w\s"'{}\[\]:,]""")
 
 
 class LoopDetector:

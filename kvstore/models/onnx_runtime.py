@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EmbedderError, OutOfMemoryError
+from ..text.patterns import compile_lazily
 from .protocol import Embeddings, TextKind, normalised
 
 #: The number of texts tokenized together, which bounds memory.
@@ -29,7 +29,7 @@ BLOCK_SIZE = 1024
 TELEMETRY_VARIABLE = "ORT_DISABLE_TELEMETRY"
 
 #: onnxruntime's messages about lack of memory; it has no error class for it.
-_OUT_OF_MEMORY_PATTERN = re.compile(r"allocate memory|bad_alloc|bad allocation")
+_OUT_OF_MEMORY_PATTERN = compile_lazily(r"allocate memory|bad_alloc|bad allocation")
 
 #: The files of an exported model.
 MODEL_FILE, TOKENIZER_FILE, DESCRIPTION_FILE = "model.onnx", "tokenizer.json", "embedder.json"

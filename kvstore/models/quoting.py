@@ -8,12 +8,13 @@ model does not copy it, and the same in nearly all prompts, so that servers can 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from itertools import count
 
+from ..text.patterns import compile_lazily
+
 #: Control characters except the line end and the tab, and their replacement.
-_CONTROL_PATTERN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL_PATTERN = compile_lazily(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _REPLACEMENT = "\ufffd"
 
 

@@ -10,11 +10,11 @@ letters agree, so that the forms of a word in most languages count as one.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import (
     FUNCTION_WORDS,
@@ -41,7 +41,7 @@ _NEGATIONS = frozenset(
     """.split()
 )
 #: The ends of clauses, each of which can say something of its own.
-_CLAUSE_PATTERN = re.compile(r"[;:,]\s|\s(?:and|but|while|whereas)\s")
+_CLAUSE_PATTERN = compile_lazily(r"[;:,]\s|\s(?:and|but|while|whereas)\s")
 #: The number of first letters that two forms of a word share.
 _STEM_LETTERS = 5
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import is_unspaced, segment_words
 from .quoting import to_printable
@@ -18,14 +19,14 @@ from .statement_support import SourcePassages, begins_with_pronoun, compute_supp
 #: reach it with the turns that they are about, and 2 % with those of another meeting.
 MIN_SUPPORT = 0.5
 #: A number of at least two digits: fewer can count what the sources list.
-_NUMBER_PATTERN = re.compile(r"\d{2,}")
+_NUMBER_PATTERN = compile_lazily(r"\d{2,}")
 #: The parts of a prompt around a text: the delimiters of a quotation, and the words before it.
-_FRAME_PATTERN = re.compile(r"<<|>>|^\W*(?:passage|source|answer)s?\s*\d*\s*:", re.IGNORECASE)
+_FRAME_PATTERN = compile_lazily(r"<<|>>|^\W*(?:passage|source|answer)s?\s*\d*\s*:", re.IGNORECASE)
 #: The minimum number of words of a sentence, and its end: punctuation, perhaps within quotation marks or brackets.
 _MIN_WORDS = 3
-_SENTENCE_END_PATTERN = re.compile(r"""[.!?…।۔؟]\W*\Z""")
+_SENTENCE_END_PATTERN = compile_lazily(r"""[.!?…।۔؟]\W*\Z""")
 #: The end of a sentence before another one.
-_INNER_END_PATTERN = re.compile(r"""([.!?…]["'”’)]*) (?=\W*[A-ZÀ-Þ\d]|\W*[^\W\da-zA-Z])""")
+_INNER_END_PATTERN = compile_lazily(r"""([.!?…]["'”’)]*) (?=\W*[A-ZÀ-Þ\d]|\W*[^\W\da-zA-Z])""")
 #: The number of consecutive words of a prompt that no text repeats by chance.
 _PROMPT_WORDS = 8
 #: The length of the word sequences that are counted, and the minimum fraction of them that differ.

@@ -5,13 +5,14 @@ In: a generator of pieces that returns a result. Out: the pieces, and the result
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Iterator
 from typing import Generic, Self, TypeVar
 
+from ..text.patterns import compile_lazily
+
 Result = TypeVar("Result")
 
-_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
+_SURROGATE_PATTERN = compile_lazily("[\ud800-\udfff]")
 
 
 def join_surrogates(text: str) -> str:

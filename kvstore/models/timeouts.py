@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(NamedTuple):
     """The seconds to wait, and the number of attempts.
 
     ``connect`` is for the connection, ``first`` for the first part of an answer, ``between`` for each further part, and

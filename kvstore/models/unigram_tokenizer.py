@@ -10,7 +10,6 @@ Source: Kudo, "Subword Regularization", ACL 2018, section 3.2; the Viterbi algor
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
@@ -18,10 +17,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..text.patterns import compile_lazily
+
 #: The mark that replaces a space.
 _SPACE = "\u2581"
-_WORD_PATTERN = re.compile(f"{_SPACE}?[^{_SPACE}]+|{_SPACE}")
-_SPACES_PATTERN = re.compile("  +")
+_WORD_PATTERN = compile_lazily(f"{_SPACE}?[^{_SPACE}]+|{_SPACE}")
+_SPACES_PATTERN = compile_lazily("  +")
 #: An unknown character costs this much more than the least likely piece.
 _UNKNOWN_COST = 10.0
 #: The maximum number and length of words whose pieces are cached; longer ones hardly occur twice.

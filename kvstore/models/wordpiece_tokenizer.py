@@ -22,6 +22,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..text.patterns import compile_lazily
+
 CHARACTERS_FILE = Path(__file__).parent / "bert" / "characters.json"
 _CHARACTERS_DIGEST = "6466ff3e9734fa5078eb08b6e7aa61c4165dcde5bc1666cdddc93d4b0aef76f6"
 #: The syllables of Hangul; they are divided into letters.
@@ -33,7 +35,7 @@ _MAX_WORD = 100
 _MAX_CACHED_WORDS = 1 << 14
 #: The maximum number of characters whose treatment is cached.
 _MAX_CACHED_CHARACTERS = 1 << 14
-_WORD_PATTERN = re.compile("[^ ]+")
+_WORD_PATTERN = compile_lazily("[^ ]+")
 
 
 class PairTokens(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import svg
 
@@ -28,8 +29,7 @@ class DrawnStep:
     milliseconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnHit:
+class DrawnHit(NamedTuple):
     """A hit: its title, the path that led to it, and its score."""
 
     title: str

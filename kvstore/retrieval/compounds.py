@@ -8,14 +8,14 @@ consists of the terms of the store.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from ..structures.state import State
 from ..text.normalize import fold_case
+from ..text.patterns import compile_lazily
 from ..text.words import get_stemmer
 
-_NOUN_PATTERN = re.compile(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])")
+_NOUN_PATTERN = compile_lazily(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])")
 #: The linking elements: letters that can join the parts of a compound.
 _LINKS = ("", "s", "es", "n", "en", "er", "e")
 #: The minimum length of a part, and of the last part if the first is unknown.

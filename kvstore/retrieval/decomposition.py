@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from ..text.patterns import compile_lazily
 from .recognition import Seed
 
 #: The text between two compared names.
-_CONJUNCTION_PATTERN = re.compile(
+_CONJUNCTION_PATTERN = compile_lazily(
     r"[\W_]*\b(?P<word>or|and)\b(?:\s+(?:the|a|an|is|was|does|did|do|films?|movies?|songs?))*[\W_]*", re.I
 )
-_YES_NO_PATTERN = re.compile(
+_YES_NO_PATTERN = compile_lazily(
     r"\W*(?:are|is|am|did|do|does|were|was|have|has|had|can|could|will|would)\b", re.IGNORECASE
 )
-_BOTH_PATTERN = re.compile(r"\b(?:both|same|common|share)\b", re.IGNORECASE)
+_BOTH_PATTERN = compile_lazily(r"\b(?:both|same|common|share)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Decomposition:
+class Decomposition(NamedTuple):
     """The parts of a question.
 
     ``compared_keys`` are the keys of the seeds that it compares with each other. ``remainder`` is the question without

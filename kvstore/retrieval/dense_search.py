@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,6 @@ from ..structures.vectors.vectors import Ids, Matrix, cosines
 from .query import Query
 
 
-@dataclass(frozen=True, slots=True)
 class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
     """A request for the ``top`` chunks nearest to a unit vector, best first, and a description of the search; see
     :func:`~kvstore.structures.indexes.vector_search.find_nearest_chunks`."""
@@ -38,7 +36,6 @@ class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
         return (chunk for chunk, _ in ranking)
 
 
-@dataclass(frozen=True, slots=True)
 class CosineRequest(ReadRequest[npt.NDArray[np.float32]]):
     """A request for the cosines of some chunks with a unit vector."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from .evidence import Evidence, Hit, Trace
@@ -33,8 +33,7 @@ class Point(NamedTuple):
     sources: tuple[Hit, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DistillationResult:
+class DistillationResult(NamedTuple):
     """A model's result for some passages: its points, and follow-up questions."""
 
     points: list[Point]

@@ -7,7 +7,6 @@ once for all chunks of a request; a text is decoded on first use.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..structures.documents.chunks import GROUP_SIZE, ChunkRecord
@@ -79,7 +78,6 @@ class LoadedChunk:
         ]
 
 
-@dataclass(frozen=True, slots=True)
 class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
     """A request for the loaded chunks with some ids, all of which must exist, in their order."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, get_stemmer, segment_words
 
 _stem = get_stemmer("english")
@@ -47,10 +48,10 @@ _REQUEST_STEMS = _stem_words(
 )
 _DISCUSSION_STEMS = _stem_words("discuss talk mention address cover raise tackle")
 _DESCRIPTION_STEMS = _stem_words("describe explain present")
-_TLDR_PATTERN = re.compile(r"\btl;? ?dr\b", re.IGNORECASE)
+_TLDR_PATTERN = compile_lazily(r"\btl;? ?dr\b", re.IGNORECASE)
 #: Questions for the meaning of a word.
-_DEFINITION_PATTERN = re.compile(r"\s*what(?:'s|’s| is| are| was) an? ", re.IGNORECASE)
-_ABOUT_PATTERN = re.compile(
+_DEFINITION_PATTERN = compile_lazily(r"\s*what(?:'s|’s| is| are| was) an? ", re.IGNORECASE)
+_ABOUT_PATTERN = compile_lazily(
     r"\b(?:what|tell me what)\b.{0,40}\babout\s*\??\s*\Z|\btell (?:me|us) (?:all )?about\b", re.IGNORECASE
 )
 

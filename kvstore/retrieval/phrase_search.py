@@ -7,9 +7,7 @@ have all words of a phrase, and could reach the top with it, are read. Questions
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,12 +16,13 @@ from ..structures.ranking import Ranking, best
 from ..structures.read_requests import ReadRequest
 from ..structures.state import State
 from ..structures.text_candidates import find_chunks_with_all
+from ..text.patterns import compile_lazily
 from ..text.text_query import Phrase, WordPattern, count_occurrences
 from ..text.words import get_stemmer, is_unspaced, list_terms, segment_words
 from .lexical_search import TermWeights, find_best_by_words, score_by_weights
 from .loaded_chunks import ChunkReadRequest
 
-_QUOTED_PATTERN = re.compile('"([^"]+)"|\u201c([^\u201d]+)\u201d')
+_QUOTED_PATTERN = compile_lazily('"([^"]+)"|\u201c([^\u201d]+)\u201d')
 
 
 def find_quoted_phrases(question: str) -> list[Phrase]:
@@ -46,7 +45,6 @@ def _list_terms(phrase: Phrase, stem: Callable[[str], str]) -> list[str]:
     return list_terms("".join(word if is_unspaced(word) else f" {word} " for word in words), stem)
 
 
-@dataclass(frozen=True, slots=True)
 class PhraseSearchRequest(ReadRequest[Ranking]):
     """A request for the ``top`` chunks by BM25 and by the ``phrases`` they contain, each weighted by ``share``."""
 

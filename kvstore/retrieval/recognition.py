@@ -37,7 +37,6 @@ class Seed:
     spans: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
 class RecognitionRequest(ReadRequest[list[Seed]]):
     """A request for the distinct entities that a question names, the rarest first.
 

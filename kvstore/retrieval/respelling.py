@@ -11,10 +11,11 @@ import re
 from functools import lru_cache
 
 from ..structures.state import State
+from ..text.patterns import compile_lazily
 from ..text.words import get_stemmer
 
 #: Words that may have another spelling. Capitalized words are excluded: they may be names, which have one spelling.
-_WORD_PATTERN = re.compile(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
+_WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
 _VERB_ENDINGS = "(?=(?:e|ed|er|ers|es|ing|ation|ations|ational|able)$)"
 _NOUN_ENDINGS = "(?=(?:ed|ing|s|ful|able|ably|ite|ites|hood|hoods|less|al|ally|er|ers)?$)"
 #: Pairs of a pattern in one spelling and its replacement in the other.
@@ -28,7 +29,7 @@ _SPELLING_RULES = (
     ("(?<=art)i(?=fact)", "e"), ("sulph", "sulf"), ("sulf", "sulph"), ("(?<=fulfi)l(?!l)", "ll"), ("(?<=fulfi)ll", "l"),
 )  # fmt: skip
 #: A prefilter: every word that has another spelling matches it.
-_VARIANT_PATTERN = re.compile(
+_VARIANT_PATTERN = compile_lazily(
     "[iy][sz]|our?|or|[tb]e?re?|n[cs]e|og|[ao]e|program|alumin|ge?ment|art[ei]fact|sul(?:ph|f)|fulfil"
 )
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..arguments import Option
@@ -55,8 +54,7 @@ SEGMENT_OPTIONS: Mapping[str, Option] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentPlan:
+class SegmentPlan(NamedTuple):
     """The parameters of segments: at most ``top``, and at most ``within`` tokens together (None: no limit).
 
     ``room`` is the number of chunks of full size that ``within`` allows, or :data:`DEFAULT_ROOM`. The other fields are
@@ -71,8 +69,7 @@ class SegmentPlan:
     longest: int = int(SEGMENT_OPTIONS["longest"].default)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A run of adjacent chunks: bytes ``start`` to ``end`` of a document, and their ``text``.
 
     The first and last chunk can be truncated. ``best_chunk`` is the id of the best-ranked chunk, ``score`` its score.

@@ -6,8 +6,7 @@ In: a question. Out: rankings by BM25 (see :mod:`.lexical_search`), and the furt
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 _QUOTE_CHARACTERS = frozenset('"\u201c')
 
 
-@dataclass(frozen=True, slots=True)
 class TermCountRequest(ReadRequest[Mapping[str, int]]):
     """A request for the number of chunks that contain each term."""
 
@@ -47,8 +45,7 @@ class TermCountRequest(ReadRequest[Mapping[str, int]]):
         return state.postings.count_chunks_by_term(self.terms)
 
 
-@dataclass(frozen=True, slots=True)
-class WordSearchResult:
+class WordSearchResult(NamedTuple):
     """The best chunks by BM25, best first, and the requested scores of other chunks.
 
     ``other_scores`` are the scores of the other chunks, in order; a chunk without any of the terms has 0. ``cosines``
@@ -60,7 +57,6 @@ class WordSearchResult:
     cosines: npt.NDArray[np.float32] | None
 
 
-@dataclass(frozen=True, slots=True)
 class WordSearchRequest(ReadRequest[WordSearchResult]):
     """A request for the ``top`` chunks of allowed documents by BM25; chunks without any term are omitted.
 
@@ -92,7 +88,6 @@ class WordSearchRequest(ReadRequest[WordSearchResult]):
         return (chunk for chunk, _ in answer.ranking)
 
 
-@dataclass(frozen=True, slots=True)
 class WordScoreRequest(ReadRequest[npt.NDArray[np.float64]]):
     """A request for the BM25 scores of distinct chunks; 0 for chunks without any of the terms."""
 
@@ -104,7 +99,6 @@ class WordScoreRequest(ReadRequest[npt.NDArray[np.float64]]):
         return score_by_weights(state, self.weights, self.chunks)
 
 
-@dataclass(frozen=True, slots=True)
 class TermSetCountRequest(ReadRequest[list[int]]):
     """A request for the number of allowed chunks that contain all terms of each set; 0 for an empty set."""
 

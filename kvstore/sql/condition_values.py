@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..arguments import is_text
 from ..registry.sql_table import Parameters
+from ..text.patterns import compile_lazily
 from .tokens import Token
 
 #: A name in a JSON path, plain or in quotes; and the syntax of JSON paths that SQLite accepts.
-_STEP_PATTERN = re.compile(r'\.(?:([\w-]+)|"([^"\\]+)")')
-_PATH_PATTERN = re.compile(r'\$(\.[^.\["]+|\."[^"]*"|\[(#(-\d+)?|\d+)\])*')
+_STEP_PATTERN = compile_lazily(r'\.(?:([\w-]+)|"([^"\\]+)")')
+_PATH_PATTERN = compile_lazily(r'\$(\.[^.\["]+|\."[^"]*"|\[(#(-\d+)?|\d+)\])*')
 #: The value NULL.
 NULL = object()
 

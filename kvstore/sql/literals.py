@@ -7,14 +7,14 @@ the same value. Every value has a literal.
 from __future__ import annotations
 
 import math
-import re
 
 from ..registry.sql_table import SqlValue
+from ..text.patterns import compile_lazily
 
 #: The value of an option or a setting.
 Value = str | int | float | bool | None
 
-_BARE_NAME_PATTERN = re.compile(r"[^\W\d]\w*")
+_BARE_NAME_PATTERN = compile_lazily(r"[^\W\d]\w*")
 _WORD_VALUES = {"true": True, "false": False, "null": None}
 
 

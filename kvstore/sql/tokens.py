@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_TOKEN_PATTERN = re.compile(
+from ..text.patterns import compile_lazily
+
+_TOKEN_PATTERN = compile_lazily(
     r"""
       (?P<space>\s+)
     | (?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, overload
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, dataclass_transform, overload
 
 from ..settings import FixedSettings
 from .counters import Counters
@@ -32,10 +32,16 @@ Fourth = TypeVar("Fourth")
 Result = TypeVar("Result")
 
 
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 class ReadRequest(ABC, Generic[Answer]):
-    """A request for data of a state; a subclass is a frozen dataclass of its parameters."""
+    """A request for data of a state. A subclass is a dataclass; its fields are the parameters of the request.
 
-    __slots__ = ()
+    Requests are never compared, and only mypy keeps their fields from being assigned: to create a frozen class takes
+    four times as long, and a process creates twenty of them for its first question.
+    """
+
+    def __init_subclass__(cls) -> None:
+        dataclass(eq=False, repr=False)(cls)
 
     @abstractmethod
     def fetch(self, state: State) -> Answer:
@@ -46,7 +52,6 @@ class ReadRequest(ABC, Generic[Answer]):
         return ()
 
 
-@dataclass(frozen=True, slots=True)
 class ChunkSortKeys(ReadRequest[list[ChunkSortKey]]):
     """The sort keys of chunks of equal score: document key and chunk id, which increases along the text."""
 

@@ -20,24 +20,25 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from .patterns import compile_lazily
 from .plain_headings import find_plain_headings
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_BLANK_LINES_PATTERN = re.compile(r"\n\s*\n")
+_BLANK_LINES_PATTERN = compile_lazily(r"\n\s*\n")
 #: The maximum length of a summary sentence.
 _MAX_SENTENCE_WORDS, _MAX_SENTENCE_CHARACTERS = 60, 600
 #: A link or an image: its text and its target (CommonMark 0.31, sections 6.3 and 6.4), on one line.
-_LINK_PATTERN = re.compile(
+_LINK_PATTERN = compile_lazily(
     r"""!?(?<![\w\])])\[([^\[\]\n]*)\](?:\((?:<[^<>\n]*>|(?:[^()\s]|\([^()\s]*\))*)(?:\s+["'][^"'\n]*["'])?\)|\[[^\[\]\n]*\])"""
 )
 #: A link of a wiki or of a vault of notes: its target, and its text if that differs.
-_WIKI_LINK_PATTERN = re.compile(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[\]|\n]*[^\s\[\]|])?)\]\]")
+_WIKI_LINK_PATTERN = compile_lazily(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[\]|\n]*[^\s\[\]|])?)\]\]")
 #: A word in braces, as transcripts mark sounds that are not words.
-_BRACED_PATTERN = re.compile(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
-_DELIMITER_PATTERN = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
+_BRACED_PATTERN = compile_lazily(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
+_DELIMITER_PATTERN = compile_lazily(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +75,17 @@ class BlockPart:
     continues: bool = False
 
 
-_FENCE_PATTERN = re.compile(r"\s*(?:> ?)*(`{3,}|~{3,})(?P<language>[^`]*)$")
-_HEADING_PATTERN = re.compile(r" {0,3}(#{1,6})(?:\s|$)")
-_ITEM_PATTERN = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+(?=\S)")
-_ROW_PATTERN = re.compile(r"\s*\|")
-_TABLE_RULE_PATTERN = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
+_FENCE_PATTERN = compile_lazily(r"\s*(?:> ?)*(`{3,}|~{3,})(?P<language>[^`]*)$")
+_HEADING_PATTERN = compile_lazily(r" {0,3}(#{1,6})(?:\s|$)")
+_ITEM_PATTERN = compile_lazily(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+(?=\S)")
+_ROW_PATTERN = compile_lazily(r"\s*\|")
+_TABLE_RULE_PATTERN = compile_lazily(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
 #: The start of a line of unfenced code (CommonMark 0.31, section 4.4) outside a list.
 _CODE_INDENTS = ("    ", "\t")
-_TERM_PATTERN = re.compile(r"[^\n]{1,200}?(?=:(?:\s|$))")
-_SENTENCE_END_PATTERN = re.compile(r"[.!?]\s")
+_TERM_PATTERN = compile_lazily(r"[^\n]{1,200}?(?=:(?:\s|$))")
+_SENTENCE_END_PATTERN = compile_lazily(r"[.!?]\s")
 #: The start of an entry of a list or option list: up to its colon, dash, parameters or value.
-_ENTRY_PATTERN = re.compile(
+_ENTRY_PATTERN = compile_lazily(
     r"^[ \t]*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+"
     r"(?P<term>(?:[^\n:(=]|:(?!\s)|(?<!\w)\(){1,160}?)(?=(?<=\w)\(|=|:\s|:$| [–—-] )"
     r"|(?P<option>-{1,2}[\w?@#][^\n]{0,100}?)(?=[ \t]{2,}|$))",
@@ -92,7 +93,7 @@ _ENTRY_PATTERN = re.compile(
 )
 _MAX_TERM_WORDS = 12
 #: A question of a list of questions and answers without headings; it is bold in Markdown.
-_BOLD_QUESTION_PATTERN = re.compile(r"(\*\*|__)(?P<title>[^*_\n]{2,300}\?)\1")
+_BOLD_QUESTION_PATTERN = compile_lazily(r"(\*\*|__)(?P<title>[^*_\n]{2,300}\?)\1")
 #: The level of the section that such a question opens: below all heading levels.
 _QUESTION_LEVEL = 6
 

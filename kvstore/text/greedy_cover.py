@@ -18,17 +18,18 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
+from .patterns import compile_lazily
 from .words import FUNCTION_WORDS, UNSPACED_RANGES, segment_words
 
 #: Words with fewer letters are ignored, except in writing without spaces, where a character is a word.
 _MIN_WORD_LENGTH = 4
-_UNSPACED_PATTERN = re.compile(f"[{UNSPACED_RANGES}]")
+_UNSPACED_PATTERN = compile_lazily(f"[{UNSPACED_RANGES}]")
 #: The factor of the weight of a word that occurs only once: nothing else in the text is about it.
 _SINGLE_USE_FACTOR = 0.3
 #: The share of a word's weight that remains each time a sentence with it is taken.
 _REPEAT_FACTOR = 0.1
 #: A record of fields with values, and the factor of its gain, so that it is selected after all real sentences.
-_RECORD_PATTERN = re.compile(r"\w[\w-]*: \S.*?\s\w[\w-]*: \S", re.DOTALL)
+_RECORD_PATTERN = compile_lazily(r"\w[\w-]*: \S.*?\s\w[\w-]*: \S", re.DOTALL)
 _RECORD_FACTOR = 0.1
 #: The cost of a sentence in words beyond its own, so that the shortest are not always best; and the minimum number of
 #: its words, because a word alone says nothing.

@@ -19,31 +19,32 @@ from typing import Any
 from kvstore_cext.words import WordSet
 
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE, MARKING_WORDS
+from .patterns import compile_lazily
 from .words import FUNCTION_WORDS, detect_word_language, segment_words
 
 #: Function words of other languages that English texts rarely contain.
 _NON_ENGLISH_WORDS = MARKING_WORDS - frozenset("die ne non par por sin con ale men pro bin im ab kun cho".split())
 _FOREIGN_WORD_SET, _ENGLISH_WORD_SET = WordSet(_NON_ENGLISH_WORDS), WordSet(FUNCTION_WORDS)
-_OTHER_SCRIPT_PATTERN = re.compile(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
+_OTHER_SCRIPT_PATTERN = compile_lazily(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
 _LANGUAGES_WITH_CAPITAL_NOUNS = frozenset(("german", "luxembourgish"))
 #: Stemmers that are not named after their language.
 _STEMMED_LANGUAGES = {"porter": "english", "dutch_porter": "dutch"}
 #: Languages that their script shows, and the minimum share of letters in it. Japanese also uses Chinese characters.
 _SCRIPTS = (
-    ("japanese", re.compile("[\u3040-\u30ff]"), 0.1),
-    ("chinese", re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"), 0.5),
-    ("korean", re.compile("[\u1100-\u11ff\uac00-\ud7af]"), 0.5),
-    ("thai", re.compile("[\u0e00-\u0e7f]"), 0.5),
-    ("hebrew", re.compile("[\u0590-\u05ff]"), 0.5),
-    ("greek", re.compile("[\u0370-\u03ff\u1f00-\u1fff]"), 0.5),
+    ("japanese", compile_lazily("[\u3040-\u30ff]"), 0.1),
+    ("chinese", compile_lazily("[\u3400-\u4dbf\u4e00-\u9fff]"), 0.5),
+    ("korean", compile_lazily("[\u1100-\u11ff\uac00-\ud7af]"), 0.5),
+    ("thai", compile_lazily("[\u0e00-\u0e7f]"), 0.5),
+    ("hebrew", compile_lazily("[\u0590-\u05ff]"), 0.5),
+    ("greek", compile_lazily("[\u0370-\u03ff\u1f00-\u1fff]"), 0.5),
 )
 #: Letters that other languages in the script of a language have. Without them, most letters in the script show it.
 _SHARED_SCRIPTS = (
-    ("arabic", re.compile("[\u0600-\u06ff]"), re.compile("[پچژگکیےٹڈڑںھۆێڕڵەېۍځڅښ]")),
-    ("russian", re.compile("[\u0400-\u04ff]"), re.compile("[іїєґўђјљњћџѓќѕ]", re.IGNORECASE)),
+    ("arabic", compile_lazily("[\u0600-\u06ff]"), compile_lazily("[پچژگکیےٹڈڑںھۆێڕڵەېۍځڅښ]")),
+    ("russian", compile_lazily("[\u0400-\u04ff]"), compile_lazily("[іїєґўђјљњћџѓќѕ]", re.IGNORECASE)),
 )
 #: Letters of Russian that the other languages in its script lack, except Belarusian.
-_RUSSIAN_PATTERN = re.compile("[ыэё]", re.IGNORECASE)
+_RUSSIAN_PATTERN = compile_lazily("[ыэё]", re.IGNORECASE)
 #: The number of letters of a text in Russian without any of these is smaller.
 _MAX_RUSSIAN_LETTERS = 60
 #: The minimum number of function words that shows the language of a text, and of a text of few words.
@@ -62,7 +63,7 @@ _CODES = {
     "portuguese": "pt", "romanian": "ro", "russian": "ru", "spanish": "es", "swedish": "sv", "thai": "th",
     "turkish": "tr", "vietnamese": "vi",
 }  # fmt: skip
-_TAG_PATTERN = re.compile(r"([a-z]{2,3})(?:[-_][a-z\d]+)*")
+_TAG_PATTERN = compile_lazily(r"([a-z]{2,3})(?:[-_][a-z\d]+)*")
 
 
 def detect_english(texts: Sequence[str]) -> list[bool]:
@@ -110,7 +111,9 @@ def detect_script_language(text: str) -> str | None:
     >>> detect_script_language("Wann?"), detect_script_language("Коли її збудували?")
     (None, None)
     """
-    letters = 0 if text.isascii() else sum(map(str.isalpha, text))
+    if text.isascii():
+        return None
+    letters = sum(map(str.isalpha, text))
     for name, script, share in _SCRIPTS:
         if len(script.findall(text)) > share * letters:
             return name

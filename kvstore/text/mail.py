@@ -9,11 +9,13 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from .patterns import compile_lazily
+
 #: Fields that mails begin with, and fields of any name.
-_MAIL_FIELD_PATTERN = re.compile(
+_MAIL_FIELD_PATTERN = compile_lazily(
     r"^(?:From|To|Cc|Date|Sent|Subject|Reply-To|Message-ID): \S", re.MULTILINE | re.IGNORECASE
 )
-_FIELD_PATTERN = re.compile(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
+_FIELD_PATTERN = compile_lazily(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
 
 
 def is_mail_header(text: str, start: int, end: int) -> bool:

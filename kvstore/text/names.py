@@ -40,6 +40,7 @@ from .name_words import (
     TITLES_AND_UNITS,
 )
 from .normalize import to_entity_key
+from .patterns import compile_lazily
 from .words import FUNCTION_WORDS, split_words
 
 #: The maximum length in bytes of a key that becomes an entity.
@@ -51,60 +52,60 @@ _MAX_RUN_WORDS = 8
 _GENERIC_HEADING_WORDS = GENERIC_HEADINGS | CONTEXTUAL_ADJECTIVES | FUNCTION_WORDS
 #: Words in a code font that are not identifiers.
 _NON_CODE_WORDS = FUNCTION_WORDS | TITLES_AND_UNITS
-_LATIN_PATTERN = re.compile("[A-Za-z]")
-_DECADE_PATTERN = re.compile(r"(?:\d\d)?\d\ds")
-_ORDINAL_PATTERN = re.compile(r"\d+(?:st|nd|rd|th)")
-_IDENTIFIER_PATTERN = re.compile(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
+_LATIN_PATTERN = compile_lazily("[A-Za-z]")
+_DECADE_PATTERN = compile_lazily(r"(?:\d\d)?\d\ds")
+_ORDINAL_PATTERN = compile_lazily(r"\d+(?:st|nd|rd|th)")
+_IDENTIFIER_PATTERN = compile_lazily(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
 #: A match does not continue past a line end after a free-standing hyphen.
-_TEXT_IDENTIFIER_PATTERN = re.compile(
+_TEXT_IDENTIFIER_PATTERN = compile_lazily(
     r"(?<![\w`$./\u2010])(?<!\s-)(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)"
     r"(?![\w-]*\u2010)"
 )
 #: A hyphen at the end of a line, or of a word before white space.
 _BROKEN_HYPHENS = frozenset(("- ", "-\n"))
 #: A key or a digest, written in letters and digits.
-_DIGEST_PATTERN = re.compile(r"(?=\w*\d)(?=\w*[A-Za-z])(?:\w{24,}|[0-9a-f]{7,})")
+_DIGEST_PATTERN = compile_lazily(r"(?=\w*\d)(?=\w*[A-Za-z])(?:\w{24,}|[0-9a-f]{7,})")
 #: A key or a digest, or a word between underscores, which is emphasis in plain text.
-_NON_CODE_PATTERN = re.compile(rf"{_DIGEST_PATTERN.pattern}|_[A-Za-z]+_")
+_NON_CODE_PATTERN = compile_lazily(rf"{_DIGEST_PATTERN.pattern}|_[A-Za-z]+_")
 #: Contracted verbs and negations: *they're*, *don't*.
-_CONTRACTION_PATTERN = re.compile(r"(?:n['’]t|['’](?:re|ll|ve|d|m))\.?$")
+_CONTRACTION_PATTERN = compile_lazily(r"(?:n['’]t|['’](?:re|ll|ve|d|m))\.?$")
 #: Parts of direct speech that titles rarely have: typical first words, contracted pronouns and verbs in lower case.
-_SPEECH_PATTERN = re.compile(
+_SPEECH_PATTERN = compile_lazily(
     r"(?:Yes|No|Oh|Ah|Well|Hello|Hi|Please|Thank)\b|(?:I|You|He|She|It|We|They|That|There|What|Who)['’]\w"
 )
 _SPEECH_VERBS = frozenset("am is are was were be has have had do does did will would can could should".split())
 #: Addresses of pages and mails.
-_URL_OR_MAIL_PATTERN = re.compile(r"[a-z]+://[^\s<>]+|<[^\s<>]+@[^\s<>]+>|[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_URL_OR_MAIL_PATTERN = compile_lazily(r"[a-z]+://[^\s<>]+|<[^\s<>]+@[^\s<>]+>|[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 #: A title of a work in quotation marks.
-_QUOTED_TITLE_PATTERN = re.compile(r"(?:[\"“„]|``) ?([^\W_][\w .,'’!?&:;/-]{2,80}?) ?(?:[\"”“]|'')")
+_QUOTED_TITLE_PATTERN = compile_lazily(r"(?:[\"“„]|``) ?([^\W_][\w .,'’!?&:;/-]{2,80}?) ?(?:[\"”“]|'')")
 #: A title in the title marks of Chinese and Japanese; single corner brackets also mark quotations, which are longer or
 #: have punctuation.
-_MARKED_TITLE_PATTERN = re.compile(r"[《『]([^《》『』\n]{2,40})[》』]|「([^\W\d_][^「」\s、。，！？!?]{1,11})」")
+_MARKED_TITLE_PATTERN = compile_lazily(r"[《『]([^《》『』\n]{2,40})[》』]|「([^\W\d_][^「」\s、。，！？!?]{1,11})」")
 #: Characters that every identifier in running text contains; few texts contain them.
-_CODE_HINT_PATTERN = re.compile(r"[_A-Z(-](?:(?<=_)|(?<=[a-z][A-Z])|(?<=\()\)|(?<=-)-)")
+_CODE_HINT_PATTERN = compile_lazily(r"[_A-Z(-](?:(?<=_)|(?<=[a-z][A-Z])|(?<=\()\)|(?<=-)-)")
 #: The content of a term: words, with the marks inside words, and balanced brackets.
-_TERM_PATTERN = re.compile(r"[\w.$@#%/+'’&:-]+(?: (?:[\w.$@#%/+'’&:-]+|\([\w .'’/-]+\)))*")
+_TERM_PATTERN = compile_lazily(r"[\w.$@#%/+'’&:-]+(?: (?:[\w.$@#%/+'’&:-]+|\([\w .'’/-]+\)))*")
 #: The start of code that is more than an identifier: a call, or an option with its value.
-_CALL_PATTERN = re.compile(r"[A-Za-z_][\w$]+(?:(?:\.|::)[A-Za-z_]\w*)*(?= ?\()|-[A-Za-z?](?=[ ,=\[<])")
+_CALL_PATTERN = compile_lazily(r"[A-Za-z_][\w$]+(?:(?:\.|::)[A-Za-z_]\w*)*(?= ?\()|-[A-Za-z?](?=[ ,=\[<])")
 #: Names with a slash: ``SQL/MED``, ``TCP/IP``, ``PL/Perl``.
-_SLASH_NAME_PATTERN = re.compile(r"(?<![\w/.`-])[A-Z]{2,}/[A-Z][A-Za-z]+(?![\w/-]|\.\w)")
+_SLASH_NAME_PATTERN = compile_lazily(r"(?<![\w/.`-])[A-Z]{2,}/[A-Z][A-Za-z]+(?![\w/-]|\.\w)")
 #: A list item with an explained term: a few words before a colon.
-_EXPLAINED_ITEM_PATTERN = re.compile(r"\s*[-*+]\s+(?!`)([^:`*|]{3,40}): \S")
-_BACKTICK_PATTERN = re.compile(r"`([^`\n]{1,100})`")
-_TRAILING_BRACKET_PATTERN = re.compile(r"\s*\([^()]*\)\s*$")
-_HEADING_NUMBER_PATTERN = re.compile(
+_EXPLAINED_ITEM_PATTERN = compile_lazily(r"\s*[-*+]\s+(?!`)([^:`*|]{3,40}): \S")
+_BACKTICK_PATTERN = compile_lazily(r"`([^`\n]{1,100})`")
+_TRAILING_BRACKET_PATTERN = compile_lazily(r"\s*\([^()]*\)\s*$")
+_HEADING_NUMBER_PATTERN = compile_lazily(
     r"^(?:chapter|section|appendix|part)?\s*(?:(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]|\d+(?:\.\d+)+(?=\s+(?-i:[A-Z])))\s+",
     re.IGNORECASE,
 )
 #: A person's name that begins with an initial, as opposed to a number before a heading.
-_INITIAL_PATTERN = re.compile(r"[A-Z]\.\s+(?:[A-Z]\.|[A-Z][\w'’-]+(?: [A-Z][\w.'’-]*){0,2}$)")
+_INITIAL_PATTERN = compile_lazily(r"[A-Z]\.\s+(?:[A-Z]\.|[A-Z][\w'’-]+(?: [A-Z][\w.'’-]*){0,2}$)")
 
 
 #: Fields of a mail that name persons; an address; separators of addresses; prefixes of replies before a subject.
 _PERSON_FIELDS = frozenset(("from", "to", "cc", "bcc", "sender", "reply-to"))
-_MAIL_ADDRESS_PATTERN = re.compile(r"<[^<>]*>|\([^()]*\)")
-_PERSON_PATTERN = re.compile(r"\"[^\"]+\"|[^\",;]+")
-_REPLY_PREFIX_PATTERN = re.compile(r"^(?:(?:re|fwd?|aw|sv)(?:\[\d+\])?:\s*|\[[^\[\]]*\]\s*)+", re.IGNORECASE)
+_MAIL_ADDRESS_PATTERN = compile_lazily(r"<[^<>]*>|\([^()]*\)")
+_PERSON_PATTERN = compile_lazily(r"\"[^\"]+\"|[^\",;]+")
+_REPLY_PREFIX_PATTERN = compile_lazily(r"^(?:(?:re|fwd?|aw|sv)(?:\[\d+\])?:\s*|\[[^\[\]]*\]\s*)+", re.IGNORECASE)
 
 
 class Name(NamedTuple):

@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 from kvstore_cext.folding import fold_pieces
 
+from .patterns import compile_lazily
+
 #: Pieces of up to this many characters repeat often and are folded once.
 _MAX_CACHED_LENGTH = 40
 
@@ -26,7 +28,7 @@ _MAX_CACHED_LENGTH = 40
 _STROKES = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d"})
 #: Letters of Latin and Greek that can carry accents in one character, and combining accents after any of them. In
 #: other scripts the marks are part of the letter ("й", "が").
-_ACCENTED_PATTERN = re.compile(
+_ACCENTED_PATTERN = compile_lazily(
     "[\u00c0-\u024f\u1e00-\u1fff\u0370-\u03ff]|(?<=[a-z\u00c0-\u024f\u1e00-\u1fff\u0370-\u03ff])[\u0300-\u036f]+"
 )
 
@@ -46,13 +48,13 @@ _LETTER_FORMS = str.maketrans(
     }
 )
 #: Vowel signs and other marks above and below letters of Hebrew and Arabic.
-_VOWEL_SIGN_PATTERN = re.compile(
+_VOWEL_SIGN_PATTERN = compile_lazily(
     "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
     "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed]+"
 )
 #: The first and last character of Hebrew and Arabic.
 SEMITIC_RANGE = ("\u0590", "\u06ff")
-_SEMITIC_PATTERN = re.compile(f"[{'-'.join(SEMITIC_RANGE)}]")
+_SEMITIC_PATTERN = compile_lazily(f"[{'-'.join(SEMITIC_RANGE)}]")
 
 
 def _fold_nfkc(text: str) -> str:

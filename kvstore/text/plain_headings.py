@@ -10,35 +10,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
+
+from .patterns import compile_lazily
 
 #: A line, an optional overline above it, and its underline, each a repeated punctuation character.
-_UNDERLINED_PATTERN = re.compile(
+_UNDERLINED_PATTERN = compile_lazily(
     r"(?:[ \t]*(?P<over>([=~^\"*-])\2{2,})[ \t]*\n)?(?P<text>[ \t]*(?P<title>\S[^\n]{0,120}?))[ \t]*\n"
     r"(?P<line>[ \t]*(?P<under>([=~^\"*-])\7{2,}))[ \t]*(?:\n|\Z)"
 )
 #: The maximum difference in columns between the ends of an underline and of the line above it.
 _MAX_END_DISTANCE = 3
 #: Two items on a line, as in the header of a table.
-_COLUMNS_PATTERN = re.compile(r"\S(?: {3,}|\t)\S|\|")
-_NUMBERED_PATTERN = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \t]+(?P<title>[^\W\d_][^\n]{1,100})")
-_NON_TITLE_PATTERN = re.compile(r"[.,;:]\Z|\. ?\. ?\.")
+_COLUMNS_PATTERN = compile_lazily(r"\S(?: {3,}|\t)\S|\|")
+_NUMBERED_PATTERN = compile_lazily(r"(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \t]+(?P<title>[^\W\d_][^\n]{1,100})")
+_NON_TITLE_PATTERN = compile_lazily(r"[.,;:]\Z|\. ?\. ?\.")
 #: The minimum number of numbered headings of a text.
 _MIN_NUMBERED_HEADINGS = 3
 _QUESTION = r"(?:Q|Question|F|Frage)\s?\d{0,3}\s?[:.)]"
 _ANSWER = r"(?:A|Answer|Antwort)\s?\d{0,3}\s?[:.)](?:\s|\Z)"
-_QUESTION_LINE_PATTERN = re.compile(rf"(?:{_QUESTION}|\d{{1,3}}[.)])[ \t]+(?P<title>[^\n]{{2,300}}\?)[ \t]*(?:\n|\Z)")
+_QUESTION_LINE_PATTERN = compile_lazily(
+    rf"(?:{_QUESTION}|\d{{1,3}}[.)])[ \t]+(?P<title>[^\n]{{2,300}}\?)[ \t]*(?:\n|\Z)"
+)
 #: A question of several lines or without a question mark: its answer has a mark and follows below.
-_ANSWERED_QUESTION_PATTERN = re.compile(
+_ANSWERED_QUESTION_PATTERN = compile_lazily(
     rf"{_QUESTION}[ \t]+(?P<title>\S(?:(?!\n[ \t]*{_ANSWER}).){{1,400}})(?:\n|\Z)", re.DOTALL
 )
-_ANSWER_MARK_PATTERN = re.compile(rf"[ \t]*{_ANSWER}")
+_ANSWER_MARK_PATTERN = compile_lazily(rf"[ \t]*{_ANSWER}")
 #: The deepest level of underlined and numbered headings, and the level of questions, which is below all others.
 _MAX_LEVEL, _QUESTION_LEVEL = 5, 6
 
 
-@dataclass(frozen=True, slots=True)
-class PlainHeading:
+class PlainHeading(NamedTuple):
     """A heading of plain text: its span, its level (1: the outermost) and its text.
 
     ``body_start`` is the offset at which its paragraph continues after the heading.

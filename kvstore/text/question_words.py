@@ -8,14 +8,13 @@ file, translate it, and add a row to ``tests/test_question_words.py``.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE
+from .patterns import compile_lazily
 
 FOLDER = Path(__file__).parent / "questions"
 
@@ -27,8 +26,7 @@ _CAPITALIZED = r"(?<![.!?] )(?<!^)(?<!\w)(?=[^\W\d_])[^\W\d_a-zà-öø-ÿа-яё
 _CURRENCIES = "[€£¥$₽₺]"
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionVocabulary:
+class QuestionVocabulary(NamedTuple):
     """The question words of a language.
 
     ``asking`` matches interrogative phrases (*how much*), which are not searched for. ``noun`` matches phrases that
@@ -86,6 +84,8 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
     path = FOLDER / f"{language}.toml"
     if language is None or not path.is_file():
         return None
+    import tomllib
+
     data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     asks = {kind: _split_phrases(phrases) for kind, phrases in data["asks"].items()}
     nouns = {kind: _split_phrases(phrases) for kind, phrases in data["nouns"].items()}
@@ -93,8 +93,8 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
     spaced = bool(data["spaced"])
     kinds = {phrase: kind for kinds in (asks, nouns) for kind, phrases in kinds.items() for phrase in phrases}
     return QuestionVocabulary(
-        re.compile(_build_alternation(_flatten(asks), spaced)),
-        re.compile(_build_alternation(_flatten(nouns), spaced)),
+        compile_lazily(_build_alternation(_flatten(asks), spaced)),
+        compile_lazily(_build_alternation(_flatten(nouns), spaced)),
         kinds,
         _build_forms(answers, spaced, bool(data["capitalizes_names"])),
         FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
@@ -148,15 +148,15 @@ def _build_forms(answers: Mapping[str, list[str]], spaced: bool, capitalizes_nam
         "e-mail address": _MAIL_PATTERN,
         "web address": _ADDRESS_PATTERN,
     }
-    patterns = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in forms.items()}
+    patterns = {kind: compile_lazily(pattern, re.IGNORECASE) for kind, pattern in forms.items()}
     titles, places = answers.get("titles", []), answers.get("places", [])
     if capitalizes_names:
-        patterns["person"] = patterns["place"] = re.compile(_CAPITALIZED)
+        patterns["person"] = patterns["place"] = compile_lazily(_CAPITALIZED)
     elif spaced:
         if any(title.isascii() for title in titles):  # other scripts have no capitals
             word = r"[A-ZÄÖÜ][\w'’-]+"
-            patterns["person"] = re.compile(rf"(?i:{_build_alternation(titles, spaced)}) {word}|{word} {word}")
-        patterns["place"] = re.compile(rf"(?i:{_build_alternation(places, spaced)}) (?:\w+ )?\w+")
+            patterns["person"] = compile_lazily(rf"(?i:{_build_alternation(titles, spaced)}) {word}|{word} {word}")
+        patterns["place"] = compile_lazily(rf"(?i:{_build_alternation(places, spaced)}) (?:\w+ )?\w+")
     else:
-        patterns["place"] = re.compile(_build_alternation(places, spaced))
+        patterns["place"] = compile_lazily(_build_alternation(places, spaced))
     return patterns

@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from .patterns import compile_lazily
+
 # The search for the first character is fast, and that character decides what follows. A run of marks is examined from
 # its first one only; otherwise a text of such marks would take quadratic time.
-_SENTENCE_END_PATTERN = re.compile(
+_SENTENCE_END_PATTERN = compile_lazily(
     r"[.!?…。！？｡\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*`]*(?=\s)|(?<=[。！？｡])[。！？｡]*+[」』”’）)】》〉]*+[。！？｡]*+|(?<=\n)\s*\n)"
 )
-_LAST_WORD_PATTERN = re.compile(r"[\w.]+\Z")
+_LAST_WORD_PATTERN = compile_lazily(r"[\w.]+\Z")
 _ABBREVIATIONS = frozenset(
     """
     mr mrs ms dr prof st sr jr vs no vol fig figs eq ed eds e.g i.e cf al approx ca dept est gen col capt lt sgt rev

@@ -22,6 +22,7 @@ from functools import lru_cache, reduce
 from typing import TypeVar
 
 from ..errors import InputError
+from .patterns import compile_lazily
 from .words import get_stemmer, segment_words
 
 #: The default number of words between the phrases of NEAR.
@@ -32,7 +33,7 @@ _MAX_WORDS = 1000
 #: The number of characters of a query that an error quotes.
 _MAX_QUOTED = 80
 # White space has no pattern: white space without a token after it would be scanned again from each of its characters.
-_TOKEN_PATTERN = re.compile(r'(?P<string>"(?:[^"]|"")*"?)|(?P<mark>[()+*,])|(?P<word>[^\s"()+*,]+)')
+_TOKEN_PATTERN = compile_lazily(r'(?P<string>"(?:[^"]|"")*"?)|(?P<mark>[()+*,])|(?P<word>[^\s"()+*,]+)')
 
 
 @dataclass(frozen=True, slots=True)

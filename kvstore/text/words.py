@@ -13,7 +13,6 @@ parts of a word with underscores (``max_wal_size``).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -25,24 +24,25 @@ from kvstore_cext.words import count_terms, count_tokens, find_term_words, find_
 from ..errors import InputError
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE
 from .normalize import fold_case
+from .patterns import compile_lazily
 from .segmenters import SEGMENTERS, Segmenter, open_segmenter
 
-_WORD_PATTERN = re.compile(r"\w+")
+_WORD_PATTERN = compile_lazily(r"\w+")
 #: Characters of writing without spaces: Thai and Lao, Burmese, Khmer, ideographs and kana.
 UNSPACED_RANGES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     "\u2e80-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 #: Words that marks join, or with a mark before or after them. Hyphens alone do not make a technical token.
-_JOINED_WORDS_PATTERN = re.compile(
+_JOINED_WORDS_PATTERN = compile_lazily(
     r"(?P<mark>(?<![\w-])--?(?=[^\W\d])|(?<!\w)[$@#%\\](?=\w)|(?<![\w/.~])(?:~|\.{1,2})?/(?=\w))?"
     r"\w+(?:(?:[-./\\@]|::?)\w+)*(?P<end>\(\w{0,2}\)|\+\+(?!\w)|\#(?!\w))?"
 )
 #: Every technical token contains one of these.
-_MARK_PATTERN = re.compile(r"[-./\\@:$#%~(+]")
-_INFORMATIVE_MARK_PATTERN = re.compile(r"[^\w-]")
+_MARK_PATTERN = compile_lazily(r"[-./\\@:$#%~(+]")
+_INFORMATIVE_MARK_PATTERN = compile_lazily(r"[^\w-]")
 #: Words with a digit that marks join, except decimals and numbers with a unit ("32-foot").
-_REFERENCE_NUMBER_PATTERN = re.compile(
+_REFERENCE_NUMBER_PATTERN = compile_lazily(
     r"(?<![\w./-])(?=[\w./-]*\d)(?!\d+\.\d+(?![\w./-]))(?![\d.]+-[^\W\d]{3})\w+(?:[-./]\w+)+(?![\w/-])"
 )
 
@@ -101,13 +101,13 @@ _UNSPACED_FUNCTION_WORDS = frozenset(
     への での
     """.split()
 )
-_UNSPACED_FUNCTION_WORD_PATTERN = re.compile(
+_UNSPACED_FUNCTION_WORD_PATTERN = compile_lazily(
     "|".join(sorted(_UNSPACED_FUNCTION_WORDS, key=lambda word: (-len(word), word)))
 )
-_UNSPACED_RUN_PATTERN = re.compile(rf"(?:(?=\w)[{UNSPACED_RANGES}])+")
+_UNSPACED_RUN_PATTERN = compile_lazily(rf"(?:(?=\w)[{UNSPACED_RANGES}])+")
 #: Characters that are function words or parts of them: hiragana, and Chinese ones that also occur in other words.
-_HIRAGANA_PATTERN = re.compile("[\u3041-\u309f]+")
-_FUNCTION_CHARACTER_PATTERN = re.compile(
+_HIRAGANA_PATTERN = compile_lazily("[\u3041-\u309f]+")
+_FUNCTION_CHARACTER_PATTERN = compile_lazily(
     "[\u3041-\u309f在和与與及或于於以为為对對从從由被把之其而有不个個这這那也都就将將到给給向等所们們个個会會能时時]"
 )
 

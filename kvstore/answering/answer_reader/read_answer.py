@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...retrieval.evidence import Evidence
+from ...text.patterns import compile_lazily
 from ..answer_span import AnswerSpan
 from ..citations import Citation, neutralize_citations
 from ..extractive import ExtractedAnswer, Relevance, render_runs
@@ -26,16 +27,16 @@ _MAX_CONTEXT, _MAX_WORDS = 2, 80
 #: The maximum distance of the score of a sentence of context from that of the answer.
 _MAX_CONTEXT_GAP = 6.0
 #: The start of a sentence whose reason is the sentence before it.
-_CONSEQUENCE_PATTERN = re.compile(
+_CONSEQUENCE_PATTERN = compile_lazily(
     r"(?:for (?:this|that|these|those) reasons?|because of (?:this|that)|(?:this|that) is why|therefore|thus|hence"
     r"|as a result|consequently|so,? (?:we|you|they|it|the)\b)",
     re.IGNORECASE,
 )
 #: Pronouns that refer to the sentence before, and the maximum number of words of a sentence with such a pronoun.
-_PRONOUN_PATTERN = re.compile(r"\b(?:it|them|they|him|her)\b", re.IGNORECASE)
+_PRONOUN_PATTERN = compile_lazily(r"\b(?:it|them|they|him|her)\b", re.IGNORECASE)
 _MAX_PRONOUN_WORDS = 12
 #: Questions whose answer is several items.
-_LIST_QUESTION_PATTERN = re.compile(
+_LIST_QUESTION_PATTERN = compile_lazily(
     r"\b(?:how (?:do|can|could|should|to|does)|what (?:are|were|do|does|must|should|can)|which \w+s|list|steps)\b",
     re.IGNORECASE,
 )
@@ -70,8 +71,7 @@ def extract_read_answer(
     return ExtractedAnswer(text, citations, _locate_answer_words(best, text))
 
 
-@dataclass(frozen=True, slots=True)
-class PartReading:
+class PartReading(NamedTuple):
     """A part of a question: its text, its reading (None if no sentence answers it), and the scorer for its snippets."""
 
     text: str

@@ -13,10 +13,9 @@ import os
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +34,7 @@ _MAX_SPAN_TOKENS = 30
 _MAX_QUESTION = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """The output of the network for a window: the logit that it ``answered`` the question, and the likeliest answer.
 
     ``start`` and ``end`` are the character offsets of the answer in the window.

@@ -7,7 +7,7 @@ its confidence and the nearest sentences are made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..extractive import Relevance, SnippetScores
 from ..passages import Passage
@@ -43,8 +43,7 @@ _MAX_UNJUDGED = 0.0
 MISSING_SCORE, MISSING_CONFIDENCE = -3.0, -2.0
 
 
-@dataclass(frozen=True, slots=True)
-class SnippetReading:
+class SnippetReading(NamedTuple):
     """A snippet that was read: its score, the reader's logit ``answered``, the ``rule_score``, and the ``words``
     that answer (an empty string if they are before the snippet).
 
@@ -62,8 +61,7 @@ class SnippetReading:
     coverage: float
 
 
-@dataclass(frozen=True, slots=True)
-class PassageReading:
+class PassageReading(NamedTuple):
     """The passages of a question with the readings of their likeliest snippets, best first; never empty.
 
     ``rule_scores`` has the scores that rules gave to the likely snippets.

@@ -9,7 +9,7 @@ chosen by the terms that they share with the question, by the rank of their hits
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...text.blocks import to_plain_text
 from ...text.words import list_terms
@@ -24,8 +24,7 @@ MAX_WINDOWS = 20
 _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """A snippet as the reader reads it: ``text``, in which the snippet begins at character ``offset``.
 
     ``is_kind_missing`` is True if the snippet lacks what the question asks for, such as an amount of money.

@@ -7,7 +7,7 @@ stored, with the degrees of all nodes that they lead to, so that a step of a wal
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -62,7 +62,6 @@ def make_entity_nodes(entities: npt.NDArray[np.unsignedinteger]) -> Nodes:
     return entities | np.uint64(_ENTITY_BIT)
 
 
-@dataclass(frozen=True, slots=True)
 class EntityDegrees(ReadRequest[Degrees]):
     """A request for the degrees of entities: their numbers of chunks, and whether they have links."""
 
@@ -73,7 +72,6 @@ class EntityDegrees(ReadRequest[Degrees]):
         return state.get_part(GRAPH).read_degrees(self.entities)
 
 
-@dataclass(frozen=True, slots=True)
 class NameDegrees(ReadRequest[list[Degrees]]):
     """A request for the degrees, over the allowed documents, of each group of entities: those of one name."""
 
@@ -87,7 +85,6 @@ class NameDegrees(ReadRequest[list[Degrees]]):
         return [StoredDegrees(values) for values in np.split(degrees.values, ends)[:-1]]
 
 
-@dataclass(frozen=True, slots=True)
 class NamesInChunks(ReadRequest[EntityNumbers]):
     """A request for the entities that chunks name."""
 
@@ -126,7 +123,6 @@ class Surroundings(NamedTuple):
     entities: EntitySurroundings | None
 
 
-@dataclass(frozen=True, slots=True)
 class NeighborhoodRequest(ReadRequest[Surroundings]):
     """A request for the rows of nodes, with the degrees of their neighbors.
 
@@ -210,7 +206,6 @@ class NamedNeighborhoods(NamedTuple):
     surroundings: Surroundings
 
 
-@dataclass(frozen=True, slots=True)
 class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
     """A request for the entities of names (normal forms) in a visible document, and for their rows.
 
@@ -238,7 +233,6 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
 NodeName = tuple[bool, str, int]
 
 
-@dataclass(frozen=True, slots=True)
 class NodeNames(ReadRequest[list[NodeName]]):
     """A request for the names of existing nodes, in their order."""
 

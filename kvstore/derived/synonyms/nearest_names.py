@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...structures.indexes.index_reading import bind_index
 from ...structures.read_requests import Matrix, ReadRequest
 from ...structures.state import State
 from .synonym_index import SYNONYMS
 
 
-@dataclass(frozen=True, slots=True)
 class NearestNames(ReadRequest[list[tuple[int, float]] | None]):
     """A request for the entities whose names are nearest to a unit vector, at most ``max_names``, with their cosines.
 

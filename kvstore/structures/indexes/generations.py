@@ -39,8 +39,7 @@ Cached = TypeVar("Cached")
 KeyedRows = Iterable[tuple[bytes, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(NamedTuple):
     """The result of one build of an index from the state at change number ``change``.
 
     All chunk ids of this state are below ``chunk_stop``.

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ...arguments import Choice, Option, skip_retired_option
 from ...errors import InputError, suggest
@@ -53,8 +53,7 @@ class IndexContent:
     parts: Sequence[FilePart] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BuildTools:
+class BuildTools(NamedTuple):
     """Callbacks for a build.
 
     ``embed`` returns unit vectors of texts, shape (n, dimension). ``progress`` receives the numbers of completed and of

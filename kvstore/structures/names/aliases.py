@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...errors import CorruptionError
 from ...storage import records
@@ -45,8 +46,7 @@ class Alias:
         return to_entity_key(self.entity)
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """The entity that a known name resolves to: all its known names, the display name first."""
 
     names: tuple[tuple[str, FilterEntry], ...]

@@ -6,18 +6,18 @@ without a word character is never mentioned, because postings could not find it 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...text.blocks import to_plain_text
 from ...text.normalize import FoldedText, to_entity_key
+from ...text.patterns import compile_lazily
 from ..documents.documents import DocumentRecord, Section
 from ..filter.addresses import HEADING_PART_RANK, HEADING_WHOLE_RANK, TITLE_PART_RANK, TITLE_WHOLE_RANK
 from ..filter.entity_filter import EntityFilter
 from .mentions import HeadingOccurrence
 
-_WORD_PATTERN = re.compile(r"\w")
+_WORD_PATTERN = compile_lazily(r"\w")
 
 
 class Mention(NamedTuple):

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -147,8 +147,7 @@ def _compute_specificity(name_chunks: float, total_chunks: int) -> float:
     return min(1.0, math.pow(max_chunks / name_chunks, _SPECIFICITY_EXPONENT))
 
 
-@dataclass(frozen=True, slots=True)
-class _WalkFactors:
+class _WalkFactors(NamedTuple):
     """The quantities that determine the weight of the walk, and that EXPLAIN shows.
 
     ``name`` is the rarest name (None if no name is suitable), ``name_chunks`` the estimated number of chunks about it,

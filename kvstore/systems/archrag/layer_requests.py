@@ -7,7 +7,6 @@ a community. Out: the nodes that exist in a state, their chunks and names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -51,7 +50,6 @@ class LayerSearch(NamedTuple):
     problem: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class NearestNodes(ReadRequest[LayerSearch]):
     """A request for the ``count`` existing nodes of each layer nearest to a unit vector.
 
@@ -152,7 +150,6 @@ def _round_cosine(cosine: float) -> float:
     return round(cosine / _COSINE_STEP) * _COSINE_STEP
 
 
-@dataclass(frozen=True, slots=True)
 class LinkedChunks(ReadRequest[list[list[list[int]]]]):
     """A request for the chunks that the nodes of each layer lead to.
 
@@ -204,7 +201,6 @@ class NodeLabel(NamedTuple):
     community: tuple[str, int] | None
 
 
-@dataclass(frozen=True, slots=True)
 class NodeLabels(ReadRequest[list[NodeLabel]]):
     """A request for the names of nodes, all of which must exist."""
 

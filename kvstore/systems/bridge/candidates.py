@@ -61,7 +61,6 @@ class CandidatePool:
     has_specific_entities: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Candidates(ReadRequest[CandidatePool]):
     """A request for the chunks below the abstracts that mention entities, and below ancestors and descendants of these.
 

@@ -45,7 +45,6 @@ class RenderedRelations:
     relations: list[RelationMention]
 
 
-@dataclass(frozen=True, slots=True)
 class Relations(ReadRequest[RenderedRelations]):
     """A request for the relations of entities, each given by the normal forms of its names.
 
@@ -82,7 +81,6 @@ class Relations(ReadRequest[RenderedRelations]):
         return RenderedRelations(list(map(len, node_groups)), hierarchy.build_sentences(nodes), relations)
 
 
-@dataclass(frozen=True, slots=True)
 class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
     """A request for the chunks that state relations, each with its first relation and its cosine with ``vector``.
 

@@ -9,7 +9,6 @@ In: a query and the units around it. Out: :class:`Anchors`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,13 +18,14 @@ from ...derived.synonyms.nearest_names import NearestNames
 from ...retrieval.query import Query
 from ...retrieval.recognition import Seed, recognize_entities
 from ...structures.ranking import Ranking
+from ...text.patterns import compile_lazily
 from ...text.words import FUNCTION_WORDS
 from .unit_graph import UnitGraph
 from .unit_requests import KeyedEntity, TitleForms
 
 #: The number of chunks whose units are compared with the question, for each unit wanted.
 CHUNKS_PER_UNIT = 3
-_WORD_RUN_PATTERN = re.compile(r"[^\W_][\w'’-]*(?:\s+[^\W_][\w'’-]*)*")
+_WORD_RUN_PATTERN = compile_lazily(r"[^\W_][\w'’-]*(?:\s+[^\W_][\w'’-]*)*")
 
 
 @dataclass(frozen=True, slots=True)

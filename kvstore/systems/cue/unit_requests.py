@@ -7,7 +7,6 @@ and the entities that they mention. A unit is a sentence with its own vector.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -42,7 +41,6 @@ class UnitAvailability(NamedTuple):
     is_complete: bool
 
 
-@dataclass(frozen=True, slots=True)
 class UnitsAvailable(ReadRequest[UnitAvailability]):
     """A request for whether the index ``units`` exists and is complete."""
 
@@ -92,7 +90,6 @@ class NearestUnitsAnswer(NamedTuple):
     batch: UnitBatch
 
 
-@dataclass(frozen=True, slots=True)
 class NearestUnits(ReadRequest[NearestUnitsAnswer]):
     """A request for the ``count`` units of ``chunks`` nearest to ``vector``, which has unit length.
 
@@ -121,7 +118,6 @@ class EntityUnitsAnswer(NamedTuple):
     batch: UnitBatch
 
 
-@dataclass(frozen=True, slots=True)
 class EntityUnits(ReadRequest[EntityUnitsAnswer]):
     """A request for the units that mention each entity, in their own text or in the title of their document.
 
@@ -204,7 +200,6 @@ class UnitContent(NamedTuple):
     headings: list[str]
 
 
-@dataclass(frozen=True, slots=True)
 class UnitContents(ReadRequest[list[UnitContent]]):
     """A request for the texts of units, with the title and the headings above each."""
 
@@ -227,7 +222,6 @@ class UnitContents(ReadRequest[list[UnitContent]]):
 KeyedEntity = tuple[int, str]
 
 
-@dataclass(frozen=True, slots=True)
 class MentionedEntities(ReadRequest[list[list[KeyedEntity]]]):
     """A request for the entities that units mention, including those of their document's title, sorted by key."""
 
@@ -252,7 +246,6 @@ class NameForms(NamedTuple):
     has_name_index: bool
 
 
-@dataclass(frozen=True, slots=True)
 class TitleForms(ReadRequest[NameForms]):
     """A request for the entities of names, including those whose title differs only by a bracketed addition at the end.
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...registry.structure_versions import has_index
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
 
 
-@dataclass(frozen=True, slots=True)
 class HasIndex(ReadRequest[bool]):
     """A request for whether the store has an index of a kind, given by its name in CREATE INDEX."""
 

@@ -6,7 +6,6 @@ In: chunks. Out: for each of their documents, in order of the chunks, the stated
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from ...derived.passage_graph.rows import iter_stated_relations
@@ -17,7 +16,6 @@ from ...structures.state import State
 RelationInWords = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
 class StatedRelations(ReadRequest[list[RelationInWords]]):
     """A request for the relations that the documents of ``chunks`` state.
 

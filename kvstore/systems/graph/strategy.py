@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -96,8 +96,7 @@ class WalkWeights:
 _DEFAULTS = WalkWeights()
 
 
-@dataclass(frozen=True, slots=True)
-class WalkResult:
+class WalkResult(NamedTuple):
     """The result of a walk: ids of the candidate chunks, ascending, their scores, and the PageRank of all nodes."""
 
     chunks: Ids

@@ -8,7 +8,6 @@ tree of communities by :mod:`.tree_requests`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -33,7 +32,6 @@ class EntityChunkRows(NamedTuple):
     degrees: Degrees
 
 
-@dataclass(frozen=True, slots=True)
 class EntityChunks(ReadRequest[EntityChunkRows]):
     """A request for the chunks of entities; an entity with more than ``max_chunks`` has none."""
 
@@ -58,7 +56,6 @@ class FinestCommunity(NamedTuple):
     rating: int
 
 
-@dataclass(frozen=True, slots=True)
 class FinestCommunities(ReadRequest[list[FinestCommunity | None]]):
     """A request for the finest community of each entity, None if it has none."""
 
@@ -82,7 +79,6 @@ class NearbyCommunity(NamedTuple):
     members: list[int]
 
 
-@dataclass(frozen=True, slots=True)
 class NearestCommunities(ReadRequest[list[NearbyCommunity]]):
     """A request for the ``count`` communities nearest to a unit vector, each with at most ``max_members`` members."""
 
@@ -99,7 +95,6 @@ class NearestCommunities(ReadRequest[list[NearbyCommunity]]):
         return list(map(NearbyCommunity, numbers, titles, members))
 
 
-@dataclass(frozen=True, slots=True)
 class HierarchySentences(ReadRequest[list[list[str]]]):
     """A request for the sentences about names (normal forms) from the forest.
 
@@ -128,7 +123,6 @@ class CommunityHead(NamedTuple):
     level: int
 
 
-@dataclass(frozen=True, slots=True)
 class CommunityHeads(ReadRequest[list[CommunityHead]]):
     """A request for the keys, titles and levels of communities."""
 
@@ -142,7 +136,6 @@ class CommunityHeads(ReadRequest[list[CommunityHead]]):
         return list(map(CommunityHead, keys, titles, levels))
 
 
-@dataclass(frozen=True, slots=True)
 class CommunityChunks(ReadRequest[list[list[int]]]):
     """A request for the home chunks of communities, largest share first.
 
@@ -164,7 +157,6 @@ class CoverCandidates(NamedTuple):
     addresses: dict[int, tuple[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
 class CoverSentences(ReadRequest[CoverCandidates]):
     """A request for the sentences of groups of chunks, by document key and offset within each group."""
 
@@ -180,7 +172,6 @@ class CoverSentences(ReadRequest[CoverCandidates]):
         return CoverCandidates(groups, dict(zip(documents, addresses, strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
 class ChunkTexts(ReadRequest[list[str]]):
     """A request for the texts of chunks."""
 

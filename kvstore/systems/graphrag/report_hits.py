@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...errors import InputError
@@ -46,7 +46,6 @@ class ReportContent(NamedTuple):
     spans: Sequence[TextSpan]
 
 
-@dataclass(frozen=True, slots=True)
 class CommunityReports(ReadRequest[list[ReportContent]]):
     """A request for the reports of communities, limited to the allowed documents."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +45,6 @@ class ChunkPlacement(NamedTuple):
     allowed: npt.NDArray[np.bool_] | None
 
 
-@dataclass(frozen=True, slots=True)
 class UnassignedChunks(ReadRequest[ChunkPlacement]):
     """A request for the chunks in no community.
 
@@ -102,7 +100,6 @@ class ScoredCommunities(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class ScoredChildren(ReadRequest[ScoredCommunities]):
     """A request for the children of ``parents`` (None: the coarsest communities), with their scores.
 

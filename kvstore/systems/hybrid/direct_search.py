@@ -322,8 +322,7 @@ def compute_dense_reliability(
     return 1 - (1 - share) * min(1.0, _measure_drop(lexical) / _MIN_REFERENCE_DROP)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bonuses:
+class _Bonuses(NamedTuple):
     """The bonuses of a chunk before weighting, each from 0 to 1.
 
     ``proximity`` is that of the question's words in the text, and ``headings`` the fraction of the words in the

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple
 
@@ -57,7 +56,6 @@ class NodesAboveChunks(NamedTuple):
     node_count: int
 
 
-@dataclass(frozen=True, slots=True)
 class NodesAbove(ReadRequest[NodesAboveChunks]):
     """A request for chunks and all nodes above them, with their cosines with a unit vector."""
 
@@ -78,7 +76,6 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
         return NodesAboveChunks(reader.score_nodes(shown_ids, self.vector), len(ids))
 
 
-@dataclass(frozen=True, slots=True)
 class RootsAbove(ReadRequest[list[TreeNode]]):
     """A request for the roots above chunks: topics, and for a chunk in no topic the abstract over its document."""
 
@@ -101,7 +98,6 @@ class RootsAbove(ReadRequest[list[TreeNode]]):
         return reader.score_nodes(list(ids), self.vector)
 
 
-@dataclass(frozen=True, slots=True)
 class NodesBelow(ReadRequest[list[TreeNode]]):
     """A request for the children of nodes, each once, in the order of their parents."""
 
@@ -116,7 +112,6 @@ class NodesBelow(ReadRequest[list[TreeNode]]):
         return reader.score_nodes(list(ids), self.vector)
 
 
-@dataclass(frozen=True, slots=True)
 class TopicPositions(ReadRequest[list[NodePosition]]):
     """A request for the positions of the first sentences of topics."""
 
@@ -128,7 +123,6 @@ class TopicPositions(ReadRequest[list[NodePosition]]):
         return [(spans[0].document, spans[0].ordinal) if spans else ("", 0) for spans in spans_by_topic]
 
 
-@dataclass(frozen=True, slots=True)
 class NodeHits(ReadRequest[list[Hit | None]]):
     """A request for nodes as hits, with rank 0; None for a topic that is too broad or has no text left."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -34,7 +33,6 @@ class DocumentCandidates(NamedTuple):
     source: str
 
 
-@dataclass(frozen=True, slots=True)
 class DocumentSentences(ReadRequest[DocumentCandidates]):
     """A request for the sentences of the allowed documents with text: all, or those of ``near_chunks``.
 
@@ -80,7 +78,6 @@ class TopicCandidates(NamedTuple):
     source_count: int
 
 
-@dataclass(frozen=True, slots=True)
 class TopicSentences(ReadRequest[TopicCandidates | None]):
     """A request for the sentences of all documents with the topics of each; None if there are no topics.
 
@@ -132,7 +129,6 @@ class DocumentPart(NamedTuple):
     heading: str
 
 
-@dataclass(frozen=True, slots=True)
 class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
     """A request for the parts of documents, ``limit`` in all, split along their abstracts, the longest part first.
 
@@ -182,7 +178,6 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
         return [sorted(document_parts) for document_parts in parts]
 
 
-@dataclass(frozen=True, slots=True)
 class TopicCut(ReadRequest[dict[int, str | None]]):
     """A request for the titles of topics that group sentences: ``roots``, or their descendants.
 
@@ -211,7 +206,6 @@ class TopicCut(ReadRequest[dict[int, str | None]]):
         return {topic: topics.get_title(topic) or None for topic in sorted(cut)}
 
 
-@dataclass(frozen=True, slots=True)
 class ChunkPositions(ReadRequest[dict[int, tuple[str, int]]]):
     """A request for the document key and the ordinal of chunks, by chunk."""
 

@@ -1,0 +1,35 @@
+"""Regular expressions that are compiled on first use.
+
+A process that asks one question needs a part of the patterns of the modules that it imports, and to compile the others
+would take as long as the search.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any, cast
+
+
+class _LazyPattern:
+    """A stand-in for a compiled pattern, with the same attributes."""
+
+    def __init__(self, source: str, flags: re.RegexFlag) -> None:
+        self._source = source
+        self._flags = flags
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        """The pattern, compiled on first use."""
+        return re.compile(self._source, self._flags)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the compiled pattern, and store it here, so that the next use does not call this."""
+        value = getattr(self._compiled, name)
+        setattr(self, name, value)
+        return value
+
+
+def compile_lazily(source: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
+    """Return a pattern that is compiled when one of its attributes is first used, which raises ``re.error``."""
+    return cast("re.Pattern[str]", _LazyPattern(source, flags))
