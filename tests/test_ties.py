@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import builtins
+import math
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from operator import add
+from typing import Any
 
 import pytest
 
@@ -49,3 +54,30 @@ def test_equal_scores_have_one_rank_in_merged_rankings(twins: kvstore.Store) -> 
     hits = twins.search("Ada knew the Engine well", using="hybrid", top=5)
     assert len({hit.score for hit in hits}) == 1
     assert {hit.path for hit in hits} == {"vector #1, words #1"}
+
+
+def _sum_rounding_each_addition(values: Iterable[Any], /, start: Any = 0) -> Any:
+    """Add as ``sum`` does until Python 3.11."""
+    return reduce(add, values, start)
+
+
+def _sum_rounding_once(values: Iterable[Any], /, start: Any = 0) -> Any:
+    """Add floats as ``sum`` does from Python 3.12 on, except that it nearly always rounds once."""
+    values = list(values)
+    return (
+        math.fsum(values) + start if any(isinstance(value, float) for value in values) else reduce(add, values, start)
+    )
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_scores_do_not_depend_on_how_sum_rounds(
+    twins: kvstore.Store, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    answers = []
+    for sum_function in (_sum_rounding_each_addition, _sum_rounding_once):
+        monkeypatch.setattr(builtins, "sum", sum_function)
+        for question in ("What did Ada know of the Engine, and who wrote well of it?", "Ada Engine wrote knew well"):
+            answer = twins.ask(question, using=strategy)
+            answers.append([(hit.document, hit.start, hit.score) for hit in answer.evidence.hits])
+            answers.append([answer.text, answer.weighed])
+    assert answers[:4] == answers[4:]

@@ -226,7 +226,7 @@ def estimate_confidence(
     parts = {
         # Fall back to the best chunk if no sentence can be chosen.
         "similarity": get_nearest_cosine() or best_cosines[0] if best_cosines else 0.0,
-        "nearby": sum(best_cosines) / len(best_cosines) if best_cosines else 0.0,
+        "nearby": math.fsum(best_cosines) / len(best_cosines) if best_cosines else 0.0,
         "coverage": coverage,
         "amount": question_terms.compute_amount(coverage),
         "phrases": max(map(question_terms.compute_phrases, passage_terms)),
@@ -235,7 +235,7 @@ def estimate_confidence(
         "missing": question_terms.missing,
     }
     weights = cosine_weights if cosine_weights is not None and best_cosines else WORD_WEIGHTS
-    logit = sum(weight * parts.get(name, 1.0) for name, weight in weights.items())
+    logit = math.fsum(weight * parts.get(name, 1.0) for name, weight in weights.items())
     if reading is not None:
         unknown_logit = weights["unnamed"] * parts["unnamed"] + weights["lacking"] * parts["lacking"]
         logit = reading.compute_confidence(logit, unknown_logit if question_terms.unknown else 0.0)
@@ -329,7 +329,7 @@ class _QuestionTerms(NamedTuple):
             name: [stem(word) for word in name.words if word not in function_words]
             for name in find_question_names(question, language)
         }
-        names = {name: sum(map(get_rarity, terms)) for name, terms in question_names.items()}
+        names = {name: math.fsum(map(get_rarity, terms)) for name, terms in question_names.items()}
         unknown = tuple(name.text for name, terms in question_names.items() if any(not counts[term] for term in terms))
         missing = _compute_rarity_fraction(rarities, {term for term in rarities if not counts[term]})
         return cls(rarities, pairs, names, math.log(chunks), missing, unknown, stem)
@@ -372,8 +372,8 @@ class _QuestionTerms(NamedTuple):
 
     def compute_unnamed(self, missing_names: Sequence[QuestionName]) -> float:
         """Return the fraction of the question's rarity that the missing names carry, from 0 to 1."""
-        weight = sum(self.names[name] for name in missing_names)
-        return weight / max(self._total_rarity, sum(self.names.values())) if weight else 0.0
+        weight = math.fsum(self.names[name] for name in missing_names)
+        return weight / max(self._total_rarity, math.fsum(self.names.values())) if weight else 0.0
 
     def compute_lacking(self, missing_names: Sequence[QuestionName]) -> float:
         """Return the fraction of the question's technical tokens that are among the missing names."""
@@ -382,7 +382,7 @@ class _QuestionTerms(NamedTuple):
 
     @property
     def _total_rarity(self) -> float:
-        return sum(self.rarities.values()) or 1.0
+        return math.fsum(self.rarities.values()) or 1.0
 
 
 def _drop_crossing_pairs(terms: list[str], counts: Mapping[str, int]) -> list[str]:
@@ -416,5 +416,5 @@ def _count_words(term: str, stem: Callable[[str], str]) -> float:
 
 def _compute_rarity_fraction(rarities: Mapping[str, float], terms: set[str]) -> float:
     """Return the fraction of the total rarity of a question that ``terms`` carry, from 0 to 1."""
-    total = sum(rarities.values())
-    return sum(rarity for term, rarity in rarities.items() if term in terms) / total if total else 0.0
+    total = math.fsum(rarities.values())
+    return math.fsum(rarity for term, rarity in rarities.items() if term in terms) / total if total else 0.0

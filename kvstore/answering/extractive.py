@@ -8,6 +8,7 @@ not answer, the text says so and shows the nearest sentences.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -151,7 +152,7 @@ class Relevance:
                 "first": float(index == 0 and passage.is_whole_document),
                 "history": float(not asks_for_changes and _is_history(passage)),
             }
-            scores[number, index] = sum(_WEIGHTS[name] * part for name, part in parts.items())
+            scores[number, index] = math.fsum(_WEIGHTS[name] * part for name, part in parts.items())
         return SnippetScores(scores, nearest)
 
     def compute_coverage(self, text: str) -> float:
@@ -181,11 +182,11 @@ class Relevance:
 
     @property
     def _total_rarity(self) -> float:
-        return sum(self.rarities.values()) or 1.0
+        return math.fsum(self.rarities.values()) or 1.0
 
     def _sum_rarities(self, terms: set[str]) -> float:
         """Return the total rarity of some terms of the question. The order of addition is fixed."""
-        return sum(self.rarities[term] for term in sorted(terms))
+        return math.fsum(self.rarities[term] for term in terms)
 
 
 def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:

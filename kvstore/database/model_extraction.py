@@ -412,7 +412,7 @@ class ModelExtraction:
             return [0.0] * len(passages)
         chunks, scores = score_chunks(self._by or "confusability", state)
         score_by_chunk = dict(zip(chunks.tolist(), scores.tolist(), strict=True))
-        return [sum(score_by_chunk[chunk] for chunk in passage.chunks) for passage in passages]
+        return [math.fsum(score_by_chunk[chunk] for chunk in passage.chunks) for passage in passages]
 
     def _select_within_budget(
         self, passages: Sequence[_DistinctPassage], scores: Sequence[float], token_budget: int | None, overhead: int

@@ -7,6 +7,7 @@ chosen on one half of the questions, and its gain is reported on the other half,
 
 from __future__ import annotations
 
+import math
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -240,7 +241,7 @@ def _build_advice(compared: str, current: str, scores: Mapping[str, Sequence[flo
     ``scores`` has a score for each question, by value. Returns None if the current value is the best, or if there are
     no other questions.
     """
-    best_name = max(scores, key=lambda name: (sum(scores[name][::2]), name == current), default=current)
+    best_name = max(scores, key=lambda name: (math.fsum(scores[name][::2]), name == current), default=current)
     if best_name == current:
         return None
     gains = np.array(scores[best_name][1::2]) - np.array(scores[current][1::2])

@@ -332,7 +332,7 @@ def _compute_cosine(left: dict[str, float], right: dict[str, float]) -> float:
     """Return the cosine of two vectors of terms; 0 if one is empty."""
     if len(right) < len(left):
         left, right = right, left
-    product = sum(weight * right.get(term, 0.0) for term, weight in left.items())
-    norms = math.sqrt(sum(w * w for w in left.values())) * math.sqrt(sum(w * w for w in right.values()))
+    product = math.fsum(weight * right.get(term, 0.0) for term, weight in left.items())
+    norms = math.sqrt(math.fsum(w * w for w in left.values())) * math.sqrt(math.fsum(w * w for w in right.values()))
     # Rounded, so that the order of summation does not change which texts are joined.
     return round(product / norms, 9) if norms else 0.0

@@ -111,7 +111,7 @@ def find_best_by_words(
             for term, blocks in zip(terms, block_lists, strict=True)
         ]
         for index, (term, size, blocks) in enumerate(zip(terms, sizes, block_lists, strict=True)):
-            max_score, max_remaining = max_scores[index], sum(max_scores[index + 1 :])
+            max_score, max_remaining = max_scores[index], math.fsum(max_scores[index + 1 :])
             if blocks is None and search.may_enter(max_score + max_remaining):
                 blocks = state.postings.get_blocks(term)
             elif blocks is None:

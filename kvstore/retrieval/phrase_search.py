@@ -7,6 +7,7 @@ have all words of a phrase, and could reach the top with it, are read. Questions
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -60,7 +61,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         min_score = min(scores_by_chunk.values()) if len(scores_by_chunk) == self.top else 0.0
         stem = get_stemmer(state.settings.stemmer)
         rarities = [
-            self.share * sum(self.weights.rarities.get(term, 0.0) for term in _list_terms(phrase, stem))
+            self.share * math.fsum(self.weights.rarities.get(term, 0.0) for term in _list_terms(phrase, stem))
             for phrase in self.phrases
         ]
         weighted_phrases = [

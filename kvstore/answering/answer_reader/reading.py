@@ -6,6 +6,7 @@ its confidence and the nearest sentences are made.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -95,7 +96,7 @@ class PassageReading(NamedTuple):
         if self.needs_several_passages or self.is_yes_no:
             return min(rule_logit, _MAX_UNJUDGED)
         signals = {"answered": self.best.answered, "rules": rule_logit}
-        logit = sum(weight * signals[name] for name, weight in _CONFIDENCE_WEIGHTS.items()) + _CONFIDENCE_CONSTANT
+        logit = math.fsum(weight * signals[name] for name, weight in _CONFIDENCE_WEIGHTS.items()) + _CONFIDENCE_CONSTANT
         return min(logit, rule_logit + _MAX_GAIN) + unknown_logit + MISSING_CONFIDENCE * self.best.is_kind_missing
 
 

@@ -8,6 +8,7 @@ chosen by the terms that they share with the question, by the rank of their hits
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -42,13 +43,13 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
     ``kind`` is the kind of thing that the question asks for.
     """
     rarities, stem = relevance.rarities, relevance.stem
-    total = sum(rarities.values()) or 1.0
+    total = math.fsum(rarities.values()) or 1.0
 
     def list_question_terms(text: str) -> set[str]:
         return set(list_terms(text, stem)) & rarities.keys()
 
     def sum_rarities(terms: set[str]) -> float:
-        return sum(rarities[term] for term in sorted(terms)) / total
+        return math.fsum(rarities[term] for term in terms) / total
 
     title_terms = [
         list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages

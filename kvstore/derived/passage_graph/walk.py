@@ -62,7 +62,7 @@ def compute_name_masses(
             nodes[seed.key] = [make_entity_node(entity) for entity, total in entity_totals if total > 0]
     compared_keys = [key for key in compared if key in specificity]
     specificity |= dict.fromkeys(compared_keys, max((specificity[key] for key in compared_keys), default=0.0))
-    total = sum(specificity.values())
+    total = math.fsum(specificity.values())
     total_mass = min(1.0, _MAX_RARE_CHUNKS * max(specificity.values(), default=0.0))
     return {
         node: total_mass * mass / total / len(nodes[key]) for key, mass in specificity.items() for node in nodes[key]

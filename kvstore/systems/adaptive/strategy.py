@@ -197,9 +197,9 @@ def _compute_walk_factors(
     stem = get_stemmer(query.reading.settings.stemmer)
     informative = get_informative_terms(query.question, stem)
     rest_terms = get_informative_terms(parts.remainder, stem) if parts.remainder != query.question else informative
-    total_rarity = sum(rarity for term, rarity in hybrid.rarities.items() if term in informative)
+    total_rarity = math.fsum(rarity for term, rarity in hybrid.rarities.items() if term in informative)
     rest_rarities = [rarity for term, rarity in hybrid.rarities.items() if term in informative and term in rest_terms]
-    remainder_fraction = sum(rest_rarities) / total_rarity if total_rarity else 0.0
+    remainder_fraction = math.fsum(rest_rarities) / total_rarity if total_rarity else 0.0
     name, name_chunks = _find_rarest_name(query, names, spreads)
     return _WalkFactors(
         name,

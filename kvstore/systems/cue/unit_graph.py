@@ -8,6 +8,7 @@ entity in many chunks, those near the question are read; an entity in very many 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -50,7 +51,7 @@ class UnitGraph:
         self._stem: Callable[[str], str] = get_stemmer(query.reading.settings.stemmer)
         self.weights = weights
         self._rarities = weights.rarities
-        self._total_rarity = sum(self._rarities.values()) or 1.0
+        self._total_rarity = math.fsum(self._rarities.values()) or 1.0
         self._rarity_fractions: dict[int, float] = {}
         self._rows_by_id: dict[int, int] = {}
         self._rows_by_entity: dict[int, UnitRows] = {}
@@ -143,7 +144,7 @@ class UnitGraph:
         """Return the fraction of the question's total rarity (IDF) that the words in a bit mask carry, 0 to 1."""
         fraction = self._rarity_fractions.get(word_mask)
         if fraction is None:
-            rarity_sum = sum(
+            rarity_sum = math.fsum(
                 rarity for position, rarity in enumerate(self._rarities.values()) if word_mask >> position & 1
             )
             fraction = self._rarity_fractions[word_mask] = rarity_sum / self._total_rarity

@@ -51,7 +51,7 @@ def compute_relation_masses(
     ``matches`` come from :func:`match_relations`. ``entities`` maps each name to its entity, or to 0 if it is unknown.
     The masses sum to 1 if all names are known.
     """
-    total = 2 * sum(score for _, score in matches)
+    total = 2 * math.fsum(score for _, score in matches)
     masses: dict[int, float] = {}
     for pair, score in matches:
         for name in pair:

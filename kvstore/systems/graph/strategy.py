@@ -21,6 +21,7 @@ its best chunks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
@@ -299,7 +300,7 @@ def _compute_path_shares(
 
 def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> None:
     """Add the chunks of a ranking to ``starts``; divide the mass ``share`` among them in proportion to their scores."""
-    total = sum(max(0.0, score) for _, score in ranking)
+    total = math.fsum(max(0.0, score) for _, score in ranking)
     for chunk, score in ranking:
         if score > 0 and share > 0:
             node = make_chunk_node(chunk)

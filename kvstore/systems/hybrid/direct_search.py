@@ -342,13 +342,13 @@ class _BonusScorer:
     def __init__(self, query: Query, rarities: Mapping[str, float]) -> None:
         self._stem = get_stemmer(query.reading.settings.stemmer)
         self._rarities = rarities
-        self._total_rarity = sum(rarities.values()) or 1.0
+        self._total_rarity = math.fsum(rarities.values()) or 1.0
         self._pairs = _WordPairs(query.question, self._stem, rarities)
         # Words that any question can contain identify nothing.
         generic_terms = set(list_terms(query.question, self._stem))
         generic_terms -= get_informative_terms(query.question, self._stem)
         self._informative = {term: rarity for term, rarity in rarities.items() if term not in generic_terms} or rarities
-        self._informative_rarity = sum(self._informative.values()) or 1.0
+        self._informative_rarity = math.fsum(self._informative.values()) or 1.0
         self._numbers = frozenset(find_reference_numbers(query.question))
 
     @property
@@ -364,7 +364,7 @@ class _BonusScorer:
         name = chunk.document.title or PurePosixPath(chunk.document.key).stem
         heading_terms = count_heading_terms(name, chunk.headings, self._stem)
         heading_fraction = (
-            sum(rarity for term, rarity in self._rarities.items() if term in heading_terms) / self._total_rarity
+            math.fsum(rarity for term, rarity in self._rarities.items() if term in heading_terms) / self._total_rarity
         )
         entry_names = [*chunk.starting_titles, *find_entry_terms(chunk.text)]
         if not chunk.record.start and not chunk.document.title:
@@ -383,7 +383,9 @@ class _BonusScorer:
         fraction of the name's words in the question.
         """
         terms = count_chunk_terms(None, (), name, self._stem)
-        share = sum(rarity for term, rarity in self._informative.items() if term in terms) / self._informative_rarity
+        share = (
+            math.fsum(rarity for term, rarity in self._informative.items() if term in terms) / self._informative_rarity
+        )
         if not share:
             return 0.0
         words = list(map(self._stem, list_content_words(name, stem=self._stem)))
@@ -392,7 +394,7 @@ class _BonusScorer:
     def compute_coverage(self, chunk: LoadedChunk) -> float:
         """Return the fraction of the question's terms that a chunk contains, weighted by rarity, 0 to 1."""
         terms = count_chunk_terms(chunk.document.title, chunk.headings, chunk.text, self._stem)
-        return sum(rarity for term, rarity in self._rarities.items() if term in terms) / self._total_rarity
+        return math.fsum(rarity for term, rarity in self._rarities.items() if term in terms) / self._total_rarity
 
 
 class _WordPairs:
@@ -408,7 +410,7 @@ class _WordPairs:
             for word, other in pairwise(content)
             if word != other and word in rarities and other in rarities
         }
-        self._total_weight = sum(self._weights.values())
+        self._total_weight = math.fsum(self._weights.values())
         self._stem = stem
         self._pairs_by_term: dict[str, list[tuple[str, str]]] = {}
         for pair in self._weights:
@@ -443,4 +445,4 @@ class _WordPairs:
                         pair_scores.get(pair, 0.0), self._weights[pair] / (distance if is_second else 1 + distance)
                     )
             ends[term] = match.end(group)
-        return sum(pair_scores[pair] for pair in self._weights if pair in pair_scores) / self._total_weight
+        return math.fsum(pair_scores[pair] for pair in self._weights if pair in pair_scores) / self._total_weight
