@@ -29,6 +29,7 @@ from .command_options import (
     parse_settings,
     report_message,
 )
+from .render import MODES
 
 if TYPE_CHECKING:
     from .console import Console
@@ -202,7 +203,7 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 @click.option("--long", "is_long", is_flag=True, help=f"Same as --words {_LONG_ANSWER_WORDS}.")
 @PARAMETERS
 @click.option("--json", "as_json", is_flag=True, help="Same as --mode json.")
-@MODE
+@click.option("--mode", type=click.Choice(MODES), help="Format of the answer (default: table, as prose).")
 def ask(
     store: Path,
     question: tuple[str, ...],
@@ -248,7 +249,9 @@ def ask(
         # Parentheses ensure that the text is one condition.
         statement += "" if where is None else f" WHERE ({where}\n)"
         clause_values = {f"_{name}": value for name, value in {"QUESTION": " ".join(question), **set_clauses}.items()}
-        console = Console(opened_store, mode="json" if as_json else mode, parameters=parameter_values | clause_values)
+        console = Console(
+            opened_store, mode="json" if as_json else mode or "table", parameters=parameter_values | clause_values
+        )
         console.run(ScriptItem(statement))
         return FAILED if console.failed else 0
 
