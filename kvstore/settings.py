@@ -16,9 +16,13 @@ from typing import Any
 from .errors import InputError, SettingsMismatchError
 
 #: Changes whenever words, names or chunk boundaries are determined differently, so that a store never mixes two rules.
-TOKENIZER = "words-4"
+TOKENIZER = "words-5"
+#: The rules of earlier stores, which are still applied to them: the rules for English split the sentences of all texts,
+#: and texts in other languages have no names in prose.
+ENGLISH_TOKENIZER = "words-4"
 #: Previous rules: ``words-3`` left letters of Arabic and Hebrew unchanged, and found no names in Chinese title marks.
-#: ``words-2`` also made single characters the terms of writing without spaces. For other writing they are the same.
+#: ``words-2`` also made single characters the terms of writing without spaces. For other writing they equal
+#: ``ENGLISH_TOKENIZER``.
 EARLIER_TOKENIZERS = ("words-2", "words-3")
 
 #: Settings that a new store takes from the language of its first documents unless the user sets them.
@@ -38,7 +42,8 @@ class FixedSettings:
       embedder that kvstore includes (empty for any other).
     - ``chunk_tokens`` is the target size of a chunk (words and punctuation marks, 16 to 2,000).
     - ``name_words`` is the longest name, in words, that is recognized in a text (1 to 32).
-    - ``stemmer`` is a Snowball language, ``none``, or a segmenter: ``jieba`` (Chinese) or ``fugashi`` (Japanese).
+    - ``stemmer`` is a Snowball language, ``none``, ``multilingual`` (the stemmer of each document's language), or a
+      segmenter: ``jieba`` (Chinese) or ``fugashi`` (Japanese).
     - ``language`` selects how names are found: only by ``rules`` (without relations in prose), or also by the parser
       ``en`` (of the extra ``english``) or a spaCy pipeline, given by its name.
     - ``chunk_context`` 1 adds a sentence about the document to the headings and text that a chunk's vector is made
@@ -62,7 +67,7 @@ class FixedSettings:
             value, kind = getattr(self, field.name), type(field.default)
             if not isinstance(value, kind) or isinstance(value, bool):
                 raise InputError(f"{field.name} must be of type {kind.__name__}, not {value!r}")
-        if self.tokenizer != TOKENIZER:
+        if self.tokenizer not in (TOKENIZER, ENGLISH_TOKENIZER):
             raise SettingsMismatchError(
                 f"the rules that split texts are {TOKENIZER!r} in this version of kvstore, not {self.tokenizer!r}; "
                 "make a new store and ingest the documents again"

@@ -17,7 +17,7 @@ from ..errors import InputError, ModelUnavailableError, PromptTooLongError
 from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
 from ..retrieval.question_clauses import Clauses
 from ..structures.vectors.vectors import cosines
-from ..text.languages import detect_question_language, get_stemmed_language, is_latin
+from ..text.languages import detect_question_language, is_latin
 from ..text.patterns import compile_lazily
 
 if TYPE_CHECKING:
@@ -334,7 +334,7 @@ class Asker:
             or not hits
             or evidence.groups
             or any(hit.kind not in ("chunk", "segment") for hit in hits)
-            or not is_english(query.question, get_stemmed_language(query.state.settings.stemmer))
+            or not is_english(query.question, query.state.main_language)
             or query.state.settings.embedder.startswith(("hashing", "none:"))
             or (reader := load_reader()) is None
         ):
@@ -383,14 +383,13 @@ class Asker:
         """Return the scorer of snippets for a question. Without an embedder, all its cosines are 0."""
         from ..retrieval.decomposition import decompose
         from ..retrieval.recognition import recognize_entities
-        from ..text.words import get_stemmer
         from .confidence import compute_question_rarities
         from .extractive import Relevance
 
         state = query.state
-        stem = get_stemmer(state.settings.stemmer)
-        language = detect_question_language(query.question, get_stemmed_language(state.settings.stemmer))
-        rarities = compute_question_rarities(query.question, state, language)
+        stem = query.stem
+        language = detect_question_language(query.question, state.main_language)
+        rarities = compute_question_rarities(query.question, state, language, stem)
         if state.settings.embedder.startswith("none:"):
             return Relevance(query.question, language, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
         uncounted_query = replace(query, count_hits=lambda keys: None)

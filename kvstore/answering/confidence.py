@@ -39,13 +39,14 @@ from ..text.segmenters import Segmenter
 from ..text.words import (
     detect_word_language,
     get_function_words,
-    get_stemmer,
     is_hiragana_pair,
     is_pair,
     is_unspaced,
     list_content_terms,
     list_content_words,
     list_informative_words,
+    list_stem_variants,
+    list_term_words,
     may_cross_words,
 )
 from .overviews import is_overview
@@ -124,18 +125,32 @@ class Confidence:
         return f"{self.value:.2f}: {signals}, unnamed {self.unnamed:.2f}{lacking}, missing {self.missing:.2f}{names}"
 
 
-def compute_question_rarities(question: str, state: State, language: str | None) -> dict[str, float]:
+def compute_question_rarities(
+    question: str, state: State, language: str | None, stem: Callable[[str], str]
+) -> dict[str, float]:
     """Return the terms of a question in a language (None: English) with their rarity in the store.
+
+    ``stem`` is the stemming function for the question.
 
     Words that only say what kind of thing is asked for ("how long") are omitted. Rarities are smoothed by adding
     ``BACKGROUND_CHUNKS`` chunks of other texts: in a store of ten chunks, a word in five of them is not necessarily
     common.
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
-    stem = get_stemmer(state.settings.stemmer)
     subject = _HOW_MUCH_PATTERN.sub(" ", remove_asking_words(question, language))
     terms = sorted(set(list_content_terms(subject if _WORD_PATTERN.search(subject) else question, stem)))
-    return {term: compute_term_rarity(chunks, state.postings.count_chunks(term)) for term in terms}
+    variants = _map_variants(question, stem)
+    return {term: compute_term_rarity(chunks, _count_chunks(state, variants.get(term, [term]))) for term in terms}
+
+
+def _map_variants(question: str, stem: Callable[[str], str]) -> dict[str, list[str]]:
+    """Return the terms of a question, each with all terms under which documents can contain its word."""
+    return {stem(word): list_stem_variants(stem, word) for word in list_term_words(question, stem)}
+
+
+def _count_chunks(state: State, terms: Sequence[str]) -> int:
+    """Return the sum of the numbers of chunks that contain each of the terms, which are variants of one word."""
+    return sum(map(state.postings.count_chunks, terms))
 
 
 #: The weights of a logistic model: one for each part of a :class:`Confidence`, and the constant.
@@ -206,7 +221,7 @@ def estimate_confidence(
     language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
     function_words = get_function_words(language)
     question_language = detect_question_language(query.question, language)
-    question_terms = _QuestionTerms.from_question(query.question, state, question_language)
+    question_terms = _QuestionTerms.from_question(query, question_language)
     if question_language not in (None, "english"):  # names have case endings
         passages = [replace(passage, stem=question_terms.stem) for passage in passages]
     missing_names = [
@@ -301,16 +316,17 @@ class _QuestionTerms(NamedTuple):
     stem: Callable[[str], str]
 
     @classmethod
-    def from_question(cls, question: str, state: State, language: str | None) -> _QuestionTerms:
-        """Prepare a question in a language (None: English), with the statistics of a store."""
+    def from_question(cls, query: Query, language: str | None) -> _QuestionTerms:
+        """Prepare the question of a query in a language (None: English), with the statistics of the store."""
+        question, state, stem = query.question, query.state, query.stem
         function_words = get_function_words(language)
         chunks = state.counters.chunks + BACKGROUND_CHUNKS
-        stem = get_stemmer(state.settings.stemmer)
+        variants = _map_variants(question, stem)
         counts: dict[str, int] = {}
 
         def get_rarity(term: str) -> float:
             if term not in counts:
-                counts[term] = state.postings.count_chunks(term)
+                counts[term] = _count_chunks(state, variants.get(term, [term]))
             return compute_term_rarity(chunks, counts[term])
 
         subject = _HOW_MUCH_PATTERN.sub(" ", remove_asking_words(question, language))

@@ -15,11 +15,13 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..errors import CorruptionError
+from ..extraction.chunking import get_sentence_language
 from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
 from ..structures.documents.documents import build_heading_path
 from ..structures.state import State
 from ..text.blocks import parse_blocks, split_parts, to_plain_text
+from ..text.languages import MAX_EXAMINED_BYTES, find_document_language, get_language_name
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN, find_block_kind
@@ -161,7 +163,10 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     heading = " > ".join(build_heading_path(state.documents.get_outline(record.id), group.section))
     is_whole_document = group.last - group.first + 1 == record.chunk_count
     passage = Passage(record.key, record.title, heading, start, text, is_whole_document)
-    passage.snippets = list(_split_snippets(text, record.format, heading, starts_mid_line))
+    document_start = state.documents.read_text_start(record.id, MAX_EXAMINED_BYTES)
+    document_language = get_language_name(find_document_language(record.meta, document_start))
+    language = get_sentence_language(document_language, state.settings)
+    passage.snippets = list(_split_snippets(text, record.format, heading, starts_mid_line, language))
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
     if is_whole_document and not has_content:
         passage.snippets = list(_split_notes(text, record.format))
@@ -186,12 +191,16 @@ def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
                 snippet.hit, snippet.chunk = hit, ordinal
 
 
-def _split_snippets(text: str, format: str, heading: str, starts_mid_line: bool) -> Iterator[Snippet]:
+def _split_snippets(
+    text: str, format: str, heading: str, starts_mid_line: bool, language: str | None
+) -> Iterator[Snippet]:
     """Yield the snippets of a passage under ``heading``, in order, with the fields that describe their context.
 
-    ``starts_mid_line`` is True if the passage begins in the middle of a line.
+    ``starts_mid_line`` is True if the passage begins in the middle of a line. ``language`` decides where sentences end
+    (None: the rules for English).
     """
-    parts = list(_split_markdown(text) if format == "markdown" else split_plain_text(text, starts_mid_line))
+    is_markdown = format == "markdown"
+    parts = list(_split_markdown(text, language) if is_markdown else split_plain_text(text, starts_mid_line, language))
     block_sizes = Counter(part.block for part in parts if isinstance(part, Snippet))
     section_heading = to_plain_text(heading.rpartition(" > ")[2]).strip()
     section = 0
@@ -261,8 +270,11 @@ def _is_readable(snippet: Snippet, is_alone: bool) -> bool:
     return has_function_word or bool(SENTENCE_END_PATTERN.search(snippet.text)) or not snippet.text.isascii()
 
 
-def _split_markdown(text: str) -> Iterator[Snippet | SnippetHeading]:
-    """Yield the snippets and headings of a Markdown text, in order."""
+def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | SnippetHeading]:
+    """Yield the snippets and headings of a Markdown text, in order.
+
+    ``language`` decides where sentences end (None: the rules for English).
+    """
     term, term_level = "", 0
     for number, part in enumerate(split_parts(text)):
         start, end = part.start, part.end
@@ -282,7 +294,7 @@ def _split_markdown(text: str) -> Iterator[Snippet | SnippetHeading]:
             if part.kind != "item" or own_term or opens_item:
                 term, term_level = own_term, part.level
             yield from split_prose(
-                text, start, end, number, part.kind, term, has_own_term=bool(own_term), leads=part.leads
+                text, start, end, number, part.kind, term, language, has_own_term=bool(own_term), leads=part.leads
             )
 
 

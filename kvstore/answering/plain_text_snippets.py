@@ -32,8 +32,11 @@ _MAX_HANGING_TERM = 40
 _MAX_HEADING_WORDS = 8
 
 
-def split_plain_text(text: str, starts_mid_line: bool) -> Iterator[Snippet | SnippetHeading]:
-    """Yield the snippets and headings of a text, which can begin in the middle of a line."""
+def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> Iterator[Snippet | SnippetHeading]:
+    """Yield the snippets and headings of a text, which can begin in the middle of a line.
+
+    ``language`` decides where sentences end (None: the rules for English).
+    """
     term, term_indent = "", 0
     lead_in_indent: int | None = None  # the indentation of a lead-in right before the block
     text_blocks = parse_blocks(text, "text")
@@ -75,7 +78,7 @@ def split_plain_text(text: str, starts_mid_line: bool) -> Iterator[Snippet | Sni
             leads = is_lead_in(piece)
             lead_in_indent = part.indent if leads else None
             yield from split_prose(
-                text, part.start, part.end, number, "prose", label, has_own_term=bool(own_term), leads=leads
+                text, part.start, part.end, number, "prose", label, language, has_own_term=bool(own_term), leads=leads
             )
 
 

@@ -138,15 +138,25 @@ def strip_item_marker(piece: str) -> str:
 
 
 def split_prose(
-    text: str, start: int, end: int, block: int, kind: str, term: str, *, has_own_term: bool, leads: bool
+    text: str,
+    start: int,
+    end: int,
+    block: int,
+    kind: str,
+    term: str,
+    language: str | None,
+    *,
+    has_own_term: bool,
+    leads: bool,
 ) -> Iterator[Snippet]:
     """Yield the sentences of a paragraph or an item.
 
     ``term`` is the term that the paragraph defines, which its first sentence contains if ``has_own_term``. If the
-    paragraph ``leads`` into the next block, its last sentence is a lead-in.
+    paragraph ``leads`` into the next block, its last sentence is a lead-in. ``language`` decides where sentences end
+    (None: the rules for English).
     """
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
-    for index, (first, last) in enumerate(split_sentences(text[content_start:end])):
+    for index, (first, last) in enumerate(split_sentences(text[content_start:end], language)):
         snippet_start, snippet_end = start if index == 0 else content_start + first, content_start + last
         displayed = strip_item_marker(render_inline(text[snippet_start:snippet_end]))
         if not displayed:

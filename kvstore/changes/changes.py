@@ -39,8 +39,9 @@ from ..structures.names.mentions import MentionWriter
 from ..structures.postings import PostingWriter
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, VectorWriter
+from ..text.languages import find_stemmed_language
 from ..text.normalize import to_entity_key
-from ..text.words import count_chunk_terms, get_stemmer
+from ..text.words import MULTILINGUAL, count_chunk_terms, get_document_stemmer
 from .facts import iter_document_facts
 from .full_delta import iter_batches, make_parts_reader
 from .introductions import NameChanges
@@ -292,11 +293,14 @@ class Changes:
 
     def _remove_chunks(self, documents: Sequence[DocumentRecord]) -> None:
         """Remove the chunks of documents with their postings and vectors."""
-        stem = get_stemmer(self._settings.stemmer)
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         stored_chunks = iter(zip(chunks, self._chunks.get_many(chunks), strict=True))
         for record in documents:
             outline, text = self.documents.get_outline(record.id), self.documents.read_text(record.id)
+            language = find_stemmed_language(self._settings.stemmer, record.meta, text)
+            stem = get_document_stemmer(self._settings.stemmer, language)
+            if language is not None:
+                self.counters.count_language(language, -1)
             for chunk, chunk_record in islice(stored_chunks, record.chunk_count):
                 chunk_text = text[chunk_record.start : chunk_record.end].decode()
                 path = build_heading_path(outline, chunk_record.section)
@@ -428,6 +432,8 @@ class Changes:
                 parts.put(document, extracted.parts[stored_derivation.label], pending.vectors[stored_derivation.label])
         self._store_relations(extracted, document, ids, linker)
         counters.documents += 1
+        if self._settings.stemmer == MULTILINGUAL:
+            counters.count_language(extracted.language or "", 1)
         counters.chunks += record.chunk_count
         counters.text_bytes += record.size
         counters.abstracts += len(abstract_ids)

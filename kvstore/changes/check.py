@@ -38,8 +38,9 @@ from ..structures.names.mentions import Occurrence
 from ..structures.postings import encode_term
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE_ID, Ids, Vectors
+from ..text.languages import find_stemmed_language
 from ..text.normalize import fold, to_entity_key
-from ..text.words import count_chunk_terms, get_stemmer
+from ..text.words import count_chunk_terms, get_document_stemmer
 from .facts import iter_stated_kinds
 from .forest_check import check_forest
 from .hash_sums import MASK, HashSums, find_differences
@@ -66,7 +67,8 @@ class _Checker:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._stem = get_stemmer(state.settings.stemmer)
+        #: The number of documents by the language that decides their stems.
+        self._languages: Counter[str] = Counter()
         #: The sizes of documents' texts, and which documents can be read.
         self._sizes: dict[int, int] = {}
         self._readable_documents: list[int] = []
@@ -183,6 +185,10 @@ class _Checker:
             yield f"document {record.key!r}: {len(text)} bytes of text, {record.size} recorded"
         outline = state.documents.get_outline(record.id)
         chunks = list(record.chunk_ids())
+        language = find_stemmed_language(state.settings.stemmer, record.meta, text)
+        stem = get_document_stemmer(state.settings.stemmer, language)
+        if language is not None:
+            self._languages[language] += 1
         occurrences_by_chunk = dict(zip(chunks, state.mentions.get_occurrences_many(chunks), strict=True))
         end = 0
         for ordinal, (chunk, chunk_record) in enumerate(zip(chunks, state.chunks.get_many(chunks), strict=True)):
@@ -200,6 +206,7 @@ class _Checker:
                 chunk_text,
                 build_heading_path(outline, chunk_record.section),
                 occurrences_by_chunk[chunk],
+                stem,
             )
         if end > record.size:
             yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
@@ -233,9 +240,13 @@ class _Checker:
         chunk_text: str,
         path: list[str],
         occurrences: list[Occurrence],
+        stem: Callable[[str], str],
     ) -> Iterator[str]:
-        """Check the postings, words, vector location and mentions of a chunk against its text and heading ``path``."""
-        terms = count_chunk_terms(record.title, path, chunk_text, self._stem)
+        """Check the postings, words, vector location and mentions of a chunk against its text and heading ``path``.
+
+        ``stem`` is the stemming function of its document.
+        """
+        terms = count_chunk_terms(record.title, path, chunk_text, stem)
         length = min(sum(terms.values()), _MAX_LENGTH)
         postings = ((encode_term(term), min(count, _MAX_FREQUENCY), length) for term, count in terms.items())
         expected_sum = sum(map(hash, postings))
@@ -395,6 +406,8 @@ class _Checker:
         for name in ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges"):
             if getattr(counters, name) != self._totals[name]:
                 yield f"the store has {self._totals[name]} {name}, but its counter has {getattr(counters, name)}"
+        if counters.languages != self._languages:
+            yield f"the documents have the languages {dict(self._languages)}, but the counter has {counters.languages}"
         if counters.next_group < self._last_group or counters.next_document <= max(self._sizes, default=0):
             yield f"the next ids are in use already: chunks have ids up to {GROUP_SIZE * self._last_group}"
 

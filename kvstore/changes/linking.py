@@ -27,9 +27,11 @@ from ..structures.names.mention_addresses import RankedTargets, collect_mention_
 from ..structures.names.mention_recognition import Mention, find_mentions, iter_headed_abstracts
 from ..structures.names.mentions import HeadingOccurrence, MentionWriter, Occurrence
 from ..structures.state import State
+from ..structures.text_candidates import join_sorted
 from ..text.blocks import to_plain_text
+from ..text.languages import open_document_stemmers
 from ..text.normalize import FoldedText, fold, fold_to_bytes
-from ..text.words import get_stemmer, list_terms_in_any_text, split_words
+from ..text.words import list_terms_in_any_text, split_words
 from .full_delta import iter_batches
 from .trace_cache import TraceCache
 
@@ -285,20 +287,28 @@ class Linker:
 
         Chunks that the trace cache rules out are omitted, as are names without candidates.
         """
-        stem, postings = get_stemmer(self._state.settings.stemmer), self._state.postings
+        postings = self._state.postings
+        stemmers = open_document_stemmers(self._state.settings.stemmer, self._state.counters.languages)
         searchable_numbers = (
             number for number, key in enumerate(new_keys) if 0 < len(split_words(key)) <= self._name_words
         )
-        terms_by_number = {number: set(list_terms_in_any_text(new_keys[number], stem)) for number in searchable_numbers}
-        all_terms = list(dict.fromkeys(chain.from_iterable(terms_by_number.values())))
+        term_sets_by_number = {
+            number: {frozenset(list_terms_in_any_text(new_keys[number], stem)) for stem in stemmers}
+            for number in searchable_numbers
+        }
+        all_terms = list(dict.fromkeys(chain.from_iterable(chain.from_iterable(term_sets_by_number.values()))))
         sizes = dict(zip(all_terms, postings.get_sizes(all_terms), strict=True))
-        for number, name_terms in terms_by_number.items():
-            if all(sizes[term].postings for term in name_terms):  # most new names contain a new word
-                chunks = postings.find_chunks_with_terms(
+        for number, term_sets in term_sets_by_number.items():
+            chunk_arrays = [
+                postings.find_chunks_with_terms(
                     name_terms, sizes, partial(self._traces.filter_candidates, new_keys[number])
                 )
-                if len(chunks):
-                    yield number, chunks
+                for name_terms in term_sets
+                if all(sizes[term].postings for term in name_terms)  # most new names contain a new word
+            ]
+            chunks = join_sorted(chunk_arrays)
+            if len(chunks):
+                yield number, chunks
 
     def _link_stored_documents(self, candidates: Mapping[int, Sequence[_StoredChunk]], new_names: _NewNames) -> None:
         """Find and link new names in the candidate chunks, and in the headings, of stored documents (by id)."""

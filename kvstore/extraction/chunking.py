@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from ..settings import ENGLISH_TOKENIZER, FixedSettings
 from ..text.blocks import Block, is_lead_in
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
@@ -66,8 +67,22 @@ class Chunk:
     units: list[Unit] = field(default_factory=list)
 
 
-def chunk_text(text: str, blocks: Sequence[Block], tokens: int) -> tuple[list[Heading], list[Chunk]]:
-    """Return the sections and chunks of a text, both in text order. ``tokens`` is the chunk size."""
+def get_sentence_language(language: str | None, settings: FixedSettings) -> str | None:
+    """Return the language whose rules split the sentences of a document; None for the rules for English.
+
+    ``language`` is that of the document, or None if it is unknown. The setting ``tokenizer`` of a store of an earlier
+    kvstore demands the rules for English.
+    """
+    return None if settings.tokenizer == ENGLISH_TOKENIZER else language or "unknown"
+
+
+def chunk_text(
+    text: str, blocks: Sequence[Block], tokens: int, language: str | None = None
+) -> tuple[list[Heading], list[Chunk]]:
+    """Return the sections and chunks of a text, both in text order.
+
+    ``tokens`` is the chunk size. ``language`` decides where sentences end (None: the rules for English).
+    """
     sections = _build_sections(blocks, len(text))
     chunks: list[Chunk] = []
     units: list[Unit] = []
@@ -83,7 +98,9 @@ def chunk_text(text: str, blocks: Sequence[Block], tokens: int) -> tuple[list[He
             lead_headings.append(_make_unit(text, block.start, block.end, block.kind))
         else:
             current_section = section
-            units += _tie_units(list(_split_units(text, block, tokens)), _is_attached(text, previous, block), tokens)
+            units += _tie_units(
+                list(_split_units(text, block, tokens, language)), _is_attached(text, previous, block), tokens
+            )
         previous = block
     if lead_headings or units:
         chunks += _pack_units([*lead_headings, *units], section, tokens)
@@ -91,11 +108,12 @@ def chunk_text(text: str, blocks: Sequence[Block], tokens: int) -> tuple[list[He
 
 
 def chunk_at_spans(
-    text: str, blocks: Sequence[Block], spans: Sequence[Span], tokens: int
+    text: str, blocks: Sequence[Block], spans: Sequence[Span], tokens: int, language: str | None = None
 ) -> tuple[list[Heading], list[Chunk]]:
     """Return the sections of a text, and one chunk for each of the given spans, whatever its size.
 
-    ``tokens`` only limits the size of a unit. Each chunk belongs to the innermost section that contains all of it.
+    ``tokens`` only limits the size of a unit. ``language`` decides where sentences end (None: the rules for English).
+    Each chunk belongs to the innermost section that contains all of it.
     """
     sections = _build_sections(blocks, len(text))
     ends = [block.end for block in blocks]
@@ -112,7 +130,7 @@ def chunk_at_spans(
             units += (
                 [_make_unit(text, part.start, part.end, part.kind)]
                 if part.kind == "heading"
-                else _split_units(text, part, tokens)
+                else _split_units(text, part, tokens, language)
             )
         section = _find_enclosing_section(sections, units[0].start, units[-1].end)
         chunks.append(Chunk(start, end, section, units))
@@ -182,13 +200,17 @@ def _make_unit(text: str, start: int, end: int, kind: str) -> Unit:
     return Unit(start, start + len(piece), count_text_tokens(piece), kind)
 
 
-def _split_units(text: str, block: Block, tokens: int) -> Iterator[Unit]:
-    """Yield the lines of a code block or table, or the sentences of another block. Cut units that are too long."""
+def _split_units(text: str, block: Block, tokens: int, language: str | None) -> Iterator[Unit]:
+    """Yield the lines of a code block or table, or the sentences of another block. Cut units that are too long.
+
+    ``language`` decides where sentences end (None: the rules for English).
+    """
     if block.kind in ("code", "table"):
         spans = _split_lines(text, block.start, block.end)
     else:
         spans = (
-            (block.start + first, block.start + last) for first, last in split_sentences(text[block.start : block.end])
+            (block.start + first, block.start + last)
+            for first, last in split_sentences(text[block.start : block.end], language)
         )
     for start, end in spans:
         unit = _make_unit(text, start, end, block.kind)

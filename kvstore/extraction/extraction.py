@@ -20,7 +20,7 @@ from ..process.collection_pause import pause_collection, promote_objects
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section, build_heading_path
 from ..text.blocks import Block, format_summary_sentence, parse_blocks, split_parts, to_plain_text
-from ..text.languages import detect_english
+from ..text.languages import detect_english, find_document_language, get_language_name
 from ..text.mail import is_mail_header, split_mail_fields
 from ..text.names import (
     Name,
@@ -35,9 +35,9 @@ from ..text.names import (
 from ..text.normalize import to_entity_key
 from ..text.sentences import split_sentences
 from ..text.stated_names import MAX_ENTITY_KEY_BYTES, check_tree_name
-from ..text.words import count_chunk_terms, get_stemmer
+from ..text.words import count_chunk_terms, get_document_stemmer
 from .abstracts import AbstractTree, build_tree
-from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text
+from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text, get_sentence_language
 from .introduced_names import Introduction, collect_introductions
 from .occurring_names import find_occurring_keys
 from .outline_relations import extract_outline_relations
@@ -81,9 +81,10 @@ class ExtractedDocument(ValidDocument):
     """A document and everything derived from it alone.
 
     The introductions include both names of every relation. ``parts`` has the data that systems derived from the
-    document, by derivation.
+    document, by derivation. ``language`` is the name of its language, or None if that is unknown.
     """
 
+    language: str | None = None
     outline: list[Section] = field(default_factory=list)
     chunks: list[ChunkDraft] = field(default_factory=list)
     tree: AbstractTree | None = None
@@ -108,16 +109,17 @@ def build_embedding_text(title: str | None, headings: list[str], text: str, cont
     return "".join(f"{line}\n" for line in prefix_lines if line) + body
 
 
-def get_first_sentence(text: str) -> str:
+def get_first_sentence(text: str, language: str | None = None) -> str:
     """Return the first sentence of a document in plain words, given the text of its first chunk.
 
-    Returns an empty string if the chunk has only headings, tables and code.
+    ``language`` decides where the sentence ends (None: the rules for English). Returns an empty string if the chunk has
+    only headings, tables and code.
     """
     part = next((part for part in split_parts(text) if part.kind in ("prose", "item")), None)
     if part is None:
         return ""
     piece = text[part.start : part.end]
-    return next((format_summary_sentence(piece[start:end]) for start, end in split_sentences(piece)), "")
+    return next((format_summary_sentence(piece[start:end]) for start, end in split_sentences(piece, language)), "")
 
 
 def extract(
@@ -198,7 +200,7 @@ class ChunkedDocument:
     """A prose document split into chunks; nothing else is derived from it yet.
 
     ``byte_offsets`` has the byte offset of each character of ``text``. ``english[i]`` is True if chunk *i* is in
-    English.
+    English. ``language`` is the name of the document's language, or None if it is unknown.
     """
 
     document: ValidDocument
@@ -208,6 +210,7 @@ class ChunkedDocument:
     chunks: list[Chunk]
     byte_offsets: npt.NDArray[np.int64]
     english: list[bool]
+    language: str | None
 
     def add_vectors_to_digest(self, vectors: npt.NDArray[np.float32]) -> ChunkedDocument:
         """Return this document with the user's own vectors in its digest.
@@ -215,9 +218,7 @@ class ChunkedDocument:
         See :func:`add_vectors_to_digest`.
         """
         document = add_vectors_to_digest(self.document, vectors)
-        return ChunkedDocument(
-            document, self.text, self.blocks, self.sections, self.chunks, self.byte_offsets, self.english
-        )
+        return replace(self, document=document)
 
     def list_parsable_chunks(self, language: str) -> list[Chunk]:
         """Return the chunks for the pipeline to parse; for ``en``, only chunks in English."""
@@ -228,7 +229,11 @@ class ChunkedDocument:
     def build_embedding_texts(self, settings: FixedSettings) -> list[str]:
         """Return the embedding text of each chunk, from the document alone."""
         pieces = [self.text[chunk.start : chunk.end] for chunk in self.chunks]
-        context = get_first_sentence(pieces[0]) if settings.chunk_context else ""
+        context = (
+            get_first_sentence(pieces[0], get_sentence_language(self.language, settings))
+            if settings.chunk_context
+            else ""
+        )
         paths = (build_heading_path(self.sections, chunk.section) for chunk in self.chunks)
         return [
             build_embedding_text(self.document.title, path, piece, context)
@@ -242,23 +247,24 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
     Raises InputError if the document is invalid.
     """
     text = document.text.decode()
+    language = get_language_name(find_document_language(document.meta, document.text))
     if document.format == "pairs":
         check_tree_name(get_own_tree_name(document.key, document.meta))
         relations = parse_pairs(text)
         introductions = collect_introductions(_iter_relation_names(relations, "tree"), None, document.key)
-        return _make_extracted(document, introductions=introductions, relations=relations)
+        return _make_extracted(document, introductions=introductions, relations=relations, language=language)
     blocks = parse_blocks(text, document.format)
+    sentence_language = get_sentence_language(language, settings)
     if document.own_chunks is None:
-        sections, chunks = chunk_text(text, blocks, settings.chunk_tokens)
+        sections, chunks = chunk_text(text, blocks, settings.chunk_tokens, sentence_language)
     else:
         spans = _list_own_spans(document.own_chunks, text)
-        sections, chunks = chunk_at_spans(text, blocks, spans, settings.chunk_tokens)
+        sections, chunks = chunk_at_spans(text, blocks, spans, settings.chunk_tokens, sentence_language)
     if not chunks:
         raise InputError(f"document {document.key!r} is empty; give it some text, or delete it")
     english = detect_english([text[chunk.start : chunk.end] for chunk in chunks])
-    return ChunkedDocument(
-        document, text, blocks, sections, chunks, compute_byte_offsets(text, len(document.text)), english
-    )
+    byte_offsets = compute_byte_offsets(text, len(document.text))
+    return ChunkedDocument(document, text, blocks, sections, chunks, byte_offsets, english, language)
 
 
 def _list_own_spans(chunks: OwnChunks, text: str) -> Sequence[Span]:
@@ -269,7 +275,7 @@ def _list_own_spans(chunks: OwnChunks, text: str) -> Sequence[Span]:
 def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSettings) -> ExtractedDocument:
     """Derive the tree, outline, relations, names and terms of a document from its chunks and its parsed prose."""
     document, text, byte_offsets = chunked.document, chunked.text, chunked.byte_offsets
-    stem = get_stemmer(settings.stemmer)
+    stem = get_document_stemmer(settings.stemmer, chunked.language)
     pieces = [text[chunk.start : chunk.end] for chunk in chunked.chunks]
     sentences = [_list_sentences(text, chunk, byte_offsets) for chunk in chunked.chunks]
     tree = build_tree(chunked.sections, chunked.chunks, sentences, pieces, stem)
@@ -293,7 +299,14 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     names = [*_find_names(chunked), *_iter_relation_names(outline_relations, "tree"), *prose.iter_names()]
     introductions = collect_introductions(names, settings.name_words, document.key)
     introductions = _drop_absent_names(introductions, relations, chunked, settings)
-    extracted = _make_extracted(document, outline=outline, tree=tree, introductions=introductions, relations=relations)
+    extracted = _make_extracted(
+        document,
+        outline=outline,
+        tree=tree,
+        introductions=introductions,
+        relations=relations,
+        language=chunked.language,
+    )
     for chunk, piece in zip(chunked.chunks, pieces, strict=True):
         terms = count_chunk_terms(document.title, extracted.get_headings(chunk.section), piece, stem)
         start, end = int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 
 from ..extraction.validation import ValidDocument
 from ..models.embedder import is_english_only
@@ -16,7 +15,8 @@ from ..models.language import ENGLISH, RULES, has_english
 from ..models.multilingual_embedder import is_installed
 from ..models.protocol import INSTALL_LANGUAGES, MULTILINGUAL_EMBEDDER
 from ..settings import FixedSettings
-from ..text.languages import detect_language, get_stemmed_language
+from ..text.languages import detect_language, get_main_language
+from ..text.words import MULTILINGUAL, list_stemmed_languages
 
 #: The number of documents whose language is detected, and the number of bytes examined in each.
 FIRST_DOCUMENTS = 24
@@ -54,13 +54,18 @@ class DocumentLanguages:
     def choose_settings(self) -> dict[str, str]:
         """Return the settings that fit most documents.
 
-        The stemmer and the language are chosen if one language has a majority, and the multilingual embedder if it is
-        installed and most documents are not in English.
+        The stemmer ``multilingual`` is chosen if no language has a majority, or if a second language has at least two
+        documents and a tenth of all. Otherwise the stemmer is that of the majority. The language is chosen if there is
+        a majority, and the multilingual embedder if it is installed and most documents are not in English.
         """
         settings = {}
+        second_count = min(count for _, count in self._counts.most_common(2)) if len(self._counts) > 1 else 0
         if (language := self.main_language) is not None:
-            settings["stemmer"] = language if language in _list_stemmers() else "none"
+            settings["stemmer"] = language if language in list_stemmed_languages() else "none"
             settings["language"] = ENGLISH if language == "english" and has_english() else RULES
+        is_mixed = second_count >= max(2, self._counts.total() / 10)
+        if is_mixed or (language is None and second_count):
+            settings["stemmer"] = MULTILINGUAL
         if self._is_mostly_foreign and is_installed():
             settings["embedder"] = MULTILINGUAL_EMBEDDER
         return settings
@@ -88,8 +93,8 @@ class DocumentLanguages:
                 f"{finding}, so the store was created with {_join(assignments)}; to choose others, create it with "
                 f"{_join(options)}"
             )
-        stemmed = get_stemmed_language(settings.stemmer)
-        if language is not None and stemmed not in (language, None) and language in _list_stemmers():
+        stemmed = get_main_language(settings.stemmer, {})  # None for `multilingual`
+        if language is not None and stemmed not in (language, None) and language in list_stemmed_languages():
             yield (
                 f"{finding}, but this store stems {stemmed.capitalize()} words, so other forms of a {name} word are "
                 f"not found; create a new store with stemmer = {language} and ingest the documents again"
@@ -109,11 +114,3 @@ def _join(parts: Sequence[str]) -> str:
     ('a', 'a and b', 'a, b and c')
     """
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-
-
-@cache
-def _list_stemmers() -> frozenset[str]:
-    """Return the names of the available stemmers, most of which are names of languages."""
-    import snowballstemmer
-
-    return frozenset(snowballstemmer.algorithms())

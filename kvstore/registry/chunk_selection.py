@@ -27,7 +27,8 @@ import numpy.typing as npt
 from ..retrieval.lexical_search import find_best_by_words, read_term_weights
 from ..structures.clustering.nearest_rows import find_nearest_rows
 from ..structures.state import State
-from ..text.words import get_stemmer, list_content_terms, segment_words
+from ..text.languages import get_text_stemmer
+from ..text.words import list_content_terms, segment_words
 
 Floats = npt.NDArray[np.float64]
 
@@ -214,11 +215,11 @@ def _find_vector_neighbors(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.i
 
 def _find_word_neighbors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """Return pairs of a chunk and a best neighbor by BM25 of its rarest terms, as indexes, shape (pairs, 2)."""
-    stem = get_stemmer(state.settings.stemmer)
     order = np.argsort(chunks)
     pairs: list[tuple[int, int]] = []
     for index, chunk in enumerate(chunks.tolist()):
-        terms = dict.fromkeys(list_content_terms(state.read_chunk_text(chunk), stem))
+        text = state.read_chunk_text(chunk)
+        terms = dict.fromkeys(list_content_terms(text, get_text_stemmer(state.settings.stemmer, text)))
         counts = state.postings.count_chunks_by_term(list(terms))
         shared_terms = [(count, term) for term, count in counts.items() if count > 1]
         weights = read_term_weights(state, [term for _, term in sorted(shared_terms)[:_NUM_TERMS]])

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..extraction.chunking import get_sentence_language
 from ..extraction.extraction import build_embedding_text, get_first_sentence
 from ..settings import FixedSettings
 from . import SYSTEMS
@@ -41,7 +42,9 @@ def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[
     """Return the context of each chunk: text to embed between its headings and its own text; empty for none."""
     if not settings.chunk_context or not document.chunks:
         return [""] * len(document.chunks)
-    first_sentence = get_first_sentence(document.get_chunk_text(0).decode())
+    first_sentence = get_first_sentence(
+        document.get_chunk_text(0).decode(), get_sentence_language(document.language, settings)
+    )
     fact_contexts = [
         fact.build_contexts(document.facts[fact.name], document)
         for fact in list_context_facts(settings)

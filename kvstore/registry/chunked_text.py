@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..structures.documents.documents import DocumentRecord, Section, build_heading_path
+from ..text.languages import find_document_language, get_language_name
 
 if TYPE_CHECKING:
     from ..extraction.extraction import ExtractedDocument
@@ -27,7 +28,10 @@ class ChunkSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChunkedText:
-    """A document with its outline and chunks, and the stated ``facts`` that the derivation depends on, by name."""
+    """A document with its outline and chunks, and the stated ``facts`` that the derivation depends on, by name.
+
+    ``language`` is the name of its language, or None if it is unknown.
+    """
 
     key: str
     title: str | None
@@ -35,6 +39,7 @@ class ChunkedText:
     text: bytes
     outline: Sequence[Section]
     chunks: Sequence[ChunkSpan]
+    language: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def get_chunk_text(self, chunk: int) -> bytes:
@@ -50,7 +55,14 @@ def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -
     """Build the chunked text of a document that is not stored yet."""
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in extracted.chunks]
     return ChunkedText(
-        extracted.key, extracted.title, extracted.format, extracted.text, extracted.outline, chunks, facts
+        extracted.key,
+        extracted.title,
+        extracted.format,
+        extracted.text,
+        extracted.outline,
+        chunks,
+        extracted.language,
+        facts,
     )
 
 
@@ -58,4 +70,5 @@ def load_chunked_text(state: State, record: DocumentRecord, facts: Mapping[str, 
     """Load the chunked text of a stored document."""
     text, outline = state.documents.read_text(record.id), state.documents.get_outline(record.id)
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]
-    return ChunkedText(record.key, record.title, record.format, text, outline, chunks, facts)
+    language = get_language_name(find_document_language(record.meta, text))
+    return ChunkedText(record.key, record.title, record.format, text, outline, chunks, language, facts)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from ..structures.state import State
 from ..text.normalize import fold_case
 from ..text.patterns import compile_lazily
-from ..text.words import get_stemmer
 
 _NOUN_PATTERN = compile_lazily(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])")
 #: The linking elements: letters that can join the parts of a compound.
@@ -22,12 +21,11 @@ _LINKS = ("", "s", "es", "n", "en", "er", "e")
 _MIN_PART, _MIN_LONE_PART = 4, 5
 
 
-def find_compound_replacements(question: str, state: State) -> dict[str, str]:
+def find_compound_replacements(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
     """Return the nouns of a German question that no chunk contains, each with its replacement.
 
-    A noun without a replacement is omitted.
+    ``stem`` is the stemming function for the question. A noun without a replacement is omitted.
     """
-    stem = get_stemmer(state.settings.stemmer)
     nouns = list(dict.fromkeys(_NOUN_PATTERN.findall(question)))
     terms = {noun: stem(fold_case(noun)) for noun in nouns}
     counts = state.postings.count_chunks_by_term(list(terms.values()))

@@ -16,7 +16,13 @@ from ..structures.documents.allowed import AllowedDocuments
 from ..structures.postings import make_corruption_error
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids
-from ..text.words import find_technical_tokens, list_content_terms, segment_words, split_underscores
+from ..text.words import (
+    QuestionStemmer,
+    find_technical_tokens,
+    list_content_terms,
+    segment_words,
+    split_underscores,
+)
 
 #: Parameters of BM25: how much repetitions of a word count, and how strongly long chunks are penalized.
 K1 = 1.2
@@ -38,11 +44,13 @@ class QuestionWords(NamedTuple):
     """The words of a question to search for, as terms.
 
     ``terms`` are always searched. ``compounds`` are words joined by underscores, each as its term and the terms of its
-    parts; the parts are searched only if no chunk contains the whole word.
+    parts; the parts are searched only if no chunk contains the whole word. ``variants`` are the terms of the same words
+    in documents of other languages.
     """
 
     terms: list[str]
     compounds: list[tuple[str, list[str]]]
+    variants: Sequence[str] = ()
 
     def list_lookup_terms(self, counts: Mapping[str, int]) -> list[str]:
         """Return the terms to search, without duplicates.
@@ -50,7 +58,7 @@ class QuestionWords(NamedTuple):
         A compound that no chunk contains as one term (0 in ``counts``) is searched by its parts as well.
         """
         parts = (part for compound, parts in self.compounds if not counts[compound] for part in parts)
-        return list(dict.fromkeys((*self.terms, *parts)))
+        return list(dict.fromkeys((*self.terms, *parts, *self.variants)))
 
 
 def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords:
@@ -58,7 +66,11 @@ def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords
     compounds = [
         (stem(word), list(map(stem, parts))) for word in segment_words(text) if (parts := split_underscores(word))
     ]
-    return QuestionWords([*find_technical_tokens(text), *list_content_terms(text, stem)], compounds)
+    terms = [*find_technical_tokens(text), *list_content_terms(text, stem)]
+    if not isinstance(stem, QuestionStemmer):
+        return QuestionWords(terms, compounds)
+    words = list_content_terms(text, str)
+    return QuestionWords(terms, compounds, [variant for word in words for variant in stem.list_variants(word)])
 
 
 class TermWeights(NamedTuple):

@@ -17,9 +17,10 @@ from ..structures.ranking import Ranking, best
 from ..structures.read_requests import ReadRequest
 from ..structures.state import State
 from ..structures.text_candidates import find_chunks_with_all
+from ..text.languages import open_document_stemmers
 from ..text.patterns import compile_lazily
 from ..text.text_query import Phrase, WordPattern, count_occurrences
-from ..text.words import get_stemmer, is_unspaced, list_terms, segment_words
+from ..text.words import is_unspaced, list_terms, segment_words
 from .lexical_search import TermWeights, find_best_by_words, score_by_weights
 from .loaded_chunks import ChunkReadRequest
 
@@ -59,9 +60,9 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         """Return the ``top`` chunks by BM25, with each phrase counted as one more term."""
         scores_by_chunk = dict(best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top))
         min_score = min(scores_by_chunk.values()) if len(scores_by_chunk) == self.top else 0.0
-        stem = get_stemmer(state.settings.stemmer)
+        stemmers = open_document_stemmers(state.settings.stemmer, state.counters.languages)
         rarities = [
-            self.share * math.fsum(self.weights.rarities.get(term, 0.0) for term in _list_terms(phrase, stem))
+            self.share * max(self._sum_rarities(_list_terms(phrase, stem)) for stem in stemmers)
             for phrase in self.phrases
         ]
         weighted_phrases = [
@@ -81,10 +82,14 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
             texts = dict.fromkeys([loaded.document.title or "", *loaded.headings, loaded.text])
             score = float(scores[index])
             for phrase, rarity in weighted_phrases:
-                num_occurrences = sum(count_occurrences(phrase, text, stem) for text in texts)
+                num_occurrences = sum(count_occurrences(phrase, text, stemmers[0]) for text in texts)
                 score += rarity * self._compute_weight(num_occurrences, loaded.record.words)
             scores_by_chunk[loaded.chunk] = score
         return best(state, list(scores_by_chunk), np.array(list(scores_by_chunk.values())), self.top)
+
+    def _sum_rarities(self, terms: Iterable[str]) -> float:
+        """Return the sum of the rarities of terms; 0 for a term that no chunk has."""
+        return math.fsum(self.weights.rarities.get(term, 0.0) for term in terms)
 
     def _compute_weight(self, num_occurrences: int, num_words: int) -> float:
         """Return the BM25 factor of a phrase by its number of occurrences in a chunk of ``num_words`` words.

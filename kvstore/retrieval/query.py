@@ -23,6 +23,7 @@ from ..structures.ranking import Ranking
 from ..structures.read_requests import BatchedReader, StateReader
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
+from ..text.languages import open_question_stemmer
 from .evidence import Evidence, Hit, Trace
 from .loaded_chunks import ChunkReadRequest, LoadedChunk
 from .ranked_hits import HitPaths, RankedHits, build_chunk_hits, build_segment_hits
@@ -115,6 +116,12 @@ class Query:
     def vector(self) -> Matrix:
         """The question's unit vector; shape (dimension,)."""
         return self._embed_text(self.question) if self.given_vector is None else self.given_vector
+
+    @cached_property
+    def stem(self) -> Callable[[str], str]:
+        """The stemming function for the words of the question and of texts that are compared with it."""
+        reading = self.reading
+        return open_question_stemmer(self.question, reading.settings.stemmer, reading.counters.languages)
 
     def embed_part(self, part: str) -> Matrix:
         """Return the unit vector of a part of the question, or the whole question's vector if the user gave one."""

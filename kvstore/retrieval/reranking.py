@@ -16,7 +16,6 @@ import numpy.typing as npt
 from ..errors import RerankerError, suggest
 from ..models.reranker import CrossEncoderReranker
 from ..structures.ranking import Ranking, append_tails, assign_ranks, best
-from ..text.words import get_stemmer
 from .dense_search import CosineRequest
 from .lexical_search import build_term_weights, parse_question_words
 from .loaded_chunks import LoadedChunk
@@ -73,7 +72,7 @@ def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
     vector = query.vector
     with query.trace.step("rerank") as step:
         reading, chunks = query.reading, np.array([chunk for chunk, _ in candidates], np.uint64)
-        words = parse_question_words(query.question, get_stemmer(reading.settings.stemmer))
+        words = parse_question_words(query.question, query.stem)
         counts = reading.fetch(build_count_request(words))
         weights = build_term_weights(reading.counters, words.list_lookup_terms(counts), counts)
         cosines, word_scores = reading.fetch(CosineRequest(chunks, vector), WordScoreRequest(weights, chunks))

@@ -11,8 +11,9 @@ import re
 from functools import lru_cache
 
 from ..structures.state import State
+from ..text.languages import detect_question_language, open_question_stemmer
 from ..text.patterns import compile_lazily
-from ..text.words import get_stemmer
+from ..text.words import MULTILINGUAL
 
 #: Words that may have another spelling. Capitalized words are excluded: they may be names, which have one spelling.
 _WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
@@ -37,19 +38,21 @@ _VARIANT_PATTERN = compile_lazily(
 def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
     """Return the question with unknown words replaced by a spelling that occurs in chunks, and the replacements.
 
-    The replacements are pairs of the word and the new word. The question is unchanged if the store's stemmer is for
+    The replacements are pairs of the word and the new word. The question is unchanged if the stemmer for it is for
     neither English nor German.
     """
     stemmer = state.settings.stemmer.lower()
+    stem = open_question_stemmer(question, stemmer, state.counters.languages)
+    if stemmer == MULTILINGUAL:
+        stemmer = detect_question_language(question, state.main_language) or "none"
     if stemmer == "german":
         from .compounds import find_compound_replacements
 
-        compounds = find_compound_replacements(question, state)
+        compounds = find_compound_replacements(question, state, stem)
         respelled = re.sub(r"\w+", lambda match: compounds.get(match.group(), match.group()), question)
         return respelled, list(compounds.items())
     if stemmer != "english":
         return question, []
-    stem = get_stemmer(state.settings.stemmer)
     terms = {word: stem(word) for word in _WORD_PATTERN.findall(question) if _VARIANT_PATTERN.search(word)}
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms.values())))
     variants_by_word = {word: _list_variants(word) for word, term in terms.items() if not counts[term]}

@@ -15,7 +15,6 @@ from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking, best
 from ..structures.read_requests import Ids, Matrix, ReadRequest
 from ..structures.state import State
-from ..text.words import get_stemmer
 from .lexical_search import (
     K1,
     B,
@@ -128,7 +127,7 @@ def build_count_request(words: QuestionWords) -> TermCountRequest:
     The counts decide which terms are searched (:meth:`.QuestionWords.list_lookup_terms`) and their rarity.
     """
     parts = (term for compound, parts in words.compounds for term in (compound, *parts))
-    return TermCountRequest(list(dict.fromkeys((*words.terms, *parts))))
+    return TermCountRequest(list(dict.fromkeys((*words.terms, *parts, *words.variants))))
 
 
 def _find_quoted_phrases(question: str) -> list[Phrase]:
@@ -148,7 +147,7 @@ def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrase_s
     """
     reading = query.reading
     with query.trace.step("lexical search") as step:
-        words = parse_question_words(query.question, get_stemmer(reading.settings.stemmer))
+        words = parse_question_words(query.question, query.stem)
         counts = reading.fetch(build_count_request(words))
         terms = words.list_lookup_terms(counts)
         weights = build_term_weights(reading.counters, terms, counts, k1, b)

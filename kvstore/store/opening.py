@@ -25,7 +25,7 @@ from ..database.open_store import OpenStore
 from ..errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
 from ..registry import get_buffered_tables
 from ..registry.structure_versions import explain_migration, explain_read_only, find_outdated, write_versions
-from ..settings import EARLIER_TOKENIZERS, LANGUAGE_SETTINGS, TOKENIZER, FixedSettings
+from ..settings import EARLIER_TOKENIZERS, ENGLISH_TOKENIZER, LANGUAGE_SETTINGS, FixedSettings
 from ..storage import records
 from ..storage.environment import Environment, View, WriteTransaction, WriteView
 from ..storage.file_lock import get_file_identity
@@ -275,7 +275,7 @@ def _read_settings(view: View) -> FixedSettings | None:
         kvstore_migrations.check_format(int(records.unpack(packed_format, tables.META, _FORMAT)))
     settings = records.unpack(value, tables.META, tables.SETTINGS_KEY)
     if settings["tokenizer"] in EARLIER_TOKENIZERS:
-        settings["tokenizer"] = TOKENIZER
+        settings["tokenizer"] = ENGLISH_TOKENIZER
     return FixedSettings(**settings)
 
 

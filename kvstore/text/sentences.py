@@ -1,23 +1,31 @@
 """Sentences by rule, for any language that ends them with a mark.
 
-In: running text. Out: spans in characters, in order, that cover everything but white space. A mark ends a sentence if
-white space and then anything but a lower-case letter follows, unless an abbreviation or an initial precedes it. A mark
-of Chinese or Japanese needs no white space after it. A blank line always ends a sentence.
+In: running text, and its language if it is not English. Out: spans in characters, in order, that cover everything but
+white space. A mark ends a sentence if white space and then anything but a lower-case letter follows, unless an
+abbreviation or an initial precedes it. A mark of Chinese or Japanese needs no white space after it. A blank line always
+ends a sentence. The abbreviations of other languages are in ``questions/LANGUAGE.toml``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
 
 from .patterns import compile_lazily
 
 # The search for the first character is fast, and that character decides what follows. A run of marks is examined from
 # its first one only; otherwise a text of such marks would take quadratic time.
-_SENTENCE_END_PATTERN = compile_lazily(
-    r"[.!?…。！？｡\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*`]*(?=\s)|(?<=[。！？｡])[。！？｡]*+[」』”’）)】》〉]*+[。！？｡]*+|(?<=\n)\s*\n)"
+_SENTENCE_END_SOURCE = (
+    r"[.!?…。！？｡\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*`]*(?=\s)"
+    r"|(?<=[。！？｡])[。！？｡]*+[」』”’）)】》〉]*+[。！？｡]*+|(?<=\n)\s*\n)"
 )
+_SENTENCE_END_PATTERN = compile_lazily(_SENTENCE_END_SOURCE)
+#: The same for languages other than English, with the marks of Arabic, Urdu, Hindi and Armenian.
+_FOREIGN_SENTENCE_END_PATTERN = compile_lazily(_SENTENCE_END_SOURCE.replace("!?", "!?\u061f\u06d4\u0964\u0965\u0589"))
 _LAST_WORD_PATTERN = compile_lazily(r"[\w.]+\Z")
+_WORD_BEFORE_PATTERN = compile_lazily(r"(\w+)[.,]?\s+\Z")
 _ABBREVIATIONS = frozenset(
     """
     mr mrs ms dr prof st sr jr vs no vol fig figs eq ed eds e.g i.e cf al approx ca dept est gen col capt lt sgt rev
@@ -25,19 +33,81 @@ _ABBREVIATIONS = frozenset(
     """.split()
 )
 
+#: Abbreviations before names in texts of any language.
+_TITLES = frozenset("mr mrs ms dr prof st jr".split())
+#: A number in digits or Roman numerals at the end of a text.
+_NUMBER_END_PATTERN = compile_lazily(r"(?:\d|\b[IVXLC]+)\s*\Z")
 
-def split_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the sentences of ``text``, without surrounding white space."""
+
+class _SentenceRules(NamedTuple):
+    """The words of a language that decide if a period ends a sentence, in lower case and without their periods.
+
+    No sentence ends at one of ``abbreviations``, or at one of ``before_numbers`` (*Art.*) before a digit. One can end
+    at one of ``after_numbers`` (*г.*, a year or a town) only after a number. A number with a period is an ordinal
+    before one of ``months``, and after one of ``before_ordinals``.
+    """
+
+    abbreviations: frozenset[str]
+    before_numbers: frozenset[str] = frozenset()
+    after_numbers: frozenset[str] = frozenset()
+    months: frozenset[str] = frozenset()
+    before_ordinals: frozenset[str] = frozenset()
+
+    def is_ordinal(self, number: str, text_before: str, text_after: str) -> bool:
+        """True if ``number`` is an ordinal that a period marks (*am 3. Mai*), given the text around it."""
+        if not self.before_ordinals or not number.isdigit() or len(number) > 2:
+            return False
+        next_word = re.match(r"\w+", text_after)
+        word_before = _WORD_BEFORE_PATTERN.search(text_before)
+        return (next_word is not None and next_word.group().lower() in self.months) or (
+            word_before is not None and word_before[1].lower() in self.before_ordinals
+        )
+
+
+_ENGLISH_RULES = _SentenceRules(_ABBREVIATIONS)
+
+
+@cache
+def _load_rules(language: str) -> _SentenceRules:
+    """Return the rules of a language, which has those of English if it has no file. The result is cached."""
+    from .question_words import read_language_file, split_phrases
+
+    data = read_language_file(language)
+    if data is None:
+        return _ENGLISH_RULES
+    words = {name: split_phrases(phrases) for name, phrases in data["sentences"].items()}
+    # The period of each part of "z. B." precedes no new sentence either.
+    abbreviations = {part for phrase in words["abbreviations"] for part in re.findall(r"[\w.]*\w", phrase)}
+    return _SentenceRules(
+        _TITLES | abbreviations,
+        frozenset(words["before_numbers"]),
+        frozenset(words["after_numbers"]),
+        frozenset((*split_phrases(data["answers"]["months"]), *words["after_ordinals"])),
+        frozenset(words["before_ordinals"]),
+    )
+
+
+def split_sentences(text: str, language: str | None = None) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the sentences of ``text``, without surrounding white space.
+
+    ``language`` is that of the text by its English name in lower case; None is English.
+
+    >>> text = "Am 3. Mai kam z. B. Frau Dr. Solms. Sie blieb."
+    >>> [text[start:end] for start, end in split_sentences(text, "german")]
+    ['Am 3. Mai kam z. B. Frau Dr. Solms.', 'Sie blieb.']
+    """
+    is_english = language in (None, "english")
+    rules = _ENGLISH_RULES if language is None or is_english else _load_rules(language)
     start = 0
-    for match in _SENTENCE_END_PATTERN.finditer(text):
-        if not _is_sentence_end(text, match):
+    for match in (_SENTENCE_END_PATTERN if is_english else _FOREIGN_SENTENCE_END_PATTERN).finditer(text):
+        if not _is_sentence_end(text, match, rules):
             continue
         yield from _trim_span(text, start, match.end())
         start = match.end()
     yield from _trim_span(text, start, len(text))
 
 
-def _is_sentence_end(text: str, match: re.Match[str]) -> bool:
+def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> bool:
     """True if matched punctuation ends a sentence, rather than an abbreviation, an initial or an embedded quotation."""
     mark = match.group()
     # A Japanese quotation is part of the sentence around it, and so is a text in brackets.
@@ -54,7 +124,16 @@ def _is_sentence_end(text: str, match: re.Match[str]) -> bool:
         return False
     last_word = _LAST_WORD_PATTERN.search(text, max(0, match.start() - 20), match.start())
     word = last_word.group() if last_word else ""
-    return not (word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper()))
+    text_before = text[max(0, match.start() - len(word) - 20) : match.start() - len(word)]
+    if word.lower() in rules.after_numbers:
+        return _NUMBER_END_PATTERN.search(text_before) is not None
+    if word.lower() in rules.before_numbers and text_after[:1].isdigit():
+        return False
+    return not (
+        word.lower() in rules.abbreviations
+        or (len(word) == 1 and word.isupper())
+        or rules.is_ordinal(word, text_before, text_after)
+    )
 
 
 def _trim_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

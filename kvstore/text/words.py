@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from threading import Lock
 
 from kvstore_cext.stemming import stem_english
@@ -127,14 +127,19 @@ def count_text_tokens(text: str) -> int:
 _MAX_CACHED_STEMS = 1 << 14
 
 
-@lru_cache(maxsize=8)
+#: The value of the setting ``stemmer`` that stems the words of each document by the language of the document.
+MULTILINGUAL = "multilingual"
+
+
+@lru_cache(maxsize=32)
 def get_stemmer(language: str) -> Callable[[str], str]:
     """Return the thread-safe stemming function of a Snowball language; that of ``none`` keeps words unchanged.
 
     English is stemmed by a kernel; the stems of other languages are cached. The name of a segmenter returns a
-    :class:`~.segmenters.Segmenter`. Raises InputError for an unknown name, or MissingExtraError.
+    :class:`~.segmenters.Segmenter`. ``multilingual`` without a language also keeps words unchanged, see
+    :func:`get_document_stemmer`. Raises InputError for an unknown name, or MissingExtraError.
     """
-    if language == "none":
+    if language in ("none", MULTILINGUAL):
         return str
     if language in SEGMENTERS:
         return open_segmenter(language)
@@ -145,7 +150,7 @@ def get_stemmer(language: str) -> Callable[[str], str]:
     try:
         stem_word = snowballstemmer.stemmer(language).stemWord
     except KeyError:
-        languages = ", ".join(sorted((*snowballstemmer.algorithms(), *SEGMENTERS)))
+        languages = ", ".join(sorted((*snowballstemmer.algorithms(), MULTILINGUAL, *SEGMENTERS)))
         raise InputError(f"there is no stemmer {language!r}; use none or one of {languages}") from None
     lock = Lock()  # a stemmer stores the word that it is stemming
 
@@ -156,6 +161,48 @@ def get_stemmer(language: str) -> Callable[[str], str]:
             return str(stem_word(word))
 
     return stem
+
+
+@cache
+def list_stemmed_languages() -> frozenset[str]:
+    """Return the names of the available Snowball stemmers, most of which are names of languages."""
+    import snowballstemmer
+
+    return frozenset(snowballstemmer.algorithms())
+
+
+def get_document_stemmer(stemmer: str, language: str | None) -> Callable[[str], str]:
+    """Return the stemming function for the words of a document in a language (None: unknown).
+
+    ``stemmer`` is the setting. If it is ``multilingual``, the function is that of the language. It keeps words
+    unchanged if the language is unknown or has no stemmer.
+    """
+    if stemmer != MULTILINGUAL:
+        return get_stemmer(stemmer)
+    return get_stemmer(language if language in list_stemmed_languages() else "none")
+
+
+class QuestionStemmer:
+    """The stemming function for a question to documents in several languages.
+
+    It stems words by the first of ``languages``. :meth:`list_variants` returns the terms of a word in all of them.
+    """
+
+    def __init__(self, languages: Iterable[str]) -> None:
+        self._stems = [get_document_stemmer(MULTILINGUAL, language) for language in languages] or [str]
+
+    def __call__(self, word: str) -> str:
+        """Return the stem of a word by the first language."""
+        return self._stems[0](word)
+
+    def list_variants(self, word: str) -> list[str]:
+        """Return the distinct stems of a word by each language, that of the first language first."""
+        return list(dict.fromkeys(stem(word) for stem in self._stems))
+
+
+def list_stem_variants(stem: Callable[[str], str], word: str) -> list[str]:
+    """Return the terms under which documents can contain a word; one term unless ``stem`` is a QuestionStemmer."""
+    return stem.list_variants(word) if isinstance(stem, QuestionStemmer) else [stem(word)]
 
 
 def segment_words(text: str) -> list[str]:

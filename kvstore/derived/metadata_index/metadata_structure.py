@@ -20,7 +20,7 @@ from ...structures.documents.condition_cache import ConditionCache
 from ...structures.documents.documents import DocumentRecord
 from ...structures.logical import LogicalNames
 from ...structures.state import State
-from ...text.languages import MAX_EXAMINED_BYTES, detect_document_language, get_stated_language
+from ...text.languages import MAX_EXAMINED_BYTES, find_document_language
 from . import columns, document_sets
 from .columns import ColumnValues, DocumentColumns
 from .document_sets import DocumentMask
@@ -172,9 +172,8 @@ class MetadataMaintainer:
 
     def _find_language(self, record: DocumentRecord) -> str | None:
         """Return the language code that a new document's metadata states, else the detected one; None if unclear."""
-        return get_stated_language(record.meta) or detect_document_language(
-            self._state.documents.read_text_start(record.id, MAX_EXAMINED_BYTES)
-        )
+        text = self._state.documents.read_text_start(record.id, MAX_EXAMINED_BYTES)
+        return find_document_language(record.meta, text)
 
     def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
         """Collect the changes of the sets of all values of an added document or, if ``is_removed``, a removed one."""

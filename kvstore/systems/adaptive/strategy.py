@@ -45,7 +45,7 @@ from ...retrieval.recognition import RecognitionRequest, Seed, is_written_as_nam
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, append_tails, best
 from ...structures.read_requests import Rounds
-from ...text.words import get_informative_terms, get_stemmer
+from ...text.words import get_informative_terms
 from ..graph.strategy import NUM_NEAREST, WalkResult, decompose_question, walk_graph
 from ..hybrid.direct_search import HybridResult, search_hybrid
 
@@ -121,8 +121,7 @@ def _recognize_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], li
     words of each form of a name.
     """
     (seeds,) = yield [RecognitionRequest(query.question, capitalized_only=True)]
-    stem = get_stemmer(query.reading.settings.stemmer)
-    degrees, all_words_counts = yield [make_degree_request(seeds), make_all_words_request(seeds, stem)]
+    degrees, all_words_counts = yield [make_degree_request(seeds), make_all_words_request(seeds, query.stem)]
     return seeds, degrees, all_words_counts
 
 
@@ -194,7 +193,7 @@ def _compute_walk_factors(
     query: Query, hybrid: HybridResult, names: Sequence[Seed], parts: Decomposition, spreads: Mapping[str, Spread]
 ) -> _WalkFactors:
     """Compute the quantities that determine the weight of the walk for a question."""
-    stem = get_stemmer(query.reading.settings.stemmer)
+    stem = query.stem
     informative = get_informative_terms(query.question, stem)
     rest_terms = get_informative_terms(parts.remainder, stem) if parts.remainder != query.question else informative
     total_rarity = math.fsum(rarity for term, rarity in hybrid.rarities.items() if term in informative)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arguments import Option
-from ...extraction.chunking import chunk_text
+from ...extraction.chunking import chunk_text, get_sentence_language
 from ...extraction.extraction import build_embedding_text, compute_byte_offsets
 from ...extraction.syntax import iter_sentences
 from ...models.language import ENGLISH, Parse, open_language
@@ -246,7 +246,8 @@ def _iter_sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[
     """
     text = document.text.decode()
     to_byte = compute_byte_offsets(text, len(document.text))
-    _, chunks = chunk_text(text, parse_blocks(text, document.format), settings.chunk_tokens)
+    language = get_sentence_language(document.language, settings)
+    _, chunks = chunk_text(text, parse_blocks(text, document.format), settings.chunk_tokens, language)
     for chunk in chunks:
         for unit, next_unit in zip(chunk.units, [*chunk.units[1:], None], strict=True):
             piece = text[unit.start : unit.end]

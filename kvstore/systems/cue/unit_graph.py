@@ -19,7 +19,7 @@ from ...retrieval.query import Query
 from ...retrieval.word_search import build_count_request
 from ...structures.derived_parts import split_vector_id
 from ...structures.vectors.vectors import Matrix, cosines
-from ...text.words import count_chunk_terms, get_stemmer
+from ...text.words import count_chunk_terms
 from .unit_requests import (
     EntityUnits,
     KeyedEntity,
@@ -48,7 +48,7 @@ class UnitGraph:
     def __init__(self, query: Query, weights: TermWeights) -> None:
         self._query = query
         self._reading = query.reading
-        self._stem: Callable[[str], str] = get_stemmer(query.reading.settings.stemmer)
+        self._stem: Callable[[str], str] = query.stem
         self.weights = weights
         self._rarities = weights.rarities
         self._total_rarity = math.fsum(self._rarities.values()) or 1.0
@@ -183,6 +183,6 @@ class UnitGraph:
 
 def fetch_term_weights(query: Query) -> TermWeights:
     """Read the counts of the question's words in one round, and return the words' weights."""
-    words = parse_question_words(query.question, get_stemmer(query.reading.settings.stemmer))
+    words = parse_question_words(query.question, query.stem)
     counts = query.reading.fetch(build_count_request(words))
     return build_term_weights(query.reading.counters, words.list_lookup_terms(counts), counts)

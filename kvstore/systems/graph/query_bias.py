@@ -22,7 +22,7 @@ from ...retrieval.dense_search import NearestChunksRequest
 from ...retrieval.query import Query
 from ...structures.ranking import Ranking
 from ...structures.read_requests import Ids, Matrix
-from ...text.words import get_informative_terms, get_stemmer
+from ...text.words import get_informative_terms
 
 #: The number of informative words, in addition to names, needed to distinguish chunks.
 _MIN_INFORMATIVE_TERMS = 3
@@ -62,7 +62,7 @@ def has_informative_remainder(query: Query, parts: Decomposition) -> bool:
     """True if the question has enough informative terms outside its names to rank chunks."""
     if parts.remainder == query.question:
         return False
-    terms = get_informative_terms(parts.remainder, get_stemmer(query.reading.settings.stemmer))
+    terms = get_informative_terms(parts.remainder, query.stem)
     # A single ASCII letter is what is left of a name, such as the s of "X's".
     return sum(len(term) > 1 or not term.isascii() for term in terms) >= _MIN_INFORMATIVE_TERMS
 

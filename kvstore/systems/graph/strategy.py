@@ -57,7 +57,6 @@ from ...retrieval.word_search import WordScoreRequest, WordSearchRequest, build_
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.read_requests import Ids, ReadRequest
-from ...text.words import get_stemmer
 from .index_request import HasIndex
 from .query_bias import QueryBias, build_query_bias, has_informative_remainder, make_nearest_request
 from .relation_seeds import MAX_RELATIONS, compute_relation_masses, list_joined_names, match_relations
@@ -184,7 +183,7 @@ def _read_walk_inputs(
 
     ``starts`` maps nodes (names and chunks) to masses. ``strength`` is that of the bias.
     """
-    words = parse_question_words(parts.remainder, get_stemmer(query.reading.settings.stemmer))
+    words = parse_question_words(parts.remainder, query.stem)
     nearest_request = make_nearest_request(query, parts, strength)
     entity_nodes = list(filter(is_entity, starts))
     row_request = make_seed_request(
@@ -238,7 +237,7 @@ class GraphStrategy:
         reading, num_chunks = query.reading, max(NUM_NEAREST, query.reach)
         nearest_request, words = (
             build_nearest_request(query, num_chunks),
-            parse_question_words(query.question, get_stemmer(reading.settings.stemmer)),
+            parse_question_words(query.question, query.stem),
         )
         with query.trace.record_round(reading, "recognize entities", "vector search") as (recognition, step):
             names, (near_ranking, step.detail), counts = reading.fetch(
@@ -312,7 +311,7 @@ def _add_relation_starts(query: Query, inputs: _WalkInputs, starts: dict[int, fl
     reading = query.reading
     rarities = {term: compute_term_rarity(reading.counters.chunks, inputs.counts[term]) for term in inputs.terms}
     with query.trace.step("relations that match") as step:
-        matches = match_relations(inputs.relations, rarities, get_stemmer(reading.settings.stemmer))
+        matches = match_relations(inputs.relations, rarities, query.stem)
         names = list_joined_names(matches)
         if not names:
             step.detail = "none"

@@ -33,7 +33,7 @@ from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query, option
 from ...retrieval.word_search import build_count_request
 from ...structures.clustering.affinity import Partition
-from ...text.words import count_text_tokens, get_stemmer
+from ...text.words import count_text_tokens
 from .community_index import COMMUNITIES
 from .community_requests import (
     ChunkTexts,
@@ -109,7 +109,7 @@ class _ScoredTree:
     def __init__(self, query: Query) -> None:
         reading = query.reading
         self._query = query
-        self._stem = get_stemmer(reading.settings.stemmer)
+        self._stem = query.stem
         words = parse_question_words(query.question, self._stem)
         with query.trace.step("vector search") as step:
             (near_ranking, step.detail), counts = reading.fetch(

@@ -34,7 +34,7 @@ from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import recognize_entities
 from ...retrieval.word_search import WordScoreRequest, build_count_request, rank_by_words
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
-from ...text.words import count_text_tokens, get_stemmer
+from ...text.words import count_text_tokens
 from .community_index import COMMUNITIES
 from .community_requests import EntityChunks, FinestCommunities, HierarchySentences
 from .report_hits import ReportCandidate, insert_reports, select_reports
@@ -221,7 +221,7 @@ def search_locally(query: Query, searches: Sequence[LocalSearch], top: int) -> l
     A search ranks chunks by their entities, their cosines and the question's words. Each of the three scores is divided
     by its maximum in the search.
     """
-    words = parse_question_words(query.question, get_stemmer(query.reading.settings.stemmer))
+    words = parse_question_words(query.question, query.stem)
     entities = np.array([start.entity for search in searches for start in search.starts], np.uint32)
     (rows, degrees), counts = query.reading.fetch(
         EntityChunks(entities, _MAX_ENTITY_CHUNKS), build_count_request(words)

@@ -11,7 +11,8 @@ from itertools import islice
 
 from ...storage import records
 from ...structures.state import State
-from ...text.words import count_text_terms, get_stemmer
+from ...text.languages import get_text_stemmer
+from ...text.words import count_text_terms
 from .communities import MAX_TITLE_CANDIDATES, build_title
 from .community_reports import CommunityReport, list_report_spans, read_spans
 
@@ -30,16 +31,18 @@ def join_terms(text: str, stem: Callable[[str], str]) -> str:
     return "".join(f" {term} " * count for term, count in count_text_terms(text, stem).items())
 
 
-def build_report_terms(title: str, report: str, stem: Callable[[str], str]) -> str:
-    """Return the terms of a community's title and report, see :func:`join_terms`; empty if the report is empty."""
-    return join_terms(f"{title}\n{report}", stem) if report else ""
+def build_report_terms(title: str, report: str, stemmer: str) -> str:
+    """Return the terms of a community's title and report, see :func:`join_terms`; empty if the report is empty.
+
+    ``stemmer`` is the setting of the store.
+    """
+    return join_terms(f"{title}\n{report}", get_text_stemmer(stemmer, report)) if report else ""
 
 
 def build_term_rows(
     state: State, members: Sequence[tuple[bytes, Sequence[int]]], reports: Mapping[int, CommunityReport]
 ) -> Iterator[tuple[bytes, str]]:
     """Yield the rows (key, terms) of all communities; ``members`` are the rows of their members, strongest first."""
-    stem = get_stemmer(state.settings.stemmer)
     member_rows = iter(members)
     while batch := list(islice(member_rows, _BATCH_SIZE)):
         entity_groups = [list(islice(row, 0, 2 * MAX_TITLE_CANDIDATES, 2)) for _, row in batch]
@@ -50,4 +53,4 @@ def build_term_rows(
         texts = iter(read_spans(state.documents, [span for group in span_groups for span in group]))
         for (key, _), group, spans in zip(batch, entity_groups, span_groups, strict=True):
             title, report = build_title(map(names.__getitem__, group)), "\n".join(islice(texts, len(spans)))
-            yield key, build_report_terms(title, report, stem)
+            yield key, build_report_terms(title, report, state.settings.stemmer)

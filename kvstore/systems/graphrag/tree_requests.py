@@ -22,7 +22,6 @@ from ...structures.clustering.affinity import Partition
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
-from ...text.words import get_stemmer
 from .communities import Communities
 from .report_hits import find_report_sources, render_reports, require_communities
 from .report_terms import build_report_terms
@@ -171,8 +170,7 @@ def _build_terms(state: State, communities: Communities, numbers: Sequence[int])
     if len(cache) + len(changed_positions) > _MAX_CACHED_TERMS:
         cache.clear()
     texts = render_reports(state, [reports[position] for position in changed_positions])
-    stem = get_stemmer(state.settings.stemmer)
     for position, text in zip(changed_positions, texts, strict=True):
-        new_terms = build_report_terms(titles[position], text, stem)
+        new_terms = build_report_terms(titles[position], text, state.settings.stemmer)
         entries[position] = cache[numbers[position]] = sources[position], new_terms
     return [terms for _, terms in entries]

@@ -55,7 +55,6 @@ from ...text.words import (
     count_heading_terms,
     find_reference_numbers,
     get_informative_terms,
-    get_stemmer,
     is_unspaced,
     list_content_words,
     list_terms,
@@ -200,7 +199,7 @@ def _run_searches(query: Query, top: int, extra_chunks: Ids) -> tuple[Ranking, W
     """
     reading = query.reading
     nearest = build_nearest_request(query, top)
-    words = parse_question_words(query.question, get_stemmer(reading.settings.stemmer))
+    words = parse_question_words(query.question, query.stem)
     with query.trace.step("vector search") as step:
         (dense_ranking, step.detail), counts = reading.fetch(nearest, build_count_request(words))
         step.count = len(dense_ranking)
@@ -210,7 +209,10 @@ def _run_searches(query: Query, top: int, extra_chunks: Ids) -> tuple[Ranking, W
         others = _list_other_chunks(dense_ranking, extra_chunks)
         word_search = reading.fetch(WordSearchRequest(weights, top, query.allowed, others, nearest.vector))
         step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
-    return dense_ranking, word_search, weights.rarities
+    # A word of several languages counts once, by the language of the question.
+    own_terms = words._replace(variants=()).list_lookup_terms(counts)
+    rarities = {term: weights.rarities[term] for term in own_terms if term in weights.rarities}
+    return dense_ranking, word_search, rarities
 
 
 def _collect_lexical_scores(word_search: WordSearchResult, other_chunks: Ids, chunks: Ids) -> npt.NDArray[np.float64]:
@@ -340,7 +342,7 @@ class _BonusScorer:
     """Computes the bonuses of chunks for one question. ``rarities`` are the IDF weights of the question's terms."""
 
     def __init__(self, query: Query, rarities: Mapping[str, float]) -> None:
-        self._stem = get_stemmer(query.reading.settings.stemmer)
+        self._stem = query.stem
         self._rarities = rarities
         self._total_rarity = math.fsum(rarities.values()) or 1.0
         self._pairs = _WordPairs(query.question, self._stem, rarities)
