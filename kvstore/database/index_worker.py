@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..changes.index_maintenance import MaintainedIndexBuilder
 from ..errors import InputError, KvstoreError
-from ..registry import INDEXES, get_index_kind, list_generation_kinds
+from ..registry import INDEXES, get_index_kind, list_automatic_indexes, list_generation_kinds
 from ..registry.contract import MaintainedIndex
 from ..registry.structure_versions import require_maintained, write_versions
 from ..settings import FixedSettings
@@ -177,8 +177,7 @@ class IndexManager:
 
         Every chunk has a number below ``next_chunk``. Raises nothing, because the commit has already succeeded.
         """
-        files = (kind for kind in INDEXES.values() if isinstance(kind, FileIndex))
-        due_kinds = [kind for kind in files if self._can_be_due(kind, next_chunk)]
+        due_kinds = [kind for kind in list_automatic_indexes() if self._can_be_due(kind, next_chunk)]
         with self._lock:
             if due_kinds and self._thread is None and not self._stopped.is_set():
                 self._thread = MaintenanceThread(target=self._extend, args=(due_kinds,), name="kvstore index")
@@ -194,7 +193,7 @@ class IndexManager:
 
     def _can_be_due(self, kind: FileIndex[Any, Any], next_chunk: int) -> bool:
         """True if an automatic index may have enough new chunks for an extension."""
-        if not kind.automatic or next_chunk < self._next_due_chunk.get(kind.name, 0):
+        if next_chunk < self._next_due_chunk.get(kind.name, 0):
             return False
         try:
             return self._builder.find_needed_record(kind) is not None

@@ -19,7 +19,7 @@ from ..structures.tables import SPINE_TABLES
 if TYPE_CHECKING:
     from ..retrieval.query import Strategy
     from ..structures.indexes.generations import GenerationIndex
-    from ..structures.indexes.index import Index
+    from ..structures.indexes.index import FileIndex, Index
     from .contract import Derivation, Description, LmdbTable, Structure, System
     from .fact import StatedFact
     from .sql_table import SqlTable
@@ -32,7 +32,7 @@ _NO_VERSIONS: Mapping[str, int] = MappingProxyType({})
 
 class SystemOutline(NamedTuple):
     """A system before it is imported: the names of its strategies, kinds of index, tables of SELECT and buffered tables
-    on disk, and the versions of its structures and derivations.
+    on disk, the versions of its structures and derivations, and whether it has kinds of facts and automatic indexes.
 
     The derivation of an index is maintained only in stores that have the index.
     """
@@ -43,6 +43,8 @@ class SystemOutline(NamedTuple):
     derivations: Mapping[str, int] = _NO_VERSIONS
     sql_tables: tuple[str, ...] = ()
     buffered_tables: tuple[str, ...] = ()
+    has_facts: bool = False
+    has_automatic_index: bool = False
 
 
 #: The packages, in the order in which their strategies are listed.
@@ -50,10 +52,10 @@ _OUTLINES_BY_PACKAGE = {
     "kvstore.derived.metadata_index": SystemOutline(
         structures={"metadata_index": 2}, buffered_tables=("metadata_sets", "metadata_columns")
     ),
-    "kvstore.systems.dense": SystemOutline(("vector",), ("vectors",)),
+    "kvstore.systems.dense": SystemOutline(("vector",), ("vectors",), has_automatic_index=True),
     "kvstore.systems.lexical": SystemOutline(("lexical",)),
     "kvstore.systems.hybrid": SystemOutline(("hybrid",)),
-    "kvstore.systems.sprag": SystemOutline(("sprag",), buffered_tables=("context_texts",)),
+    "kvstore.systems.sprag": SystemOutline(("sprag",), buffered_tables=("context_texts",), has_facts=True),
     "kvstore.systems.bridge": SystemOutline(("bridge",)),
     "kvstore.systems.cft": SystemOutline(("cft",)),
     "kvstore.derived.synonyms": SystemOutline((), ("synonyms",)),
@@ -61,13 +63,14 @@ _OUTLINES_BY_PACKAGE = {
         structures={"passage_graph": 2},
         buffered_tables=("passage_entities", "entity_passages", "entity_heads", "entity_links"),
     ),
-    "kvstore.systems.hipporag": SystemOutline(("hipporag",), buffered_tables=("triple_texts",)),
+    "kvstore.systems.hipporag": SystemOutline(("hipporag",), buffered_tables=("triple_texts",), has_facts=True),
     "kvstore.systems.cue": SystemOutline(
         ("cue",),
         ("units",),
         derivations={"units": 1},
         sql_tables=("units", "unit_mentions"),
         buffered_tables=("units_parts", "units_vectors", "units_vector_space", "unit_texts"),
+        has_facts=True,
     ),
     "kvstore.systems.graph": SystemOutline(("graph",)),
     "kvstore.systems.graphrag": SystemOutline(
@@ -209,6 +212,8 @@ def build_outline(system: System) -> SystemOutline:
         {derivation.name: derivation.version for derivation in _list_system_derivations(system)},
         tuple(table.name for table in system.tables),
         tuple(table.name for table in _list_system_tables(system) if table.buffered),
+        bool(system.facts),
+        any(kind.automatic for kind in system.indexes),
     )
 
 
@@ -241,10 +246,10 @@ def _list_maintained_names(system: System) -> list[str]:
     return [*outline.structures, *outline.derivations]
 
 
-def _import_systems_with(get_parts: Callable[[SystemOutline], Mapping[str, int]]) -> Iterator[System]:
+def _import_systems_with(has_parts: Callable[[SystemOutline], object]) -> Iterator[System]:
     """Yield the systems that are imported already; import and yield those whose outlines have such parts."""
     for name in list(SYSTEMS):
-        if SYSTEMS.get_imported(name) is not None or get_parts(_OUTLINES_BY_NAME[name]):
+        if SYSTEMS.get_imported(name) is not None or has_parts(_OUTLINES_BY_NAME[name]):
             yield SYSTEMS[name]
 
 
@@ -265,12 +270,23 @@ def list_systems_with_derivations() -> tuple[System, ...]:
 @cache
 def list_facts() -> tuple[StatedFact[Any, Any], ...]:
     """Return the kinds of facts that can be stated for the systems."""
-    return tuple(fact for system in SYSTEMS.values() for fact in system.facts)
+    return tuple(fact for system in _import_systems_with(lambda outline: outline.has_facts) for fact in system.facts)
+
+
+@cache
+def list_automatic_indexes() -> tuple[FileIndex[Any, Any], ...]:
+    """Return the kinds of index that a store has from the start, and that are extended in the background."""
+    from ..structures.indexes.index import FileIndex
+
+    kinds = (
+        kind for system in _import_systems_with(lambda outline: outline.has_automatic_index) for kind in system.indexes
+    )
+    return tuple(kind for kind in kinds if isinstance(kind, FileIndex) and kind.automatic)
 
 
 def _invalidate_list_caches() -> None:
     """Drop the cached lists, because a system was imported, added or removed. Every commit uses them."""
-    for function in (list_structures, list_systems_with_derivations, list_facts):
+    for function in (list_structures, list_systems_with_derivations, list_facts, list_automatic_indexes):
         function.cache_clear()
 
 
