@@ -38,6 +38,7 @@ from .snippets import (
 )
 
 _WORD_PATTERN = compile_lazily(r"\w+")
+_SYMBOL_PATTERN = compile_lazily(r"[^\w\s]|_")
 #: Words at the start of a sentence that refer to the sentence before it.
 _CONNECTIVE_PATTERN = compile_lazily(
     r"""(?:this|that|these|those|such|however|but|and|or|so|therefore|thus|then|hence|also|otherwise|moreover
@@ -255,7 +256,7 @@ def _is_readable(snippet: Snippet, is_alone: bool) -> bool:
     words = _WORD_PATTERN.findall(labeled_text)
     # Without blanks between words, a sentence is one match.
     num_words = count_written_words(labeled_text) if is_unspaced(snippet.text) else len(words)
-    num_symbols = sum(1 for character in snippet.text if not (character.isalnum() or character.isspace()))
+    num_symbols = len(_SYMBOL_PATTERN.findall(snippet.text))
     is_field = FIELD_PATTERN.fullmatch(snippet.text) is not None
     is_numeric_row = snippet.kind == "table" and any(map(str.isdigit, snippet.text))
     if (

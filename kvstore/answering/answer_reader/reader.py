@@ -30,6 +30,8 @@ FOLDER = "answer_reader"
 MODEL_FILE, TOKENIZER_FILE, DESCRIPTION_FILE = "reader.onnx", "tokenizer.json", "reader.json"
 #: The maximum length of an answer in tokens.
 _MAX_SPAN_TOKENS = 30
+#: The number of lengths of windows whose possible spans are cached.
+_NUM_CACHED_MASKS = 256
 #: The maximum length of a question in characters, as in training.
 _MAX_QUESTION = 300
 
@@ -90,11 +92,17 @@ def _find_span(starts: npt.NDArray[np.float32], ends: npt.NDArray[np.float32]) -
 
     ``starts`` and ``ends`` have the logits that an answer starts or ends at each token.
     """
-    sums = starts[:, None] + ends[None, :]
-    is_span = np.triu(np.ones(sums.shape, np.bool_)) & ~np.triu(np.ones(sums.shape, np.bool_), _MAX_SPAN_TOKENS)
-    first, last = divmod(int(np.where(is_span, sums, -np.inf).argmax()), len(ends))
+    sums = np.where(_build_span_mask(len(ends)), starts[:, None] + ends[None, :], -np.inf)
+    first, last = divmod(int(sums.argmax()), len(ends))
     log_probability = float(starts[first] - _log_sum_exp(starts) + ends[last] - _log_sum_exp(ends))
     return first, last, log_probability
+
+
+@lru_cache(maxsize=_NUM_CACHED_MASKS)
+def _build_span_mask(num_tokens: int) -> npt.NDArray[np.bool_]:
+    """Return a matrix that is True if an answer can start at the token of the row and end at that of the column."""
+    after_start = np.triu(np.ones((num_tokens, num_tokens), np.bool_))
+    return after_start & ~np.triu(after_start, _MAX_SPAN_TOKENS)
 
 
 def _log_sum_exp(values: npt.NDArray[np.float32]) -> float:
