@@ -73,12 +73,12 @@ class _ExplainedSteps(NamedTuple):
     hits: Sequence[Hit] = ()
 
 
-def list_steps(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> list[Step]:
+def list_steps(context: StatementContext, statement: s.Statement, *, analyze: bool) -> list[Step]:
     """Return the steps of a statement; with ``analyze`` also their costs, and a last step for the whole statement."""
     return _explain_statement(context, statement, analyze=analyze).steps
 
 
-def _explain_statement(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> _ExplainedSteps:
+def _explain_statement(context: StatementContext, statement: s.Statement, *, analyze: bool) -> _ExplainedSteps:
     """Return the steps of a statement, with the total cost if ``analyze``, and the hits of a retrieval."""
     # Only ANALYZE counts as a use of the statement; a plain EXPLAIN must not leave any trace.
     recording = nullcontext() if analyze else context.database._session.pause_recording()
@@ -100,7 +100,7 @@ def _make_total_step(count: int | None, milliseconds: float, measured_view: Meas
     return Step("run", "the whole statement", count, milliseconds, pages)
 
 
-def _collect_steps(context: StatementContext, statement: s.PlainStatement, analyze: bool) -> _ExplainedSteps:
+def _collect_steps(context: StatementContext, statement: s.Statement, analyze: bool) -> _ExplainedSteps:
     """Return the steps of a statement other than SELECT. Raises StatementError if it cannot be explained."""
     match statement:
         case s.Lookup():

@@ -1,4 +1,4 @@
-"""The statements of the language: one frozen dataclass each, and their text.
+"""The statements of the language: one dataclass each, and their text.
 
 In: the values that :mod:`.parser` found in a text, with parameters already substituted. Out: plain values that the
 executor runs; ``str(statement)`` is a statement of the language that parses to an equal one. A missing clause is None
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, dataclass_transform
 
 from ..registry.sql_table import SqlValue
 from ..sql.literals import Value, format_identifier, format_literal, quote_name
@@ -32,8 +32,19 @@ def _format_options(options: Mapping[str, Value]) -> str:
     return f" WITH ({inner})" if options else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Statement:
+    """A statement; ``str`` returns its text. A subclass is a dataclass of the values of its clauses.
+
+    Only mypy keeps the fields from being assigned: to create a frozen class takes twice as long, and the first
+    statement of a process creates all of them.
+    """
+
+    def __init_subclass__(cls) -> None:
+        dataclass(cls)
+
+
+class Lookup(Statement):
     entities: tuple[str, ...]
     limit: int | None = None
 
@@ -41,8 +52,7 @@ class Lookup:
         return "LOOKUP " + ", ".join(map(format_literal, self.entities)) + _format_clauses(("LIMIT", self.limit))
 
 
-@dataclass(frozen=True, slots=True)
-class Expand:
+class Expand(Statement):
     """EXPAND of an entity; without one, of the result of the session's last LOOKUP."""
 
     entity: str | None = None
@@ -57,8 +67,7 @@ class Expand:
         return f"EXPAND{entity} {self.direction.upper()}{clauses}"
 
 
-@dataclass(frozen=True, slots=True)
-class ExpandIndex:
+class ExpandIndex(Statement):
     """EXPAND of an index: its groups, from the coarsest down."""
 
     kind: str
@@ -71,8 +80,7 @@ class ExpandIndex:
         return f"EXPAND {kind}" + _format_clauses(("DEPTH", self.depth))
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Statement):
     text: str
     using: str | None = None
     where: str | None = None
@@ -84,8 +92,7 @@ class Search:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieve:
+class Retrieve(Statement):
     """RETRIEVE: ``question`` is one or several, ``within`` a number of tokens; ``options`` are for the strategy or for
     segments."""
 
@@ -106,8 +113,7 @@ class Retrieve:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Statement):
     """ASK: a RETRIEVE and an answer from its evidence, written by ``model`` if one is named, or of ``words`` words."""
 
     question: str
@@ -146,8 +152,7 @@ def _format_retrieval_clauses(
     return text + _format_options(options or {})
 
 
-@dataclass(frozen=True, slots=True)
-class Ingest:
+class Ingest(Statement):
     path: str
     format: str | None = None
     options: Mapping[str, Value] = field(default_factory=dict)
@@ -157,8 +162,7 @@ class Ingest:
         return f"INGEST {format_literal(self.path)}{form}{_format_options(self.options)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Extract:
+class Extract(Statement):
     """EXTRACT: ``share`` (of all tokens to send) or ``within`` limits the tokens sent.
 
     ``by`` names the method that chooses chunks if there are too many.
@@ -179,8 +183,7 @@ class Extract:
         return text + _format_clauses(("MODEL", self.model))
 
 
-@dataclass(frozen=True, slots=True)
-class InsertDocument:
+class InsertDocument(Statement):
     """INSERT DOCUMENT; ``meta`` is JSON text."""
 
     key: str
@@ -200,8 +203,7 @@ class InsertDocument:
         return f"INSERT DOCUMENT {key}{form}{source_and_title} TEXT {text}{meta}{whole}"
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateDocument:
+class UpdateDocument(Statement):
     """UPDATE DOCUMENT; fields that are None are not changed. ``meta`` is JSON text."""
 
     key: str
@@ -215,24 +217,21 @@ class UpdateDocument:
         return f"UPDATE DOCUMENT {format_literal(self.key)} SET {assignments}"
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteDocument:
+class DeleteDocument(Statement):
     key: str
 
     def __str__(self) -> str:
         return f"DELETE DOCUMENT {format_literal(self.key)}"
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteDocuments:
+class DeleteDocuments(Statement):
     where: str
 
     def __str__(self) -> str:
         return f"DELETE FROM documents WHERE {self.where}"
 
 
-@dataclass(frozen=True, slots=True)
-class InsertEdge:
+class InsertEdge(Statement):
     child: str
     parent: str
     tree: str | None = None
@@ -243,8 +242,7 @@ class InsertEdge:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteEdge:
+class DeleteEdge(Statement):
     child: str
     parent: str
     tree: str | None = None
@@ -255,8 +253,7 @@ class DeleteEdge:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MergeEntity:
+class MergeEntity(Statement):
     name: str
     into: str
 
@@ -264,16 +261,14 @@ class MergeEntity:
         return f"MERGE ENTITY {format_literal(self.name)} INTO {format_literal(self.into)}"
 
 
-@dataclass(frozen=True, slots=True)
-class UnmergeEntity:
+class UnmergeEntity(Statement):
     name: str
 
     def __str__(self) -> str:
         return f"UNMERGE ENTITY {format_literal(self.name)}"
 
 
-@dataclass(frozen=True, slots=True)
-class CreateAlias:
+class CreateAlias(Statement):
     name: str
     entity: str
 
@@ -281,16 +276,14 @@ class CreateAlias:
         return f"ALIAS {format_literal(self.name)} FOR {format_literal(self.entity)}"
 
 
-@dataclass(frozen=True, slots=True)
-class DropAlias:
+class DropAlias(Statement):
     name: str
 
     def __str__(self) -> str:
         return f"DROP ALIAS {format_literal(self.name)}"
 
 
-@dataclass(frozen=True, slots=True)
-class CreateIndex:
+class CreateIndex(Statement):
     kind: str
     options: Mapping[str, Value] = field(default_factory=dict)
 
@@ -298,16 +291,14 @@ class CreateIndex:
         return f"CREATE INDEX {format_identifier(self.kind)}{_format_options(self.options)}"
 
 
-@dataclass(frozen=True, slots=True)
-class DropIndex:
+class DropIndex(Statement):
     kind: str
 
     def __str__(self) -> str:
         return f"DROP INDEX {format_identifier(self.kind)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Refresh:
+class Refresh(Statement):
     """REFRESH of everything stale, or of one index.
 
     ``model`` writes the texts of the index, in requests of at most ``within`` tokens in all.
@@ -323,26 +314,22 @@ class Refresh:
         return f"REFRESH{index}{_format_clauses(('MODEL', self.model))}{tokens}"
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(Statement):
     def __str__(self) -> str:
         return "BEGIN"
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Statement):
     def __str__(self) -> str:
         return "COMMIT"
 
 
-@dataclass(frozen=True, slots=True)
-class Rollback:
+class Rollback(Statement):
     def __str__(self) -> str:
         return "ROLLBACK"
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Statement):
     """A query for SQLite as typed, with the values of its own parameters."""
 
     text: str
@@ -352,16 +339,14 @@ class Select:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Show:
+class Show(Statement):
     subject: Subject
 
     def __str__(self) -> str:
         return f"SHOW {self.subject.upper()}"
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeTable:
+class DescribeTable(Statement):
     table: str
 
     def __str__(self) -> str:
@@ -370,32 +355,28 @@ class DescribeTable:
         return f"DESCRIBE {format_identifier(self.table) if is_bare else quote_name(self.table)}"
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeDocument:
+class DescribeDocument(Statement):
     key: str
 
     def __str__(self) -> str:
         return f"DESCRIBE DOCUMENT {format_literal(self.key)}"
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeEntity:
+class DescribeEntity(Statement):
     name: str
 
     def __str__(self) -> str:
         return f"DESCRIBE ENTITY {format_literal(self.name)}"
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeStrategy:
+class DescribeStrategy(Statement):
     strategy: str
 
     def __str__(self) -> str:
         return f"DESCRIBE STRATEGY {format_identifier(self.strategy)}"
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeItem:
+class DescribeItem(Statement):
     """DESCRIBE of an item that a system keeps; ``kind`` is the system's name for such items, such as a community."""
 
     kind: str
@@ -405,30 +386,26 @@ class DescribeItem:
         return f"{DescribeTable(self.kind)} {format_literal(self.key)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Statement):
     repair: bool = False
 
     def __str__(self) -> str:
         return "CHECK REPAIR" if self.repair else "CHECK"
 
 
-@dataclass(frozen=True, slots=True)
-class Compact:
+class Compact(Statement):
     def __str__(self) -> str:
         return "COMPACT"
 
 
-@dataclass(frozen=True, slots=True)
-class Backup:
+class Backup(Statement):
     path: str
 
     def __str__(self) -> str:
         return f"BACKUP TO {format_literal(self.path)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
+class Export(Statement):
     """EXPORT of everything, or of one table."""
 
     path: str
@@ -439,27 +416,24 @@ class Export:
         return f"EXPORT TO {format_literal(self.path)}{table}"
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Statement):
     """COPY of the rows of a reading statement to a file."""
 
-    statement: PlainStatement | Explain
+    statement: Statement
     path: str
 
     def __str__(self) -> str:
         return f"COPY ({self.statement}) TO {format_literal(self.path)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
+class Import(Statement):
     path: str
 
     def __str__(self) -> str:
         return f"IMPORT FROM {format_literal(self.path)}"
 
 
-@dataclass(frozen=True, slots=True)
-class SetSetting:
+class SetSetting(Statement):
     name: str
     value: Value
 
@@ -467,27 +441,12 @@ class SetSetting:
         return f"SET {format_identifier(self.name)} = {format_literal(self.value)}"
 
 
-#: Every statement except EXPLAIN, which contains one of these.
-PlainStatement = (
-    Lookup | Expand | ExpandIndex | Search | Retrieve | Ask
-    | Ingest | Extract | InsertDocument | UpdateDocument | DeleteDocument | DeleteDocuments
-    | InsertEdge | DeleteEdge | MergeEntity | UnmergeEntity | CreateAlias | DropAlias
-    | CreateIndex | DropIndex | Refresh | Begin | Commit | Rollback
-    | Select | Show | DescribeTable | DescribeDocument | DescribeEntity | DescribeStrategy | DescribeItem
-    | Check | Compact | Backup | Export | Copy | Import | SetSetting
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Explain:
+class Explain(Statement):
     """EXPLAIN: the steps by which ``statement`` finds its rows; ``analyze`` adds costs, ``as_svg`` draws a picture."""
 
-    statement: PlainStatement
+    statement: Statement
     analyze: bool = False
     as_svg: bool = False
 
     def __str__(self) -> str:
         return f"EXPLAIN {'ANALYZE ' if self.analyze else ''}{self.statement}{' AS SVG' if self.as_svg else ''}"
-
-
-Statement = PlainStatement | Explain
