@@ -16,6 +16,7 @@ from hypothesis_profile import num_examples
 import kvstore
 from kvstore.errors import InputError, StatementError
 from kvstore.sql.table_catalog import get_sql_tables
+from kvstore.systems.graphrag.written_descriptions import WRITTEN_DESCRIPTIONS
 
 LEAVE = """# Leave
 
@@ -53,6 +54,9 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
         store.put_edge("Tools", "Things")
         store.alias("MJ", "Maria Jensen")
         store.merge("Cleaning", "Tools")
+        with store.transaction() as transaction:
+            rows = [[None, "tiny", ["Maria Jensen\tMaria Jensen drinks tea."]]]
+            transaction._put_fact(WRITTEN_DESCRIPTIONS, "tea", WRITTEN_DESCRIPTIONS.parse_fields(rows))
         store.create_index("units")
         for key in ("berg", "lund"):
             store.put(key, "Tom Berg met Eva Lund.")

@@ -74,7 +74,10 @@ _OUTLINES_BY_PACKAGE = {
     ),
     "kvstore.systems.graph": SystemOutline(("graph",)),
     "kvstore.systems.graphrag": SystemOutline(
-        ("local", "global", "drift"), ("communities",), sql_tables=("communities", "community_members")
+        ("local", "global", "drift"),
+        ("communities",),
+        sql_tables=("communities", "community_members", "descriptions"),
+        buffered_tables=("description_texts",),
     ),
     "kvstore.systems.archrag": SystemOutline(("archrag",), ("community_graph",)),
     "kvstore.systems.adaptive": SystemOutline(("adaptive",)),

@@ -3,7 +3,8 @@
 The search starts at the entities that the question names. If these are fewer than ``entities``, the entities that its
 nearest chunks mention are added; the published search takes the entities with the nearest descriptions (Edge et al.
 2024; microsoft/graphrag, "Local Search"). The result is divided by shares among three kinds of text: reports of the
-communities that most of the entities belong to, lines about the entities from the forest, and chunks.
+communities that most of the entities belong to, lines about the entities from the forest and from descriptions that a
+model wrote (EXTRACT descriptions), and chunks.
 
 A chunk is scored by the entities it mentions, each by weight and rarity, by its cosine and by the question's words. The
 published order, by the first entity and then by relations, ranks every chunk about the first name above chunks about
@@ -18,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ from ...text.words import count_text_tokens
 from .community_index import COMMUNITIES
 from .community_requests import EntityChunks, FinestCommunities, HierarchySentences
 from .report_hits import ReportCandidate, insert_reports, select_reports
+from .written_descriptions import EntityDescriptions
 
 #: The number of chunks near the question, by vector and by words each, whose entities can be added.
 _NUM_NEAREST = 20
@@ -51,6 +53,8 @@ _OWN_TEXT_FEATURES = CAPITALIZED | INSIDE | TRIPLE
 _UNNAMED_WEIGHT = 0.5
 #: The maximum number of ancestors and descendants listed for a node of the forest.
 _MAX_RELATIVES = 3
+#: The maximum number of descriptions of an entity.
+_MAX_DESCRIPTIONS = 3
 
 #: The share of WITHIN for lines about the entities.
 _RELATIONS_SHARE = 0.35
@@ -113,7 +117,7 @@ class LocalStrategy:
             self._build_reports(query, starts, share),
             lambda narrowed: evidence_of(narrowed, self.name, ranking, paths, len(ranking)),
         )
-        return replace(evidence, context=self._list_relations(query, starts))
+        return replace(evidence, context=self._list_entity_lines(query, starts))
 
     def _build_reports(self, query: Query, starts: Sequence[StartEntity], share: float) -> dict[int, Hit]:
         """Return reports, by community, of the communities with the most start entities.
@@ -136,23 +140,25 @@ class LocalStrategy:
             step.detail, step.count = f"{len(reports)} reports", len(order)
         return reports
 
-    def _list_relations(self, query: Query, starts: Sequence[StartEntity]) -> list[str]:
-        """Return lines from the forest about the start entities, in their order.
+    def _list_entity_lines(self, query: Query, starts: Sequence[StartEntity]) -> list[str]:
+        """Return lines about the start entities: for each, what a model wrote about it, and its place in the forest.
 
         If the tokens are limited, the lines have at most :data:`_RELATIONS_SHARE` of them.
         """
         remaining_tokens = math.inf if query.within is None else _RELATIONS_SHARE * query.within
         with query.trace.step("relations of the entities") as step:
-            lines: list[str] = []
-            names = [start.key for start in starts]
-            request = HierarchySentences(names, _MAX_RELATIVES, _MAX_RELATIVES)
-            for sentences in query.reading.fetch(request):
-                for line in sentences:
-                    remaining_tokens -= count_text_tokens(line)
-                    if remaining_tokens >= 0:
-                        lines.append(line)
+            lines: dict[str, None] = {}
+            relations, descriptions = query.reading.fetch(
+                HierarchySentences([start.key for start in starts], _MAX_RELATIVES, _MAX_RELATIVES),
+                EntityDescriptions([start.entity for start in starts], _MAX_DESCRIPTIONS),
+            )
+            for line in chain.from_iterable(chain.from_iterable(zip(descriptions, relations, strict=True))):
+                if line not in lines and (remaining_tokens := remaining_tokens - count_text_tokens(line)) >= 0:
+                    lines[line] = None
             step.count = len(lines)
-        return lines
+            if any(descriptions):
+                step.detail = f"{sum(map(len, descriptions))} descriptions that a model wrote"
+        return list(lines)
 
 
 def find_question_entities(query: Query) -> list[StartEntity]:

@@ -1,0 +1,183 @@
+"""Descriptions of entities that a language model writes from chunks (GraphRAG, section 3.1.2: element instances).
+
+In: the chunks of a document. On disk: table ``description_texts``. Out: the descriptions of entities, which are rows of
+the SQL table ``descriptions`` and lines in the context of strategy ``local``. An entity has those of all its documents.
+In the paper, a model merges them into one text; kvstore keeps them apart, so that each goes with its document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...derived.passage_graph.structure import GRAPH
+from ...errors import InputError
+from ...models.statement_support import SourcePassages, begins_with_pronoun
+from ...models.text_checks import trim_to_sentences
+from ...registry.fact import Fields
+from ...registry.sql_table import SqlTable, TableRows, hash_row, iter_optional, make_row_counter
+from ...registry.table_reader import TableReader
+from ...registry.written_passages import SourcePassage, WrittenFact, WrittenPassages
+from ...storage import records
+from ...structures.read_requests import ReadRequest
+from ...structures.state import State
+from ...text.normalize import to_entity_key
+
+#: The maximum characters of a description, and the number of characters of a passage for each description.
+_MAX_TEXT_CHARS, _CHARS_PER_DESCRIPTION = 400, 30
+#: The maximum number of chunks of an entity whose documents are searched for descriptions.
+_MAX_ENTITY_CHUNKS = 2000
+
+_TASK = (
+    "Describe the persons, organisations, places, products and other things that each passage names. For each, give "
+    "its full name and one sentence that says what the passage says about it. The sentence has the name, no pronoun in "
+    "its place, and the words of the passage, and adds nothing; the line above a passage says what its document and "
+    "its sections are called."
+)
+
+
+class _WrittenDescriptions(WrittenFact):
+    """The kind of fact for descriptions of entities that a language model writes; see :class:`WrittenFact`."""
+
+    name = "descriptions"
+    plural = "written_descriptions"
+    fields: ClassVar[Fields] = {"descriptions": str, "passages": list}
+    tables = ("description_texts",)
+    shares_requests = True
+    task = _TASK
+    examples = (
+        (
+            "",
+            "Ann Lee, born in Oslo, sings in the choir of Rome. The choir was founded in 1802.",
+            [
+                ["Ann Lee", "Ann Lee, born in Oslo, sings in the choir of Rome."],
+                ["choir of Rome", "The choir of Rome was founded in 1802."],
+            ],
+        ),
+    )
+    about = "descriptions of the entities in a chunk, which local adds to what a model reads"
+
+    def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
+        """Return the JSON Schema of the descriptions for a passage of up to ``max_chars`` characters."""
+        part_schema = {"type": "string", "minLength": 1, "maxLength": _MAX_TEXT_CHARS}
+        pair_schema = {"type": "array", "minItems": 2, "maxItems": 2, "items": part_schema}
+        max_items = 4 + max_chars // _CHARS_PER_DESCRIPTION
+        return {"type": "array", "minItems": 1, "maxItems": max_items, "items": pair_schema}
+
+    def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
+        """Return the distinct descriptions that the passage supports, each as a name, a tab and a sentence.
+
+        ``check`` raises ValueError if a text is not usable. Raises the first error if every description fails.
+        """
+        source = SourcePassages([passage.text], [passage.title or "", *passage.headings])
+        texts: dict[str, None] = {}
+        first_error: ValueError | None = None
+        for name, sentence in entry:
+            try:
+                name, sentence = " ".join(name.split()), trim_to_sentences(sentence)
+                check(sentence, name="a description")
+                key = to_entity_key(name)
+                if not key or key not in to_entity_key(sentence) or begins_with_pronoun(sentence):
+                    raise ValueError("a description lacks its name; write the name in place of a pronoun")
+                source.find_supporting(sentence)
+                texts[f"{name}\t{sentence}"] = None
+            except ValueError as error:
+                first_error = first_error or error
+        if not texts and first_error is not None:
+            raise first_error
+        return tuple(texts)
+
+    def parse_fields(self, *parts: Any) -> WrittenPassages:
+        """Parse the rows of an export. Raises InputError, also for a text that is not a name, a tab and a sentence."""
+        value = super().parse_fields(*parts)
+        for text in value.list_texts():
+            _split_description(text)
+        return value
+
+
+def _split_description(text: str) -> tuple[str, str]:
+    """Return the name and the sentence of a stored description. Raises InputError if one is missing."""
+    name, _, sentence = text.partition("\t")
+    if not name.strip() or not sentence.strip():
+        raise InputError(f"a description is a name, a tab and a sentence, not {text[:80]!r}")
+    return name, sentence
+
+
+#: The descriptions written by models, by chunk; EXTRACT descriptions has a model write them.
+WRITTEN_DESCRIPTIONS = _WrittenDescriptions()
+(_TABLE,) = WRITTEN_DESCRIPTIONS.tables
+
+
+def _list_descriptions(state: State, document: int) -> list[tuple[str, str, str]]:
+    """Return the distinct descriptions of a document as (name, sentence, model), sorted."""
+    key = records.encode_u64(document)
+    if state.lmdb.get(_TABLE, key) is None:
+        return []
+    _, value = WRITTEN_DESCRIPTIONS.read(state, key)
+    models = {text: model for _, (model, texts) in sorted(value.passages.items()) for text in texts}
+    return [(*_split_description(text), models[text]) for text in sorted(models)]
+
+
+def _list_entity_documents(state: State, entity: int) -> list[int]:
+    """Return the documents whose chunks name an entity, in order of their keys; none for a too frequent entity."""
+    entities = np.array([entity], np.uint32)
+    graph = state.get_part(GRAPH)
+    chunks = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_ENTITY_CHUNKS).chunks.tolist()
+    documents = list(dict.fromkeys(chunk.document for chunk in state.chunks.get_many(chunks)))
+    return sorted(documents, key=state.documents.get_keys(documents).__getitem__)
+
+
+class EntityDescriptions(ReadRequest[list[list[str]]]):
+    """A request for the descriptions of entities: at most ``max_texts`` of each, in order of their documents' keys."""
+
+    entities: Sequence[int]
+    max_texts: int
+
+    def fetch(self, state: State) -> list[list[str]]:
+        """Read the descriptions of each entity in the allowed documents."""
+        if not state.lmdb.count(_TABLE):
+            return [[] for _ in self.entities]
+        return [self._read_texts(state, entity) for entity in self.entities]
+
+    def _read_texts(self, state: State, entity: int) -> list[str]:
+        """Return the first descriptions of an entity."""
+        entity_key = state.entities.get(entity).key
+        texts: dict[str, None] = {}
+        for document in _list_entity_documents(state, entity):
+            for name, text, _ in _list_descriptions(state, document):
+                if to_entity_key(name) == entity_key:
+                    texts[text] = None
+            if len(texts) >= self.max_texts:
+                break
+        return list(texts)[: self.max_texts]
+
+
+def _iter_rows(reader: TableReader, documents: Iterable[int]) -> TableRows:
+    """Yield the rows of ``descriptions`` of some documents: the document, and the index of the description in it."""
+    for document in documents:
+        for index in range(len(reader.call_cached(_list_descriptions, document))):
+            yield document, index
+
+
+def _iter_documents(reader: TableReader) -> Iterator[int]:
+    """Yield the ids of the documents that have descriptions."""
+    return (records.U64.unpack(key)[0] for key, _ in reader.state.lmdb.scan(_TABLE))
+
+
+DESCRIPTION_TABLE = SqlTable(
+    "descriptions",
+    "sentences about entities that a model wrote from the chunks of a document",
+    {
+        "entity": ("TEXT", lambda reader, row, record: record[0]),
+        "text": ("TEXT", lambda reader, row, record: record[1]),
+        "document": ("TEXT", lambda reader, row, record: reader.get_document(row[0]).key),
+        "written_by": ("TEXT", lambda reader, row, record: record[2]),
+    },
+    scan=lambda reader: _iter_rows(reader, _iter_documents(reader)),
+    load=lambda reader, row: reader.call_cached(_list_descriptions, row[0])[row[1]],
+    number=hash_row,
+    equal={"document": lambda reader, key: _iter_rows(reader, iter_optional(reader.find_document(key)))},
+    size=make_row_counter(_TABLE),
+)
