@@ -508,6 +508,8 @@ def test_the_health_page_shows_the_last_ingests_and_their_failures(tmp_path: Pat
     assert client.get("/health.json").json()["ingests"][0]["paths"] == ["s3://bucket/notes"]
     page = client.get("/health").text
     assert "1 failure" in page and "bad.docx" in page and "adaptive" in page
+    for address in ("/ask?q=What+is+good%3F", "/compare?q=What+is+good%3F"):
+        assert re.search(r'<div class="rendered[^>]*><h2>Good</h2>', client.get(address).text), address
     followed.close()
 
 
@@ -737,6 +739,20 @@ def test_passages_are_shown_without_markdown_and_marks_equal_citations() -> None
     assert Marks(page).marks == [data[slice(*place)].decode()]
     assert unescape(re.sub(r"<[^>]*>", "", page)) == text
     assert unescape(re.sub(r"<[^>]*>", "", re.sub(r'<span class="sign">.*?</span>', "", page, flags=re.S))) == shown
+
+
+def test_passages_of_markdown_are_rendered_with_their_marks() -> None:
+    pytest.importorskip("markupsafe")
+    from kvstore.integrations.explore.document_text import render_passage
+
+    text = "東京 *has* a **lamp**."
+    start = len("東京 *has* ".encode())
+    page = render_passage(text, [(start, len(text.encode()))], "markdown")
+    assert page == "<p>東京 <em>has</em> <mark>a </mark><strong><mark>lamp</mark></strong><mark>.</mark></p>\n"
+    # A passage that begins inside a table is still a table.
+    page = render_passage("| Oslo | 3 |\n| Bergen | **4** |", [(2, 6)], "markdown")
+    assert "<td><mark>Oslo</mark></td>" in page and "<td><strong>4</strong></td>" in page
+    assert "<th>a</th>" in render_passage("| a | b |\n| --- | --- |\n| c | d |", (), "markdown")
 
 
 def test_pages_show_passages_without_the_signs_of_markdown(client: Any) -> None:

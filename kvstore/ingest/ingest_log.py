@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from .ingest_interface import IngestReport
 
@@ -48,6 +49,16 @@ def log_ingest(folder: Path, paths: Sequence[str | Path], report: IngestReport) 
         lines = [*lines[1 - _MAX_INGESTS :], json.dumps(entry, ensure_ascii=False)]
         part.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
         os.replace(part, path)
+
+
+def read_ingests(folder: Path) -> list[dict[str, Any]]:
+    """Return the logged ingests of the store in a folder, newest first; skip damaged lines."""
+    ingests: list[dict[str, Any]] = []
+    with suppress(OSError):
+        for line in (folder / _FILE_NAME).read_text(encoding="utf-8", errors="replace").splitlines():
+            with suppress(ValueError):
+                ingests.insert(0, json.loads(line))
+    return ingests
 
 
 def _remove_secrets(text: str) -> str:

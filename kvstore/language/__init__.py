@@ -15,6 +15,7 @@ from .questions import find_plain_question, find_unquoted_question
 if TYPE_CHECKING:
     from ..arguments import format_count
     from ..ingest import formats
+    from ..ingest.ingest_log import read_ingests
     from ..sql.condition import check_condition
     from ..sql.literals import format_identifier, format_literal
     from .cursor import Cursor
@@ -46,6 +47,7 @@ __all__ = [
     "list_ingest_options",
     "list_outlined_kinds",
     "list_strategy_names",
+    "read_ingests",
 ]
 
 #: The module and the attribute of each remaining name. They load on first use, so that a prompt need not wait for
@@ -66,6 +68,7 @@ _LAZY_ATTRIBUTES = {
     "list_ingest_options": ".document_handlers:list_ingest_options",
     "list_outlined_kinds": ".index_handlers:list_outlined_kinds",
     "list_strategy_names": ".description_handlers:list_strategy_names",
+    "read_ingests": "..ingest.ingest_log:read_ingests",
 }
 #: Deprecated names, and their successors.
 _RENAMED = {

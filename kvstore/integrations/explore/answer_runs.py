@@ -49,21 +49,29 @@ class AnswerRun:
 
 
 class DocumentTexts:
-    """A reader of document texts that caches every document it has read."""
+    """A reader of document texts and formats that caches every document it has read."""
 
     def __init__(self, store: kvstore.Store) -> None:
         self._store = store
-        self._texts: dict[str, bytes] = {}
+        self._documents: dict[str, tuple[bytes, str]] = {}
 
     def read_slice(self, document: str, start: int, end: int) -> str:
         """Return the text between two byte offsets of a document.
 
         A document that changed meanwhile may have other text there, or none; undecodable bytes become ``�``.
         """
-        if document not in self._texts:
+        return self._read(document)[0][start:end].decode(errors="replace")
+
+    def get_format(self, document: str) -> str:
+        """Return the format of a document: ``markdown`` or ``text``."""
+        return self._read(document)[1]
+
+    def _read(self, document: str) -> tuple[bytes, str]:
+        """Return the text and the format of a document; a missing document is an empty text."""
+        if document not in self._documents:
             stored = self._store.get(document)
-            self._texts[document] = b"" if stored is None else stored.text.encode()
-        return self._texts[document][start:end].decode(errors="replace")
+            self._documents[document] = (b"", "text") if stored is None else (stored.text.encode(), stored.format)
+        return self._documents[document]
 
 
 def render_runs(runs: Sequence[Mapping[str, Any]], words: str | None) -> Markup:

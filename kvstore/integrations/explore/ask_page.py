@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import asdict
 from typing import Any
 
@@ -65,11 +65,11 @@ def _finish_answer(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[s
 def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
     """Return an answer as JSON data."""
     cited_spans = {span for citation in answer.citations for span in _list_span_keys(citation.spans)}
+    texts = DocumentTexts(store)
     return {
         "text": answer.text,
         "paragraphs": [
-            [run.as_data() for run in runs]
-            for runs in split_paragraphs(answer.text, answer.citations, DocumentTexts(store))
+            [run.as_data() for run in runs] for runs in split_paragraphs(answer.text, answer.citations, texts)
         ],
         "extractive": answer.extractive,
         "model": answer.model,
@@ -83,13 +83,14 @@ def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str,
                 "number": citation.number,
                 "text": citation.text,
                 "kind": citation.kind,
+                "format": texts.get_format(citation.spans[0].document),
                 "documents": _group_by_document(citation.spans),
             }
             for citation in answer.citations
         ],
         "strategy": answer.evidence.strategy,
         "pool": answer.evidence.pool,
-        "hits": [build_hit_data(hit, cited_spans) for hit in answer.evidence.hits],
+        "hits": [build_hit_data(hit, texts, cited_spans) for hit in answer.evidence.hits],
         "steps": build_steps_data(answer.evidence.steps),
         "milliseconds": sum(step.milliseconds or 0.0 for step in answer.evidence.steps),
     }
@@ -108,7 +109,9 @@ def _group_by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]
     return [{"document": document, "places": ranges} for document, ranges in ranges_by_document.items()]
 
 
-def build_hit_data(hit: kvstore.Hit, cited_spans: set[tuple[str, int, int]]) -> dict[str, Any]:
+def build_hit_data(
+    hit: kvstore.Hit, texts: DocumentTexts, cited_spans: Set[tuple[str, int, int]] = frozenset()
+) -> dict[str, Any]:
     """Return a hit as JSON data; ``marks`` are the cited byte ranges of its text."""
     is_slice = hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start
     marks = sorted(
@@ -127,6 +130,7 @@ def build_hit_data(hit: kvstore.Hit, cited_spans: set[tuple[str, int, int]]) -> 
         "start": hit.start,
         "end": hit.end,
         "kind": hit.kind,
+        "format": texts.get_format(hit.document),
         "path": hit.path,
         "text": hit.text,
         "marks": [list(span) for span in marks],

@@ -36,5 +36,5 @@ def build_community(request: PageRequest) -> PageContent:
     return content | {"community": description, "parent": parent, "parts": parts}
 
 
-PAGE = ExplorerPage("/communities", build_list, "communities.html", label="Communities")
+PAGE = ExplorerPage("/communities", build_list, "levels.html", label="Communities")
 COMMUNITY_PAGE = ExplorerPage("/community/", build_community, "community.html", is_named=True)

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from ...errors import InputError, KvstoreError
 from ..store_facts import get_default_strategy
+from .answer_runs import DocumentTexts
 from .ask_page import build_hit_data
 from .guard import hash_source
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
@@ -64,6 +65,7 @@ def _iter_columns(
 ) -> Iterator[dict[str, Any]]:
     """Yield the evidence of each strategy; a passage has the same letter and color in every column."""
     store = request.store
+    texts = DocumentTexts(store)
     passage_numbers: dict[tuple[Any, ...], int] = {}
     first_ranks: dict[tuple[Any, ...], int] | None = None
     for name in strategies:
@@ -82,7 +84,7 @@ def _iter_columns(
             passage = hit.document, hit.start, hit.end, hit.kind
             number = passage_numbers.setdefault(passage, len(passage_numbers))
             hits.append(
-                build_hit_data(hit, set())
+                build_hit_data(hit, texts)
                 | {
                     "letter": _format_letter(number),
                     "hue": number % _NUM_HUES + 1,

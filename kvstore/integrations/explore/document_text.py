@@ -15,6 +15,7 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from ...rendering.markup import escape
+from .markdown_view import Insert, render_markdown
 from .urls import build_entity_url
 
 #: The start and end of a span, in bytes.
@@ -82,12 +83,20 @@ def render_marked_text(
     return Markup("".join(_render_pieces(text, boundaries, layers, frozenset(part_anchors))))
 
 
-def render_passage(text: str, marks: Sequence[ByteSpan] = ()) -> Markup:
-    """Render a passage with marked byte spans; its Markdown syntax is included but hidden.
+def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "text") -> Markup:
+    """Render a passage of a document of this format with marked byte spans.
 
-    The text is exactly that of the passage, so that a mark is what its span cites.
+    A passage of the format ``markdown`` is rendered. Otherwise the text is exactly that of the passage, so that a mark
+    is what its span cites; Markdown syntax is included but hidden.
     """
     encoded_text = text.encode()
+    if format == "markdown":
+        header = _make_table_header(text)
+        offsets = [
+            [len(header + encoded_text[:offset].decode(errors="ignore")) for offset in span]
+            for span in merge_spans(marks)
+        ]
+        return render_markdown(header + text, [Insert(start, end, "<mark>", "</mark>") for start, end in offsets])
     layers = [
         [Element(start, end, "<mark>", "</mark>") for start, end in merge_spans(marks)],
         _find_blocks(encoded_text, (0, len(encoded_text))),
@@ -101,6 +110,15 @@ def render_passage(text: str, marks: Sequence[ByteSpan] = ()) -> Markup:
         }
     )
     return Markup("".join(_render_pieces(encoded_text, boundaries, layers, frozenset())))
+
+
+def _make_table_header(text: str) -> str:
+    """Return an empty header for a passage that begins inside a Markdown table, else an empty string."""
+    first_line, _, rest = text.partition("\n")
+    if not first_line.startswith("|") or rest.startswith(("|-", "| -", "|:", "| :")):
+        return ""
+    num_columns = first_line.rstrip().rstrip("|").count("|")
+    return f"{'| ' * num_columns}|\n{'|---' * num_columns}|\n"
 
 
 def strip_markdown(text: str) -> str:

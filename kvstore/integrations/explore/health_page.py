@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
+from ...language import read_ingests
 from ..store_facts import fetch_named_rows, get_default_strategy
 from .page import ExplorerPage, PageContent, PageRequest
 
@@ -48,20 +46,10 @@ def build_content(request: PageRequest) -> PageContent:
         "strategy": get_default_strategy(store),
         "strategies": [{"name": strategy.name, "description": strategy.description} for strategy in store.strategies()],
         "settings": [{"name": name, "value": value} for name, value, _ in store.settings_table()],
-        "ingests": _read_ingests(Path(store.path)),
+        "ingests": read_ingests(Path(store.path))[:_NUM_LISTED],
         "omitted": fetch_named_rows(omitted),
         "changes": fetch_named_rows(changes),
     }
-
-
-def _read_ingests(folder: Path) -> list[dict[str, Any]]:
-    """Return the last ingests from the log ``ingests.jsonl`` of the store, newest first; skip damaged lines."""
-    ingests: list[dict[str, Any]] = []
-    with suppress(OSError):
-        for line in (folder / "ingests.jsonl").read_text(encoding="utf-8", errors="replace").splitlines():
-            with suppress(ValueError):
-                ingests.insert(0, json.loads(line))
-    return ingests[:_NUM_LISTED]
 
 
 PAGE = ExplorerPage("/health", build_content, "health.html", label="Health")

@@ -54,11 +54,17 @@ class RowList:
         """Return the values of a column as ``value``, with their numbers of rows as ``count``."""
         return self.query(f"{column} AS value, count(*) AS count", f"GROUP BY {column} ORDER BY {order}")
 
-    def build(self, columns: str, order: str) -> PageContent:
-        """Return the rows of the requested page as ``rows``, and the numbers that its template shows."""
+    def build(self, columns: str, order: str, *, details: str = "") -> PageContent:
+        """Return the rows of the requested page as ``rows``, and the numbers that its template shows.
+
+        ``details`` are further columns, which are computed only for the rows of the page.
+        """
         page = self._request.get_number("page", 1, minimum=1, maximum=10**7)
         count = self.query("count(*) AS count")[0]["count"]
-        rows = self.query(columns, f"ORDER BY {order} LIMIT ? OFFSET ?", (self._size, (page - 1) * self._size))
+        suffix = f"ORDER BY {order} LIMIT ? OFFSET ?"
+        if details:
+            columns, suffix = f"*, {details} FROM (SELECT {columns}", f"{suffix})"
+        rows = self.query(columns, suffix, (self._size, (page - 1) * self._size))
         return {"rows": rows, "count": count, "page_number": page, "page_size": self._size}
 
 

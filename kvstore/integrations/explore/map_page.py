@@ -31,8 +31,8 @@ _MAX_SHOWN_CHARS = 600
 def build_content(request: PageRequest) -> PageContent:
     """Return the labels, the groups of a coloring, and the positions of a question and its evidence.
 
-    ``ways`` are the available colorings, and ``colour`` is the requested one. ``star`` is the position of the question,
-    and ``trouble`` the error if the question cannot be embedded. JSON also has the points of all chunks.
+    ``colorings`` are the available colorings, and ``colour`` is the requested one. ``question_point`` is the position
+    of the question, and ``error`` the error if the question cannot be embedded. JSON also has the points of all chunks.
     """
     chunk_map = get_chunk_map(request.store)
     colorings = _list_colorings(request.store)
@@ -44,16 +44,16 @@ def build_content(request: PageRequest) -> PageContent:
         "documents": len(chunk_map.documents),
         "method": chunk_map.method,
         "labels": chunk_map.list_label_points(),
-        "ways": colorings,
+        "colorings": colorings,
         "colour": coloring,
         "groups": [
             {"name": name, "chunks": count, "hue": group_number + 1}
             for group_number, (name, count) in enumerate(groups.names)
         ],
         "q": question,
-        "star": None,
+        "question_point": None,
         "evidence": [],
-        "trouble": None,
+        "error": None,
     }
     if question:
         content |= request.run_within_deadline(lambda: _locate_question(request.store, chunk_map, question))
@@ -120,8 +120,8 @@ def _locate_question(store: kvstore.Store, chunk_map: ChunkMap, question: str) -
     try:
         question_point = chunk_map.locate_vector(np.asarray(store.embed([question])[0]))
     except EmbedderError as error:  # the user supplied the vectors, or the model is not available
-        return {"evidence": evidence, "strategy": retrieved.strategy, "trouble": str(error)}
-    return {"evidence": evidence, "strategy": retrieved.strategy, "star": list(question_point)}
+        return {"evidence": evidence, "strategy": retrieved.strategy, "error": str(error)}
+    return {"evidence": evidence, "strategy": retrieved.strategy, "question_point": list(question_point)}
 
 
 def _render_points(request: PageRequest) -> bytes:

@@ -14,14 +14,12 @@ def build_content(request: PageRequest) -> PageContent:
     kind = request.get_text("kind")
     if kind:
         names.add_condition("kind = ?", kind)
-    content = names.build("name, kind, mentions", "mentions DESC, key")
-    for row in content["rows"]:
-        ((row["documents"], row["trees"]),) = request.store.query(
-            "SELECT (SELECT count(DISTINCT document) FROM mentions WHERE entity = :name), "
-            "(SELECT count(*) FROM nodes WHERE entity = :name)",
-            {"name": row["name"]},
-            timeout=request.seconds,
-        ).fetchall()
+    content = names.build(
+        "name, kind, mentions",
+        "mentions DESC, key",
+        details="(SELECT count(DISTINCT document) FROM mentions WHERE entity = name) AS documents, "
+        "(SELECT count(*) FROM nodes WHERE entity = name) AS trees",
+    )
     return content | {"q": text, "kind": kind, "kinds": kinds, "of": int(request.store.statistics()["entities"])}
 
 

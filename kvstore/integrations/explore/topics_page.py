@@ -47,5 +47,5 @@ def _load_topics(request: PageRequest, column: str, number: Any) -> list[dict[st
     return fetch_named_rows(request.store.query(query, (int(number),)))
 
 
-PAGE = ExplorerPage("/topics", build_list, "topics.html", label="Topics")
+PAGE = ExplorerPage("/topics", build_list, "levels.html", label="Topics")
 TOPIC_PAGE = ExplorerPage("/topic/", build_topic, "topic.html", is_named=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
+import json
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import kvstore
@@ -22,14 +24,14 @@ def build_list(request: PageRequest) -> PageContent:
     """Return the trees whose name contains ``q``, the largest first."""
     trees = RowList(request, "trees")
     text = trees.filter_by_text("name")
-    content = trees.build("name, nodes, source", "nodes DESC, name")
+    content = trees.build(
+        "name, nodes, source",
+        "nodes DESC, name",
+        details="(SELECT json_group_array(entity) FROM "
+        "(SELECT entity FROM nodes WHERE tree = name AND level = 0 ORDER BY entity LIMIT 4)) AS roots",
+    )
     for row in content["rows"]:
-        row["roots"] = [
-            root
-            for (root,) in request.store.query(
-                "SELECT entity FROM nodes WHERE tree = ? AND level = 0 ORDER BY entity LIMIT 4", (row["name"],)
-            )
-        ]
+        row["roots"] = json.loads(row["roots"])
     return content | {"q": text, "of": int(request.store.statistics()["trees"])}
 
 
@@ -52,27 +54,36 @@ def build_tree(request: PageRequest) -> PageContent:
 
 
 def _add_children(store: kvstore.Store, tree: str, roots: list[dict[str, Any]]) -> None:
-    """Set ``below``, the list of children, in each node, breadth-first.
+    """Set ``below``, the list of children, in each node, level by level.
 
     Once the outline has its maximum number of names, ``below`` is empty.
     """
-    queue, num_names = deque(roots), len(roots)
-    while queue:
-        node = queue.popleft()
-        node["below"] = []
-        if not node["children"] or num_names >= _MAX_NAMES:
-            continue
-        node["below"] = fetch_named_rows(
-            store.query(
-                "SELECT nodes.entity AS entity, children FROM edges JOIN nodes "
-                "ON nodes.tree = edges.tree AND nodes.entity = edges.child "
-                "WHERE edges.tree = ? AND edges.parent = ? AND accepted "
-                "GROUP BY nodes.entity ORDER BY children DESC, nodes.entity LIMIT ?",
-                (tree, node["entity"], _MAX_CHILDREN),
-            )
-        )
-        num_names += len(node["below"])
-        queue.extend(node["below"])
+    level, num_names = roots, len(roots)
+    while level:
+        parents = [node["entity"] for node in level if node["children"]] if num_names < _MAX_NAMES else []
+        children = _fetch_children(store, tree, parents) if parents else {}
+        for node in level:
+            names = children.get(node["entity"], []) if num_names < _MAX_NAMES else []
+            node["below"] = [{"entity": name, "children": count} for name, count in names]
+            num_names += len(names)
+        level = [child for node in level for child in node["below"]]
+
+
+def _fetch_children(store: kvstore.Store, tree: str, parents: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
+    """Return the children of names in a tree: for each parent, their names and numbers of children, largest first."""
+    rows = store.query(
+        "SELECT parent, entity, children FROM (SELECT parent, entity, children, "
+        "row_number() OVER (PARTITION BY parent ORDER BY children DESC, entity) AS position "
+        "FROM (SELECT DISTINCT edges.parent AS parent, nodes.entity AS entity, children FROM edges JOIN nodes "
+        "ON nodes.tree = edges.tree AND nodes.entity = edges.child "
+        f"WHERE edges.tree = ? AND accepted AND edges.parent IN ({', '.join('?' * len(parents))}))) "
+        "WHERE position <= ? ORDER BY parent, position",
+        (tree, *parents, _MAX_CHILDREN),
+        max_rows=None,
+    )
+    return {
+        parent: [(name, count) for _, name, count in group] for parent, group in groupby(rows, key=lambda row: row[0])
+    }
 
 
 def _find_path(store: kvstore.Store, tree: str, name: str) -> list[str]:

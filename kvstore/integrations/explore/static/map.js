@@ -6,7 +6,7 @@
   const pen = canvas.getContext("2d");
   const statusLine = document.getElementById("status");
   const card = document.getElementById("point");
-  const star = JSON.parse(document.getElementById("star")?.textContent ?? "null");
+  const questionPoint = JSON.parse(document.getElementById("question-point")?.textContent ?? "null");
   const labels = JSON.parse(document.getElementById("labels").textContent);
   const evidence = [...document.querySelectorAll(".ranked li[data-point]")]
     .filter((line) => line.dataset.point !== "")
@@ -91,12 +91,12 @@
     }
     box.dataset.labels = String(shown);
     const at = (point) => [toX(xs[point] / STEPS), toY(ys[point] / STEPS)];
-    if (star) {
+    if (questionPoint) {
       pen.strokeStyle = palette.line;
       pen.lineWidth = 1;
       for (const { point } of evidence) {
         pen.beginPath();
-        pen.moveTo(toX(star[0]), toY(star[1]));
+        pen.moveTo(toX(questionPoint[0]), toY(questionPoint[1]));
         pen.lineTo(...at(point));
         pen.stroke();
       }
@@ -116,8 +116,8 @@
       pen.fillStyle = palette.ink;
       pen.fillText(rank, x, y + 0.5);
     }
-    if (star) {
-      const x = toX(star[0]), y = toY(star[1]);
+    if (questionPoint) {
+      const x = toX(questionPoint[0]), y = toY(questionPoint[1]);
       pen.beginPath();
       for (let tip = 0; tip < 10; tip++) {
         const radius = tip % 2 ? 5.5 : 13, angle = Math.PI * (tip / 5 - 0.5);
