@@ -33,6 +33,8 @@ _REAL_PATTERN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", r
 
 #: The maximum nesting of .read.
 _MAX_READ_DEPTH = 16
+#: The statements that find nothing in an empty store.
+_FINDING_STATEMENTS = frozenset({"ASK", "LOOKUP", "RETRIEVE", "SEARCH"})
 
 
 class ShellExit(Exception):
@@ -179,6 +181,8 @@ class Console:
             rows = self.write(cursor.kind, cursor.columns, cursor) if cursor.columns else 0
             if cursor.message:
                 self.notify(cursor.message)
+            if cursor.kind in _FINDING_STATEMENTS and not len(self.store) and not self.store.in_transaction:
+                self.notify("the store is empty; INGEST 'FOLDER'; stores the files of a folder")
             for problem in cursor.problems:
                 self.notify(problem)
             if self.timer:

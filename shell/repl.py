@@ -216,6 +216,8 @@ class Toolbar:
                 language.format_count(int(statistics["documents"]), "document"),
                 language.format_count(int(statistics["entities"]), "entity"),
             ]
+            if not statistics["documents"]:
+                parts.append("INGEST 'FOLDER'; stores the files of a folder")
         except KvstoreError as error:
             parts.append(str(error))
         self._text = "  ".join(parts)

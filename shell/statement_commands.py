@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: The maximum number of words of an answer with --long.
 _LONG_ANSWER_WORDS = 200
+#: The key of the context's metadata that marks a store in memory.
+_IN_MEMORY = "kvstore.in_memory"
 
 
 def _list_strategies() -> list[str]:
@@ -98,6 +100,7 @@ def shell(
             click.get_current_context().scope() as context,
         ):
             report_message("this store is in memory and ends with the shell; kvstore shell PATH keeps one")
+            context.meta[_IN_MEMORY] = True
             return int(context.invoke(shell, **{**context.params, "store": Path(folder) / "memory"}))
     new_settings = parse_settings(settings, language, stemmer)
     parameter_values = parse_parameters(parameters)
@@ -122,7 +125,8 @@ def shell(
 
     # Options of a new store mean that the user wants one; otherwise a missing store is created once there is data to
     # store.
-    opens_lazily = not (readonly or embedder or new_settings or (store / "data.mdb").exists())
+    is_wanted = readonly or embedder or new_settings or _IN_MEMORY in click.get_current_context().meta
+    opens_lazily = not (is_wanted or (store / "data.mdb").exists())
     with pause_garbage_collection():
         store_or_opening = BackgroundOpening(store, open_store) if opens_lazily else open_store()
     console = Console(store_or_opening, mode=mode, bail=bail, parameters=parameter_values, run_command=_run_command)

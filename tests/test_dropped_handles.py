@@ -719,3 +719,60 @@ def test_every_method_of_the_adapters_for_llamaindex(path: Path) -> None:
     assert public_names(llamaindex.KvstoreRetriever, of="kvstore") <= set(retriever)
     assert_each_closes(path, vectors, lambda path: llamaindex.KvstoreVectorStore(path))
     assert_each_closes(path, retriever, lambda path: llamaindex.KvstoreRetriever(path))
+
+
+def test_every_method_of_the_adapters_for_haystack(path: Path) -> None:
+    pytest.importorskip("haystack")
+    from haystack import Document
+    from haystack.document_stores.types import DuplicatePolicy
+
+    from kvstore.integrations import haystack
+
+    filters = {"field": "meta.year", "operator": "==", "value": 2024}
+    new = [Document(id="milk", content="Milk goes into tea."), Document(id="sea", content="It is salty.")]
+    calls: dict[str, Call] = {
+        "close": lambda store, folder: store.close(),
+        "count_documents": lambda store, folder: store.count_documents(),
+        "count_documents_by_filter": lambda store, folder: store.count_documents_by_filter(filters),
+        "count_unique_metadata_by_filter": lambda store, folder: store.count_unique_metadata_by_filter(
+            filters, ["year"]
+        ),
+        "delete_all_documents": lambda store, folder: (store.delete_all_documents(), store.write_documents(new)),
+        "delete_by_filter": lambda store, folder: store.delete_by_filter(filters),
+        "delete_documents": lambda store, folder: store.delete_documents(["coffee"]),
+        "filter_documents": lambda store, folder: store.filter_documents(filters),
+        "get_metadata_field_min_max": lambda store, folder: store.get_metadata_field_min_max("year"),
+        "get_metadata_field_unique_values": lambda store, folder: store.get_metadata_field_unique_values("year"),
+        "get_metadata_fields_info": lambda store, folder: store.get_metadata_fields_info(),
+        "to_dict": lambda store, folder: store.to_dict(),
+        "update_by_filter": lambda store, folder: store.update_by_filter(filters, {"year": 2025}),
+        "write_documents": lambda store, folder: store.write_documents(new, DuplicatePolicy.SKIP),
+    }
+    calls |= {
+        f"{name}_async": lambda store, folder, name=name: asyncio.run(getattr(store, f"{name}_async")(filters))
+        for name in ("count_documents_by_filter", "delete_by_filter", "filter_documents")
+    }
+    names = {name.removesuffix("_async") for name in public_names(haystack.KvstoreDocumentStore, of="kvstore")}
+    assert names <= {*calls, "from_dict"}
+    assert_each_closes(path, calls, lambda path: haystack.KvstoreDocumentStore(path))
+    # Haystack's components contain reference cycles, so a dropped retriever waits for the garbage collector.
+
+
+def test_every_method_of_the_adapter_for_langgraph(path: Path) -> None:
+    pytest.importorskip("langgraph")
+    from kvstore.integrations import langgraph
+
+    calls: dict[str, Call] = {
+        "abatch": lambda store, folder: asyncio.run(store.aput(("users",), "ann", {"text": "Ann likes tea."})),
+        "batch": lambda store, folder: (
+            store.put(("users",), "ann", {"text": "Ann likes tea."}),
+            store.search(("users",), query="tea"),
+            store.get(("users",), "ann"),
+            store.list_namespaces(),
+        ),
+        "close": lambda store, folder: store.close(),
+        "supports_ttl": lambda store, folder: store.supports_ttl,
+        "sweep_ttl": lambda store, folder: store.sweep_ttl(),
+    }
+    assert public_names(langgraph.KvstoreStore, of="kvstore") <= set(calls)
+    assert_each_closes(path, calls, lambda path: langgraph.KvstoreStore(path))

@@ -20,6 +20,7 @@ from haystack.errors import FilterError  # noqa: E402
 from haystack.testing import document_store as suite  # noqa: E402
 from haystack.testing import document_store_async as async_suite  # noqa: E402
 
+import kvstore  # noqa: E402
 from kvstore.integrations import haystack  # noqa: E402
 from kvstore.integrations.haystack import KvstoreDocumentStore, KvstoreRetriever  # noqa: E402
 
@@ -183,3 +184,21 @@ def test_duplicates_within_a_list(document_store: KvstoreDocumentStore) -> None:
     with pytest.raises(DuplicateDocumentError):
         document_store.write_documents([Document(id="2", content="a"), Document(id="2", content="b")])
     assert document_store.count_documents() == 1
+
+
+@pytest.mark.parametrize("policy", list(DuplicatePolicy))
+def test_documents_are_embedded_before_the_writers_lock_is_taken(
+    document_store: KvstoreDocumentStore, policy: DuplicatePolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = document_store.store.embedder
+    embed = embedder.embed
+    in_transaction = []
+
+    def embed_and_record(texts: Any) -> Any:
+        with kvstore.open(document_store.store.path, lock_timeout=0) as other, other.transaction():
+            in_transaction.append(False)  # the lock is free
+        return embed(texts)
+
+    monkeypatch.setattr(embedder, "embed", embed_and_record)
+    assert document_store.write_documents([Document(id="1", content="one lamp")], policy) == 1
+    assert in_transaction == [False]

@@ -508,3 +508,13 @@ def test_vectors_of_chunks_as_hits_name_them(store: kvstore.Store) -> None:
     for wrong in (("tea",), ("tea", -1), (5, 0)):
         with pytest.raises(errors.InputError):
             store.vectors([wrong])  # type: ignore[list-item]
+
+
+def test_put_many_skips_stored_keys_without_replace(store: kvstore.Store) -> None:
+    store.put("tea", "Tea is made from leaves.")
+    rows = [{"key": key, "text": text} for key, text in (("tea", "Other."), ("milk", "White."), ("milk", "Cold."))]
+    assert store.put_many(rows, replace=False) == [False, True, False]
+    with store.transaction() as transaction:
+        assert transaction.put_many([*rows, {"key": "sea", "text": "Salty."}], replace=False) == [False] * 3 + [True]
+    texts = [document.text for document in store.get_many(["tea", "milk", "sea"]) if document is not None]
+    assert texts == ["Tea is made from leaves.", "White.", "Salty."]

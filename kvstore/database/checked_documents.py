@@ -66,17 +66,21 @@ def _drop_missing_values(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name in ("key", "text") or to_plain_value(value) is not None}
 
 
-def chunk_changed_documents(state: State, checked_documents: Sequence[CheckedDocument]) -> dict[int, PendingDocument]:
+def chunk_changed_documents(
+    state: State, checked_documents: Sequence[CheckedDocument], *, replace: bool
+) -> dict[int, PendingDocument]:
     """Return the documents that differ from the stored ones, cut into chunks, by their index in the batch.
 
-    A later document with the key of a changed one is also included, because the earlier one changes the store.
+    A later document with the key of a changed one is also included, because the earlier one changes the store. Without
+    ``replace``, documents whose keys are stored are left out.
     """
     pending_documents: dict[int, PendingDocument] = {}
     keys: set[str] = set()
     for index, checked_document in enumerate(checked_documents):
         document = checked_document.document
         record = state.documents.find_by_key(document.key)
-        is_stored = checked_document.vectors is None and record is not None and record.digest == document.digest
+        is_same = checked_document.vectors is None and record is not None and record.digest == document.digest
+        is_stored = is_same if replace else record is not None
         if is_stored and document.key not in keys:
             continue
         keys.add(document.key)

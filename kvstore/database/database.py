@@ -72,7 +72,7 @@ class Database(Handle):
             return transaction._put(document)
 
     @copy_signature(lambda transaction: transaction.put_many)
-    def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
+    def put_many(self, documents: Iterable[Mapping[str, Any]], *, replace: bool = True) -> list[bool]:
         """Store documents like :meth:`Transaction.put_many`, but embed them before taking the writer's lock."""
         from ..changes.pending import derive_and_embed
         from .checked_documents import check_documents, chunk_changed_documents
@@ -82,7 +82,7 @@ class Database(Handle):
         self._require_writable()
         checked_documents = check_documents(documents, Transaction.put)
         with self.state() as state:
-            pending_documents = chunk_changed_documents(state, checked_documents)
+            pending_documents = chunk_changed_documents(state, checked_documents, replace=replace)
         embedded_documents = derive_and_embed(
             list(pending_documents.values()), self.settings, self._session.open_state, self._session.store.embed
         )
@@ -90,7 +90,8 @@ class Database(Handle):
         if embedded_documents:
             with self.transaction(models=False) as transaction:
                 for index, document in zip(pending_documents, embedded_documents, strict=True):
-                    changes[index] = transaction._put(document)
+                    if replace or document.extracted.key not in transaction:
+                        changes[index] = transaction._put(document)
         return changes
 
     update = make_one_shot(lambda transaction: transaction.update, models=True)

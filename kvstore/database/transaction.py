@@ -74,11 +74,12 @@ class Transaction(OwnedTransaction):
         return self._put(make_pending(valid_document, self._session.store.settings, vectors, origin))
 
     @in_owner_thread
-    def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
+    def put_many(self, documents: Iterable[Mapping[str, Any]], *, replace: bool = True) -> list[bool]:
         """Store documents, each a mapping of the arguments of :meth:`put`; returns whether each changes anything.
 
-        All documents are checked before any is stored. An error names the document's position, from 1, and nothing is
-        stored then. Raises what :meth:`put` raises.
+        With ``replace=False``, a document whose key is already stored is skipped. All documents are checked before any
+        is stored. An error names the document's position, from 1, and nothing is stored then. Raises what :meth:`put`
+        raises.
 
         >>> store.put_many([{"key": "milk", "text": "Milk goes into tea."}, {"key": "sea", "text": "It is salty."}])
         [True, True]
@@ -91,7 +92,9 @@ class Transaction(OwnedTransaction):
         ]
         if pending_documents:
             self._session.store.require_language()
-        return [self._put(document) for document in pending_documents]
+        return [
+            (replace or document.extracted.key not in self) and self._put(document) for document in pending_documents
+        ]
 
     @in_owner_thread
     def _put(self, document: PendingDocument) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -97,7 +98,8 @@ class KvstoreDocumentStore(AdapterStore):
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
         """Put documents in one commit; return how many were written. NONE is FAIL.
 
-        Raises DuplicateDocumentError for an existing document with FAIL, and ValueError for anything but a list of
+        Raises DuplicateDocumentError for an existing document with FAIL (if another process wrote it meanwhile, after
+        the other documents are stored), and ValueError for anything but a list of
         documents.
         """
         if not isinstance(documents, list) or not all(isinstance(document, Document) for document in documents):
@@ -108,20 +110,14 @@ class KvstoreDocumentStore(AdapterStore):
         if policy == DuplicatePolicy.OVERWRITE:
             self.store.put_many(rows)
             return len(rows)
-        with self.store.transaction() as transaction:
-            stored_keys = {row["key"] for row in rows if row["key"] in transaction}
-            new_rows: dict[str, dict[str, Any]] = {}
-            for row in rows:
-                key = row["key"]
-                if key in stored_keys or key in new_rows:
-                    if policy != DuplicatePolicy.SKIP:
-                        raise DuplicateDocumentError(
-                            f"there is already a document {key!r}; write it with OVERWRITE or SKIP"
-                        )
-                    continue
-                new_rows[key] = row
-            transaction.put_many(list(new_rows.values()))
-        return len(new_rows)
+        keys = [row["key"] for row in rows]
+        if policy != DuplicatePolicy.SKIP:
+            with self.store.snapshot() as state:
+                _require_new([key for key, count in Counter(keys).items() if count > 1 or key in state])
+        written = self.store.put_many(rows, replace=False)
+        if policy != DuplicatePolicy.SKIP:  # another process may have written one of them meanwhile
+            _require_new([key for key, is_written in zip(keys, written, strict=True) if not is_written])
+        return sum(written)
 
     def delete_documents(self, document_ids: list[str]) -> None:
         """Delete the documents with these ids in one commit; unknown ids are ignored."""
@@ -201,6 +197,12 @@ class KvstoreDocumentStore(AdapterStore):
     get_metadata_fields_info_async = _make_async(get_metadata_fields_info)
     update_by_filter_async = _make_async(update_by_filter)
     write_documents_async = _make_async(write_documents)
+
+
+def _require_new(duplicates: Sequence[str]) -> None:
+    """Raise DuplicateDocumentError if there are duplicates, which are keys of documents that already exist."""
+    if duplicates:
+        raise DuplicateDocumentError(f"there is already a document {duplicates[0]!r}; write it with OVERWRITE or SKIP")
 
 
 def _find_unique_values(metadata: Sequence[Mapping[str, Any]], field: str) -> list[Any]:
