@@ -93,7 +93,7 @@ class Transaction(OwnedTransaction):
         if pending_documents:
             self._session.store.require_language()
         return [
-            (replace or document.extracted.key not in self) and self._put(document) for document in pending_documents
+            (replace or document.document.key not in self) and self._put(document) for document in pending_documents
         ]
 
     @in_owner_thread
