@@ -372,6 +372,7 @@ def test_explain_ingest_counts_requests_and_sends_none(
     make_store: MakeStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KVSTORE_OPENAI_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setattr("kvstore.ingest.forecast.SAMPLE_SECONDS", 600.0)  # reads the whole file
     store = make_store("remote", embedder=OpenAIEmbedder("some", dimension=8))
     found = store.forecast_ingest(folder / "30.jsonl")
     assert (found.documents, found.chunks, found.calls, found.seconds) == (101, 101, 1, None)

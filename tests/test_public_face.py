@@ -61,7 +61,7 @@ def test_names_are_shown_before_they_are_used() -> None:
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     shown = pydoc.plain(pydoc.render_doc(kvstore))
-    for text in ("class Store(", "open = open_store(path", "in_transaction", "class Transaction("):
+    for text in ("class Store(", "open = open_store(", "in_transaction", "class Transaction("):
         assert text in shown
     assert str(inspect.signature(kvstore.Store.get)) == "(self, key: 'str') -> 'Document | None'"
 

@@ -105,7 +105,7 @@ def test_a_request_refused_in_every_form_is_an_error_and_is_retried_later(server
         ('{"units": ["a"], "rating": NaN}', "NaN is not a JSON number"),
         ('{"units": ["not said"]}', "'not said' is not in the text"),
         ("", "there is no JSON in the answer"),
-        ("".join(f'{{"k{number}":' for number in range(5000)), "nested too deeply"),
+        ("".join(f'{{"k{number}":' for number in range(50_000)), "nested too deeply"),
     ],
 )
 def test_an_invalid_reply_is_corrected_once_and_never_accepted(
