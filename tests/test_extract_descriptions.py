@@ -17,7 +17,7 @@ from model_server import Planned, Server, build_extract_answer
 import kvstore
 from kvstore import errors
 from kvstore.changes.dump import dump
-from kvstore.systems.graphrag.written_descriptions import WRITTEN_DESCRIPTIONS
+from kvstore.systems.descriptions.written_descriptions import WRITTEN_DESCRIPTIONS
 
 MakeStore = Callable[..., kvstore.Store]
 

@@ -16,7 +16,7 @@ from hypothesis_profile import num_examples
 import kvstore
 from kvstore.errors import InputError, StatementError
 from kvstore.sql.table_catalog import get_sql_tables
-from kvstore.systems.graphrag.written_descriptions import WRITTEN_DESCRIPTIONS
+from kvstore.systems.descriptions.written_descriptions import WRITTEN_DESCRIPTIONS
 
 LEAVE = """# Leave
 

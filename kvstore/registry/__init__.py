@@ -72,12 +72,12 @@ _OUTLINES_BY_PACKAGE = {
         buffered_tables=("units_parts", "units_vectors", "units_vector_space", "unit_texts"),
         has_facts=True,
     ),
+    "kvstore.systems.descriptions": SystemOutline(
+        sql_tables=("descriptions",), buffered_tables=("description_texts",), has_facts=True
+    ),
     "kvstore.systems.graph": SystemOutline(("graph",)),
     "kvstore.systems.graphrag": SystemOutline(
-        ("local", "global", "drift"),
-        ("communities",),
-        sql_tables=("communities", "community_members", "descriptions"),
-        buffered_tables=("description_texts",),
+        ("local", "global", "drift"), ("communities",), sql_tables=("communities", "community_members")
     ),
     "kvstore.systems.archrag": SystemOutline(("archrag",), ("community_graph",)),
     "kvstore.systems.adaptive": SystemOutline(("adaptive",)),

@@ -5,7 +5,6 @@ from ...registry.deferred_strategy import DeferredStrategy
 from ...retrieval.query import Strategy
 from .community_index import COMMUNITIES
 from .community_tables import COMMUNITY_TABLE, MEMBER_TABLE, describe_community, describe_entity_communities
-from .written_descriptions import DESCRIPTION_TABLE, WRITTEN_DESCRIPTIONS
 
 
 def _make_drift() -> Strategy:
@@ -32,14 +31,13 @@ def _make_local() -> Strategy:
 SYSTEM = System(
     "graphrag",
     "Edge et al. 2024, From Local to Global: A Graph RAG Approach to Query-Focused Summarization",
-    facts=(WRITTEN_DESCRIPTIONS,),
     indexes=(COMMUNITIES,),
     strategies=(
         DeferredStrategy("local", _make_local),
         DeferredStrategy("global", _make_global),
         DeferredStrategy("drift", _make_drift),
     ),
-    tables=(COMMUNITY_TABLE, MEMBER_TABLE, DESCRIPTION_TABLE),
+    tables=(COMMUNITY_TABLE, MEMBER_TABLE),
     descriptions=(Description("community", describe_community),),
     describe_entity=describe_entity_communities,
 )

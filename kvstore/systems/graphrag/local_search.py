@@ -36,10 +36,10 @@ from ...retrieval.recognition import recognize_entities
 from ...retrieval.word_search import WordScoreRequest, build_count_request, rank_by_words
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...text.words import count_text_tokens
+from ..descriptions.written_descriptions import EntityDescriptions
 from .community_index import COMMUNITIES
 from .community_requests import EntityChunks, FinestCommunities, HierarchySentences
 from .report_hits import ReportCandidate, insert_reports, select_reports
-from .written_descriptions import EntityDescriptions
 
 #: The number of chunks near the question, by vector and by words each, whose entities can be added.
 _NUM_NEAREST = 20
