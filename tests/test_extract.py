@@ -212,10 +212,32 @@ def test_a_passage_without_an_answer_is_asked_for_alone(filled: kvstore.Store, s
     }
 
 
-def test_the_passages_of_a_refused_answer_are_asked_for_one_by_one(filled: kvstore.Store, server: Server) -> None:
+def test_the_passages_of_a_refused_answer_are_asked_for_in_halves(filled: kvstore.Store, server: Server) -> None:
     server.answering = lambda request: stream("no") if len(list_quoted_texts(request)) > 1 else units_of(request)
     report = filled.extract("units")
     assert (report.passages, report.calls, report.refused, report.left) == (4, 6, 2, 0)
+
+
+def test_requests_shrink_when_answers_fail_and_grow_again(store: kvstore.Store, server: Server) -> None:
+    sizes: list[int] = []
+
+    def answering(request: dict[str, Any]) -> Planned:
+        sizes.append(len(list_quoted_texts(request)))
+        return stream("no") if len(sizes) < 3 else units_of(request)
+
+    server.answering = answering
+    with store.transaction() as transaction:
+        for number in range(30):
+            transaction.put(f"d{number:02}", f"{long_text(1, number)}", title=f"Document {number}")
+    report = store.extract("units")
+    assert (report.passages, report.refused, report.failures) == (30, 2, [])
+    first = sizes[0]
+    assert first > 3 and sizes[1:3] == [first // 2, first // 4]
+    assert max(sizes[3:7]) == first // 4 < max(sizes[7:])
+    assert sum(sizes[2:]) == 30
+    (spending,) = store.spent()
+    assert (spending.calls, spending.sent, spending.received) == (report.calls, report.sent, report.received)
+    assert report.calls == len(sizes)
 
 
 def test_the_entries_of_an_unfinished_answer_are_used(filled: kvstore.Store, server: Server) -> None:
@@ -229,7 +251,7 @@ def test_the_entries_of_an_unfinished_answer_are_used(filled: kvstore.Store, ser
 
     server.answering = answering
     report = filled.extract("units")
-    assert (report.passages, report.calls, report.refused, report.left) == (4, 4, 0, 0)
+    assert (report.passages, report.calls, report.refused, report.left) == (4, 3, 0, 0)
 
 
 def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.Store, server: Server) -> None:
@@ -249,7 +271,7 @@ def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.
     ("entry", "said"),
     [
         (None, "the answer has no field 'passages'"),
-        ({"passage": 2, "units": ["Tea is made."]}, "must be between 1 and 1, not 2"),
+        ({"passage": 2, "units": ["Tea is made."]}, "the answer names the passage 2, and the passages are 1: Tea"),
         ({"units": []}, "has 0 entries; it must have at least 1"),
         ({"units": [" ".join(f"tea{n}" for n in range(400))]}, "it must have at most 1000"),
         ({"units": [f"Tea is made {n}" for n in range(9)]}, "it must have at most 6"),

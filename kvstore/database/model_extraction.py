@@ -3,16 +3,15 @@
 In: a kind of text (:class:`~kvstore.registry.written_passages.WrittenFact`), the documents, and a token limit. On disk:
 the model's texts; each answer is committed on arrival, so an interrupted run loses only the request in progress. Out: a
 report, or a forecast of the requests. Texts that exist are never requested again, and a passage that occurs in several
-documents is requested once. A request has several passages; one without a usable text is requested again alone.
+documents is requested once. A request has several passages, fewer if the model fails at several.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..arguments import check_integer, format_count
@@ -43,6 +42,8 @@ from .transaction import Transaction
 _ROUNDING_TOKENS = 4
 #: The number of documents whose passages are cached.
 _MAX_CACHED_DOCUMENTS = 16
+#: The number of consecutive complete answers after which requests can have twice as many passages.
+_ANSWERS_TO_GROW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +86,47 @@ class ExtractionReport(ModelReport):
     copied: int
 
 
-@dataclass(slots=True)
-class _Request:
-    """A request for texts about passages, each with the document that it is requested as part of.
+#: The passages of a request: their digests, each with the document that it is requested as part of.
+_Request = Mapping[bytes, str]
 
-    ``tokens`` is the estimated number of tokens that it sends. ``score`` is the highest score of a passage; requests
-    with higher scores are sent first.
+
+class _RequestQueue:
+    """The requests to send, with the maximum number of passages in one request, which depends on the answers.
+
+    The maximum is halved when fewer than half of the passages of a request get a text, and doubled after
+    ``_ANSWERS_TO_GROW`` complete answers. A weak model therefore soon gets one passage per request.
     """
 
-    tokens: int
-    score: float = 0.0
-    documents: dict[bytes, str] = field(default_factory=dict)
+    def __init__(self, requests: Iterable[_Request]) -> None:
+        self._requests = deque(requests)
+        self._max_passages = max(map(len, self._requests), default=1)
+        self._num_complete_answers = 0
 
-    def split(self, num_parts: int) -> list[_Request]:
-        """Split the request into ``num_parts`` requests for consecutive passages."""
-        passages = list(self.documents.items())
-        offsets = [len(passages) * part // num_parts for part in range(num_parts + 1)]
-        return [replace(self, documents=dict(passages[start:end])) for start, end in pairwise(offsets)]
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def take(self) -> _Request:
+        """Remove and return the next request; if it has too many passages, return the first part of it."""
+        passages = list(self._requests.popleft().items())
+        size = math.ceil(len(passages) / math.ceil(len(passages) / self._max_passages))
+        if size < len(passages):
+            self._requests.appendleft(dict(passages[size:]))
+        return dict(passages[:size])
+
+    def record_answer(self, request: _Request, answered: Container[bytes]) -> None:
+        """Adapt the maximum to an answer, and request the passages without a text again, unless one was sent alone."""
+        unanswered = {digest: key for digest, key in request.items() if digest not in answered}
+        if 2 * len(unanswered) > len(request):
+            self._max_passages = max(1, len(request) // 2)
+        if unanswered:
+            self._num_complete_answers = 0
+            if len(request) > 1:
+                self._requests.appendleft(unanswered)
+        elif len(request) == self._max_passages:
+            self._num_complete_answers += 1
+            if self._num_complete_answers == _ANSWERS_TO_GROW:
+                self._num_complete_answers = 0
+                self._max_passages *= 2
 
 
 @dataclass(slots=True)
@@ -185,29 +210,30 @@ class ModelExtraction:
         structured_model = StructuredModel(model, limit=plan.forecast.room)
         num_passages = num_copied
         failures: list[str] = []
-        pending = deque(plan.requests)
+        pending = _RequestQueue(plan.requests)
         num_done = 0
         while pending:
             if progress is not None:
                 num_requests = num_done + len(pending)
                 progress(ExtractionProgress(self._fact.kind, num_done, num_requests, structured_model.sent_tokens))
-            request = pending.popleft()
+            request = pending.take()
             num_done += 1
             sources = self._read_sources(request)
-            if not sources:  # the document changed meanwhile
+            if not sources:  # the documents changed meanwhile
                 continue
+            request = {source.digest: request[source.digest] for source in sources}
+            # An invalid answer about several passages is not corrected, because they are requested again in parts.
+            max_attempts = 2 if len(sources) == 1 else 1
             try:
-                answers = structured_model.ask(self._fact.build_prompt(sources))
+                answers = structured_model.ask(self._fact.build_prompt(sources), max_attempts=max_attempts)
             except TokenLimitError:
                 break
             except (InvalidAnswerError, PromptTooLongError) as error:
                 if len(sources) == 1:
-                    failures.append(f"document {next(iter(request.documents.values()))!r}: {error}")
+                    failures.append(f"document {next(iter(request.values()))!r}: {error}")
                 if structured_model.num_failures >= MAX_FAILURES:
                     raise _add_progress(error, num_passages) from None
-                if len(sources) > 1:
-                    is_too_long = isinstance(error, PromptTooLongError)
-                    pending.extend(request.split(2 if is_too_long else len(request.documents)))
+                pending.record_answer(request, ())
                 continue
             except ModelError as error:
                 raise _add_progress(error, num_passages) from None
@@ -217,9 +243,7 @@ class ModelExtraction:
             except KeyboardInterrupt:
                 self._store_passages(passages_by_document, begin)  # the answer is already paid for
                 raise
-            unanswered = {digest: key for digest, key in request.documents.items() if digest not in answers}
-            if unanswered:
-                pending.extend(replace(request, documents=unanswered).split(len(unanswered)))
+            pending.record_answer(request, answers)
             num_stored = sum(len(texts.passages) for texts in passages_by_document.values())
             num_passages, num_copied = num_passages + num_stored, num_copied + num_stored - len(answers)
         if progress is not None:
@@ -260,7 +284,7 @@ class ModelExtraction:
     def _read_sources(self, request: _Request) -> list[SourcePassage]:
         """Return the passages of a request that still exist, from the current state."""
         with self._session.open_state() as state:
-            passages = (self._read_passages(state, key).get(digest) for digest, key in request.documents.items())
+            passages = (self._read_passages(state, key).get(digest) for digest, key in request.items())
             return [passage for passage in passages if passage is not None]
 
     def _read_passages(self, state: State, key: str) -> Mapping[bytes, SourcePassage]:
@@ -291,15 +315,10 @@ class ModelExtraction:
             scores = self._score_passages(state, unwritten_passages, token_budget, overhead)
         selected = self._select_within_budget(unwritten_passages, scores, token_budget, overhead)
         score_by_digest = {passage.digest: score for passage, score in zip(unwritten_passages, scores, strict=True)}
-        requests = [
-            _Request(
-                overhead + sum(passage.tokens for passage in group),
-                max(score_by_digest[passage.digest] for passage in group),
-                {passage.digest: passage.document_keys[0] for passage in group},
-            )
-            for group in self._group_passages(selected)
-        ]
-        ordered_requests = sorted(requests, key=lambda request: -request.score)
+        groups = sorted(
+            self._group_passages(selected),
+            key=lambda group: -max(score_by_digest[passage.digest] for passage in group),
+        )
         num_copied = sum(len(texts.passages) for texts in copies.values())
         num_to_copy = sum(len(passage.document_keys) - 1 for passage in selected)
         num_left = sum(len(passage.document_keys) for passage in unwritten_passages) - len(selected) - num_to_copy
@@ -307,15 +326,15 @@ class ModelExtraction:
             self._fact.kind,
             num_documents,
             len(selected) + num_to_copy,
-            len(ordered_requests),
-            sum(request.tokens for request in ordered_requests),
+            len(groups),
+            self._estimate_cost(selected, overhead),
             sum(passage.is_written for passage in passages),
             num_copied,
             num_left,
             token_budget,
         )
         return _Plan(
-            ordered_requests,
+            [{passage.digest: passage.document_keys[0] for passage in group} for group in groups],
             forecast,
             {passage.digest: passage.document_keys for passage in unwritten_passages},
             copies,
@@ -365,7 +384,12 @@ class ModelExtraction:
                     continue
                 tokens = frame_tokens + sum(
                     token_estimate(to_printable(text)) + 1
-                    for text in (passage.title or "", *passage.headings, passage.text)
+                    for text in (
+                        passage.title or "",
+                        *passage.headings,
+                        passage.text,
+                        self._fact.label_passage(0, passage),
+                    )
                 )
                 chunks = [ids[ordinal] for ordinal in passage.chunks]
                 passages_by_digest[passage.digest] = _DistinctPassage(passage.digest, [key], tokens, chunks, is_written)

@@ -115,11 +115,13 @@ class LanguageModel:
         may_be_empty: bool = False,
         temperature: float = 0.0,
         max_tokens: int = MAX_ANSWER_TOKENS,
+        estimated_tokens: int | None = None,
     ) -> ModelAnswer:
         """Return the model's answer.
 
         ``response_format`` is the field of this name in the OpenAI protocol. An answer without text is an error, unless
-        ``may_be_empty``. ``max_tokens`` limits the answer without its reasoning.
+        ``may_be_empty``. ``max_tokens`` limits the answer without its reasoning. ``estimated_tokens`` is the number of
+        tokens to count as sent if the server reports fewer; the default is an estimate from the messages.
         """
         pieces = self.stream_pieces(
             messages,
@@ -127,6 +129,7 @@ class LanguageModel:
             may_be_empty=may_be_empty,
             temperature=temperature,
             max_tokens=max_tokens,
+            estimated_tokens=estimated_tokens,
         )
         return collect_result(pieces)
 
@@ -138,6 +141,7 @@ class LanguageModel:
         may_be_empty: bool = False,
         temperature: float = 0.0,
         max_tokens: int = MAX_ANSWER_TOKENS,
+        estimated_tokens: int | None = None,
     ) -> Generator[str, None, ModelAnswer]:
         """Yield the pieces of an answer's text as they arrive, without the reasoning, and return the whole answer.
 
@@ -182,13 +186,13 @@ class LanguageModel:
                 ModelUnavailableError(f"{self.url}: the answer has no text ({reason}); use another model")
             )
         answer = ModelAnswer("".join(text), "".join(reasoning), stream.is_truncated, *stream.tokens, is_loop)
-        self._count_usage(messages, answer)
+        self._count_usage(estimated_tokens or estimate_message_tokens(messages), answer)
         return answer
 
-    def _count_usage(self, messages: Sequence[Message], answer: ModelAnswer) -> None:
+    def _count_usage(self, estimated_tokens: int, answer: ModelAnswer) -> None:
         """Count an answered request and its tokens: the estimate, or the server's number if it is higher."""
         self.num_calls += 1
-        self.sent_tokens += max(estimate_message_tokens(messages), answer.prompt_tokens)
+        self.sent_tokens += max(estimated_tokens, answer.prompt_tokens)
         self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
 
     def _read_next_piece(self, pieces: Iterator[Piece], received: Sequence[str]) -> Piece | None:

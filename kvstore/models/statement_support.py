@@ -19,6 +19,7 @@ from ..text.sentences import split_sentences
 from ..text.words import (
     FUNCTION_WORDS,
     detect_word_language,
+    get_stemmer,
     list_content_words,
     segment_words,
     select_function_words,
@@ -32,7 +33,7 @@ _WORDS_PER_MISSING_WORD = 12
 #: The number of consecutive words that a statement can have only once, unless they are a name.
 _SEQUENCE_WORDS = 3
 #: The words of a sentence that stand for names in another one.
-_PRONOUNS = frozenset("he she it they him her them his hers its their theirs this these".split())
+PRONOUNS = frozenset("he she it they him her them his hers its their theirs this these".split())
 #: The words that negate a statement in some languages; "t" is the end of "don't".
 _NEGATIONS = frozenset(
     """
@@ -44,6 +45,7 @@ _NEGATIONS = frozenset(
 _CLAUSE_PATTERN = compile_lazily(r"[;:,]\s|\s(?:and|but|while|whereas)\s")
 #: The number of first letters that two forms of a word share.
 _STEM_LETTERS = 5
+_STEM_ENGLISH = get_stemmer("english")
 
 
 def compute_support(text: str, sources: Iterable[str]) -> float:
@@ -99,7 +101,7 @@ def begins_with_pronoun(sentence: str) -> bool:
     (True, False)
     """
     for word in split_written_words(sentence):
-        if word.lower() in _PRONOUNS:
+        if word.lower() in PRONOUNS:
             return True
         if word[0].isupper() and word.lower() not in FUNCTION_WORDS:
             return False
@@ -159,7 +161,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> list[_PassageSentence]
     for start, end in split_sentences(text):
         sentence = text[start:end]
         words = segment_words(sentence)
-        refers_back = not has_known_pronouns or not _PRONOUNS.isdisjoint(words)
+        refers_back = not has_known_pronouns or not PRONOUNS.isdisjoint(words)
         sentences.append(
             _PassageSentence(
                 _collect_stems([sentence]) | heading_stems,
@@ -177,12 +179,14 @@ def _list_denied_stems(words: Sequence[str]) -> set[str]:
     """Return the stem of the first content word after each negation of a sentence."""
     negations = (number for number, word in enumerate(words) if word in _NEGATIONS)
     content_words = (list_content_words(" ".join(words[number + 1 :])) for number in negations)
-    return {_to_stem(following_words[0]) for following_words in content_words if following_words}
+    return {to_stem(following_words[0]) for following_words in content_words if following_words}
 
 
 def _parse_clause(text: str) -> _StatedClause:
     """Return the content words of a clause."""
-    return _StatedClause(_list_content_stems(text), _find_names(text), not _NEGATIONS.isdisjoint(segment_words(text)))
+    return _StatedClause(
+        set(list_content_stems(text)), _find_names(text), not _NEGATIONS.isdisjoint(segment_words(text))
+    )
 
 
 def _repeats_words(statement: str) -> bool:
@@ -200,24 +204,24 @@ def _repeats_words(statement: str) -> bool:
 def _find_names(text: str) -> set[str]:
     """Return the stems of the content words of a text that can be names, and of its numbers."""
     words = [word for word in split_written_words(text) if word[:1].isupper() or word[:1].isdigit()]
-    return {_to_stem(word) for word in list_content_words(" ".join(words))}
+    return {to_stem(word) for word in list_content_words(" ".join(words))}
 
 
 def _list_stems(text: str) -> set[str]:
     """Return the stems of the content words of a text, or of all its words if it has no content words."""
-    return _list_content_stems(text) or _collect_stems([text])
+    return set(list_content_stems(text)) or _collect_stems([text])
 
 
-def _list_content_stems(text: str) -> set[str]:
-    """Return the stems of the content words of a text."""
-    return set(map(_to_stem, list_content_words(text, select_function_words(segment_words(text)))))
+def list_content_stems(text: str) -> list[str]:
+    """Return the stems of the content words of a text, in order."""
+    return list(map(to_stem, list_content_words(text, select_function_words(segment_words(text)))))
 
 
 def _collect_stems(sources: Iterable[str]) -> set[str]:
     """Return the stems of all words of some texts, including function words."""
-    return {_to_stem(word) for source in sources for word in list_content_words(source, frozenset())}
+    return {to_stem(word) for source in sources for word in list_content_words(source, frozenset())}
 
 
-def _to_stem(word: str) -> str:
-    """Return the stem of a word, its first ``_STEM_LETTERS`` letters. A number is returned whole."""
-    return word if word[0].isdigit() else word[:_STEM_LETTERS]
+def to_stem(word: str) -> str:
+    """Return the first ``_STEM_LETTERS`` letters of the English stem of a word. A number is returned whole."""
+    return word if word[0].isdigit() else _STEM_ENGLISH(word)[:_STEM_LETTERS]

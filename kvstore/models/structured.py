@@ -125,11 +125,12 @@ class StructuredModel:
         """True if one more request stays within the limit."""
         return self._is_within_limit(prompt.tokens)
 
-    def ask(self, prompt: StructuredPrompt[Result]) -> Result:
+    def ask(self, prompt: StructuredPrompt[Result], *, max_attempts: int = len(_TEMPERATURES)) -> Result:
         """Return the model's answer.
 
-        Raises TokenLimitError if the request would exceed the limit, InvalidAnswerError if no answer matched the
-        schema, and what :meth:`LanguageModel.write` raises.
+        After an invalid answer, the prompt is sent again with its error, at most ``max_attempts`` times in all. Raises
+        TokenLimitError if the first request would exceed the limit, InvalidAnswerError if no answer matched the schema,
+        and what :meth:`LanguageModel.write` raises.
         """
         if not self._is_within_limit(prompt.tokens):
             raise TokenLimitError(
@@ -137,7 +138,7 @@ class StructuredModel:
                 f"next request needs about {prompt.tokens:,}; allow more TOKENS, or continue another time"
             )
         correction = ""
-        for temperature in _TEMPERATURES:
+        for temperature in _TEMPERATURES[:max_attempts]:
             try:
                 answer = self._request_answer(prompt, correction, temperature)
             except PromptTooLongError:
@@ -171,6 +172,7 @@ class StructuredModel:
         The answer is requested in the first form that the server accepts; rejected forms are not tried again.
         """
         first_refusal: ModelError | None = None
+        sent_tokens, written_tokens = self.model.sent_tokens, self.model.written_tokens
         for form in list(self._forms):
             # The schema comes last, so that servers can reuse the beginning of a prompt.
             end = "" if form == "json_schema" else f"\n\n{prompt.schema_instruction}"
@@ -183,6 +185,7 @@ class StructuredModel:
                     may_be_empty=True,
                     temperature=temperature,
                     max_tokens=prompt.answer_tokens,
+                    estimated_tokens=prompt.tokens + token_estimate(correction),
                 )
             except PromptTooLongError:
                 raise
@@ -193,8 +196,8 @@ class StructuredModel:
                 continue
             self._forms = self._forms[self._forms.index(form) :]
             self.num_calls += 1
-            self.sent_tokens += max(prompt.tokens + token_estimate(correction), answer.prompt_tokens)
-            self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
+            self.sent_tokens += self.model.sent_tokens - sent_tokens
+            self.written_tokens += self.model.written_tokens - written_tokens
             return answer
         assert first_refusal is not None  # at least one form was tried and refused
         raise first_refusal

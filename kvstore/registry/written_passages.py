@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
+from ..models.quoting import to_printable
 from ..text.words import list_content_terms
 from .fact import BoundStatement, DocumentFact
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 #: In place of the model's name, for texts that a user supplied. It is stored and exported.
 USER_SOURCE = "given"
+#: The maximum number of characters of a title in the label of a passage.
+_MAX_LABEL_CHARS = 60
 
 
 class SourcePassage(NamedTuple):
@@ -126,13 +129,22 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         """Return the line above a passage in a prompt: its title and headings."""
         return " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
 
+    def label_passage(self, number: int, passage: SourcePassage) -> str:
+        """Return the label of a passage, which the model repeats before it writes about the passage.
+
+        It is the number of the passage in its request, with the beginning of its description, so that weak models
+        write about this passage and not about the examples.
+        """
+        description = to_printable(" ".join(self.describe_passage(passage).split()))
+        return f"{number}: {description[:_MAX_LABEL_CHARS]}".strip()
+
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt for the given passages, all with different digests.
 
         The checked answer maps digests to texts. It has the passages with usable texts, at least one.
         """
         from ..models.json_schema import build_object_schema
-        from ..models.quoting import Quotation, to_printable
+        from ..models.quoting import Quotation
         from ..models.structured import StructuredPrompt
         from ..models.text_checks import check_text
         from ..models.token_estimate import token_estimate
@@ -145,9 +157,10 @@ class WrittenFact(DocumentFact[WrittenPassages]):
             texts: dict[bytes, tuple[str, ...]] = {}
             first_error: ValueError | None = None
             for entry in value["passages"]:
-                passage, parts = passages[entry["passage"] - 1], sources[entry["passage"] - 1]
                 try:
-                    check_entry = partial(check_text, sources=parts, prompt=self.task)
+                    index = _parse_label(entry["passage"], labels)
+                    check_entry = partial(check_text, sources=sources[index], prompt=self.task)
+                    passage = passages[index]
                     passage_texts = self.convert_entry(entry[self.kind], passage, check_entry)
                 except ValueError as error:
                     first_error = first_error or error
@@ -157,19 +170,25 @@ class WrittenFact(DocumentFact[WrittenPassages]):
                 raise first_error
             return texts
 
+        labels = [self.label_passage(number, passage) for number, passage in enumerate(passages, 1)]
         quoted_passages = [
             f"Passage {number}: {to_printable(' '.join(self.describe_passage(passage).split()))}\n"
             f"{quotation.quote(to_printable(passage.text))}"
             for number, passage in enumerate(passages, 1)
         ]
         # One schema for all passages, because a schema per passage costs a third of its tokens.
-        entry_schema = build_object_schema(
-            passage={"type": "integer", "minimum": 1, "maximum": len(passages)},
-            **{self.kind: self.build_entry_schema(max(len(passage.text) for passage in passages))},
-        )
-        array_schema = {"type": "array", "minItems": 1, "maxItems": len(passages), "items": entry_schema}
-        schema = build_object_schema(passages=array_schema)
-        requested_schema = build_object_schema(passages={**array_schema, "minItems": len(passages)})
+        texts_schema = self.build_entry_schema(max(len(passage.text) for passage in passages))
+
+        def build_schema(min_items: int, label_schema: Mapping[str, Any]) -> Mapping[str, Any]:
+            """Return the schema of an answer with at least ``min_items`` passages."""
+            entry_schema = build_object_schema(passage=label_schema, **{self.kind: texts_schema})
+            return build_object_schema(
+                passages={"type": "array", "minItems": min_items, "maxItems": len(passages), "items": entry_schema}
+            )
+
+        # Servers that do not enforce the schema may write a number only.
+        schema = build_schema(1, {"type": ["string", "integer"]})
+        requested_schema = build_schema(len(passages), {"type": "string", "enum": labels})
         messages = [
             {
                 "role": "system",
@@ -189,7 +208,10 @@ class WrittenFact(DocumentFact[WrittenPassages]):
             f"Passage {number}: {title}\n{quotation.quote(text)}"
             for number, (title, text, _) in enumerate(self.examples, 1)
         ]
-        entries = [{"passage": number, self.kind: entry} for number, (_, _, entry) in enumerate(self.examples, 1)]
+        entries = [
+            {"passage": f"{number}: {title}", self.kind: entry}
+            for number, (title, _, entry) in enumerate(self.examples, 1)
+        ]
         return [
             {"role": "user", "content": "\n\n".join(quoted_passages)},
             {"role": "assistant", "content": json.dumps({"passages": entries}, ensure_ascii=False)},
@@ -250,6 +272,15 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         if num_documents:
             documents = f"{num_documents:,} document{'' if num_documents == 1 else 's'}"
             yield f"the dump omits the {self.name} written for {documents}; use EXPORT TO to keep them", ()
+
+
+def _parse_label(label: str | int, labels: Sequence[str]) -> int:
+    """Return the index of the passage that an answer names by its label or number. Raises ValueError if none has it."""
+    number = str(label).partition(":")[0].strip()
+    for index, known_label in enumerate(labels):
+        if known_label.startswith(f"{number}:"):
+            return index
+    raise ValueError(f"the answer names the passage {label!r}, and the passages are {', '.join(labels)}")
 
 
 def _assign_texts(

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from ...errors import InputError
 from ...models.statement_support import SourcePassages
+from ...models.triple_support import check_triple
 from ...registry.contract import TRIPLE_LINK
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenFact, WrittenPassages
@@ -29,8 +30,8 @@ from ...structures.state import State
 _MAX_NAME_CHARS, _CHARS_PER_TRIPLE = 120, 30
 
 _TASK = (
-    'List what each passage says as triples of subject, relation and object, such as ["Ann Lee", "was born in", '
-    '"Oslo"]. Subject and object are names, dates, numbers or short terms; the relation is a verb with its '
+    'List what each passage says as triples of subject, relation and object, such as ["Ann Lee", "founded", '
+    '"choir of Rome"]. Subject and object are names, dates, numbers or short terms; the relation is a verb with its '
     "preposition. Write names in full, and in place of a pronoun what it stands for; the line above a passage says "
     "what its document and its sections are called. Use the words of the passage, and add nothing to it."
 )
@@ -47,15 +48,21 @@ class _WrittenTriples(WrittenFact):
     affects_structures = True
     shares_requests = True
     task = _TASK
+    #: Two examples of different subjects, because weak models copy the answer about a single one.
     examples = (
         (
-            "",
-            "Ann Lee, born in Oslo, sings in the choir of Rome. She has two sons.",
+            "Oak Lake",
+            "Oak Lake is a lake in Kent, which is fed by the Rill. It was named after Bo Ray in 1802.",
             [
-                ["Ann Lee", "was born in", "Oslo"],
-                ["Ann Lee", "sings in", "choir of Rome"],
-                ["Ann Lee", "has", "two sons"],
+                ["Oak Lake", "is", "lake in Kent"],
+                ["Oak Lake", "is fed by", "Rill"],
+                ["Oak Lake", "named after", "Bo Ray"],
             ],
+        ),
+        (
+            "Ann Lee",
+            "Ann Lee, born in Oslo, is a singer who founded the choir of Rome. Her son Carl lives in Kent.",
+            [["Ann Lee", "is", "singer"], ["Ann Lee", "founded", "choir of Rome"], ["Carl", "lives in", "Kent"]],
         ),
     )
     about = "triples of subject, relation and object, which join entities"
@@ -85,6 +92,7 @@ class _WrittenTriples(WrittenFact):
                 statement = " ".join(triple)
                 check(statement, name="a triple", is_title=True)
                 source.find_supporting(statement)
+                check_triple(*triple, passage.text)
                 texts["\t".join(triple)] = None
             except InputError as error:
                 first_error = first_error or ValueError(str(error))

@@ -1,0 +1,201 @@
+"""Support of a triple that a language model wrote by the order of the words in a sentence.
+
+In: subject, relation and object, and the text that they are from. Out: an error if no sentence has them in an order
+that relates them: a sentence with all words of a triple can still say the opposite, or relate other names. If a
+sentence lacks the name of the subject, a pronoun or the title of the text can stand for it. In languages other than
+English, where verbs can be last, only the order of subject and object counts; texts without spaces are not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+from ..text.normalize import fold_case
+from ..text.sentences import split_sentences
+from ..text.words import FUNCTION_WORDS, detect_word_language, is_unspaced, segment_words, split_written_words
+from .statement_support import PRONOUNS, list_content_stems, to_stem
+
+#: The maximum number of words of a relation, and of a name.
+_MAX_RELATION_WORDS, _MAX_NAME_WORDS = 7, 12
+#: The maximum number of other words between the first and last word of a subject in a sentence, and between "is" and an
+#: object.
+_MAX_SUBJECT_GAP, _MAX_LINK_GAP = 3, 6
+_BE_WORDS = frozenset("am is are was were be been being".split())
+_PREPOSITIONS = frozenset("as at by for from in into of on than to with".split())
+_ARTICLES = frozenset("a an and or the".split())
+#: The words with which no name begins. No name ends with one of them, or with an article.
+_LINKS = _BE_WORDS | _PREPOSITIONS | frozenset("had has have that which".split())
+#: The endings of English verbs, those that nouns have too, and common verbs without such an ending.
+_PAST_ENDINGS, _PRESENT_ENDINGS = ("ed", "en"), ("s", "ing")
+_IRREGULAR_VERBS = frozenset(
+    """
+    beat became began border bought broke brought built came caught chose contain cost cut develop drew drove fell felt
+    flew fought found gave got grew held hit hurt include kept knew laid led left lent lost made meant met produce
+    provide put ran receive remain require rose sang sat saw sent serve set shot sold sought spent split spoke spread
+    stood struck swam taught thought threw told took understood went won wore wrote
+    """.split()
+)
+
+#: The first and last position of some words in a sentence.
+_Span = tuple[int, int]
+#: The span of a subject that only the title of the text names.
+_IMPLIED: _Span = (-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class _OrderedSentence:
+    """The words of a sentence as written, in normal form, and as stems."""
+
+    written: Sequence[str]
+    words: Sequence[str]
+    stems: Sequence[str]
+
+    def find_spans(self, stems: Sequence[str], max_other_words: int) -> list[_Span]:
+        """Return the spans that have these stems in order, as far as the sentence has them: at least half.
+
+        A span has at most ``max_other_words`` words between its first and last one that are not among them.
+        """
+        present = [stem for stem in stems if stem in self.stems]
+        spans: list[_Span] = []
+        for start, stem in enumerate(self.stems):
+            if stem in present[:1] and 2 * len(present) >= len(stems):
+                end = start
+                for wanted in present[1:]:
+                    end = next(
+                        (next_end for next_end in range(end + 1, len(self.stems)) if self.stems[next_end] == wanted), -1
+                    )
+                    if end < 0:
+                        break
+                if 0 <= end - start < len(present) + max_other_words:
+                    spans.append((start, end))
+        return spans
+
+    def has_word(self, words: frozenset[str], start: int, end: int) -> bool:
+        """True if one of the words is at a position from ``start`` to before ``end``."""
+        return not words.isdisjoint(self.words[max(0, start) : max(0, end)])
+
+
+def check_triple(subject: str, relation: str, object_: str, text: str) -> None:
+    """Raise ValueError unless a sentence of a text relates a subject to an object by its order.
+
+    That the sentence has their words is checked by
+    :meth:`~kvstore.models.statement_support.SourcePassages.find_supporting`.
+    """
+    subject_stems, relation_stems, object_stems = map(list_content_stems, (subject, relation, object_))
+    _check_name(subject, subject_stems)
+    _check_name(object_, object_stems)
+    has_spaces = not is_unspaced(text)
+    is_english = has_spaces and detect_word_language(segment_words(text), "english") == "english"
+    relation_words = segment_words(relation)
+    if not 0 < len(relation_words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, relation_words)):
+        raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")
+    # The present of a plural has no ending.
+    has_verb = relation[0].islower() and (subject.endswith("s") or _has_verb(relation_words, text))
+    if is_english and not has_verb and FUNCTION_WORDS.isdisjoint(relation_words):
+        raise ValueError("the relation of a triple has no verb")
+    if subject_stems == object_stems or {*segment_words(subject), *segment_words(object_)}.issuperset(relation_words):
+        raise ValueError("a triple repeats its words; write other words in subject, relation and object")
+    if not has_spaces:
+        return
+    for sentence in _iter_sentences(text):
+        relation_spans = sentence.find_spans(relation_stems, _MAX_RELATION_WORDS)
+        for subject_span, object_span in _iter_name_spans(sentence, subject_stems, object_stems):
+            if not is_english:
+                has_order = subject_span < object_span
+            elif relation_stems:
+                has_order = any(
+                    _has_order(sentence, subject_span, relation_span, object_span, relation_words[-1] == "by")
+                    for relation_span in relation_spans
+                )
+            else:
+                has_order = _has_light_order(sentence, subject_span, frozenset(relation_words), object_span)
+            if has_order:
+                return
+    raise ValueError("no sentence of the passages has the parts of a triple in this order; use the words of a sentence")
+
+
+def _iter_name_spans(
+    sentence: _OrderedSentence, subject_stems: Sequence[str], object_stems: Sequence[str]
+) -> Iterator[tuple[_Span, _Span]]:
+    """Yield the pairs of separate spans of a subject and an object in a sentence.
+
+    If the sentence lacks a word of a name, a pronoun can stand for it, and the title for a subject. A pronoun at the
+    beginning can always stand for the subject.
+    """
+    pronouns = [(position, position) for position, word in enumerate(sentence.words) if word in PRONOUNS]
+    subject_spans = sentence.find_spans(subject_stems, _MAX_SUBJECT_GAP)
+    object_spans = sentence.find_spans(object_stems, len(object_stems) + _MAX_SUBJECT_GAP)
+    pairs = list(product([*subject_spans, *(span for span in pronouns if span == (0, 0))], object_spans))
+    if set(subject_stems) <= set(object_stems) or not set(subject_stems) <= set(sentence.stems):
+        pairs += product([_IMPLIED, *pronouns], object_spans)
+    if not set(object_stems) <= set(sentence.stems):
+        pairs += product(subject_spans, pronouns)
+    for subject_span, object_span in pairs:
+        if subject_span[1] < object_span[0] or object_span[1] < subject_span[0]:
+            yield subject_span, object_span
+
+
+def _check_name(name: str, stems: Sequence[str]) -> None:
+    """Raise ValueError if a subject or object is not a name or a term; ``stems`` are those of its content words."""
+    words = split_written_words(name)
+    if not stems or words[0] in _LINKS or words[-1] in _LINKS | _ARTICLES or len(words) > _MAX_NAME_WORDS:
+        raise ValueError("subject and object of a triple must be names or short terms; write verbs in the relation")
+
+
+def _has_verb(words: Sequence[str], text: str) -> bool:
+    """True if one of the words of an English relation can be a verb.
+
+    A word such as "mills" can be one if it follows no article and no number in the text.
+    """
+    if any(word in _IRREGULAR_VERBS or word.endswith(_PAST_ENDINGS) for word in words):
+        return True
+    nouns = {noun for article, noun in pairwise(segment_words(text)) if article in _ARTICLES or article.isdigit()}
+    return any(word.endswith(_PRESENT_ENDINGS) and word not in nouns for word in words)
+
+
+def _iter_sentences(text: str) -> Iterator[_OrderedSentence]:
+    """Yield the sentences of a text."""
+    for start, end in split_sentences(text):
+        written = split_written_words(text[start:end])
+        words = list(map(fold_case, written))
+        yield _OrderedSentence(written, words, list(map(to_stem, words)))
+
+
+def _has_light_order(
+    sentence: _OrderedSentence, subject: _Span, relation_words: frozenset[str], object_: _Span
+) -> bool:
+    """True if a relation without content words, such as "is" or "of", joins a subject to an object.
+
+    One of its words, or another form of "be", must be between them, or nothing but articles.
+    """
+    links = relation_words - _ARTICLES
+    if links & _BE_WORDS:
+        links |= _BE_WORDS
+    if subject[1] < object_[0]:
+        between = sentence.words[subject[1] + 1 : object_[0]]
+        if subject != _IMPLIED and _ARTICLES.issuperset(between):
+            return True
+        return not links.isdisjoint(between[-_MAX_LINK_GAP:])
+    return bool(links & _BE_WORDS) and _ARTICLES.issuperset(sentence.words[object_[1] + 1 : subject[0]])
+
+
+def _has_order(sentence: _OrderedSentence, subject: _Span, relation: _Span, object_: _Span, is_passive: bool) -> bool:
+    """True if the positions of the parts of a triple relate them; ``is_passive`` if its relation ends with "by".
+
+    The orders are those of "Ann built the mill", "the mill was built by Ann", "built by Ann, the mill", "the builder of
+    the mill was Ann" and "in 1802, Ann built".
+    """
+    if subject[0] < relation[0] < object_[0]:
+        return is_passive or "by" not in sentence.words[object_[0] - 2 : object_[0]]
+    if object_[0] < relation[0] < subject[0]:
+        return is_passive != ("by" in sentence.words[relation[0] : subject[0]])
+    if relation[0] < object_[0] < subject[0]:
+        has_earlier_name = any(word[:1].isupper() for word in sentence.written[1 : relation[0]])
+        return not has_earlier_name or sentence.has_word(_BE_WORDS, object_[1], subject[0])
+    if relation[0] < subject[0] < object_[0]:
+        return "of" in sentence.words[relation[0] : subject[0]] and sentence.has_word(_BE_WORDS, subject[1], object_[0])
+    if object_[0] < subject[0] < relation[0]:
+        return sentence.has_word(_PREPOSITIONS, object_[0] - 2, object_[0])
+    return False

@@ -1,0 +1,64 @@
+"""The order of a triple's parts in a sentence: forms that relate them, and sentences that say something else."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvstore.models.triple_support import check_triple
+
+TEXT = (
+    "Ann Lee founded the choir of Rome in 1802. The mill was built by Bo Ray. Born in Oslo, Carl Berg sails. "
+    "The capital of Norway is Oslo. In 1990, Eva Dahl bought the pier. She painted it red. "
+    "Kent, a county of England, has 36 mills, which grind corn for Anna Lind. Locomotives pull wagons."
+)
+
+
+@pytest.mark.parametrize(
+    "triple",
+    [
+        ("Ann Lee", "founded", "choir of Rome"),
+        ("choir of Rome", "founded by", "Ann Lee"),
+        ("Bo Ray", "built", "mill"),
+        ("mill", "was built by", "Bo Ray"),
+        ("Carl Berg", "born in", "Oslo"),
+        ("Oslo", "is the capital of", "Norway"),
+        ("Norway", "capital is", "Oslo"),
+        ("Eva Dahl", "bought pier in", "1990"),
+        ("Eva Dahl", "painted", "red"),
+        ("Kent", "is", "county of England"),
+        ("Kent", "has", "36 mills"),
+        ("Locomotives", "pull", "wagons"),
+    ],
+)
+def test_a_sentence_relates_the_parts(triple: tuple[str, str, str]) -> None:
+    check_triple(*triple, TEXT)
+
+
+@pytest.mark.parametrize(
+    ("triple", "message"),
+    [
+        (("choir of Rome", "founded", "Ann Lee"), "in this order"),
+        (("mill", "built", "Bo Ray"), "in this order"),
+        (("Oslo", "born in", "Carl Berg"), "in this order"),
+        (("wagons", "pull", "Locomotives"), "in this order"),
+        (("Ann Lee", "is", "Rome"), "in this order"),
+        (("Kent", "mills", "corn"), "has no verb"),
+        (("Kent", "county England", "mills"), "has no verb"),
+        (("Bo Ray", "was", "built by"), "names or short terms"),
+        (("Ann Lee", "founded", "in 1802"), "names or short terms"),
+        (("Ann Lee", "founded the choir of Rome and sang in it", "Rome"), "at most 7 words"),
+        (("Ann Lee", "founded", "Ann Lee"), "repeats its words"),
+        (("Ann Lee", "Ann", "Rome"), "repeats its words|has no verb"),
+    ],
+)
+def test_a_triple_that_no_sentence_says_is_refused(triple: tuple[str, str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_triple(*triple, TEXT)
+
+
+def test_other_languages_need_the_subject_before_the_object() -> None:
+    text = "Die Mühle wurde 1802 gebaut. Anna Lind hat den Müller in Oslo besucht."
+    check_triple("Anna Lind", "besucht", "Müller", text)
+    with pytest.raises(ValueError, match="in this order"):
+        check_triple("Müller", "besucht", "Anna Lind", text)
+    check_triple("東京", "首都", "日本", "日本の首都は東京です。")
