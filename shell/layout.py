@@ -376,13 +376,16 @@ def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) 
 
 def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:
     """Format ASK's answer, wrapped, with its citations; ``is_shown`` if the text was shown while the model wrote it."""
-    text, citations, extractive, model, _, _, abstained, _, answer_span = row
+    text, citations, extractive, model, _, _, abstained, _, answer_span, verdict, parts = row
+    if verdict is not None:
+        yield f"{verdict.capitalize()}."
     if extractive or not is_shown:
         lines: list[str] = []
         for paragraph in text.split("\n"):
             line = to_printable(paragraph)
             lines += [line] if width is None else wrap(line, width)
-        yield from lines if width is None or answer_span is None else _embolden(lines, text, answer_span)
+        spans = [span for span in (answer_span, *(part["span"] for part in parts)) if span is not None]
+        yield from lines if width is None else _embolden(lines, text, spans)
     if citations:
         yield ""
     for citation in citations:
@@ -397,21 +400,24 @@ def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False)
         yield _limit_width(f"  Written by {to_printable(model)}.", width)
 
 
-def _embolden(lines: Sequence[str], text: str, span: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the wrapped lines of a text with a span of it in bold.
+def _embolden(lines: Sequence[str], text: str, spans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the wrapped lines of a text with spans of it in bold.
 
     Wrapping changes only white space, so positions are counted in other characters.
     """
-    first, last = (
-        len("".join(to_printable(text[: span[name]].replace("\n", " ")).split())) for name in ("start", "end")
-    )
+    bold_offsets: set[int] = set()
+    for span in spans:
+        first, last = (
+            len("".join(to_printable(text[: span[name]].replace("\n", " ")).split())) for name in ("start", "end")
+        )
+        bold_offsets.update(range(first, last))
     offset = 0
     for line in lines:
         bold_line = ""
         is_bold = False
         for character in line:
             if not character.isspace():
-                if (first <= offset < last) != is_bold:
+                if (offset in bold_offsets) != is_bold:
                     bold_line += PLAIN if is_bold else BOLD
                     is_bold = not is_bold
                 offset += 1

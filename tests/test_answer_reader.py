@@ -76,9 +76,39 @@ def test_a_question_for_two_facts_gets_a_sentence_for_each(harbor: kvstore.Store
         "Harbor: Its crane was built by Ada Quill.",
         "Boats pay twelve euros a night.",
     ]
+    assert [(part.question, part.citation, part.span and part.span.text) for part in answer.parts] == [
+        ("Who built the crane?", 1, "Ada Quill"),
+        ("what do boats pay?", 2, "twelve euros"),
+    ]
+    assert all(part.span and answer.text[part.span.start : part.span.end] == part.span.text for part in answer.parts)
     partial = harbor.ask("Who built the crane, and who painted the lighthouse of Ferrol?")
     assert partial.outcome == "answered" and len(partial.citations) == 1
     assert "The documents do not say: who painted the lighthouse of Ferrol?" in partial.text
+    assert partial.parts[1].citation is None
+    assert harbor.ask("Where does the keeper live?").parts == ()
+
+
+def test_a_pronoun_in_the_second_part_means_the_subject_of_the_first(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("skerry", "The tower on the Skerry was built by Ada Quill. It was first lit in 1871.", title="Skerry")
+        store.put("head", "Tolland Head was built by Tom Berg. It was first lit in 1902.", title="Tolland Head")
+        answer = store.ask("Who built the tower on the Skerry and when was it first lit?")
+        assert [part.span and part.span.text for part in answer.parts] == ["Ada Quill", "1871"]
+
+
+@pytest.mark.parametrize(
+    ("question", "verdict"),
+    [
+        ("Does the keeper live in the tower?", "yes"),
+        ("Was the harbor dug in 1820?", "no"),
+        ("Was the crane of the harbor painted by Ada Quill?", None),
+        ("Who lives in the tower?", None),
+    ],
+)
+def test_yes_or_no_is_returned_if_the_sentence_settles_it(
+    harbor: kvstore.Store, question: str, verdict: str | None
+) -> None:
+    assert harbor.ask(question).verdict == verdict
 
 
 def test_numbered_steps_are_listed_with_their_numbers(reader: AnswerReader, tmp_path: Path) -> None:

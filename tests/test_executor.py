@@ -164,9 +164,10 @@ def test_search_and_retrieve_have_the_rows_of_the_methods(filled: kvstore.Store)
 def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
     cursor = filled.execute("ASK 'How long is parental leave?'")
     assert cursor.columns[:7] == ("answer", "citations", "extractive", "model", "dropped", "confidence", "abstained")
-    assert cursor.columns[7:] == ("outcome", "answer_span")
-    ((answer, citations, extractive, model, dropped, confidence, abstained, outcome, span),) = cursor.fetchall()
-    assert (outcome, span) == ("answered", None)  # the answer reader does not read a store of the hashing embedder
+    assert cursor.columns[7:] == ("outcome", "answer_span", "verdict", "parts")
+    ((answer, citations, extractive, model, dropped, confidence, abstained, outcome, span, *rest),) = cursor.fetchall()
+    # The answer reader does not read a store of the hashing embedder.
+    assert (outcome, span, rest) == ("answered", None, [None, []])
     assert (extractive, model, dropped, abstained) == (True, None, [], False)
     assert 0.5 <= confidence <= 1
     first = citations[0]
@@ -181,7 +182,7 @@ def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
 
 def test_ask_reports_that_the_store_has_no_answer(filled: kvstore.Store) -> None:
     cursor = filled.execute("ASK 'Which volcano in Iceland erupted near Grindavik?'")
-    ((answer, citations, _, model, _, confidence, abstained, outcome, span),) = cursor.fetchall()
+    ((answer, citations, _, model, _, confidence, abstained, outcome, span, *_),) = cursor.fetchall()
     assert (outcome, span) == ("nearest", None)
     assert answer.startswith("The documents do not say this. No document names Iceland or Grindavik.")
     assert abstained and model is None and confidence < 0.5

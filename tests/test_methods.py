@@ -59,6 +59,8 @@ def list_answer_rows(answer: kvstore.Answer, store: kvstore.Store) -> list[tuple
             answer.abstained,
             answer.outcome,
             span,
+            answer.verdict,
+            list(map(asdict, answer.parts)),
         )
     ]
 

@@ -119,7 +119,9 @@ def test_no_text_can_drive_the_terminal() -> None:
     assert "\x1b" not in write_rows(
         [("e", "t", 0, "e", "", "\x1b]0;x\x07"), ("e", "t", 1, "\x1b[2J", "e", "")], "table", 80, "EXPAND"
     )
-    assert "\x1b" not in write_rows([("\x1b[2J", [], True, None, [], 1.0, False, "answered", None)], "table", 80, "ASK")
+    assert "\x1b" not in write_rows(
+        [("\x1b[2J", [], True, None, [], 1.0, False, "answered", None, None, [])], "table", 80, "ASK"
+    )
 
 
 def test_expand_is_a_tree_on_a_terminal() -> None:
@@ -233,7 +235,7 @@ def test_hits_are_prose_on_a_terminal_and_leave_their_places_to_programs() -> No
 def test_an_answer_and_relatives_have_their_shapes_in_a_pipe_too() -> None:
     place = {"document": "hr/leave", "ordinal": 5, "start": 0, "end": 9}
     citation = {"number": 1, **place, "kind": "chunk", "spans": [place]}
-    row = ("Leave lasts twenty weeks. [1]", [citation], True, None, [], 0.9, False, "answered", None)
+    row = ("Leave lasts twenty weeks. [1]", [citation], True, None, [], 0.9, False, "answered", None, None, [])
     text = write_rows([row], "table", None, "ASK")
     assert text.startswith("Leave lasts twenty weeks. [1]\n\n  [1] hr/leave, chunk 5, bytes 0 to 9\n")
     assert "{" not in text
@@ -244,7 +246,7 @@ def test_an_answer_and_relatives_have_their_shapes_in_a_pipe_too() -> None:
 
 def test_the_words_that_answer_are_bold_on_a_terminal() -> None:
     words = {"text": "twenty weeks", "start": 12, "end": 24}
-    row = ("Leave lasts twenty weeks. [1]", [], True, None, [], 0.9, False, "answered", words)
+    row = ("Leave lasts twenty weeks. [1]", [], True, None, [], 0.9, False, "answered", words, None, [])
     assert write_rows([row], "table", 18, "ASK") == ("Leave lasts \x1b[1mtwenty\x1b[22m\n\x1b[1mweeks\x1b[22m. [1]\n")
     assert "\x1b" not in write_rows([row], "table", None, "ASK")
 
@@ -262,9 +264,11 @@ def test_an_answer_is_wrapped_with_numbered_citations() -> None:
         False,
         "answered",
         None,
+        "yes",
+        [],
     )
     text = write_rows([row], "table", 30, "ASK")
-    assert text.startswith("Leave lasts twenty weeks, and\nnot one week more. [1]\n\n  [1] hr/leave, chunk 5")
+    assert text.startswith("Yes.\nLeave lasts twenty weeks, and\nnot one week more. [1]\n\n  [1] hr/leave, chunk 5")
     assert "Extractive" in text
     abstained = (
         "The documents do not say this. Nearest:\n\nLeave ends. [1]",
@@ -276,6 +280,8 @@ def test_an_answer_is_wrapped_with_numbered_citations() -> None:
         True,
         "nearest",
         None,
+        None,
+        [],
     )
     assert "Extractive" not in write_rows([abstained], "table", 80, "ASK")
     segment = citation | {"kind": "segment", "spans": [place, place | {"ordinal": 7}]}
@@ -287,7 +293,7 @@ def test_an_answer_is_wrapped_with_numbered_citations() -> None:
         [(row[0], [report], *row[2:])], "table", 80, "ASK"
     )
     assert max(map(len, text.split("\n"))) <= 30
-    assert text.split("\n")[3:5] == ["  [1] hr/leave, chunk 5, bytes", "      0 to 9"]
+    assert text.split("\n")[4:6] == ["  [1] hr/leave, chunk 5, bytes", "      0 to 9"]
     message = citation | {"document": "m1@x.org", "source": "/mail/inbox.mbox"}
     shown = write_rows([(row[0], [message], *row[2:])], "table", 80, "ASK")
     assert "[1] m1@x.org (/mail/inbox.mbox), chunk 5" in shown

@@ -14,7 +14,7 @@ from ..errors import InputError, ModelUnavailableError
 from ..models.text_pieces import TextPieces
 from ..rendering.columnar import Columnar, NamedRows
 from ..retrieval.evidence import Evidence, Hit, Trace
-from .answer_span import AnswerSpan
+from .answer_span import AnswerPart, AnswerSpan, Verdict
 from .citations import Citation, CitationFilter, cite_hit
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class Answer(Columnar):
     abstains, with a confidence of 0, if no passage has a sentence to quote.
 
     ``answer_span`` are the words of an extractive answer that answer the question, if the answer reader found them.
+    ``verdict`` is yes or no if the question asks for that and the first sentence settles it. ``parts`` are the answers
+    to the parts of a question that asks for several facts, each with its own span and verdict.
 
     For a model's answer, ``dropped`` lists the invalid passage numbers it cited, which are removed from ``text``.
     ``reasoning`` is the model's reasoning, and ``cached`` is true if the answer came from the cache. ``problem``
@@ -59,6 +61,8 @@ class Answer(Columnar):
     weighed: Confidence | None = None
     abstained: bool = False
     answer_span: AnswerSpan | None = None
+    verdict: Verdict | None = None
+    parts: tuple[AnswerPart, ...] = ()
 
     def __str__(self) -> str:
         return self.text

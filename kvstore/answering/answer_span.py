@@ -1,8 +1,12 @@
-"""The words of an answer that answer the question."""
+"""The words of an answer that answer the question, and the parts of an answer to several questions in one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+#: The answer to a question that yes or no answers.
+Verdict = Literal["yes", "no"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,3 +16,18 @@ class AnswerSpan:
     text: str
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPart:
+    """The answer to one part of a question that asks for several facts.
+
+    ``question`` is the part as written. ``citation`` is the number of the citation of its sentence; None if no sentence
+    answers it. ``span`` are the words that answer. ``verdict`` is yes or no if the part asks for that and the sentence
+    settles it.
+    """
+
+    question: str
+    citation: int | None
+    span: AnswerSpan | None
+    verdict: Verdict | None

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Unpack
 
 from ..errors import InputError, ModelUnavailableError, PromptTooLongError
@@ -58,8 +59,7 @@ class _PreparedAnswer(NamedTuple):
     """The data that the answer to a question is generated from.
 
     ``reading`` is the result of the answer reader, if it read the passages. ``overview`` is the answer to an overview
-    question, ``parts`` are the answers to the parts of a question that asks for several facts. ``max_words`` limits an
-    extractive answer, if it is given.
+    question. ``max_words`` limits an extractive answer, if it is given.
     """
 
     question: str
@@ -71,7 +71,6 @@ class _PreparedAnswer(NamedTuple):
     reading: PassageReading | None
     confidence: Confidence
     overview: tuple[str, list[Citation]] | None
-    parts: ExtractedAnswer | None
     max_words: int | None
 
 
@@ -146,13 +145,14 @@ class Asker:
             if language_model is not None:
                 self._request_segments(query)
             evidence = self._retrieve_evidence(strategy, query)
+            if language_model is None:
+                answer = self._answer_parts(question, evidence, clauses)
+                if answer is not None:
+                    return evidence, yield_nothing(answer)
             scored_passages, reading, confidence = self._weigh_evidence(query, evidence, clauses)
             if reading is not None and reading.needs_several_passages:  # rules choose the sentences
                 reading, words = None, _MAX_CHAIN_WORDS if words is None else words
-            parts = None
-            if language_model is None:
-                parts, confidence = self._answer_parts(question, clauses, confidence)
-            if parts is None and confidence.value < self._session.least_confidence:
+            if confidence.value < self._session.least_confidence:
                 nearest = _describe_nearest(evidence, scored_passages, reading, confidence)
                 abstained = Answer(
                     nearest.text, nearest.citations, True, None, evidence, weighed=confidence, abstained=True
@@ -163,7 +163,7 @@ class Asker:
                 overview = build_overview(evidence.hits, query.state, include_all=query.within is not None)
 
         prepared = _PreparedAnswer(
-            question, strategy, clauses, query, evidence, scored_passages, reading, confidence, overview, parts, words
+            question, strategy, clauses, query, evidence, scored_passages, reading, confidence, overview, words
         )
         return evidence, self._generate_answer(prepared, language_model)
 
@@ -350,34 +350,46 @@ class Asker:
                 step.count = len(reading.readings)
         return reading
 
-    def _answer_parts(
-        self, question: str, clauses: Clauses, confidence: Confidence
-    ) -> tuple[ExtractedAnswer | None, Confidence]:
+    def _answer_parts(self, question: str, evidence: Evidence, clauses: Clauses) -> Answer | None:
         """Answer each part of a question that asks for several facts, and name the parts without an answer.
 
-        Otherwise return None and the given ``confidence`` in the whole question: if it asks for one fact, if no part
-        has an answer, or if the reader does not read the passages of a part. The returned confidence in an answer by
-        parts is the lowest of a part.
+        ``evidence`` is that of the whole question. Returns None if the question asks for one fact, if no part has an
+        answer, or if the reader does not read the passages of a part. The confidence is the lowest of the answered
+        parts.
         """
+        from .answer import Answer
         from .answer_reader.read_answer import PartReading, extract_part_answers
-        from .question_parts import split_question
+        from .question_parts import complete_part, split_question
 
-        parts = split_question(question)
-        if len(parts) == 1:
-            return None, confidence
-        readings, confidences = [], []
-        for part in parts:
-            with self._open_query(part.question, clauses) as (strategy, query):
-                evidence = self._retrieve_evidence(strategy, query)
-                scored_passages, reading = self._read_evidence(query, evidence, clauses, is_part=True)
+        texts = split_question(question)
+        if len(texts) == 1:
+            return None
+        parts: list[PartReading] = []
+        confidences: list[Confidence] = []
+        threshold = self._session.least_confidence
+        for text in texts:
+            first_answer = parts[0].reading.best.words if parts and confidences[0].value >= threshold else ""
+            part_question = complete_part(text, texts[0], first_answer) if parts else text
+            with self._open_query(part_question, clauses) as (strategy, query):
+                part_evidence = self._retrieve_evidence(strategy, query)
+                scored_passages, reading = self._read_evidence(query, part_evidence, clauses, is_part=True)
                 if reading is None:
-                    return None, confidence
-                confidences.append(self._estimate_confidence(query, evidence, scored_passages, reading))
-                is_answered = confidences[-1].value >= self._session.least_confidence
-                readings.append(PartReading(part.text, reading if is_answered else None, scored_passages.relevance))
-        if all(part.reading is None for part in readings):
-            return None, confidence
-        return extract_part_answers(readings), min(confidences, key=lambda confidence: confidence.value)
+                    return None
+                confidences.append(self._estimate_confidence(query, part_evidence, scored_passages, reading))
+                parts.append(PartReading(text, reading, scored_passages.relevance))
+        answered = [confidence.value >= threshold for confidence in confidences]
+        if not any(answered):
+            return None
+        extracted = extract_part_answers(parts, answered)
+        return Answer(
+            extracted.text,
+            extracted.citations,
+            True,
+            None,
+            evidence,
+            weighed=min(compress(confidences, answered), key=lambda confidence: confidence.value),
+            parts=extracted.parts,
+        )
 
     def _build_relevance(self, query: Query) -> Relevance:
         """Return the scorer of snippets for a question. Without an embedder, all its cosines are 0."""
@@ -473,8 +485,6 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
     with prepared.query.trace.step("choose sentences") as step:
         if prepared.overview is not None:
             extracted: ExtractedAnswer | None = ExtractedAnswer(*prepared.overview)
-        elif prepared.parts is not None:
-            extracted = prepared.parts
         elif prepared.reading is not None:
             extracted = extract_read_answer(evidence, prepared.reading, scored_passages.relevance, prepared.max_words)
         else:
@@ -493,4 +503,5 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
         weighed=confidence if extracted else replace(confidence, value=0.0),
         abstained=extracted is None,
         answer_span=shown.span,
+        verdict=shown.verdict,
     )

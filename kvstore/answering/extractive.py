@@ -20,7 +20,7 @@ from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import to_plain_text
 from ..text.patterns import compile_lazily
 from ..text.words import count_written_words, find_reference_numbers, is_unspaced, list_terms
-from .answer_span import AnswerSpan
+from .answer_span import AnswerPart, AnswerSpan, Verdict
 from .citations import Citation, cite_hit, neutralize_citations
 from .passages import Passage
 from .question_kinds import classify_question
@@ -224,11 +224,17 @@ class ScoredPassages:
 
 
 class ExtractedAnswer(NamedTuple):
-    """The text of an extractive answer, its citations, and the words that answer, if they are known."""
+    """The text of an extractive answer, its citations, and the words that answer, if they are known.
+
+    ``verdict`` is yes or no if the question asks for that and the first sentence settles it. ``parts`` are the answers
+    to the parts of a question that asks for several facts.
+    """
 
     text: str
     citations: list[Citation]
     span: AnswerSpan | None = None
+    verdict: Verdict | None = None
+    parts: tuple[AnswerPart, ...] = ()
 
 
 def extract_answer(evidence: Evidence, scored: ScoredPassages, max_words: int | None) -> ExtractedAnswer | None:

@@ -1,60 +1,126 @@
 """The parts of a question that asks for several facts: "Who approves it, and by when?".
 
-In: a question. Out: its parts, each with the question to ask for it. A part that refers to the rest of the question is
-asked with the words of the first part.
+In: a question, and the answers to the parts before. Out: its parts, each with the question to ask for it. A pronoun in
+a later part is replaced by what it refers to: the subject of the first part, or the person that the first part asks
+for.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
+from ..text.everyday_words import ADJECTIVE, VERB, get_everyday_kind
 from ..text.patterns import compile_lazily
 from ..text.words import list_content_words
 
 _ASKING_WORDS = "who|whom|whose|what|which|when|where|why|how"
 _PREPOSITIONS = "after|at|before|by|for|from|in|of|on|since|to|under|until|up to|with|within"
+_AUXILIARIES = (
+    "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would|(?:need|needs) to"
+)
 _START = rf"(?:(?:{_PREPOSITIONS})\s+)?(?:{_ASKING_WORDS})\b(?!\s+to\b)"
 _START_PATTERN = compile_lazily(_START, re.IGNORECASE)
-_BOUNDARY_PATTERN = compile_lazily(rf"\s*[,;]?\s+and\s+(?={_START})", re.IGNORECASE)
-#: Words by which a part refers to another.
-_REFERENCE_PATTERN = compile_lazily(
-    r"\b(?:it|its|they|them|their|he|him|his|she|her|that|those|ones?|there)\b", re.IGNORECASE
+_BOUNDARY_PATTERN = compile_lazily(
+    rf"\s*[,;]?\s+and\s+(?={_START}|(?:{_AUXILIARIES})\s+(?:it|they|he|she|there)\b)", re.IGNORECASE
 )
+#: The start of a question up to its auxiliary verb, or up to its main verb if it has no auxiliary.
+_OPENING_PATTERN = compile_lazily(
+    rf"{_START}(?:(?:\s+[\w'’-]+){{0,6}}?\s+(?P<auxiliary>{_AUXILIARIES})\b|\s+\w+)(?:\s+(?:{_PREPOSITIONS}))?\s+",
+    re.IGNORECASE,
+)
+_PERSON_PATTERN = compile_lazily(r"\b(?:he|him|his|she|her)\b", re.IGNORECASE)
+_PRONOUN_PATTERN = compile_lazily(
+    r"\b(?:(?P<possessive>its|their|his|her(?=\s+\w))|it|they|them|he|him|she|her)\b", re.IGNORECASE
+)
+#: Other words by which a part refers to another.
+_REFERENCE_PATTERN = compile_lazily(
+    r"\b(?:that|those|ones?|(?<!is )(?<!are )(?<!was )(?<!were )there)\b", re.IGNORECASE
+)
+#: A participle at the end of a question: regular, or irregular if it is also a verb.
+_PARTICIPLE_PATTERN = compile_lazily(r"\w+(?P<irregular>[^aeiou]en|wn|rn|ght|pt|lt|id|lit|eld|ade|ound)|\w+ed")
+#: A part that consists of asking words: "by when?", "in which room?".
+_ELLIPSIS_PATTERN = compile_lazily(rf"{_START}(?:\s+(?!(?:{_AUXILIARIES})\b)[\w'’-]+){{0,2}}\?", re.IGNORECASE)
+_OWNER_PATTERN = compile_lazily(r"(?P<owner>.+)['’]s?\s+[\w-]+")
 #: The minimum number of content words of a part that is asked alone.
 _MIN_CONTENT_WORDS = 2
 
 
-class QuestionPart(NamedTuple):
-    """A part of a question: its ``text``, and the ``question`` that is asked for it."""
-
-    text: str
-    question: str
-
-
-def split_question(question: str) -> list[QuestionPart]:
+def split_question(question: str) -> list[str]:
     """Return the parts of a question, in order; the whole question if it asks for one fact.
 
-    >>> [part.text for part in split_question("Who approves the leave, and by when?")]
+    >>> split_question("Who approves the leave, and by when?")
     ['Who approves the leave?', 'by when?']
-    >>> [part.question for part in split_question("What is the fee and who collects the money?")]
-    ['What is the fee?', 'who collects the money?']
+    >>> split_question("When and where was she born?")
+    ['When was she born?', 'where was she born?']
     >>> len(split_question("Who explains what to do and how to do it?"))
     1
     """
     texts = [text.strip(" ?") for text in _BOUNDARY_PATTERN.split(question)]
     if len(texts) < 2 or not _START_PATTERN.match(texts[0]):
-        return [QuestionPart(question, question)]
-    return [QuestionPart(f"{text}?", _build_part_question(texts, index)) for index, text in enumerate(texts)]
+        return [question]
+    if _START_PATTERN.fullmatch(texts[0]):
+        texts[0] += _START_PATTERN.sub("", texts[1], count=1)
+    return [f"{text}?" for text in texts]
 
 
-def _build_part_question(texts: list[str], index: int) -> str:
-    """Return the question for part ``index``.
+def complete_part(part: str, first_part: str, first_answer: str) -> str:
+    """Return the question to ask for a later part of a question.
 
-    The words of the first part are appended if the part refers to another one or is short.
+    ``first_answer`` are the words that answer the first part, or an empty string. A pronoun is replaced by them if it
+    means the person that the first part asks for, otherwise by the subject of the first part. The words of the first
+    part are appended to a part that is short or refers to it in another way.
+
+    >>> complete_part("when was it first lit?", "Who built the tower of Inner Skerry?", "Wrexham")
+    'when was the tower of Inner Skerry first lit?'
+    >>> complete_part("what was his pay?", "Who commanded the Halcyon?", "Captain Lund")
+    "what was Captain Lund's pay?"
+    >>> complete_part("by when?", "Who approves the leave?", "Maria Jensen")
+    'by when approves the leave?'
     """
-    text = texts[index]
-    is_complete = index == 0 or (
-        not _REFERENCE_PATTERN.search(text) and len(list_content_words(text)) >= _MIN_CONTENT_WORDS
+    pronoun = _PRONOUN_PATTERN.search(part)
+    if pronoun is not None:
+        subject = _find_subject(first_part)
+        if _PERSON_PATTERN.fullmatch(pronoun.group()):
+            owner = _OWNER_PATTERN.fullmatch(subject)
+            if first_part.lower().startswith("who ") and first_answer:
+                subject = first_answer
+            elif owner is not None:
+                subject = owner["owner"]
+        if subject:
+            ending = "'s" if pronoun["possessive"] else ""
+            return f"{part[: pronoun.start()]}{subject}{ending}{part[pronoun.end() :]}"
+    is_complete = (
+        pronoun is None and not _REFERENCE_PATTERN.search(part) and len(list_content_words(part)) >= _MIN_CONTENT_WORDS
     )
-    return f"{text}?" if is_complete else f"{text}? {_START_PATTERN.sub('', texts[0], count=1).strip()}"
+    if is_complete:
+        return part
+    opening = _OPENING_PATTERN.match(first_part)
+    start = opening.start("auxiliary") if opening and opening["auxiliary"] else -1
+    predicate = first_part[start:] if start >= 0 else _START_PATTERN.sub("", first_part, count=1).strip()
+    return f"{part.rstrip('?') if _ELLIPSIS_PATTERN.fullmatch(part) else part} {predicate}"
+
+
+def _find_subject(question: str) -> str:
+    """Return the noun phrase that a question is about, or an empty string.
+
+    It is the question without the asking words, the verb and the adjective that they are about.
+
+    >>> _find_subject("When was the Petrel built?"), _find_subject("How much does a Kestrel generator weigh?")
+    ('the Petrel', 'a Kestrel generator')
+    >>> _find_subject("Who is responsible for the accounts?"), _find_subject("How do I report it?")
+    ('the accounts', '')
+    """
+    opening = _OPENING_PATTERN.match(question)
+    if opening is None:
+        return ""
+    auxiliary = (opening["auxiliary"] or "").lower()
+    words = re.split(r"\s+(?:be|to)\b", question[opening.end() :].strip(" ?"))[0].split()
+    if auxiliary in ("do", "does", "did"):
+        del words[-1]  # the main verb
+    elif auxiliary and len(words) > 1:
+        participle = _PARTICIPLE_PATTERN.fullmatch(words[-1])
+        if participle and (not participle["irregular"] or get_everyday_kind(words[-1]) == VERB):
+            del words[-1]
+    if len(words) > 2 and get_everyday_kind(words[0]) in (VERB, ADJECTIVE) and words[1] in _PREPOSITIONS.split("|"):
+        del words[:2]
+    return "" if words[:1] in (["I"], ["you"], ["we"]) else " ".join(words)

@@ -162,9 +162,13 @@ class StoreTools:
         uses_model = self._store.language_model() is not None
         statement = self._build_statement("ASK", question, strategy, where)
         cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)
-        ((answer, citations, _, model, _, confidence, _, outcome, answer_span),) = cursor.fetchall()
+        ((answer, citations, _, model, _, confidence, _, outcome, answer_span, verdict, answer_parts),) = (
+            cursor.fetchall()
+        )
         origin = "" if outcome != "answered" else ", extractive" if model is None else f", written by {model}"
         words = f"; answer_span: {to_one_line(answer_span['text'])}" if answer_span else ""
+        if verdict is not None:
+            words = f"; verdict: {verdict}{words}"
         sources = [
             f"[{citation['number']}] {format_key(citation['document'])}, {format_spans(citation['spans'])}"
             for citation in citations
@@ -180,6 +184,11 @@ class StoreTools:
             "outcome": outcome,
             "answer": truncate(answer, self._tokens),
             "answer_span": quote_slice(answer_span["text"]) if answer_span else None,
+            "verdict": verdict,
+            "parts": [
+                {**part, "answer_span": quote_slice(span["text"]) if (span := part.pop("span")) else None}
+                for part in answer_parts
+            ],
             "model": model,
             "confidence": confidence,
             "citations": [{field: citation[field] for field in fields} for citation in citations],

@@ -196,9 +196,18 @@ _CITATION = _build_output_schema(number="integer", document="string", start="int
 _LOCATION = _build_output_schema(
     name="string", tree="string?", level="integer?", parent="string?", document="string?", text="string"
 )
+_ANSWER_PART = _build_output_schema(question="string", citation="integer?", verdict="string?", answer_span="string?")
 _ANSWER = _build_output_schema(
-    outcome="string", answer="string", answer_span="string?", model="string?", confidence="number", citations="array"
+    outcome="string",
+    answer="string",
+    answer_span="string?",
+    verdict="string?",
+    parts="array",
+    model="string?",
+    confidence="number",
+    citations="array",
 )
+_ANSWER["properties"]["parts"]["items"] = _ANSWER_PART
 _ANSWER["properties"]["citations"]["items"] = _CITATION
 #: The schemas of the data of the tools that return data. Offsets are bytes of the document.
 OUTPUT_SCHEMAS: Mapping[str, dict[str, Any]] = {

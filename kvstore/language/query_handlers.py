@@ -57,6 +57,8 @@ ANSWER_COLUMNS = {
     "abstained": "INTEGER",
     "outcome": "TEXT",
     "answer_span": "JSON",
+    "verdict": "TEXT",
+    "parts": "JSON",
 }
 
 #: A query with fewer rows does not keep its snapshot open.
@@ -174,6 +176,8 @@ def ask(context: StatementContext, statement: s.Ask) -> Cursor:
         answer.abstained,
         answer.outcome,
         None if answer.answer_span is None else asdict(answer.answer_span),
+        answer.verdict,
+        list(map(asdict, answer.parts)),
     )
     return _make_typed_cursor("ASK", ANSWER_COLUMNS, [row], 1, "\n".join(answer.remarks) or None)
 

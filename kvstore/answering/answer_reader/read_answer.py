@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from ...retrieval.evidence import Evidence
 from ...text.patterns import compile_lazily
-from ..answer_span import AnswerSpan
+from ..answer_span import AnswerPart, AnswerSpan, Verdict
 from ..citations import Citation, neutralize_citations
 from ..extractive import ExtractedAnswer, Relevance, render_runs
 from ..question_kinds import classify_question
 from ..runs import Run, SnippetPosition, extend_over_definition, find_required_span
 from ..snippets import Snippet
+from ..verdicts import decide_verdict
 from .reading import PassageReading, SnippetReading
 
 #: The maximum number of sentences of context, and of words of an answer with its context.
@@ -68,40 +69,59 @@ def extract_read_answer(
             runs.append(Run(*position, position[1], best.score))
     text, citations = render_runs(reading.passages, runs, relevance)
     text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
-    return ExtractedAnswer(text, citations, _locate_answer_words(best, text))
+    return ExtractedAnswer(text, citations, _locate_answer_words(best, text), _find_verdict(reading, relevance))
 
 
 class PartReading(NamedTuple):
-    """A part of a question: its text, its reading (None if no sentence answers it), and the scorer for its snippets."""
+    """A part of a question: its text, its reading, and the scorer for its snippets."""
 
     text: str
-    reading: PassageReading | None
+    reading: PassageReading
     relevance: Relevance
 
 
-def extract_part_answers(parts: Sequence[PartReading]) -> ExtractedAnswer:
+def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool]) -> ExtractedAnswer:
     """Return one answer with a paragraph for each part: the sentence that answers it, or a note that none does.
 
-    A sentence that answers several parts is included once.
+    ``answered`` has True for each part that its sentence answers. A sentence that answers several parts is included
+    once.
     """
-    paragraphs: list[str] = []
+    text = ""
     citations: list[Citation] = []
-    for part in parts:
-        if part.reading is None:
-            paragraphs.append(f"The documents do not say: {part.text}")
+    answers: list[AnswerPart] = []
+    places: dict[tuple[str, int], tuple[int, int]] = {}  # of a sentence: its citation's number, its offset in the text
+    for part, is_answered in zip(parts, answered, strict=True):
+        separator = "\n\n" if text else ""
+        if not is_answered:
+            text += f"{separator}The documents do not say: {part.text}"
+            answers.append(AnswerPart(part.text, None, None, None))
             continue
-        number, index = part.reading.best.position
-        snippets = part.reading.passages[number].snippets
-        run = Run(number, *_find_shown_span(snippets, index, part.text), part.reading.best.score)
-        text, part_citations = render_runs(part.reading.passages, [run], part.relevance, len(citations) + 1)
-        is_shown = any(
-            (citation.document, citation.start) == (part_citations[0].document, part_citations[0].start)
-            for citation in citations
-        )
-        if not is_shown:  # a sentence can answer several parts
-            paragraphs.append(text)
-            citations += part_citations
-    return ExtractedAnswer("\n\n".join(paragraphs), citations)
+        best = part.reading.best
+        number, index = best.position
+        run = Run(number, *_find_shown_span(part.reading.passages[number].snippets, index, part.text), best.score)
+        paragraph, (citation,) = render_runs(part.reading.passages, [run], part.relevance, len(citations) + 1)
+        if (citation.document, citation.start) not in places:
+            places[citation.document, citation.start] = (citation.number, len(text) + len(separator))
+            text += separator + paragraph
+            citations.append(citation)
+        citation_number, offset = places[citation.document, citation.start]
+        span = _locate_answer_words(best, text, offset)
+        verdict = _find_verdict(part.reading, part.relevance)
+        answers.append(AnswerPart(part.text, citation_number, span, verdict))
+    return ExtractedAnswer(text, citations, parts=tuple(answers))
+
+
+def _find_verdict(reading: PassageReading, relevance: Relevance) -> Verdict | None:
+    """Return yes or no if the question asks for it and the sentence that answers settles it; otherwise None."""
+    if not reading.is_yes_no:
+        return None
+    number, index = reading.best.position
+    passage = reading.passages[number]
+    snippet = passage.snippets[index]
+    context = [passage.title or passage.document, passage.heading, snippet.heading, snippet.label or ""]
+    if index and (snippet.needs_previous or snippet.needs_subject):
+        context.append(passage.snippets[index - 1].text)
+    return decide_verdict(relevance.question, snippet.text, " ".join(context), relevance.stem)
 
 
 def list_nearest(reading: PassageReading, max_sentences: int) -> list[Run]:
@@ -167,8 +187,8 @@ def _find_shown_span(snippets: Sequence[Snippet], index: int, question: str) -> 
     return first, last
 
 
-def _locate_answer_words(best: SnippetReading, text: str) -> AnswerSpan | None:
-    """Return the span of the words that answer in the first paragraph of ``text``; None if it lacks them."""
+def _locate_answer_words(best: SnippetReading, text: str, offset: int = 0) -> AnswerSpan | None:
+    """Return the span of the words that answer in the paragraph of ``text`` at ``offset``; None if it lacks them."""
     words = neutralize_citations(best.words).strip()
-    start = text.partition("\n\n")[0].find(words) if words else -1
-    return None if start < 0 else AnswerSpan(words, start, start + len(words))
+    start = text[offset:].partition("\n\n")[0].find(words) if words else -1
+    return None if start < 0 else AnswerSpan(words, offset + start, offset + start + len(words))

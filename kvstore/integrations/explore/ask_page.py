@@ -75,7 +75,8 @@ def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str,
         "model": answer.model,
         "abstained": answer.abstained,
         "outcome": answer.outcome,
-        "answer_words": None if answer.answer_span is None else answer.answer_span.text,
+        "verdict": answer.verdict,
+        "answer_words": _list_answer_words(answer),
         "weighed": None if answer.weighed is None else asdict(answer.weighed),
         "remarks": answer.remarks,
         "citations": [
@@ -94,6 +95,13 @@ def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str,
         "steps": build_steps_data(answer.evidence.steps),
         "milliseconds": sum(step.milliseconds or 0.0 for step in answer.evidence.steps),
     }
+
+
+def _list_answer_words(answer: kvstore.Answer) -> list[str | None]:
+    """Return for each paragraph the words in it that answer, or None; the first if there are several."""
+    spans = [span for span in (answer.answer_span, *(part.span for part in answer.parts)) if span is not None]
+    words = {answer.text.count("\n\n", 0, span.start): span.text for span in reversed(spans)}
+    return [words.get(number) for number in range(answer.text.count("\n\n") + 1)]
 
 
 def _list_span_keys(spans: Sequence[kvstore.TextSpan]) -> list[tuple[str, int, int]]:

@@ -1,0 +1,205 @@
+"""Yes or no: the answer to a question that asks for it, if one sentence settles it beyond doubt.
+
+In: the question, the sentence that answers it, and the title and heading above that. Out: ``yes``, ``no``, or None,
+which most questions get. There is a verdict only if the sentence with its title has every content word of the question.
+Then these rules apply in order:
+
+- Another number with the same unit is a no, unless one of the two is a limit: then the limit decides.
+- A negation (*not*, *no*, *never*) directly before words of the question is a no, and so is *forbidden* if the question
+  asks for permission.
+- A sentence without a negation or a restriction (*only*, *unless*, *if*), with the names in the same order, is a yes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from ..text.patterns import compile_lazily
+from ..text.words import list_content_terms
+from .answer_span import Verdict
+
+_NUMBER_WORDS = {
+    word: float(number)
+    for number, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
+}
+_MONTHS = "january february march april may june july august september october november december".split()
+_CURRENCIES = {"€": "euro", "$": "dollar", "£": "pound"}
+_NUMBER_PATTERN = compile_lazily(
+    r"(?P<currency>[€$£])? ?\b(?P<number>\d[\d,]*(?:\.\d+)?|"
+    + "|".join(_NUMBER_WORDS)
+    + r")\b(?:[ -]?(?P<unit>%|[^\W\d]+))?",
+    re.IGNORECASE,
+)
+_UPPER_LIMIT_PATTERN = compile_lazily(
+    r"(?:\b(?:up to|at most|exceed|no more than|not more than|within|maximum of)"
+    r"|\b(?:no|not)\b[^.;]* (?:longer|more|larger|higher) than)\W*\Z",
+    re.IGNORECASE,
+)
+_COMPARISON_PATTERN = compile_lazily(
+    r"\b(?P<words>\w+er than|(?:more|less) than|over|under|above|below|at least|at most|up to|before|after|until|within"
+    r"|from|between|about|around|almost|nearly|than|exceed)\W*\Z",
+    re.IGNORECASE,
+)
+_YEAR_RANGE_PATTERN = compile_lazily(r"\bfrom (1\d\d\d|20\d\d) (?:to|until) (1\d\d\d|20\d\d)\b", re.IGNORECASE)
+_MONTH_RANGE_PATTERN = compile_lazily(rf"\bfrom ({'|'.join(_MONTHS)}) to ({'|'.join(_MONTHS)})\b", re.IGNORECASE)
+_MONTH_PATTERN = compile_lazily(rf"\b(?:in|on|of|since|until) ({'|'.join(_MONTHS)})\b", re.IGNORECASE)
+_SEASON_PATTERN = compile_lazily(
+    r"\b(?:spring|summer|autumn|winter|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|week-?ends?)\b", re.IGNORECASE
+)
+_CLAUSE_PATTERN = compile_lazily(r"[,;:()]|\b(?:but|and|while|which|who|although|though|because)\b", re.IGNORECASE)
+_NEGATION_PATTERN = compile_lazily(r"\b(?:not|no|never|cannot|neither|nor|without)\b|n['’]t\b", re.IGNORECASE)
+_FORBIDDEN_PATTERN = compile_lazily(r"\b(?:forbidden|prohibited|banned)\b", re.IGNORECASE)
+_PERMISSION_PATTERN = compile_lazily(r"\b(?:may|can|could|allowed|permitted)\b", re.IGNORECASE)
+_PERMITTED_PATTERN = compile_lazily(r"\b(?:may|can|could|allowed|permitted|free|entitled|welcome)\b", re.IGNORECASE)
+_OBLIGATION_PATTERN = compile_lazily(r"\b(?:must|needs?|required|obliged|ha(?:s|ve) to|mandatory)\b", re.IGNORECASE)
+#: Words that restrict a statement, and those that also make it a possibility or deny it.
+_RESTRICTION_PATTERN = compile_lazily(r"\b(?:only|unless|except|until|if|when|than|other)\b", re.IGNORECASE)
+_DOUBT_PATTERN = compile_lazily(
+    r"\b(?:rarely|seldom|hardly|usually|often|sometimes|some|most|few|may|might|could|would|should|plan(?:ned|s)?"
+    r"|propose[ds]?|wanted|asked|almost|nearly|former|formerly|fail(?:ed|s)?|refused|instead|or|either|nobody|none"
+    r"|nothing|said|supposed|intended|second|third|fourth|fifth|similar|im\w+ible|unable|denied)\b",
+    re.IGNORECASE,
+)
+#: Words of a question that a sentence for a yes must have too.
+_STRICT_PATTERN = compile_lazily(
+    r"\b(?:always|only|alone|both|still|again|more|most|first|last|same|before|after|without)\b", re.IGNORECASE
+)
+_UNIVERSAL_PATTERN = compile_lazily(r"\b(?:all|every|each|any)\b", re.IGNORECASE)
+#: Words of a question that the sentence need not have.
+_LIGHT_TERMS = "ever still yet already made may s"
+_NAME_PATTERN = compile_lazily(r"(?<!^)\b[A-Z][\w-]+")
+_WORD_PATTERN = compile_lazily(r"\w+")
+#: The maximum number of words from a negation or permission to a content word of the question, both included.
+_MAX_DISTANCE = 5
+
+
+class _Quantity(NamedTuple):
+    """A number with the word after it as its unit, the words that compare it, and True for an upper limit."""
+
+    value: float
+    unit: str
+    comparison: str
+    is_limit: bool
+
+
+def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[str], str]) -> Verdict | None:
+    """Return yes or no if the sentence settles the question; otherwise None.
+
+    ``context`` is the title and heading of the sentence, which can name its subject.
+
+    >>> [decide_verdict(f"Is the {part} lit?", text, "", str.lower)
+    ...  for part in ("tower", "mole") for text in ("The tower is lit.", "The tower is never lit.")]
+    ['yes', 'no', None, None]
+    >>> decide_verdict("Was it built in 1988?", "It was built in 1998.", "", str.lower)
+    'no'
+    """
+    question = question.strip(" ?")
+    asks_permission = _PERMISSION_PATTERN.search(question) is not None
+    is_forbidden = asks_permission and _FORBIDDEN_PATTERN.search(sentence) is not None
+    terms = set(list_content_terms(_NUMBER_PATTERN.sub(" ", question), stem))
+    terms -= set(list_content_terms(_LIGHT_TERMS + " allowed permitted" * is_forbidden, stem))
+    own_terms = terms & set(list_content_terms(sentence, stem))
+    if not own_terms or terms - own_terms - set(list_content_terms(context, stem)):
+        return None
+    if _NEGATION_PATTERN.search(question) or not _has_same_season(question, sentence):
+        return None
+    mismatch = _compare_quantities(question, sentence, asks_permission)
+    if mismatch is not False:
+        return mismatch
+    clauses = _select_clauses(sentence, own_terms, stem)
+    is_restricted = not _find_lower(_RESTRICTION_PATTERN, sentence) <= _find_lower(_RESTRICTION_PATTERN, question)
+    if is_forbidden or any(_precedes_term(_NEGATION_PATTERN, clause, own_terms, stem) for clause in clauses):
+        return None if is_restricted else "no"
+    doubts = _find_lower(_DOUBT_PATTERN, sentence) - _find_lower(_DOUBT_PATTERN, question)
+    if (
+        is_restricted
+        or doubts - ({"may"} if asks_permission else set())
+        or _NEGATION_PATTERN.search(sentence)
+        or not _find_lower(_STRICT_PATTERN, question) <= _find_lower(_STRICT_PATTERN, sentence)
+        or (_UNIVERSAL_PATTERN.search(question) and not _UNIVERSAL_PATTERN.search(sentence))
+        or (_OBLIGATION_PATTERN.search(question) and not _OBLIGATION_PATTERN.search(sentence))
+        or (asks_permission and not _precedes_term(_PERMITTED_PATTERN, "; ".join(clauses), own_terms, stem))
+    ):
+        return None
+    names = [name for name in _NAME_PATTERN.findall(question) if name in sentence]
+    return "yes" if names == sorted(names, key=sentence.index) else None
+
+
+def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> Verdict | Literal[False] | None:
+    """Compare each number of a question with the number of the sentence that has the same unit.
+
+    Returns False if all are equal, a verdict if a number or a limit decides, and None if the numbers do not settle it.
+    """
+    quantities = _find_quantities(sentence)
+    years = _YEAR_RANGE_PATTERN.search(sentence)
+    verdict: Verdict | Literal[False] = False
+    for quantity in _find_quantities(question):
+        same_unit = [other for other in quantities if other.unit == quantity.unit]
+        if any(other.value == quantity.value and other.comparison == quantity.comparison for other in same_unit):
+            continue
+        if quantity.comparison:
+            return None
+        if quantity.unit == "year" and years is not None:
+            if not int(years[1]) <= quantity.value <= int(years[2]):
+                verdict = "no"
+        elif len(same_unit) != 1:
+            return None
+        elif same_unit[0].is_limit and asks_permission:
+            verdict = "yes" if quantity.value <= same_unit[0].value else "no"
+        elif same_unit[0].comparison or asks_permission:
+            return None
+        else:
+            verdict = "no"
+    return verdict
+
+
+def _find_quantities(text: str) -> list[_Quantity]:
+    """Return the numbers of a text with their units; a number of four digits without currency is a year."""
+    quantities = []
+    for match in _NUMBER_PATTERN.finditer(text):
+        number, unit = match["number"].lower(), (match["unit"] or "").lower().rstrip("s")
+        value = _NUMBER_WORDS.get(number) or float(number.replace(",", ""))
+        if match["currency"]:
+            unit = _CURRENCIES[match["currency"]]
+        elif re.fullmatch(r"1\d\d\d|20\d\d", number) and unit not in _CURRENCIES.values():
+            unit = "year"
+        comparison = _COMPARISON_PATTERN.search(text[: match.start()])
+        is_limit = _UPPER_LIMIT_PATTERN.search(text[: match.start()]) is not None
+        quantities.append(_Quantity(value, unit, comparison["words"].lower() if comparison else "", is_limit))
+    return quantities
+
+
+def _has_same_season(question: str, sentence: str) -> bool:
+    """True if the sentence has each month, season and weekday of the question, or a range of months around it."""
+    months = _find_lower(_MONTH_PATTERN, question)
+    period = _MONTH_RANGE_PATTERN.search(sentence.lower())
+    if period is not None:
+        first, last = map(_MONTHS.index, period.groups())
+        months -= set(_MONTHS[first : last + 1])
+    return months <= _find_lower(_WORD_PATTERN, sentence) and (
+        _find_lower(_SEASON_PATTERN, question) <= _find_lower(_SEASON_PATTERN, sentence)
+    )
+
+
+def _select_clauses(sentence: str, terms: set[str], stem: Callable[[str], str]) -> list[str]:
+    """Return the clauses of a sentence that have the most of the terms."""
+    clauses = [clause for clause in _CLAUSE_PATTERN.split(sentence) if clause]
+    counts = [len(terms.intersection(list_content_terms(clause, stem))) for clause in clauses]
+    return [clause for clause, count in zip(clauses, counts, strict=True) if count == max(counts)]
+
+
+def _precedes_term(pattern: re.Pattern[str], text: str, terms: set[str], stem: Callable[[str], str]) -> bool:
+    """True if a match of a pattern is one of the terms, or directly before one."""
+    return any(
+        not terms.isdisjoint(
+            list_content_terms(" ".join(_WORD_PATTERN.findall(text[match.start() :])[:_MAX_DISTANCE]), stem)
+        )
+        for match in pattern.finditer(text)
+    )
+
+
+def _find_lower(pattern: re.Pattern[str], text: str) -> set[str]:
+    """Return the matches of a pattern, or of its only group, in lower case."""
+    return {match.lower() for match in pattern.findall(text)}
