@@ -40,13 +40,13 @@ def store(units: None, make_store: MakeStore) -> kvstore.Store:
 def embedded(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The texts of each call of the store's embedder."""
     calls: list[list[str]] = []
-    embed = store._session.store.embed
+    embed = store._session.store.embedder.embed
 
     def counted(texts: Sequence[str]) -> Any:
         calls.append(list(texts))
         return embed(texts)
 
-    monkeypatch.setattr(store._session.store, "embed", counted)
+    monkeypatch.setattr(store._session.store.embedder, "embed", counted)
     return calls
 
 
@@ -70,7 +70,7 @@ def vectors_by_text(store: kvstore.Store) -> dict[tuple[str, str], bytes]:
 def nearest_unit(store: kvstore.Store, question: str) -> str:
     with store.state() as state:
         parts = state.get_derived_parts(Phrases())
-        ids, _ = find_nearest(parts.vectors.scan(), store._session.store.embed([question])[0], 1)
+        ids, _ = find_nearest(parts.vectors.scan(), store.embed([question])[0], 1)
         document, text = split_vector_id(int(ids[0]))
         return str(parts.get(document).part["texts"][text])
 
@@ -231,7 +231,7 @@ def test_the_derivation_of_a_worker_is_stored(
     knowing = make_store("knowing")
     with monkeypatch.context() as context:
         context.setattr(Phrases, "derive", none_here)
-        context.setattr(knowing._session.store, "embed", none_here)
+        context.setattr(knowing._session.store.embedder, "embed", none_here)
         knowing.ingest(folder, workers=2)
     assert (dump_store(knowing), vectors_by_text(knowing)) == alone
 

@@ -100,7 +100,7 @@ def test_passages_of_a_name_that_match_the_question_lead_on(store: kvstore.Store
     # Questions that do not distinguish passages: few other words, no name, or a vector that includes the names.
     for other in ("Who is Nora Quill's teacher?", "Where is the craft of weaving linen taught to everybody?"):
         assert lead(other) == lead(other, options={"bias": 0})
-    vector = store._session.store.embed([question])[0]
+    vector = store.embed([question])[0]
     assert lead(question, vector=vector) == lead(question, vector=vector, options={"bias": 0})
 
 

@@ -69,7 +69,7 @@ def test_a_transaction_that_outgrows_the_map_derives_its_documents_again(
     make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.database.batched_changes._MAX_FIRST_PENDING", 3)
-    monkeypatch.setattr("kvstore.storage.environment._MIN_FREE_BYTES", MIN_MAP_BYTES + 1)
+    monkeypatch.setattr("kvstore.storage.write_transaction._MIN_FREE_BYTES", MIN_MAP_BYTES + 1)
     texts = {f"note {number}": f"Ada Lovelace wrote note {number}." for number in range(20)}
     plain, grown = make_store("plain"), make_store("grown")
     for store in (plain, grown):

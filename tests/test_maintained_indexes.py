@@ -344,7 +344,7 @@ def test_ingest_and_import_maintain_it(make_store: MakeStore, tmp_path: Path, mo
 
     with monkeypatch.context() as context:
         context.setattr(Lines, "derive", none_here)
-        context.setattr(by_workers._session.store, "embed", none_here)
+        context.setattr(by_workers._session.store.embedder, "embed", none_here)
         by_workers.ingest(folder, workers=2)
     by_workers.put_triples("0.txt", [TRIPLE])
     assert (dump_store(alone), vectors(alone)) == (dump_store(by_workers), vectors(by_workers))

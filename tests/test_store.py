@@ -141,8 +141,9 @@ def test_only_the_chunks_whose_text_is_new_are_embedded_again(tmp_path: Path) ->
         store.put("log", "\n\n".join(paragraphs), title="Log")
         before = vectors_by_text(store)
         embedded: list[str] = []
-        embed = store._session.store.embed
-        with mock.patch.object(store._session.store, "embed", lambda texts: embedded.extend(texts) or embed(texts)):
+        embedder = store._session.store.embedder
+        embed = embedder.embed
+        with mock.patch.object(embedder, "embed", lambda texts: embedded.extend(texts) or embed(texts)):
             store.put("log", "\n\n".join([*paragraphs[:4], other, *paragraphs[5:]]), title="Log")
         assert len(embedded) == 1
         assert other in embedded[0]
@@ -150,14 +151,14 @@ def test_only_the_chunks_whose_text_is_new_are_embedded_again(tmp_path: Path) ->
         assert all(np.array_equal(after[text], before[text]) for text in after.keys() & before.keys())
         assert len(after.keys() & before.keys()) == len(after) - 1 > 3
         embedded.clear()
-        with mock.patch.object(store._session.store, "embed", lambda texts: embedded.extend(texts) or embed(texts)):
+        with mock.patch.object(embedder, "embed", lambda texts: embedded.extend(texts) or embed(texts)):
             store.update("log", title="Another log")
         assert len(embedded) == len(after)
         embedded.clear()
         store.export(tmp_path / "out.jsonl")
         exported = (tmp_path / "out.jsonl").read_text()
         (tmp_path / "in.jsonl").write_text(exported.replace("harbour four", "harbour forty"))
-        with mock.patch.object(store._session.store, "embed", lambda texts: embedded.extend(texts) or embed(texts)):
+        with mock.patch.object(embedder, "embed", lambda texts: embedded.extend(texts) or embed(texts)):
             store.import_(tmp_path / "in.jsonl")
         assert len(embedded) == 1
         assert "harbour forty" in embedded[0]

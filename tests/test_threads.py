@@ -256,7 +256,7 @@ def test_close_does_not_interrupt_a_method(make_store: Callable[..., kvstore.Sto
             transaction.put("tea", TEXT)
             transaction.keys()
 
-    with mock.patch.object(store._session.store, "embed", embed):
+    with mock.patch.object(store._session.store.embedder, "embed", embed):
         thread = threading.Thread(target=put, name="worker")
         thread.start()
         assert at_work.wait(60)

@@ -100,7 +100,7 @@ def test_a_strategy_reads_them(store: kvstore.Store) -> None:
     with store.state() as state:
         units = state.get_part(UNITS)
         assert (units.is_present, units.is_complete, units.count) == (True, True, 8)
-        vector = store._session.store.embed(["In york it rains."])[0]
+        vector = store.embed(["In york it rains."])[0]
         ids, cosines = units.find_nearest(vector, 3)
         assert units.list_texts(ids.tolist())[0] == "In york it rains."
         assert cosines[0] == pytest.approx(1, abs=1e-3) and (np.diff(cosines) <= 0).all()
@@ -123,7 +123,7 @@ def test_equal_scores_are_ordered_by_key_for_any_history(make_store: Callable[..
         store.create_index("units")
         for key in keys:
             store.put(key, "The same two sentences. The same two sentences.")
-        vector = store._session.store.embed(["The same two sentences."])[0]
+        vector = store.embed(["The same two sentences."])[0]
 
         def places(units: Units, vector: np.ndarray = vector, store: kvstore.Store = store) -> list[tuple[str, int]]:
             found = units.get(units.find_nearest(vector, 3)[0].tolist())
@@ -190,9 +190,7 @@ def test_units_of_a_model_replace_the_sentences_of_their_chunk(store: kvstore.St
     assert store.check() == []
     with store.state() as state:
         units = state.get_part(UNITS)
-        ids, cosines = units.find_nearest(
-            store._session.store.embed(["Robert Fortune went to Assam for tea plants"])[0], 1
-        )
+        ids, cosines = units.find_nearest(store.embed(["Robert Fortune went to Assam for tea plants"])[0], 1)
         assert (
             units.list_texts(ids.tolist()) == ["Robert Fortune went to Assam for the tea plants."] and cosines[0] > 0.5
         )

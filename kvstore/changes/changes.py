@@ -108,7 +108,6 @@ class Changes:
         self._postings = PostingWriter(view)
         self._vectors = VectorWriter(view, settings.dimension)
         self.forest = ForestWriter(view, self.counters)
-        self._files = IngestedFileWriter(view)
         self.filter = entity_filter
         self._traces = traces or TraceCache()
         self._traces.begin(self.counters)
@@ -126,18 +125,15 @@ class Changes:
         self._unlinked: _UnlinkedDocuments | None = None
         self._maintainers = [structure.make_maintainer(state, view) for structure in list_structures()]
 
+    @pause_collection()
     def apply(self, pending: PendingChanges, *, more_follow: bool = False) -> None:
         """Write pending changes: delete and replace items, and store new documents, edges and aliases.
 
         ``more_follow``: further batches follow at once. While batches only add documents, linking them to names then
-        waits for the last batch: with all names known, each text is searched for names only once.
+        waits for the last batch: with all names known, each text is searched for names only once. The docstring of the
+        module describes the order.
         """
-        with pause_collection():
-            self._apply_pending(pending, more_follow)
-
-    def _apply_pending(self, pending: PendingChanges, more_follow: bool) -> None:
-        """Apply changes in the order that the docstring of the module describes."""
-        documents = pending.new_documents
+        documents, stated_facts = pending.new_documents, pending.list_stated_facts()
         if not self._only_adds_documents(pending):
             self._link_unlinked()
             more_follow = False
@@ -153,7 +149,7 @@ class Changes:
             self._remove_documents(records, context, names)
         for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
-        for fact, key, value in pending.stated_facts:
+        for fact, key, value in stated_facts:
             self._withdraw_fact(fact, key, fact.find(self.state, key), context, names)
             for form, kind in () if value is None else fact.list_introductions(value):
                 names.introduce(to_entity_key(form), form, kind)
@@ -169,7 +165,7 @@ class Changes:
             else:
                 chunks = ((draft.text, draft.section) for draft in new_document.extracted.chunks)
                 linker.link_document(record, outline, chunks, new_document.extracted.parts)
-        for fact, key, value in pending.stated_facts:
+        for fact, key, value in stated_facts:
             if value is not None:
                 fact.put(context, ids, key, value)
                 self._link_fact(fact, key, value, context, 1)
@@ -178,7 +174,7 @@ class Changes:
         for (first_entity, second_entity), change in self.forest.judge_deferred().items():
             linker.change_link(first_entity, second_entity, RELATION_LINK, change)
         for file, digests in pending.files:
-            self._files.put(file, digests)
+            IngestedFileWriter(self._view).put(file, digests, self.documents)
         if self._unlinked is None:
             self._update_structures(linker)
         else:
@@ -203,7 +199,7 @@ class Changes:
         return (
             self.can_defer_linking
             and len(pending.new_documents) == len(pending.documents)
-            and not any(pending.stated_facts)
+            and not pending.list_stated_facts()
             and all(self.documents.find_by_key(key) is None for key in pending.documents)
         )
 
@@ -285,7 +281,7 @@ class Changes:
                 if stored_derivation.has_part(document) or parts.find(document) is not None:
                     parts.remove(document)
         self._abstracts.remove(abstract for record in documents for abstract in record.iter_abstract_ids())
-        self._files.remove(record.source for record in documents)
+        IngestedFileWriter(self._view).remove(record.source for record in documents)
         self.documents.remove(documents)
         self.counters.documents -= len(documents)
         self.counters.text_bytes -= sum(record.size for record in documents)
@@ -357,11 +353,12 @@ class Changes:
         """
         linker.flush()
         removed = dict(names.list_unintroduced())
-        linker.unlink_entities(removed)
-        for key in removed.values():
-            self.filter.delete(key)
-        self._entities.remove(removed)
-        self.counters.entities -= len(removed)
+        if removed:
+            linker.unlink_entities(removed)
+            for key in removed.values():
+                self.filter.delete(key)
+            self._entities.remove(removed)
+            self.counters.entities -= len(removed)
         new_keys = names.find_new_keys()
         new_ids = list(range(self.counters.next_entity, self.counters.next_entity + len(new_keys)))
         self.counters.next_entity += len(new_keys)

@@ -32,8 +32,7 @@ from ..structures.indexes.written_texts import WrittenTexts
 from ..structures.language_version import check_language_version
 from ..structures.names.aliases import ALIAS, MERGE
 from ..structures.names.entities import BLOCK_SIZE
-from ..structures.names.mention_addresses import collect_mention_addresses
-from ..structures.names.mention_recognition import find_mentions, iter_headed_abstracts
+from ..structures.names.mention_recognition import collect_mention_addresses, find_mentions, iter_headed_abstracts
 from ..structures.names.mentions import Occurrence
 from ..structures.postings import encode_term
 from ..structures.state import State
@@ -41,7 +40,7 @@ from ..structures.vectors.vectors import FREE_ID, Ids, Vectors
 from ..text.languages import find_stemmed_language
 from ..text.normalize import fold, to_entity_key
 from ..text.words import count_chunk_terms, get_document_stemmer
-from .facts import iter_stated_kinds
+from .facts import list_stated_kinds
 from .forest_check import check_forest
 from .hash_sums import MASK, HashSums, find_differences
 from .structure_check import check_structures
@@ -98,7 +97,7 @@ class _Checker:
             self._check_orphans,
             lambda: check_derived(self._state, self._sizes),
             self._check_forest,
-            *(partial(self._check_facts, fact) for fact in iter_stated_kinds()),
+            *(partial(self._check_facts, fact) for fact in list_stated_kinds()),
             self._check_aliases,
             self._check_entities,
             self._check_filter,
@@ -367,7 +366,7 @@ class _Checker:
             )
         ):
             yield "the index of names does not agree with the entities"
-        stated_kinds = {kind for fact in iter_stated_kinds() for kind in fact.kinds}
+        stated_kinds = {kind for fact in list_stated_kinds() for kind in fact.kinds}
         for entity, record in state.entities.scan():
             slots = [slot for slot in record.slots if slot.times]
             expected_sum = sum(slot.times * hash((slot_number,)) for slot_number, slot in enumerate(record.slots))

@@ -365,9 +365,14 @@ EDGES = _StatedEdges()
 ALIASES = _StatedAliases()
 
 
+def list_stated_kinds() -> list[StatedFact[Any, Any]]:
+    """Return the kinds of facts that are stored as they were stated: all kinds except documents."""
+    return [TRIPLES, EDGES, ALIASES, *registry.list_facts()]
+
+
 def list_fact_kinds() -> list[Fact[Any, Any]]:
     """Return all kinds of facts in the order of export and import: a kind comes after the kinds it needs."""
-    return [DOCUMENTS, TRIPLES, EDGES, ALIASES, *registry.list_facts()]
+    return [DOCUMENTS, *list_stated_kinds()]
 
 
 def find_line_kind(line: ExportLine) -> Fact[Any, Any]:
@@ -378,20 +383,15 @@ def find_line_kind(line: ExportLine) -> Fact[Any, Any]:
     raise InputError(f"the line has none of the fields {', '.join(fact.name for fact in list_fact_kinds())}")
 
 
-def iter_stated_kinds() -> Iterator[StatedFact[Any, Any]]:
-    """Yield the kinds of facts that are stored as they were stated."""
-    return (fact for fact in list_fact_kinds() if isinstance(fact, StatedFact))
-
-
-def iter_document_kinds() -> Iterator[DocumentFact[Any]]:
-    """Yield the kinds of facts that belong to documents."""
-    return (fact for fact in list_fact_kinds() if isinstance(fact, DocumentFact))
+def list_document_kinds() -> list[DocumentFact[Any]]:
+    """Return the kinds of facts that belong to documents."""
+    return [fact for fact in list_stated_kinds() if isinstance(fact, DocumentFact)]
 
 
 def iter_document_facts(state: State, record: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], Any]]:
     """Yield each fact stated about a document in addition to its text, as its kind and its value."""
     row_key = records.encode_u64(record.id)
-    for fact in iter_document_kinds():
+    for fact in list_document_kinds():
         if state.lmdb.get(fact.tables[0], row_key) is not None:
             yield fact, fact.read(state, row_key)[1]
 

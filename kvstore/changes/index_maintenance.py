@@ -28,7 +28,7 @@ from ..structures.indexes.index_building import IndexProgress, ReportProgress
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
-from .embedding_reuse import read_chunked_text
+from .pending import read_chunked_text
 
 #: The maximum numbers of texts and documents in a batch, which is embedded and committed when it reaches one of them.
 _MAX_BATCH_TEXTS, _MAX_BATCH_DOCUMENTS = 1024, 256

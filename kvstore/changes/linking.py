@@ -23,8 +23,13 @@ from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.filter import addresses
 from ..structures.filter.entity_filter import SearchKeys
 from ..structures.forest.forest_writer import NodePairs
-from ..structures.names.mention_addresses import RankedTargets, collect_mention_addresses
-from ..structures.names.mention_recognition import Mention, find_mentions, iter_headed_abstracts
+from ..structures.names.mention_recognition import (
+    Mention,
+    RankedTargets,
+    collect_mention_addresses,
+    find_mentions,
+    iter_headed_abstracts,
+)
 from ..structures.names.mentions import HeadingOccurrence, MentionWriter, Occurrence
 from ..structures.state import State
 from ..structures.text_candidates import join_sorted
@@ -266,12 +271,14 @@ class Linker:
 
         Only texts that have all words of a name, by the postings, are searched.
         """
-        if self._state.postings.is_empty:
+        if not self._state.counters.chunks:
             return
         names_by_chunk: dict[int, list[int]] = {}
         for name_number, chunks in self._find_candidates(list(ids_by_key)):
             for chunk in chunks.tolist():
                 names_by_chunk.setdefault(chunk, []).append(name_number)
+        if not names_by_chunk:
+            return
         chunks_by_document: dict[int, list[_StoredChunk]] = {}
         ids = sorted(names_by_chunk)
         for chunk, record in zip(ids, self._state.chunks.get_many(ids), strict=True):

@@ -1,14 +1,17 @@
 """Pending changes, which :class:`~kvstore.changes.changes.Changes` applies together, each by its key.
 
 In: extracted documents, and what the user states. On disk: nothing. The last of several changes to one key counts. A
-transaction keeps applied changes until the commit, to apply them again if the map has to grow.
+transaction keeps applied changes until the commit, to apply them again if the map has to grow. If a document is put
+again, only its changed texts are embedded; vectors that the user supplied are not reused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -16,6 +19,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..extraction.extraction import (
+    ANY_SPACE,
     ChunkedDocument,
     ExtractedDocument,
     add_vectors_to_digest,
@@ -25,17 +29,18 @@ from ..extraction.extraction import (
 )
 from ..extraction.own_chunks import unpack_chunks
 from ..extraction.validation import ValidDocument, validate
-from ..registry.chunk_texts import has_context, list_context_facts
+from ..registry.chunk_texts import build_embedding_texts, has_context, list_context_facts
+from ..registry.chunked_text import ChunkedText, load_chunked_text
 from ..registry.derivation import derive_parts, list_missing_texts
 from ..registry.fact import Key, StatedFact, Value
 from ..registry.stored_derivations import list_maintained_derivations
 from ..settings import FixedSettings
+from ..structures.derived_parts import to_vector_id
 from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
-from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, normalize_rows
+from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vectors, normalize_rows
 from . import facts
-from .embedding_reuse import find_reusable_embeddings, read_chunked_text, read_derived_vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +93,12 @@ class PendingChanges:
     """
 
     documents: dict[str, PendingDocument | None] = field(default_factory=dict)
-    facts: dict[str, dict[Any, Any]] = field(
-        default_factory=lambda: {fact.name: {} for fact in facts.iter_stated_kinds()}
-    )
+    facts: dict[str, dict[Any, Any]] = field(default_factory=partial(defaultdict, dict))
     origins: dict[str, str | None] = field(default_factory=dict)
     files: list[tuple[IngestedFile, list[bytes]]] = field(default_factory=list)
     size: int = 0
     #: Derived parts of stored documents whose other facts changed, and their vectors, by key and derivation.
     parts: dict[str, dict[str, tuple[Any, Matrix]]] = field(default_factory=dict)
-    #: The ``facts`` that belong to documents.
-    _document_facts: list[dict[Any, Any]] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._document_facts = [self.facts[fact.name] for fact in facts.iter_document_kinds()]
 
     def __bool__(self) -> bool:
         return any((self.documents, *self.facts.values(), self.origins, self.files))
@@ -110,12 +108,10 @@ class PendingChanges:
         """The documents to put, in order."""
         return [document for document in self.documents.values() if document is not None]
 
-    @property
-    def stated_facts(self) -> Iterator[tuple[StatedFact[Any, Any], Any, Any]]:
-        """Yield the facts other than documents: kind, key and value."""
-        return (
-            (fact, key, value) for fact in facts.iter_stated_kinds() for key, value in self.facts[fact.name].items()
-        )
+    def list_stated_facts(self) -> list[tuple[StatedFact[Any, Any], Any, Any]]:
+        """Return the facts other than documents: kind, key and value."""
+        kinds = facts.list_stated_kinds() if any(self.facts.values()) else ()
+        return [(fact, key, value) for fact in kinds for key, value in self.facts[fact.name].items()]
 
     def put(self, document: PendingDocument) -> None:
         """Record that a document is to be stored, and drop pending facts about it."""
@@ -123,13 +119,6 @@ class PendingChanges:
         self.delete(key)
         self.documents[key] = document
         self.size += document.chunk_count
-
-    def derive(self, settings: FixedSettings) -> None:
-        """Derive all data that depends only on a single document, for each new document. Raises LanguageError."""
-        underived_documents = [document for document in self.new_documents if not document.is_derived]
-        self.documents.update(
-            (document.document.key, document) for document in derive_documents(underived_documents, settings)
-        )
 
     def release(self) -> None:
         """Reduce applied changes in place to the data that is needed to apply them again.
@@ -146,8 +135,8 @@ class PendingChanges:
         """Record that a document is to be deleted, and drop pending facts about it."""
         self.documents.pop(key, None)
         self.documents[key] = None
-        for facts_by_key in self._document_facts:
-            facts_by_key.pop(key, None)
+        for fact in facts.list_document_kinds() if self.facts else ():
+            self.facts[fact.name].pop(key, None)
 
     def put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value | None) -> None:
         """Record that a fact is to be stored, or deleted if ``value`` is None."""
@@ -283,7 +272,9 @@ def complete_pending(
     This covers the documents, which are derived together, and the derived parts of stored documents whose facts
     changed. ``find_vectors`` takes a document key and texts, and returns known vectors of them by space and text.
     """
-    pending.derive(state.settings)
+    underived_documents = [document for document in pending.new_documents if not document.is_derived]
+    for document in derive_documents(underived_documents, state.settings):
+        pending.documents[document.document.key] = document
     derivations = list_maintained_derivations(state.lmdb)
     relevant_facts = {
         name for stored_derivation in derivations for name in stored_derivation.derivation.facts
@@ -331,3 +322,65 @@ def complete_pending(
         part_labels, collect_vectors(missing_texts, embed, known_vectors), strict=True
     ):
         pending.parts.setdefault(key, {})[label] = (part, vectors[label])
+
+
+def find_reusable_embeddings(state: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[tuple[str, str], Matrix]:
+    """Return the vectors, by space and text, that new documents can take over from the stored ones that they replace.
+
+    ``documents`` are the keys of the new documents, each with its texts to embed.
+    """
+    embeddings: dict[tuple[str, str], Matrix] = {}
+    for key, texts in documents:
+        record = state.documents.find_by_key(key)
+        if record is not None:
+            chunk_vectors = {} if record.own_vectors else _read_chunk_vectors(state, record, texts)
+            embeddings.update({(ANY_SPACE, text): vector for text, vector in chunk_vectors.items()})
+            embeddings.update(read_derived_vectors(state, record, texts))
+    return embeddings
+
+
+def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
+    """Return the stored vectors of ``texts`` that occur in the derived parts of a document, by space and text.
+
+    Texts without a stored vector are left out.
+    """
+    vectors: dict[tuple[str, str], Matrix] = {}
+    for stored_derivation in list_maintained_derivations(state.lmdb):
+        if not stored_derivation.has_part(record.id):
+            continue
+        parts = state.get_derived_parts(stored_derivation.derivation)
+        part, vector_locations = parts.get(record.id)
+        if parts.vectors.get_ids(vector_locations) != [
+            to_vector_id(record.id, text) for text in range(len(vector_locations))
+        ]:
+            continue  # damaged: these locations have vectors of other texts
+        part_texts = stored_derivation.derivation.list_texts(
+            part, read_chunked_text(state, record, stored_derivation.derivation.facts)
+        )
+        part_vectors = _gather_vectors(parts.vectors, dict(zip(part_texts, vector_locations, strict=False)), texts)
+        vectors.update({(stored_derivation.label, text): vector for text, vector in part_vectors.items()})
+    return vectors
+
+
+def read_chunked_text(state: State, record: DocumentRecord, fact_names: Collection[str]) -> ChunkedText:
+    """Return a stored document as input of a derivation, with the named facts stated about it."""
+    stated_facts = facts.iter_document_facts(state, record) if fact_names else ()
+    facts_by_name = {fact.name: value for fact, value in stated_facts if fact.name in fact_names}
+    return load_chunked_text(state, record, facts_by_name)
+
+
+def _read_chunk_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:
+    """Return the stored vectors of ``texts`` that are embedding texts of a document's chunks, by text."""
+    chunked_text = read_chunked_text(state, record, [fact.name for fact in list_context_facts(state.settings)])
+    chunks = state.chunks.get_many(record.chunk_ids())
+    texts_with_chunks = zip(build_embedding_texts(chunked_text, state.settings), chunks, strict=True)
+    vector_locations = {text: (chunk.block, chunk.row) for text, chunk in texts_with_chunks}
+    return _gather_vectors(state.vectors, vector_locations, texts)
+
+
+def _gather_vectors(
+    vectors: Vectors, vector_locations: dict[str, tuple[int, int]], texts: Set[str]
+) -> dict[str, Matrix]:
+    """Read the vectors of ``texts`` that have a location (block, row) in ``vector_locations``, by text."""
+    wanted_locations = {text: location for text, location in vector_locations.items() if text in texts}
+    return dict(zip(wanted_locations, vectors.gather(list(wanted_locations.values())), strict=True))

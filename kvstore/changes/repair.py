@@ -44,9 +44,8 @@ from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
 from . import facts
 from .changes import Changes
-from .embedding_reuse import read_derived_vectors
 from .full_delta import iter_batches
-from .pending import PendingChanges, PendingDocument, complete_pending, validate_stored
+from .pending import PendingChanges, PendingDocument, complete_pending, read_derived_vectors, validate_stored
 
 Embed = Callable[[Sequence[str]], Matrix]
 
@@ -149,7 +148,7 @@ class _Rebuilder:
         changes = Changes(self._view, self._settings, entity_filter)
         for documents in self._iter_documents():
             changes.apply(PendingChanges({document.extracted.key: document for document in documents}))
-        for fact in facts.iter_stated_kinds():
+        for fact in facts.list_stated_kinds():
             for batch in iter_batches(self._iter_facts(fact, changes.documents), _MAX_BATCH):
                 pending = PendingChanges()
                 for key, value in batch:

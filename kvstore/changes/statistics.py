@@ -9,7 +9,7 @@ from ..registry import list_structures
 from ..registry.stored_derivations import list_maintained_derivations
 from ..structures import tables
 from ..structures.state import State
-from .facts import iter_stated_kinds
+from .facts import list_stated_kinds
 
 
 def collect_statistics(state: State, file: Any) -> dict[str, int | float | str]:
@@ -22,7 +22,7 @@ def collect_statistics(state: State, file: Any) -> dict[str, int | float | str]:
     figures: dict[str, int | float | str] = {name: getattr(counters, name) for name in totals}
     figures["temperature"] = counters.hits
     figures["trees"] = sum(1 for _ in state.forest.iter_trees())
-    figures.update({fact.statistic_name: state.lmdb.count(fact.tables[0]) for fact in iter_stated_kinds()})
+    figures.update({fact.statistic_name: state.lmdb.count(fact.tables[0]) for fact in list_stated_kinds()})
     figures["ingested_files"] = state.lmdb.count(tables.INGESTED_FILES)
     for structure in list_structures():
         counts = structure.compute_statistics(state.get_part(structure))

@@ -16,7 +16,7 @@ from ..registry.stored_derivations import StoredDerivation, list_stored_derivati
 from ..structures.derived_parts import to_vector_id
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE_ID, Ids, Vectors
-from .embedding_reuse import read_chunked_text
+from .pending import read_chunked_text
 
 
 def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids], object]) -> Iterator[str]:

@@ -26,10 +26,8 @@ from ..extraction.validation import PAIRS_FORMAT, ValidDocument
 from ..registry.chunk_texts import list_context_facts
 from ..registry.chunked_text import ChunkedText, build_chunked_text, load_chunked_text
 from ..registry.fact import DocumentFact, Key, StatedFact, Value
-from ..settings import FixedSettings
 from ..storage.environment import WriteTransaction
 from ..structures.documents.documents import DocumentRecord
-from ..structures.state import State
 from .session import Session
 
 #: The most chunks, names, triples and edges to buffer before they are applied, so that a long transaction does not hold
@@ -45,23 +43,16 @@ class BatchedChanges:
     def __init__(self, session: Session, transaction: WriteTransaction) -> None:
         self._session = session
         self._transaction = transaction
+        self._settings = session.store.settings
         self._changes = self._open_changes(transaction)
+        #: The state with all applied batches, including data that is not written to the transaction yet.
+        self.state = self._changes.state
         self.pending = PendingChanges()
         #: True if a batch was applied.
         self.has_applied = False
         #: Applied batches, kept to apply them again in a larger map; empty if the map has enough room.
         self._applied: list[PendingChanges] = []
-        self.can_replay = not session.environment.has_room
-
-    @property
-    def state(self) -> State:
-        """The state with all applied batches, including data that is not written to the transaction yet."""
-        return self._changes.state
-
-    @property
-    def _settings(self) -> FixedSettings:
-        """The fixed settings of the store."""
-        return self._session.store.settings
+        self.can_replay = transaction.may_outgrow_map
 
     # Documents
 
@@ -108,7 +99,7 @@ class BatchedChanges:
         valid_document = document.document
         if existing is None or PAIRS_FORMAT in (existing.format, valid_document.format):
             return []
-        stated_facts = [(fact, self.find_fact(fact, valid_document.key)) for fact in facts.iter_document_kinds()]
+        stated_facts = [(fact, self.find_fact(fact, valid_document.key)) for fact in facts.list_document_kinds()]
         stated_facts = [(fact, value) for fact, value in stated_facts if value is not None]
         if not stated_facts:
             return []
@@ -180,7 +171,7 @@ class BatchedChanges:
             return  # a pending document is embedded later, with all its facts
         text = self.state.documents.read_text(record.id).decode()
         document = make_pending(validate_stored(record, text), self._settings)
-        stated_facts = [(fact, self.find_fact(fact, key)) for fact in facts.iter_document_kinds()]
+        stated_facts = [(fact, self.find_fact(fact, key)) for fact in facts.list_document_kinds()]
         self.pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
         for fact, value in stated_facts:
             if value is not None:
@@ -198,8 +189,7 @@ class BatchedChanges:
 
         Raises LanguageError and the errors of the embedder.
         """
-        with State(self._transaction, self._settings) as state:
-            complete_pending(self.pending, state, self._session.store.embed)
+        complete_pending(self.pending, self.state, self._session.store.embedder.embed)
 
     def apply(self, *, more_follow: bool) -> None:
         """Apply the completed batch and begin another. After an error, the transaction must be aborted.
@@ -218,11 +208,6 @@ class BatchedChanges:
         """Write the data that applied batches hold in memory to the transaction, so that its view sees it."""
         self._changes.write_back()
 
-    @property
-    def next_chunk(self) -> int:
-        """The first chunk id that is not used yet."""
-        return self._changes.counters.next_chunk
-
     def commit(self, hits: Mapping[str, int]) -> None:
         """Commit the applied batches, and add ``hits`` (by entity key) to the temperatures."""
         self._changes.finish(hits)
@@ -235,7 +220,7 @@ class BatchedChanges:
         changes = self._open_changes(transaction)
         for pending in self._applied:
             # Another process may have changed which derivations the store keeps in the meantime.
-            complete_pending(pending, changes.state, self._session.store.embed)
+            complete_pending(pending, changes.state, self._session.store.embedder.embed)
             changes.apply(pending, more_follow=True)
             pending.release()
         changes.finish(hits)
@@ -247,5 +232,5 @@ class BatchedChanges:
     def _open_changes(self, transaction: WriteTransaction) -> Changes:
         """Return changes to a transaction, with the cached entity filter of its state."""
         store = self._session.store
-        entity_filter = store.filter_cache.take_filter(transaction, hash_seed=store.settings.hash_seed)
-        return Changes(transaction, store.settings, entity_filter, store.trace_cache)
+        entity_filter = store.filter_cache.take_filter(transaction, hash_seed=self._settings.hash_seed)
+        return Changes(transaction, self._settings, entity_filter, store.trace_cache)

@@ -67,7 +67,8 @@ class Database(Handle):
                 if record is not None and record.digest == valid_document.digest:
                     return False
         pending = make_pending(valid_document, self.settings, vectors, origin)
-        (document,) = derive_and_embed([pending], self.settings, self._session.open_state, self._session.store.embed)
+        open_state, embed = self._session.open_state, self._session.store.embedder.embed
+        (document,) = derive_and_embed([pending], self.settings, open_state, embed)
         with self.transaction(models=False) as transaction:
             return transaction._put(document)
 
@@ -83,9 +84,8 @@ class Database(Handle):
         checked_documents = check_documents(documents, Transaction.put)
         with self.state() as state:
             pending_documents = chunk_changed_documents(state, checked_documents, replace=replace)
-        embedded_documents = derive_and_embed(
-            list(pending_documents.values()), self.settings, self._session.open_state, self._session.store.embed
-        )
+        open_state, embed = self._session.open_state, self._session.store.embedder.embed
+        embedded_documents = derive_and_embed(list(pending_documents.values()), self.settings, open_state, embed)
         changes = [False] * len(checked_documents)
         if embedded_documents:
             with self.transaction(models=False) as transaction:
@@ -341,7 +341,7 @@ class Database(Handle):
         if not problems:
             return RepairReport([])
         self._session.store.load_models()
-        rebuilt = rebuild_store(self._session.environment, self.settings, self._session.store.embed)
+        rebuilt = rebuild_store(self._session.environment, self.settings, self._session.store.embedder.embed)
         self._session.store.open_indexes.clear_caches()
         compact_if_sparse(self._session.environment)
         _log.warning(

@@ -205,13 +205,13 @@ class _Importer:
         # Embed before taking the writer's lock, because embedding takes most of the time.
         settings = self._session.store.settings
         documents = derive_and_embed(
-            self._select_changed(batch), settings, self._session.open_state, self._session.store.embed
+            self._select_changed(batch), settings, self._session.open_state, self._session.store.embedder.embed
         )
         counts = {facts.DOCUMENTS.plural: len(documents)}
         with self._begin() as transaction:
             for document in documents:
                 transaction._put(document)
-            for fact in facts.iter_stated_kinds():
+            for fact in facts.list_stated_kinds():
                 counts[fact.plural] = 0
                 for line_number, key, value in batch.facts.get(fact.name, ()):
                     with self._locate_errors(line_number):

@@ -75,7 +75,7 @@ class Handle(Queryable):
     @property
     def embedder(self) -> Embedder:
         """The store's embedder; raises EmbedderError if its package is missing."""
-        return self._session.store.embedder
+        return self._session.store.embedder.load()
 
     def session(self) -> Self:
         """Open another session on the same store, with the same methods.
@@ -213,7 +213,7 @@ class Handle(Queryable):
         """
         for text in texts:
             check_text("a text to embed", text)
-        return self._session.store.embed(texts)
+        return self._session.store.embedder.embed(texts)
 
     def language_model(self, name: str | None = None) -> LanguageModel | None:
         """Return the language model that ASK uses: the one named, else the session's, else the environment's.

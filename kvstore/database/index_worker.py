@@ -196,7 +196,10 @@ class IndexManager:
         if next_chunk < self._next_due_chunk.get(kind.name, 0):
             return False
         try:
-            return self._builder.find_needed_record(kind) is not None
+            if self._builder.find_needed_record(kind) is not None:
+                return True
+            self._next_due_chunk[kind.name] = self._builder.compute_next_needed_chunk(kind)
+            return False
         except KvstoreError as error:
             return self._record_failure(kind, error)
 

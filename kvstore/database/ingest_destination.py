@@ -32,7 +32,7 @@ class IngestDestination:
     def __init__(self, session: Session, begin: Callable[[], Transaction]) -> None:
         self._session = session
         self._begin = begin
-        self.embed = session.store.embed
+        self.embed = session.store.embedder.embed
         self.open_state = session.open_state
 
     @property
@@ -52,7 +52,7 @@ class IngestDestination:
         """The number of texts that the embedder sends to a server per request; 0 if it runs in this process."""
         from ..models.openai_embedder import BATCH_SIZE, OpenAIEmbedder
 
-        return BATCH_SIZE if isinstance(self._session.store.embedder, OpenAIEmbedder) else 0
+        return BATCH_SIZE if isinstance(self._session.store.embedder.load(), OpenAIEmbedder) else 0
 
     def update_origins(self, origins: Mapping[str, str | None]) -> None:
         """Record the origins, by key, of unchanged documents that were found in another folder."""
@@ -68,7 +68,7 @@ class IngestDestination:
         """Return the description of the work that a worker process needs to read and embed files."""
         from ..ingest.worker import Job
 
-        embedder = self.settings.embedder if embed and not self._session.store.has_own_embedder else None
+        embedder = self.settings.embedder if embed and not self._session.store.embedder.is_supplied else None
         environment = self._session.environment
         buffered = sorted(environment.buffer_reader.buffered_tables.names)
         return Job(str(environment.path.resolve()), self.settings, format, dict(options), embedder, buffered)

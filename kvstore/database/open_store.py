@@ -76,9 +76,29 @@ class LazyEmbedder:
             if self._embedder is None:
                 self._embedder, self.is_supplied = embedder, True
 
+    def replace(self, settings: FixedSettings) -> None:
+        """Use the embedder that other settings name from now on."""
+        with self._lock:
+            self._settings, self._embedder, self.is_supplied = settings, None, False
+
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the unit vectors of these texts, shape (n, dimension); no texts do not load the embedder."""
         return self.load().embed(texts) if texts else np.empty((0, self._settings.dimension), np.float32)
+
+    def embed_query(self, text: str) -> Matrix:
+        """Return the unit vector of a question, shape (dimension,)."""
+        return self.load().embed_query(text)
+
+    def embed_cached(self, texts: Sequence[str]) -> Matrix:
+        """Return the same vectors as :meth:`embed`; vectors of recently embedded texts come from a cache."""
+        return self._cache.embed(texts, self.embed)
+
+    @cached_property
+    def _cache(self) -> EmbeddingCache:
+        """The vectors of sentences that answers were chosen from; created on first use, as searches never need it."""
+        from ..models.embedding_cache import EmbeddingCache
+
+        return EmbeddingCache()
 
 
 def _replace_settings(settings: FixedSettings, values: Mapping[str, str]) -> FixedSettings:
@@ -119,14 +139,15 @@ class OpenStore:
         self.handles: weakref.WeakSet[object] = weakref.WeakSet()
         #: Held while handles are added or removed.
         self.lock = threading.RLock()
-        self._embedder = LazyEmbedder(environment.path, settings, embedder)
+        #: The store's embedder, loaded when first needed.
+        self.embedder = LazyEmbedder(environment.path, settings, embedder)
 
     @cached_property
     def indexing(self) -> IndexManager:
         """The object that creates and extends the indexes; created on first use, as reads never need it."""
         from .index_worker import IndexManager
 
-        return IndexManager(self.open_indexes, self.settings, self._embedder.embed)
+        return IndexManager(self.open_indexes, self.settings, self.embedder.embed)
 
     @cached_property
     def trace_cache(self) -> TraceCache:
@@ -134,13 +155,6 @@ class OpenStore:
         from ..changes.trace_cache import TraceCache
 
         return TraceCache()
-
-    @cached_property
-    def _embedding_cache(self) -> EmbeddingCache:
-        """The vectors of sentences that answers were chosen from; created on first use, as searches never need it."""
-        from ..models.embedding_cache import EmbeddingCache
-
-        return EmbeddingCache()
 
     def remove_handle(self, handle: object) -> None:
         """Remove a handle, and close the store with the last one.
@@ -255,7 +269,7 @@ class OpenStore:
             _log.info("%s: the settings stay as they are: %s", self.environment.path, error)
             return False
         if settings.embedder != self.settings.embedder:
-            self._embedder = LazyEmbedder(self.environment.path, settings, None)
+            self.embedder.replace(settings)
         self.settings = settings
         if "indexing" in vars(self):  # it was created with the old settings
             self.indexing.stop()
@@ -265,32 +279,6 @@ class OpenStore:
     def build_state(self, snapshot: View) -> State:
         """Return the state of a snapshot, which uses the open indexes and the node cache of this store."""
         return State(snapshot, self.settings, self.open_indexes, self.node_cache)
-
-    @property
-    def embedder(self) -> Embedder:
-        """The store's embedder, loaded on first access."""
-        return self._embedder.load()
-
-    @property
-    def has_own_embedder(self) -> bool:
-        """True if the embedder is an object passed by the calling program, which other processes cannot load."""
-        return self._embedder.is_supplied
-
-    def set_embedder(self, embedder: Embedder) -> None:
-        """Use an embedder passed by the calling program from now on, unless one is in use."""
-        self._embedder.supply(embedder)
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the unit vectors of these texts, shape (n, dimension)."""
-        return self._embedder.embed(texts)
-
-    def embed_cached(self, texts: Sequence[str]) -> Matrix:
-        """Return the same vectors as :meth:`embed`; vectors of recently embedded texts come from a cache."""
-        return self._embedding_cache.embed(texts, self._embedder.embed)
-
-    def embed_query(self, text: str) -> Matrix:
-        """Return the unit vector of a question, shape (dimension,); loads the embedder if needed."""
-        return self.embedder.embed_query(text)
 
     def load_models(self) -> None:
         """Load the language pipeline and the embedder, which new documents need.
@@ -302,7 +290,7 @@ class OpenStore:
         except KvstoreError as error:
             _log.info("%s: the language pipeline is not loaded: %s", self.environment.path, error)
         try:
-            load = getattr(self.embedder, "load", None)
+            load = getattr(self.embedder.load(), "load", None)
             if load is not None:
                 load()
         except KvstoreError as error:

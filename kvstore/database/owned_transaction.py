@@ -116,7 +116,7 @@ class OwnedTransaction(Queryable):
         if was_large:
             # A load touches pages throughout the file; without this, resident memory would grow with the file.
             self._session.environment.release_pages()
-        next_chunk = self._changes.next_chunk
+        next_chunk = self._changes.state.counters.next_chunk
         del self._changes  # no longer needed, and large after a load
         if was_large:
             release_free_memory()

@@ -475,7 +475,7 @@ class Queryable(ABC):
         return Asker(
             get_session=lambda: self._session.settings,
             get_language_model=self._session.get_language_model,
-            embed=self._session.store.embed_cached,
+            embed=self._session.store.embedder.embed_cached,
             open_query=partial(open_query, self._session, self.state),
             retrieve_evidence=retrieve_evidence,
             retrieve=self.retrieve,

@@ -88,7 +88,7 @@ def prepare_query(
     query = Query(
         question,
         state,
-        session.store.embed_query,
+        session.store.embedder.embed_query,
         top=top,
         depth=depth,
         within=within,

@@ -48,8 +48,13 @@ class Session:
     @contextmanager
     def open_state(self) -> Iterator[State]:
         """Open the state of the last commit, for as long as the context lasts; raises ClosedError."""
-        with self.environment.snapshot() as snapshot, self.store.build_state(snapshot) as state:
+        snapshot = self.environment.snapshot()
+        state = self.store.build_state(snapshot)
+        try:
             yield state
+        finally:
+            state.close()
+            snapshot.close()
 
     def get_language_model(self, name: str | None = None) -> LanguageModel | None:
         """Return the language model with this name, else the session's, else the environment's; None without a name."""

@@ -93,6 +93,8 @@ def explain_read_only(view: View) -> str | None:
 
 def require_maintained(view: View) -> None:
     """Raise StoreFormatError unless the store's structures and derivations have the versions that kvstore maintains."""
+    if read_versions(view) == _get_expected_versions(view):
+        return
     reason = explain_read_only(view)
     if reason is None and find_outdated(view):
         reason = f"it has no {', '.join(sorted(find_outdated(view)))} as this kvstore maintains it; open it again"

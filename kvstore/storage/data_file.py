@@ -196,7 +196,8 @@ class DataFile:
         except PageError as error:
             self._verify_not_overtaken(change)
             raise translate_error(error, str(self.path)) from error
-        self._verify_not_overtaken(change)
+        if self.environment.info()["last_txnid"] != change:
+            self._verify_not_overtaken(change)
         return pages
 
     def _verify_not_overtaken(self, change: int) -> None:
@@ -206,8 +207,6 @@ class DataFile:
         so a process can read new roots with the old number. That commit starts only when a new transaction sees the
         first one.
         """
-        if self.environment.info()["last_txnid"] == change:
-            return
         try:
             with self.environment.begin() as latest:
                 overtaken = latest.id() != change

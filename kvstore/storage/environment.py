@@ -50,8 +50,6 @@ __all__ = [
 MIN_MAP_BYTES = 16 << 30
 #: The size of the map of a large file, in multiples of the file's size.
 _MAP_FACTOR = 16
-#: Bytes of free map that hardly any transaction fills; a larger transaction must run again in a larger map.
-_MIN_FREE_BYTES = MIN_MAP_BYTES // 2
 
 DURABILITIES = ("full", "relaxed")
 
@@ -323,12 +321,6 @@ class Environment(FileTransactions):
         """The durability: ``full`` or ``relaxed``, see :meth:`open`."""
         self.require_open()
         return self.data.durability
-
-    @property
-    def has_room(self) -> bool:
-        """True if the map has enough free space that hardly any transaction fills it."""
-        with self.hold_open_briefly() as data:
-            return data.map_size - data.used_bytes >= _MIN_FREE_BYTES
 
 
 def _reset_environments_in_child() -> None:

@@ -15,11 +15,11 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import lmdb
 
-from ..errors import ClosedError, StoreFullError, StoreNotFoundError, TransactionError
+from ..errors import ClosedError, KvstoreError, StoreFullError, StoreNotFoundError, TransactionError
 from .change_buffer import ChangeBufferReader
 from .data_file import CompactReport, DataFile, OvertakenError, flush
 from .file_lock import FileIdentity, get_file_identity, release_lock
@@ -29,12 +29,78 @@ from .mapped_pages import PageReleaser
 from .readers_table import MAX_READERS
 from .records import PAGE_SIZE
 from .shared_open_lock import SharedOpenLock
-from .transaction_gate import CountedTransaction, TransactionGate
 from .transaction_thread import TransactionThread
 from .writer_lock import WriterLock
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
+
+
+class CountedTransaction(Protocol):
+    """A view whose transaction is open as long as it is counted.
+
+    ``shared_lock`` is the descriptor of the writer lock, shared by a reader that cannot register itself with LMDB.
+    """
+
+    is_counted: bool
+    writable: bool
+    shared_lock: int | None
+
+
+class TransactionGate:
+    """The count of the open transactions on one file, for all threads of the process.
+
+    LMDB's file may be remapped or closed only while no transaction of the process is open: reading a buffer afterwards
+    would crash the process.
+    """
+
+    def __init__(self) -> None:
+        self.condition = threading.Condition()
+        self.num_open = 0
+        self._is_exclusive = False
+
+    @contextmanager
+    def enter(self) -> Iterator[None]:
+        """Begin a transaction within the block; it counts as open unless the block raises."""
+        with self.condition:
+            while self._is_exclusive:
+                self.condition.wait()
+            yield
+            self.num_open += 1
+
+    def leave(self) -> None:
+        """Count a transaction as ended."""
+        with self.condition:
+            self.num_open -= 1
+            self.condition.notify_all()
+
+    def leave_if_counted(self, transaction: CountedTransaction) -> bool:
+        """Count a transaction as ended unless that was done already; return True if it was still counted."""
+        with self.condition:
+            if not transaction.is_counted:
+                return False
+            self.num_open -= 1
+            # No interrupt can come between this line and the previous one.
+            transaction.is_counted = False
+            self.condition.notify_all()
+            return True
+
+    @contextmanager
+    def exclude_transactions(self, wait: float, error_type: type[KvstoreError], purpose: str) -> Iterator[None]:
+        """Run the block while no transaction is open; raise ``error_type`` if any stays open for ``wait`` seconds."""
+        with self.condition:
+            self.condition.wait_for(lambda: not self._is_exclusive)
+            self._is_exclusive = True
+            try:
+                if not self.condition.wait_for(lambda: self.num_open == 0, wait):
+                    raise error_type(
+                        f"{purpose}, but {self.num_open} snapshots or transactions of this process are still open "
+                        f"after {wait:g} s; end them and try again"
+                    )
+                yield
+            finally:
+                self._is_exclusive = False
+                self.condition.notify_all()
 
 
 class OpenFile:

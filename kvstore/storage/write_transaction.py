@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 Bytes = bytes | bytearray | memoryview
 
+#: Bytes of free map that hardly any transaction fills.
+_MIN_FREE_BYTES = 8 << 30
 #: The number of records that are merged at once.
 _MERGE_BATCH = 1024
 
@@ -71,7 +73,10 @@ class WriteTransaction(LmdbView):
         self._last_keys: dict[str, bytes] = {}
         #: The change buffer as the last commit left it, and the size in bytes at which segments are merged.
         self._committed_buffer = ChangeBuffer()
-        self._max_buffer_bytes = compute_max_bytes(owner.data.used_bytes)
+        used_bytes = owner.data.used_bytes
+        self._max_buffer_bytes = compute_max_bytes(used_bytes)
+        #: True if the free part of the map is so small that the transaction may have to run again in a larger map.
+        self.may_outgrow_map = owner.data.map_size - used_bytes < _MIN_FREE_BYTES
 
     @property
     def is_large(self) -> bool:

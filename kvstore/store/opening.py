@@ -152,7 +152,7 @@ def _open_handle(
                 "first, or open it with the same value"
             )
     if embedder is not None:
-        store.set_embedder(embedder)
+        store.embedder.supply(embedder)
     return Store(store, readonly=readonly)
 
 

@@ -20,7 +20,7 @@ from kvstore_cext.word_scores import select_chunks_with_postings
 
 from ..errors import CorruptionError
 from ..storage import records
-from ..storage.environment import View, WriteView
+from ..storage.environment import WriteView
 from ..storage.view import Record
 from . import tables
 
@@ -93,11 +93,8 @@ class TermSize(NamedTuple):
     blocks: int
 
 
-class Postings:
+class Postings(tables.ViewReader):
     """The postings of one view."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
 
     def get(self, term: str) -> TermPostings:
         """Return all postings of a term; empty if it does not occur."""
@@ -106,11 +103,6 @@ class Postings:
     def iter_parts(self, term: str) -> Iterator[TermPostings]:
         """Yield the postings of a term block by block, in order."""
         return (_decode(key, value) for key, value in self.get_blocks(term))
-
-    @property
-    def is_empty(self) -> bool:
-        """True if no chunk of the store has a term."""
-        return next(self._view.scan(tables.POSTINGS), None) is None
 
     def count_chunks(self, term: str) -> int:
         """Return the number of chunks that contain a term."""
@@ -224,7 +216,7 @@ def _decode_size(key: bytes, value: memoryview) -> TermSize:
     return TermSize(postings, blocks)
 
 
-class PostingWriter(Postings):
+class PostingWriter(tables.ViewWriter, Postings):
     """The postings of one write transaction.
 
     Changes are collected by term and written by :meth:`flush`. Reading a term writes its changes first.
@@ -232,7 +224,6 @@ class PostingWriter(Postings):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write_view = view
         self._changes = PostingChanges(MAX_BLOCK_POSTINGS)
 
     def add(self, chunk: int, counts: Mapping[str, int], length: int) -> None:

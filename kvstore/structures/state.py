@@ -76,8 +76,7 @@ class State:
         self.lmdb = lmdb
         self.settings = settings
         self.open_indexes = open_indexes
-        self._shares_nodes = node_cache is not None
-        self._node_cache = node_cache or NodeCache()
+        self._node_cache = node_cache
         self._parts: dict[str, Any] = {}
         self._derived_parts: dict[str, DerivedParts] = {}
         #: States derived from this one, and closed with it.
@@ -165,9 +164,9 @@ class State:
 
         # In a write transaction, cached keys could become wrong. A state without a shared cache, such as that of a
         # repair, must not read the change number, because the counters may be damaged.
-        if self.lmdb.writable:
-            return Forest(self.lmdb, None)
-        return Forest(self.lmdb, self._node_cache.get_keys(self.counters.change) if self._shares_nodes else {})
+        if self._node_cache is None or self.lmdb.writable:
+            return Forest(self.lmdb)
+        return Forest(self.lmdb, self._node_cache.get_keys(self.counters.change))
 
     @cached_property
     def ingested_files(self) -> IngestedFiles:
@@ -208,6 +207,8 @@ class State:
 
         A node is described with at most ``max_relatives`` ancestors and as many descendants.
         """
+        if self._node_cache is None:
+            self._node_cache = NodeCache()
         return self._node_cache.get_nodes(self.counters.change, max_relatives)
 
     def resolve(self, key: str) -> Identity | None:

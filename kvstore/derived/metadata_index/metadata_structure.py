@@ -223,16 +223,13 @@ class MetadataStructure:
     name = "metadata_index"
     version = 2
     tables = (LmdbTable(METADATA_SETS), LmdbTable(METADATA_COLUMNS))
+    make_maintainer = MetadataMaintainer
 
     def read(self, state: State) -> MetadataIndex:
         """Return the index of a state; only that of a reader caches its columns."""
         counters = state.counters
         cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
         return MetadataIndex(state.lmdb, counters.next_document, counters.change, cache)
-
-    def make_maintainer(self, state: State, write: WriteView) -> MetadataMaintainer:
-        """Return the writer of the index for one write transaction."""
-        return MetadataMaintainer(state, write)
 
     def dump(self, content: MetadataIndex, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         """Return the rows of both tables, with the keys of documents in place of their ids."""

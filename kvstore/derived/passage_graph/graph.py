@@ -25,6 +25,7 @@ from ...errors import CorruptionError
 from ...storage import records
 from ...storage.view import View, WriteView
 from ...structures.filter.block_lists import BlockLists
+from ...structures.tables import ViewReader, ViewWriter
 from .edges import (
     CONTEXT_FEATURES,
     FEATURE_BITS,
@@ -114,11 +115,11 @@ class EntityFigures(NamedTuple):
     features: int
 
 
-class PassageGraph:
+class PassageGraph(ViewReader):
     """The passage graph of one state. Pages of degrees that were read are cached."""
 
     def __init__(self, view: View) -> None:
-        self._view = view
+        super().__init__(view)
         self._lists = BlockLists(view, ENTITY_PASSAGES)
         # The pages of degrees that were read, and the index of each by its number.
         self._pages = np.zeros((16, ENTITIES_PER_PAGE), np.uint64)
@@ -242,7 +243,7 @@ class PassageGraph:
         self._page_indexes.update(zip(missing_pages, range(first_index, num_pages), strict=True))
 
 
-class GraphWriter(PassageGraph):
+class GraphWriter(ViewWriter, PassageGraph):
     """The passage graph of one write transaction.
 
     Rows of chunks are written immediately. Changes to the rows of entities are collected, and written by :meth:`flush`.
@@ -250,7 +251,6 @@ class GraphWriter(PassageGraph):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write_view = view
         #: By entity, the entries of chunks (with features) added to its row and removed from it.
         self._added: dict[int, list[int]] = {}
         self._removed: dict[int, list[int]] = {}
@@ -312,7 +312,10 @@ class GraphWriter(PassageGraph):
 
     def flush(self) -> None:
         """Write the collected changes of entities' chunks, links and degrees, and clear them."""
-        changes_by_entity = self._group_link_changes()
+        changes_by_entity: dict[int, dict[tuple[int, int], int]] = {}
+        for (entity, other_entity, kind), change in self._link_changes.items():
+            if change:
+                changes_by_entity.setdefault(entity, {})[other_entity, kind] = change
         has_links = {entity: self._flush_links(entity, changes) for entity, changes in changes_by_entity.items()}
         entities = sorted(self._added.keys() | self._removed.keys() | has_links.keys())
         old_degrees = dict(zip(entities, self.read_degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
@@ -377,14 +380,6 @@ class GraphWriter(PassageGraph):
             if total < 2:  # move the only entry from the list to the degree
                 degrees[entity] = int.from_bytes(self._lists.take(entity), "little")
         return degrees
-
-    def _group_link_changes(self) -> dict[int, dict[tuple[int, int], int]]:
-        """Return the changes of links by entity, and by other entity and kind."""
-        changes: dict[int, dict[tuple[int, int], int]] = {}
-        for (entity, other_entity, kind), change in self._link_changes.items():
-            if change:
-                changes.setdefault(entity, {})[other_entity, kind] = change
-        return changes
 
     def _flush_links(self, entity: int, changes: dict[tuple[int, int], int]) -> bool:
         """Write the changed links of an entity, and return True if it has any link afterwards.

@@ -128,7 +128,9 @@ def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -
 
     Names inside longer names, and function words, are omitted from the second set.
     """
-    mentions = list(find_mentions(entity_filter, fold(text), max_words)) if text else []
+    if not text:
+        return set(), set()
+    mentions = list(find_mentions(entity_filter, fold(text), max_words))
     whole_keys = {to_entity_key(title_form) for title_form in (text, *get_title_forms(text))}
     own_names = {mention.entity for mention in mentions if mention.key in whole_keys}
     full_keys = {to_entity_key(text), *map(to_entity_key, get_title_forms(text)[:1])}

@@ -110,14 +110,11 @@ class GraphStructure:
         LmdbTable(ENTITY_HEADS),
         LmdbTable(ENTITY_LINKS),
     )
+    make_maintainer = GraphMaintainer
 
     def read(self, state: State) -> PassageGraph:
         """Return the graph of a state, limited to its allowed documents if it is restricted."""
         return PassageGraph(state.lmdb) if state.allowed is None else RestrictedPassageGraph(state)
-
-    def make_maintainer(self, state: State, write: WriteView) -> GraphMaintainer:
-        """Return the writer of the graph for one write transaction."""
-        return GraphMaintainer(state, write)
 
     def dump(self, content: PassageGraph, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         """Return the rows of all tables of the graph, with logical names in place of ids."""

@@ -41,11 +41,8 @@ class ChunkRecord(NamedTuple):
     row: int
 
 
-class Chunks:
+class Chunks(tables.ViewReader):
     """The chunks of one view."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
 
     def find(self, chunk: int) -> ChunkRecord | None:
         """Return the record of a chunk, or None if no chunk has this id."""
@@ -103,12 +100,8 @@ def _decode_rows(values: list[memoryview | None], keys: Sequence[bytes]) -> npt.
     return records.unpack_numbers(values, tables.CHUNKS, keys, len(ChunkRecord._fields))
 
 
-class ChunkWriter(Chunks):
+class ChunkWriter(tables.ViewWriter, Chunks):
     """The chunks of one write transaction."""
-
-    def __init__(self, view: WriteView) -> None:
-        super().__init__(view)
-        self._write_view = view
 
     def put(self, chunk: int, record: ChunkRecord) -> None:
         """Store or replace the record of a chunk."""

@@ -17,7 +17,6 @@ from typing import NamedTuple
 from ...arguments import format_value
 from ...errors import InputError
 from ...storage import records
-from ...storage.environment import View
 from ...text.normalize import to_entity_key
 from ...text.stated_names import clean_name, clean_relation, is_written_as_name
 from .. import tables
@@ -113,11 +112,8 @@ def find_linked_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> 
     return [(first, second) for first, second in find_entity_pairs(triples, entity_filter) if first != second]
 
 
-class Triples:
+class Triples(tables.ViewReader):
     """The triples of one view: imported, or written by a language model."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
 
     def get(self, document: int) -> DocumentTriples:
         """Return the triples of a document; empty if it has none."""

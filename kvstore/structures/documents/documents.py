@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from ...errors import CorruptionError
 from ...storage import records
-from ...storage.environment import View, WriteView
+from ...storage.environment import View
 from .. import tables
 
 #: The maximum length of a key that is stored as it is. LMDB allows keys of up to 511 bytes.
@@ -187,11 +187,11 @@ def _decode_slice(document: int, text: bytes | memoryview, start: int, end: int)
         raise CorruptionError(f"document {document}: bytes {start} to {end} are not UTF-8; run CHECK") from error
 
 
-class Documents:
+class Documents(tables.ViewReader):
     """The documents of one view."""
 
     def __init__(self, view: View) -> None:
-        self._view = view
+        super().__init__(view)
         #: Recently read texts. The hits of a query come from few documents, so the same texts are read repeatedly.
         self._text_cache: dict[int, bytes] = {}
         self._key_cache: dict[int, str] = {}
@@ -345,12 +345,8 @@ class Documents:
         return outlines
 
 
-class DocumentWriter(Documents):
+class DocumentWriter(tables.ViewWriter, Documents):
     """The documents of one write transaction."""
-
-    def __init__(self, view: WriteView) -> None:
-        super().__init__(view)
-        self._write_view = view
 
     def put(self, record: DocumentRecord, text: bytes, outline: list[Section]) -> None:
         """Store a document under an unused id."""

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from ...storage import records
-from ...storage.environment import View, WriteView
 from .. import tables
 from .documents import Documents, encode_key
 
@@ -33,11 +32,8 @@ class IngestedFile:
     documents: list[str]
 
 
-class IngestedFiles:
+class IngestedFiles(tables.ViewReader):
     """The ingested files of one view."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
 
     def get(self, source: str) -> IngestedFile | None:
         """Return the record of the file whose documents have this source, or None."""
@@ -53,20 +49,15 @@ class IngestedFiles:
             yield IngestedFile(**records.unpack(value, tables.INGESTED_FILES, bytes(key)))
 
 
-class IngestedFileWriter(IngestedFiles):
+class IngestedFileWriter(tables.ViewWriter, IngestedFiles):
     """The ingested files of one write transaction."""
 
-    def __init__(self, view: WriteView) -> None:
-        super().__init__(view)
-        self._write_view = view
-        self._documents = Documents(view)
-
-    def put(self, file: IngestedFile, digests: list[bytes]) -> None:
-        """Record a file, unless another writer has since changed or removed one of its documents.
+    def put(self, file: IngestedFile, digests: list[bytes], documents: Documents) -> None:
+        """Record a file, unless another writer has since changed or removed one of its ``documents``.
 
         ``digests`` are the digests that its documents were stored with, in the order of ``file.documents``.
         """
-        stored = map(self._documents.find_by_key, file.documents)
+        stored = map(documents.find_by_key, file.documents)
         if all(record and record.digest == digest for record, digest in zip(stored, digests, strict=True)):
             self._write_view.put(tables.INGESTED_FILES, encode_key(file.source), records.pack(asdict(file)))
 

@@ -28,16 +28,13 @@ class FilterCache:
 
         The cached filter is reused if nothing was committed since it was cached; otherwise the filter is new.
         """
-        from .entity_filter import EntityFilter
-
         cached, self._cached = self._cached, None
-        if cached is None:
+        if cached is None or transaction.change != cached[1] + 1:
+            from .entity_filter import EntityFilter
+
             return EntityFilter(transaction, hash_seed=hash_seed)
-        entity_filter, last_change = cached
-        if transaction.change != last_change + 1:
-            return EntityFilter(transaction, hash_seed=hash_seed)
-        entity_filter.switch_view(transaction)
-        return entity_filter
+        cached[0].switch_view(transaction)
+        return cached[0]
 
     def put(self, entity_filter: EntityFilter, change: int) -> None:
         """Cache a filter whose changes were committed as change number ``change``, unless it has too many pages."""

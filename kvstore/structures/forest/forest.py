@@ -96,14 +96,14 @@ class WalkStep:
     via: int
 
 
-class Forest:
+class Forest(tables.ViewReader):
     """The entity forest of one view.
 
     ``keys`` is a shared cache of the normal forms of node names, read in the same state.
     """
 
     def __init__(self, view: View, keys: dict[int, str] | None = None) -> None:
-        self._view = view
+        super().__init__(view)
         self._entities = Entities(view)
         self._key_cache = {} if keys is None else keys
 

@@ -22,12 +22,11 @@ from .transitive_reduction import TransitiveReduction
 NodePairs = list[tuple[int, int]]
 
 
-class ForestWriter(Forest):
+class ForestWriter(tables.ViewWriter, Forest):
     """The entity forest of one write transaction."""
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
         super().__init__(view)
-        self._write_view = view
         self._counters = counters
         self._reduction = TransitiveReduction(view, counters)
 

@@ -48,7 +48,7 @@ _WORK_PER_LOOPED_EDGE = 4
 _MAX_CACHED_NODES = 1 << 16
 
 
-class _CachedForest(Forest):
+class _CachedForest(tables.ViewWriter, Forest):
     """The edges of a forest in one write transaction, with a cache of the edges of each node.
 
     All changes must go through this object: a change of an edge invalidates the cached edges of its node.
@@ -56,7 +56,6 @@ class _CachedForest(Forest):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write_view = view
         self._neighbor_cache: dict[tuple[str, int], tuple[int, ...]] = {}
 
     def put_edge(self, table: str, node: int, neighbor: int, value: bytes) -> None:

@@ -145,6 +145,10 @@ class FileIndex(Index, Generic[Content, Bound]):
         """Return the reason why a state needs no file because it is searched exactly, or None if it needs a file."""
         return None
 
+    def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
+        """Return a chunk id: while all ids of chunks are smaller, a state that needs no file still needs none."""
+        return state.counters.next_chunk
+
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
         """Return the next chunk id at which the store should extend the file with this head (None: no file).
 

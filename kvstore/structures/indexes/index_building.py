@@ -115,6 +115,11 @@ class IndexBuilder:
             record = Indexes(state.lmdb).get(kind)
             return None if kind.explain_no_file(record, state) is not None else record
 
+    def compute_next_needed_chunk(self, kind: FileIndex[Any, Any]) -> int:
+        """Return a chunk id below which a store that needs no file of an automatic index needs none."""
+        with self._open_state() as state:
+            return kind.compute_next_needed_chunk(Indexes(state.lmdb).get(kind), state)
+
     def compute_next_due_chunk(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
         """Return the next chunk id of the store, and the next chunk id at which the index file must be extended."""
         path = index_file.build_index_path(self._environment.path, kind.name)

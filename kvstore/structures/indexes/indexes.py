@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from ...errors import CorruptionError
 from ...storage import records
-from ...storage.view import View, WriteView
 from .. import tables
 from .index import Index, IndexRecord
 
@@ -22,11 +21,8 @@ from .index import Index, IndexRecord
 _MAX_TOKENS = 2
 
 
-class Indexes:
+class Indexes(tables.ViewReader):
     """The index records of one view."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
 
     def get(self, kind: Index) -> IndexRecord | None:
         """Return the record of an index kind, or None if the store has no such index.
@@ -44,12 +40,8 @@ class Indexes:
         return IndexRecord(kind, options, tuple(tokens), *extra_fields)
 
 
-class IndexWriter(Indexes):
+class IndexWriter(tables.ViewWriter, Indexes):
     """The index records of one write transaction."""
-
-    def __init__(self, view: WriteView) -> None:
-        super().__init__(view)
-        self._write_view = view
 
     def put(self, record: IndexRecord) -> None:
         """Store the record of an index."""

@@ -191,6 +191,12 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         min_chunks = record.get_int_option("exact_below")
         return f"every chunk is compared below {min_chunks:,}" if state.counters.chunks < max(1, min_chunks) else None
 
+    def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
+        """Return the next chunk id at which a file is needed, or at which the record should be read again if sooner."""
+        # Another process may change the record.
+        num_exact = _EXTEND_AFTER if record is None else record.get_int_option("exact_below") - state.counters.chunks
+        return state.counters.next_chunk + min(num_exact, _EXTEND_AFTER)
+
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
         """Return the next chunk id at which ``_EXTEND_AFTER`` chunks will be missing from the file."""
         num_missing = sum(1 for _ in state.chunks.scan(0 if head is None else head["coverage"][-1][1]))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...storage import records
-from ...storage.view import View, WriteView
+from ...storage.view import View
 from .. import tables
 from ..vectors.vectors import Matrix
 
@@ -40,11 +40,8 @@ class WrittenText:
         return None if packed_vector is None else np.frombuffer(packed_vector, "<f4")
 
 
-class WrittenTexts:
+class WrittenTexts(tables.ViewReader):
     """The texts of one view that a language model wrote."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
 
     def get(self, digest: bytes) -> WrittenText | None:
         """Return the text that a language model wrote from the sources with this digest, or None.
@@ -69,12 +66,8 @@ class WrittenTexts:
                 yield bytes(key)
 
 
-class WrittenTextWriter(WrittenTexts):
+class WrittenTextWriter(tables.ViewWriter, WrittenTexts):
     """The texts of one write transaction that a language model wrote."""
-
-    def __init__(self, view: WriteView) -> None:
-        super().__init__(view)
-        self._write_view = view
 
     def put(self, digest: bytes, kind: str, model: str, value: Mapping[str, Any]) -> None:
         """Store a text that a language model has just written, under the digest of its sources."""

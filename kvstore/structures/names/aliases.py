@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from ...errors import CorruptionError
 from ...storage import records
-from ...storage.environment import View, WriteView
 from ...text.normalize import to_entity_key
 from .. import tables
 from ..filter.entity_filter import EntityFilter, FilterEntry
@@ -67,11 +66,8 @@ class Identity(NamedTuple):
         return [entry.entity for _, entry in self.names]
 
 
-class Aliases:
+class Aliases(tables.ViewReader):
     """The aliases of one view."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
 
     def get(self, key: str) -> Alias | None:
         """Return the statement about a name (its normal form), or None."""
@@ -135,12 +131,8 @@ class Aliases:
         )
 
 
-class AliasWriter(Aliases):
+class AliasWriter(tables.ViewWriter, Aliases):
     """The aliases of one write transaction."""
-
-    def __init__(self, view: WriteView) -> None:
-        super().__init__(view)
-        self._write_view = view
 
     def put(self, alias: Alias) -> None:
         """Store a statement about a name that has none."""

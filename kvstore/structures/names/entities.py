@@ -18,7 +18,6 @@ from kvstore_cext.msgpack_rows import read_elements, replace_elements
 
 from ...errors import CorruptionError
 from ...storage import records
-from ...storage.environment import View, WriteView
 from ...text.normalize import to_entity_key
 from .. import tables
 
@@ -181,11 +180,8 @@ def _make_corruption_error(key: bytes, error: ValueError) -> CorruptionError:
     )
 
 
-class Entities:
+class Entities(tables.ViewReader):
     """The entities of one view."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
 
     def get(self, entity: int) -> EntityRecord:
         """Return the record of an entity that must exist; raise CorruptionError if it does not."""
@@ -298,12 +294,8 @@ class Entities:
             yield entity, slots[slot_index].form, slots[slot_index].kind
 
 
-class EntityWriter(Entities):
+class EntityWriter(tables.ViewWriter, Entities):
     """The entities of one write transaction."""
-
-    def __init__(self, view: WriteView) -> None:
-        super().__init__(view)
-        self._write_view = view
 
     def put_many(self, changes: Mapping[int, EntityRecord]) -> None:
         """Write the records of entities, replacing their old ones."""

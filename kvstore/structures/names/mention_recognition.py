@@ -1,22 +1,36 @@
-"""The mentions of a text: every occurrence of a known name.
+"""The mentions of a text: every occurrence of a known name; and the addresses of the entities that a document mentions.
 
 In: a folded text and the entity filter of a view. Out: :class:`Mention` with byte offsets in the original text. A name
-without a word character is never mentioned, because postings could not find it again.
+without a word character is never mentioned, because postings could not find it again. From the mentions of a document:
+for each entity (abstract, rank) pairs, from which :func:`kvstore.structures.filter.addresses.build_addresses` builds
+its addresses. Linking and CHECK both use this rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import NamedTuple
 
 from ...text.blocks import to_plain_text
 from ...text.normalize import FoldedText, to_entity_key
 from ...text.patterns import compile_lazily
-from ..documents.documents import DocumentRecord, Section
-from ..filter.addresses import HEADING_PART_RANK, HEADING_WHOLE_RANK, TITLE_PART_RANK, TITLE_WHOLE_RANK
+from ..documents.documents import GROUP_SIZE, DocumentRecord, Section
+from ..filter.addresses import (
+    HEADING_PART_RANK,
+    HEADING_WHOLE_RANK,
+    TITLE_PART_RANK,
+    TITLE_WHOLE_RANK,
+    compute_body_rank,
+)
 from ..filter.entity_filter import EntityFilter
-from .mentions import HeadingOccurrence
+from .mentions import HeadingOccurrence, Occurrence
 
+#: The (abstract, rank) pairs of one entity.
+RankedTargets = list[tuple[int, int]]
+
+_GET_ENTITY = itemgetter(0)
 _WORD_PATTERN = compile_lazily(r"\w")
 
 
@@ -62,3 +76,23 @@ def iter_headed_abstracts(record: DocumentRecord, outline: list[Section]) -> Ite
         yield HeadedAbstract(to_plain_text(record.title), TITLE_WHOLE_RANK, TITLE_PART_RANK, record.root)
     for section in outline:
         yield HeadedAbstract(section.title, HEADING_WHOLE_RANK, HEADING_PART_RANK, section.abstract)
+
+
+def collect_mention_addresses(
+    rows: Mapping[int, Iterable[Occurrence]], heading_rows: Iterable[HeadingOccurrence]
+) -> dict[int, RankedTargets]:
+    """Return for each entity the abstracts that mention it, as (abstract, rank) pairs.
+
+    ``rows`` holds the occurrences in each chunk. The rank of a leaf abstract depends on the number of occurrences in
+    its chunks. ``heading_rows`` have their own ranks. An abstract can occur more than once.
+    """
+    counts_by_group: dict[int, Counter[int]] = {}
+    for chunk, mentions in rows.items():
+        counts_by_group.setdefault(chunk // GROUP_SIZE, Counter()).update(map(_GET_ENTITY, mentions))
+    targets_by_entity: dict[int, RankedTargets] = {}
+    for group, counts in counts_by_group.items():
+        for entity, count in counts.items():
+            targets_by_entity.setdefault(entity, []).append((group, compute_body_rank(count)))
+    for entity, rank, abstract in heading_rows:
+        targets_by_entity.setdefault(entity, []).append((abstract, rank))
+    return targets_by_entity

@@ -19,7 +19,7 @@ from kvstore_cext.mentions import select_outermost_mentions
 
 from ...errors import CorruptionError
 from ...storage import records
-from ...storage.environment import View, WriteView
+from ...storage.environment import WriteView
 from .. import tables
 
 
@@ -47,11 +47,8 @@ class HeadingOccurrence(NamedTuple):
     abstract: int
 
 
-class Mentions:
+class Mentions(tables.ViewReader):
     """The mentions of one view, by chunk and by document."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
 
     def get_occurrences(self, chunk: int) -> list[Occurrence]:
         """Return the occurrences in a chunk's text, ordered by start, length and entity."""
@@ -106,7 +103,7 @@ class Mentions:
             yield records.U64.unpack(key)[0], _decode_occurrences(value, key)
 
 
-class MentionWriter(Mentions):
+class MentionWriter(tables.ViewWriter, Mentions):
     """The mentions of one write transaction. Storing an empty list of occurrences removes the row.
 
     Changes are pending in memory until :meth:`flush` writes them. The occurrences of chunks and headings include
@@ -115,7 +112,6 @@ class MentionWriter(Mentions):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._write_view = view
         self._pending_rows: dict[int, list[Occurrence]] = {}
         self._pending_headings: dict[int, list[HeadingOccurrence]] = {}
 
