@@ -23,7 +23,6 @@ from ..errors import EmbedderError, KvstoreError, LockTimeoutError, TransactionE
 from ..storage.change_buffer import QUICK_READ_BYTES
 from ..storage.environment import Environment, View, WriteTransaction
 from ..structures import tables
-from ..structures.filter.filter_cache import FilterCache
 from ..structures.filter.temperatures import HitCounts
 from ..structures.forest.node_cache import NodeCache
 from ..structures.open_indexes import OpenIndexes
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from ..models.embedder import Embedder
     from ..models.embedding_cache import EmbeddingCache
     from ..settings import FixedSettings
+    from ..structures.filter.entity_filter import FilterCache
     from ..structures.spending import Spending
     from ..structures.vectors.vectors import Matrix
     from .index_worker import IndexManager
@@ -133,7 +133,6 @@ class OpenStore:
         self.spending: deque[Spending] = deque()
         self.open_indexes = OpenIndexes(environment)
         self.node_cache = NodeCache()
-        self.filter_cache = FilterCache()
         self.growth = GrowthTracker(environment)
         #: The open handles; a handle that is garbage-collected without being closed no longer counts.
         self.handles: weakref.WeakSet[object] = weakref.WeakSet()
@@ -148,6 +147,13 @@ class OpenStore:
         from .index_worker import IndexManager
 
         return IndexManager(self.open_indexes, self.settings, self.embedder.embed)
+
+    @cached_property
+    def filter_cache(self) -> FilterCache:
+        """The cache of the entity filter of the last write transaction; created on first use."""
+        from ..structures.filter.entity_filter import FilterCache
+
+        return FilterCache()
 
     @cached_property
     def trace_cache(self) -> TraceCache:

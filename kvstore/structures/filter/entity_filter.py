@@ -40,7 +40,7 @@ from kvstore_cext.filter import (
 
 from ...errors import EntityNotFoundError, InputError, ReadOnlyError
 from ...storage import records
-from ...storage.environment import ReadTransaction, View, WriteView
+from ...storage.environment import ReadTransaction, View, WriteTransaction, WriteView
 from ...text.normalize import FoldedText
 from .block_lists import BlockLists
 from .filter_check import check_filter
@@ -48,6 +48,7 @@ from .filter_pages import FilterPages
 
 __all__ = [
     "EntityFilter",
+    "FilterCache",
     "FilterEntry",
     "FilterPage",
     "FilterStatistics",
@@ -61,6 +62,8 @@ __all__ = [
 
 Mention = TypeVar("Mention", bound=tuple[int, int, int])
 
+#: The maximum number of 4 KiB pages of a cached filter.
+MAX_CACHED_PAGES = 4096
 _MAX_U32 = (1 << 32) - 1
 _MAX_U64 = (1 << 64) - 1
 #: Addresses read at once from a long list that is read only as far as needed.
@@ -401,3 +404,29 @@ def select_longest_matches(matches: Matches) -> Matches:
     """Select non-overlapping matches from left to right; among matches with the same start, select the longest."""
     selected = select_longest(matches.start, matches.end)
     return Matches(matches.start[selected], matches.end[selected], matches.entity[selected])
+
+
+class FilterCache:
+    """A cache that passes the entity filter of one write transaction to the next one; any thread may call it.
+
+    It saves reading, verifying and copying the pages of the filter. It holds at most one filter.
+    """
+
+    def __init__(self) -> None:
+        self._cached: tuple[EntityFilter, int] | None = None
+
+    def take_filter(self, transaction: WriteTransaction, *, hash_seed: int) -> EntityFilter:
+        """Return the filter for a write transaction that has just begun, and empty the cache.
+
+        The cached filter is reused if nothing was committed since it was cached; otherwise the filter is new.
+        """
+        cached, self._cached = self._cached, None
+        if cached is None or transaction.change != cached[1] + 1:
+            return EntityFilter(transaction, hash_seed=hash_seed)
+        cached[0].switch_view(transaction)
+        return cached[0]
+
+    def put(self, entity_filter: EntityFilter, change: int) -> None:
+        """Cache a filter whose changes were committed as change number ``change``, unless it has too many pages."""
+        if entity_filter.cached_page_count <= MAX_CACHED_PAGES:
+            self._cached = entity_filter, change
