@@ -20,6 +20,7 @@ from ..process.collection_pause import pause_collection, promote_objects
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section, build_heading_path
 from ..text.blocks import Block, format_summary_sentence, parse_blocks, split_parts, to_plain_text
+from ..text.capital_names import CapitalNames, load_name_words
 from ..text.languages import detect_english, find_document_language, get_language_name
 from ..text.mail import is_mail_header, split_mail_fields
 from ..text.names import (
@@ -296,7 +297,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
         for relation in (*outline_relations, *prose.relations)
         if all(is_name_key(to_entity_key(form), settings.name_words) for form in (relation.child, relation.parent))
     ]
-    names = [*_find_names(chunked), *_iter_relation_names(outline_relations, "tree"), *prose.iter_names()]
+    names = [*_find_names(chunked, settings), *_iter_relation_names(outline_relations, "tree"), *prose.iter_names()]
     introductions = collect_introductions(names, settings.name_words, document.key)
     introductions = _drop_absent_names(introductions, relations, chunked, settings)
     extracted = _make_extracted(
@@ -454,7 +455,7 @@ def _list_sentences(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]
     }
 
 
-def _find_names(chunked: ChunkedDocument) -> Iterator[Name]:
+def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[Name]:
     """Yield the names in a document that rules recognize: in its title, its headings, its units and its code."""
     text, english = chunked.text, any(chunked.english)
     if chunked.document.title:
@@ -486,7 +487,14 @@ def _find_names(chunked: ChunkedDocument) -> Iterator[Name]:
         yield from sentence_names.iter_names(index)
         yield from find_identifiers(unit)
         yield from find_marked_names(unit, kind)
-    for unit, _, english in text_units:
-        yield from () if english else find_code_terms(unit)
+    foreign_units = [unit for unit, _, english in text_units if not english]
+    for unit in foreign_units:
+        yield from find_code_terms(unit)
+    language = get_sentence_language(chunked.language, settings)
+    name_words = load_name_words(language) if foreign_units else None
+    if language is not None and name_words is not None:
+        capital_names = CapitalNames(foreign_units, language, name_words)
+        for index in range(len(foreign_units)):
+            yield from (Name(form, "name") for form in capital_names.iter_names(index))
     for unit in code_units:
         yield from find_identifiers(unit)

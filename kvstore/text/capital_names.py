@@ -1,0 +1,253 @@
+"""Names by their capitals in texts of other languages than English.
+
+In: the sentences of a document and its language, which has a file ``questions/LANGUAGE.toml``. Out: the names in each
+sentence. In a language that capitalizes names alone, runs of capitalized words are names, and a word that opens a
+sentence only if the document shows it. In German, which capitalizes every noun, a run of two words is a name, and a
+single word only by the words around it: after a title, an apposition (*die Firma Rieger*), or a preposition without an
+article (*in Kassel*). Common nouns are recognized by their articles, in the whole document, and by their endings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from .function_words import FUNCTION_WORDS_BY_LANGUAGE
+from .languages import capitalizes_nouns
+from .normalize import fold_case
+from .patterns import compile_lazily
+
+_TOKEN_PATTERN = compile_lazily(r"[^\W_]+(?:[-‐][^\W_]+)*\.?|\S")
+#: The maximum number of words of a name.
+_MAX_WORDS = 6
+_APOSTROPHE_PATTERN = compile_lazily(" (['’]) ")
+#: Endings of adjectives in German, which names of persons rarely have.
+_ADJECTIVE_ENDINGS = ("es", "em", "ige", "iger", "liche", "licher", "ische", "ischer", "ende", "ene", "ere")
+_MIN_LETTERS = 3
+_MAX_INITIAL_LETTERS = 2
+
+
+class NameWords(NamedTuple):
+    """The words of a language that decide what is a name, in normal form.
+
+    ``particles`` join words of a name. ``titles`` precede a name. ``common`` are not names. ``prepositions`` precede
+    single names. ``determiners`` precede common nouns. ``heads`` are nouns at the beginning of a name, and ``forms``
+    those at its end. Words that end in ``common_endings``, and single words that end in ``plural_endings``, are not
+    names unless they end in ``place_endings``. Words that end in ``street_endings`` are names,
+    and so are words with two hyphens that end in ``compound_endings``. Nouns for persons end in ``person_endings``.
+    """
+
+    particles: frozenset[str]
+    titles: tuple[str, ...]
+    common: frozenset[str]
+    prepositions: frozenset[str]
+    determiners: frozenset[str]
+    heads: tuple[str, ...]
+    forms: frozenset[str]
+    common_endings: tuple[str, ...]
+    plural_endings: tuple[str, ...]
+    place_endings: tuple[str, ...]
+    street_endings: tuple[str, ...]
+    person_endings: tuple[str, ...]
+    compound_endings: tuple[str, ...]
+    function_words: frozenset[str]
+
+
+@cache
+def load_name_words(language: str | None) -> NameWords | None:
+    """Read the words of a language that decide what is a name, or return None if it has none. Cached."""
+    from .question_words import read_language_file, split_phrases
+
+    data = None if language is None else read_language_file(language)
+    if language is None or data is None or not any(data["names"].values()):
+        return None
+    words = {name: [fold_case(word) for word in split_phrases(text)] for name, text in data["names"].items()}
+    calendar = [
+        fold_case(word) for name in ("months", "days", "currencies") for word in split_phrases(data["answers"][name])
+    ]
+    return NameWords(
+        frozenset(words["particles"]),
+        tuple(words["titles"]),
+        frozenset((*words["common"], *calendar)),
+        frozenset(words["prepositions"]),
+        frozenset(words["determiners"]),
+        tuple(words["heads"]),
+        frozenset(words["forms"]),
+        tuple(words["common_endings"]),
+        tuple(words["plural_endings"]),
+        tuple(words["place_endings"]),
+        tuple(words["street_endings"]),
+        tuple(words["person_endings"]),
+        tuple(words["compound_endings"]),
+        FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
+    )
+
+
+class _Run(NamedTuple):
+    """Capitalized words in a row with the particles between them, as ``keys`` in normal form and as written.
+
+    ``before`` are the tokens of the sentence before the run.
+    """
+
+    forms: list[str]
+    keys: list[str]
+    before: Sequence[str]
+
+    def drop_first(self) -> _Run:
+        """Return the run without its first word and the particles after it."""
+        start = next((i for i in range(1, len(self.forms)) if self.forms[i][0].isupper()), len(self.forms))
+        return _Run(self.forms[start:], self.keys[start:], [*self.before, *self.forms[:start]])
+
+    def list_nouns(self) -> list[str]:
+        """Return the words of the run in normal form without its particles."""
+        return [key for form, key in zip(self.forms, self.keys, strict=True) if form[0].isupper()]
+
+    @property
+    def opens_sentence(self) -> bool:
+        """True if no word precedes the run in its sentence."""
+        return not any(token[0].isalnum() for token in self.before)
+
+
+class CapitalNames:
+    """The names in the sentences of one document in a language other than English."""
+
+    def __init__(self, sentences: Sequence[str], language: str, words: NameWords) -> None:
+        self._words = words
+        self._tokens = [_TOKEN_PATTERN.findall(sentence) for sentence in sentences]
+        self._has_capital_nouns = capitalizes_nouns(language)
+        #: Words that the document also writes in lower case, or with a determiner in German.
+        self._common: set[str] = set()
+        #: Capitalized words inside sentences, and the words of names.
+        self._proper: set[str] = set()
+        self._runs = [list(self._iter_runs(tokens)) for tokens in self._tokens]
+        for tokens in self._tokens:
+            self._common.update(fold_case(token) for token in tokens if token[0].islower())
+        for run in (run for runs in self._runs for run in runs):
+            if self._has_capital_nouns and not _begins_with_adjective(run) and self._has_determiner(run):
+                self._common.add(run.keys[0])
+            elif not self._has_capital_nouns and not run.opens_sentence:
+                self._proper.update(run.keys)
+        if self._has_capital_nouns:
+            for run in (run for runs in self._runs for run in runs):
+                self._proper.update(key for name in [self._choose_german_name(run)] if name for key in name.keys[-1:])
+
+    def iter_names(self, sentence: int) -> Iterator[str]:
+        """Yield the names in a sentence, given its index among the sentences of the document."""
+        for run in self._runs[sentence]:
+            name = self._choose_german_name(run) if self._has_capital_nouns else self._choose_name(run)
+            if name is not None and len(name.forms) <= _MAX_WORDS:
+                yield _APOSTROPHE_PATTERN.sub(r"\1", " ".join(name.forms))
+
+    def _iter_runs(self, tokens: Sequence[str]) -> Iterator[_Run]:
+        """Yield the runs of capitalized words of a sentence, without function words at their beginning."""
+        start = 0
+        while start < len(tokens):
+            end = start
+            while end < len(tokens) and tokens[end][0].isupper():
+                end += 1
+                if (
+                    tokens[end - 1].endswith(".")
+                    and len(tokens[end - 1]) > _MAX_INITIAL_LETTERS + 1
+                    and fold_case(tokens[end - 1][:-1]) not in self._words.titles
+                ):
+                    break
+                next_end = end
+                while next_end < len(tokens) and fold_case(tokens[next_end]) in self._words.particles:
+                    next_end += 1
+                if end < next_end < len(tokens) and tokens[next_end][0].isupper():
+                    end = next_end
+            if end > start:
+                forms = [*tokens[start : end - 1], tokens[end - 1].rstrip(".")]
+                run = _Run(forms, [fold_case(form.rstrip(".")) for form in forms], tokens[:start])
+                while run.forms and (
+                    run.keys[0] in self._words.function_words or run.keys[0] in self._words.determiners
+                ):
+                    run = run.drop_first()
+                if run.forms:
+                    yield run
+            start = max(end, start + 1)
+
+    def _is_title(self, key: str) -> bool:
+        """True if a word is a title, or a profession with the ending of one."""
+        return key in self._words.titles or (self._has_capital_nouns and key.endswith(self._words.titles))
+
+    def _is_common(self, key: str) -> bool:
+        """True if a word is a common noun: by the document, by the list of the language, or by its ending."""
+        if key in self._common or key in self._words.common:
+            return True
+        return key.endswith(self._words.common_endings) and not key.endswith(self._words.place_endings)
+
+    def _has_determiner(self, run: _Run) -> bool:
+        """True if a determiner precedes a run, directly or before adjectives."""
+        for token in reversed(run.before):
+            if fold_case(token) in self._words.determiners:
+                return True
+            if not (token[0].islower() and token.endswith(("e", "en", "er", "es", "em"))):
+                return False
+        return False
+
+    def _choose_name(self, run: _Run) -> _Run | None:
+        """Return the name in a run of a language that capitalizes names alone, or None."""
+        while run.forms and self._is_title(run.keys[0]):
+            run = run.drop_first()
+        if run.opens_sentence and run.forms:
+            key = run.keys[0]
+            if key in self._common or key in self._words.common or (len(run.forms) == 1 and key not in self._proper):
+                run = run.drop_first()
+        if not run.forms or all(key in self._words.common for key in run.keys) or not _has_letters(run):
+            return None
+        return run
+
+    def _choose_german_name(self, run: _Run) -> _Run | None:
+        """Return the name in a run of German nouns, or None."""
+        words = self._words
+        if run.keys[-1] in words.forms and len(run.forms) > 1:
+            return run
+        is_titled = False
+        while len(run.forms) > 1 and not run.keys[0].endswith(words.heads):
+            is_title = self._is_title(run.keys[0])
+            is_person = run.keys[0].endswith(words.person_endings) and not _begins_with_adjective(run)
+            if not (is_title or (is_person and (self._has_determiner(run) or len(run.list_nouns()) > 2))):
+                break
+            run, is_titled = run.drop_first(), is_title
+        nouns = run.list_nouns()
+        if not nouns or not _has_letters(run) or any(key in words.common for key in nouns):
+            return None
+        if len(nouns) > 1:
+            return run if self._is_german_name_of_several_words(run, nouns) else None
+        (key,), form = nouns, run.forms[0]
+        is_compound = form.count("-") > 1 and key.endswith(words.compound_endings)
+        is_marked = form.isupper() or key.endswith(words.street_endings) or is_compound
+        if (is_titled or is_marked) and len(form) >= _MIN_LETTERS:
+            return run
+        if self._is_plural(key) or self._is_common(key) or self._has_determiner(run):
+            return None
+        has_preposition = bool(run.before) and fold_case(run.before[-1]) in words.prepositions
+        return run if has_preposition or key in self._proper else None
+
+    def _is_german_name_of_several_words(self, run: _Run, nouns: Sequence[str]) -> bool:
+        """True if a run of several capitalized words is a name; ``nouns`` are these words in normal form."""
+        words = self._words
+        if run.keys[0].endswith(words.heads):
+            return True
+        if nouns[-1].endswith(words.common_endings) or self._is_plural(nouns[-1]):
+            return False
+        if _begins_with_adjective(run):  # at the beginning of a sentence, every adjective has a capital
+            return not run.opens_sentence
+        is_adjective = run.opens_sentence and nouns[0].endswith(_ADJECTIVE_ENDINGS)
+        return not is_adjective and not any(map(self._is_common, nouns))
+
+    def _is_plural(self, key: str) -> bool:
+        """True if a word has the ending of a plural, and not that of a place or a family."""
+        return key.endswith(self._words.plural_endings) and not key.endswith(self._words.place_endings)
+
+
+def _begins_with_adjective(run: _Run) -> bool:
+    """True if a run of two words begins with an adjective of a place or an institution, such as *Starnberger*."""
+    return len(run.forms) == 2 and run.keys[0].endswith(("er", "sche", "scher", "sches", "schen"))
+
+
+def _has_letters(run: _Run) -> bool:
+    """True if a run has a word of at least three letters."""
+    return any(len(form) >= _MIN_LETTERS and any(map(str.isalpha, form)) for form in run.forms)

@@ -1,0 +1,92 @@
+"""Names in documents of other languages, measured on 200 labeled sentences (``labeled_names``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kvstore
+from kvstore.text.capital_names import CapitalNames, load_name_words
+from kvstore.text.normalize import fold_case
+from kvstore.text.question_words import FOLDER
+
+#: Texts of a document each, after a line with ``#``. Brackets mark the names.
+LABELED = Path(__file__).parent / "labeled_names"
+_WORD_PATTERN = re.compile(r"\w+")
+
+
+def read_texts(language: str) -> list[list[str]]:
+    """Return the sentences of each text."""
+    texts = (LABELED / f"{language}.txt").read_text(encoding="utf-8").split("# ")[1:]
+    return [text.splitlines()[1:] for text in texts]
+
+
+def find_names(sentences: list[str], language: str) -> list[list[str]]:
+    """Return the names in each sentence of a document."""
+    words = load_name_words(language)
+    assert words is not None
+    names = CapitalNames([re.sub(r"[\[\]]", "", sentence) for sentence in sentences], language, words)
+    return [list(names.iter_names(index)) for index in range(len(sentences))]
+
+
+def iter_judged(language: str) -> Iterator[tuple[str, bool]]:
+    """Yield each name found, and True if all its words belong to one label of its sentence."""
+    for sentences in read_texts(language):
+        for sentence, names in zip(sentences, find_names(sentences, language), strict=True):
+            labels = [set(_WORD_PATTERN.findall(fold_case(label))) for label in re.findall(r"\[(.*?)\]", sentence)]
+            for name in names:
+                yield name, any(set(_WORD_PATTERN.findall(fold_case(name))) <= label for label in labels)
+
+
+@pytest.mark.parametrize(("language", "num_sentences", "min_names"), [("german", 120, 55), ("french", 80, 45)])
+def test_few_names_are_wrong_and_most_are_found(language: str, num_sentences: int, min_names: int) -> None:
+    assert sum(bool(sentence) for text in read_texts(language) for sentence in text) == num_sentences
+    judged = list(iter_judged(language))
+    wrong = [name for name, is_right in judged if not is_right]
+    assert len(judged) - len(wrong) >= min_names
+    assert 100 * len(wrong) <= 15 * len(judged), wrong
+
+
+#: A document in each language, and its names.
+TEXTS = {
+    "german": (
+        "Der Schlosser Karl Brandt zog nach Lübeck. Die Firma Possehl stellte ihn ein. Brandt baute Kräne.",
+        [["Karl Brandt", "Lübeck"], ["Possehl"], ["Brandt"]],
+    ),
+    "french": ("Madame Aubry habite à Lyon. Le maire a reçu Aubry.", [["Aubry", "Lyon"], ["Aubry"]]),
+    "spanish": ("La señora Vega vive en Sevilla. El alcalde llamó a Vega.", [["Vega", "Sevilla"], ["Vega"]]),
+    "portuguese": ("A casa de Ana Lopes fica no Porto. Ela é antiga.", [["Ana Lopes", "Porto"], []]),
+    "italian": ("La signora Bianchi vive a Torino. Il sindaco è nuovo.", [["Bianchi", "Torino"], []]),
+    "dutch": ("Mevrouw Bakker woont in Delft. Haar huis is oud.", [["Bakker", "Delft"], []]),
+}
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_names_in_each_language(language: str) -> None:
+    text, names = TEXTS[language]
+    assert find_names(re.split(r"(?<=\.) ", text), language) == names
+
+
+def test_every_file_with_name_words_is_tested_above() -> None:
+    assert {path.stem for path in FOLDER.glob("*.toml") if load_name_words(path.stem)} == TEXTS.keys()
+
+
+def test_names_of_a_german_document_become_entities_and_nouns_do_not(store: kvstore.Store) -> None:
+    text = "Der Schlosser Karl Brandt zog im Herbst nach Lübeck, und die Arbeit auf der Werft war nicht leicht."
+    store.put("brandt", text)
+    names = {row[0] for row in store.execute("SELECT name FROM entities")}
+    assert names == {"Karl Brandt", "Lübeck"}
+    assert not store.ask("Wohin zog Brandt im Herbst?").abstained
+    store.delete("brandt")
+    assert not list(store.execute("SELECT name FROM entities"))
+
+
+def test_a_store_of_an_earlier_version_keeps_the_rules_for_english(tmp_path: Path) -> None:
+    text = "Der Schlosser Karl Brandt zog z. B. im Herbst nach Lübeck. Die Arbeit auf der Werft war nicht leicht."
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"tokenizer": "words-4"}) as store:
+        store.put("brandt", text)
+        assert not list(store.execute("SELECT name FROM entities"))
+        assert store.check() == []
