@@ -405,7 +405,7 @@ class Asker:
         if state.settings.embedder.startswith("none:"):
             return Relevance(query.question, language, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
         uncounted_query = replace(query, count_hits=lambda keys: None)
-        names = recognize_entities(uncounted_query, capitalized_only=True)
+        names = recognize_entities(uncounted_query)
         rest_vector = query.embed_part(decompose(query.question, names).remainder)
 
         def compute_similarities(texts: Sequence[str]) -> list[tuple[float, float]]:

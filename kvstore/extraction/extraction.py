@@ -42,7 +42,6 @@ from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text, get_sent
 from .introduced_names import Introduction, collect_introductions
 from .occurring_names import find_occurring_keys
 from .outline_relations import extract_outline_relations
-from .own_chunks import OwnChunks
 from .pairs import parse_pairs
 from .prose import Prose, read_prose
 from .relation import Relation, get_own_tree_name
@@ -259,18 +258,14 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
     if document.own_chunks is None:
         sections, chunks = chunk_text(text, blocks, settings.chunk_tokens, sentence_language)
     else:
-        spans = _list_own_spans(document.own_chunks, text)
+        own_chunks = document.own_chunks
+        spans = [(0, len(text))] if own_chunks is None or own_chunks == "whole" else own_chunks
         sections, chunks = chunk_at_spans(text, blocks, spans, settings.chunk_tokens, sentence_language)
     if not chunks:
         raise InputError(f"document {document.key!r} is empty; give it some text, or delete it")
     english = detect_english([text[chunk.start : chunk.end] for chunk in chunks])
     byte_offsets = compute_byte_offsets(text, len(document.text))
     return ChunkedDocument(document, text, blocks, sections, chunks, byte_offsets, english, language)
-
-
-def _list_own_spans(chunks: OwnChunks, text: str) -> Sequence[Span]:
-    """Return the spans of the chunks set by the user; the whole text for ``whole``."""
-    return [(0, len(text))] if chunks is None or chunks == "whole" else chunks
 
 
 def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSettings) -> ExtractedDocument:
@@ -320,7 +315,8 @@ def _list_outline_relations(chunked: ChunkedDocument) -> list[Relation]:
 
     Relations outside the user's own chunks are ignored. A document whose tree would have too long a name has none.
     """
-    if not _can_have_tree(chunked.document):
+    document = chunked.document
+    if len(get_own_tree_name(document.key, document.meta).encode()) > MAX_ENTITY_KEY_BYTES:
         return []
     byte_offsets = chunked.byte_offsets
     relations = extract_outline_relations(chunked.blocks, byte_offsets, any(chunked.english))
@@ -357,11 +353,6 @@ _DOCUMENT_FIELDS = [field.name for field in fields(ValidDocument)]
 def _make_extracted(document: ValidDocument, **derived: Any) -> ExtractedDocument:
     """Return the document as an ExtractedDocument with these derived fields."""
     return ExtractedDocument(**{name: getattr(document, name) for name in _DOCUMENT_FIELDS}, **derived)
-
-
-def _can_have_tree(document: ValidDocument) -> bool:
-    """True if a document can have a tree of its own outline: its key is short enough for the name of a tree."""
-    return len(get_own_tree_name(document.key, document.meta).encode()) <= MAX_ENTITY_KEY_BYTES
 
 
 def _iter_relation_names(relations: Iterable[Relation], kind: str) -> Iterator[Name]:

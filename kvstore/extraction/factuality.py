@@ -41,7 +41,7 @@ class Factuality:
         index = head
         for _ in range(len(words)):
             label = words[index].label.partition(":")[0]
-            if self._is_conditional(index):
+            if self._sentence.get_dependent_lemmas(index, "mark", "advmod") & _CONDITIONAL_WORDS:
                 return 0.0
             governor = words[index].head
             if label not in _CLAUSE_LABELS or governor < 0:
@@ -75,7 +75,3 @@ class Factuality:
             if word.label == "advmod" and self._sentence.get_dependent_lemmas(child, "advmod", "det") & _NEGATIONS:
                 return True
         return False
-
-    def _is_conditional(self, index: int) -> bool:
-        """True if a conjunction or an adverb makes a verb conditional."""
-        return bool(self._sentence.get_dependent_lemmas(index, "mark", "advmod") & _CONDITIONAL_WORDS)

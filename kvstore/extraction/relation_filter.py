@@ -82,7 +82,7 @@ class RelationFilter:
         if any(self._is_truncated(index) or self._is_title_prefix(index) for index in (child, parent)):
             return False
         if (
-            self._is_partial(child)
+            self._sentence.get_dependent_lemmas(child, "amod", "det") & _PARTIAL_WORDS
             or (child < parent and self._is_alias(child))
             or not self._has_balanced_brackets(min(child, parent), max(child, parent), child < parent)
         ):
@@ -113,10 +113,6 @@ class RelationFilter:
             if depth < 0:
                 return False
         return depth == 0 or not must_close
-
-    def _is_partial(self, index: int) -> bool:
-        """True if a noun means only a part of its class (``most tables``, ``all other versions``)."""
-        return bool(self._sentence.get_dependent_lemmas(index, "amod", "det") & _PARTIAL_WORDS)
 
     def _is_superlative(self, index: int) -> bool:
         """True if a noun is selected by its rank in an order (``the smallest one``, ``the first one``)."""

@@ -211,14 +211,9 @@ def _iter_query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterat
         return
     named_tables = [table for table in tables if table.upper() in words] or list(tables)
     columns = dict.fromkeys(column for table in named_tables for column in tables[table])
-    yield from ((_quote_column(column), "column") for column in columns)
+    yield from ((f'"{column}"' if column.upper() in SQL_WORDS else column, "column") for column in columns)
     yield from ((word, "keyword") for word in SQL_WORDS)
     yield from ((table, "table") for table in tables)
-
-
-def _quote_column(column: str) -> str:
-    """Return a column name, in double quotes if it is a word of SQL."""
-    return f'"{column}"' if column.upper() in SQL_WORDS else column
 
 
 def _is_after_from(words: Sequence[str]) -> bool:

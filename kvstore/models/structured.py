@@ -121,10 +121,6 @@ class StructuredModel:
             "refused": self.num_refused,
         }
 
-    def can_afford(self, prompt: StructuredPrompt[Any]) -> bool:
-        """True if one more request stays within the limit."""
-        return self._is_within_limit(prompt.tokens)
-
     def ask(self, prompt: StructuredPrompt[Result], *, max_attempts: int = len(_TEMPERATURES)) -> Result:
         """Return the model's answer.
 

@@ -93,9 +93,9 @@ def build_term_weights(
     return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
 
 
-def read_term_weights(state: State, terms: Sequence[str], k1: float = K1, b: float = B) -> TermWeights:
+def read_term_weights(state: State, terms: Sequence[str]) -> TermWeights:
     """Return the BM25 parameters for some terms; the number of chunks that contain each is read from the state."""
-    return build_term_weights(state.counters, terms, state.postings.count_chunks_by_term(terms), k1, b)
+    return build_term_weights(state.counters, terms, state.postings.count_chunks_by_term(terms))
 
 
 def find_best_by_words(

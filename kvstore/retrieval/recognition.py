@@ -56,7 +56,7 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
         identities: dict[str, Identity] = {}
         spans: dict[str, list[tuple[int, int]]] = {}
         for start, end in zip(matches.start.tolist(), matches.end.tolist(), strict=True):
-            key = _extract_key(folded, start, end)
+            key = " ".join(folded.data[start:end].decode().split())
             identity = None if key in FUNCTION_WORDS else state.resolve(key)
             if identity is not None:
                 identities[identity.key] = identity
@@ -72,13 +72,13 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
         return sorted(seeds, key=lambda seed: (seed.count, seed.key))
 
 
-def recognize_entities(query: Query, *, capitalized_only: bool = False) -> list[Seed]:
-    """Return the entities named in the question; see :class:`RecognitionRequest`.
+def recognize_entities(query: Query) -> list[Seed]:
+    """Return the entities whose names the question writes with a capital; see :class:`RecognitionRequest`.
 
     Records the step, and raises the temperature of each entity.
     """
     with query.trace.step("recognize entities") as step:
-        seeds = query.reading.fetch(RecognitionRequest(query.question, capitalized_only))
+        seeds = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))
         record_recognized(query, seeds, step)
     return seeds
 
@@ -107,11 +107,6 @@ def _count_opening_letters(question: str, form: str) -> int:
     """Return 1 if a form begins the question with a function word, whose capital does not mark a name, else 0."""
     first_words = split_words(form)[:1]
     return int(question.lstrip().startswith(form) and bool(first_words) and first_words[0] in FUNCTION_WORDS)
-
-
-def _extract_key(folded: FoldedText, start: int, end: int) -> str:
-    """Return the normal form of the name between two byte offsets of a folded text."""
-    return " ".join(folded.data[start:end].decode().split())
 
 
 def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> Matches:

@@ -80,7 +80,7 @@ def describe_document(state: State, key: str) -> dict[str, Any]:
         "meta": record.meta,
         "bytes": record.size,
         "chunks": record.chunk_count,
-        "cut": _describe_chunking(record.own_chunks),
+        "cut": "by its owner" if isinstance(record.own_chunks, list) else record.own_chunks or "by rule",
         "abstracts": sum(1 for _ in record.iter_abstract_ids()),
         "changed": record.changed,
         "origin": record.origin,
@@ -91,11 +91,6 @@ def describe_document(state: State, key: str) -> dict[str, Any]:
             {state.entities.get(entity_id).name for entity_id, _, _ in state.entities.iter_introduced_names(record.id)}
         ),
     }
-
-
-def _describe_chunking(own_chunks: str | list[int] | None) -> str:
-    """Return how a document was divided into chunks."""
-    return "by its owner" if isinstance(own_chunks, list) else own_chunks or "by rule"
 
 
 def describe_entity(state: State, name: str) -> dict[str, Any]:

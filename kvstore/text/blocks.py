@@ -327,7 +327,11 @@ def _parse_markdown(text: str) -> list[Block]:
         kind = _LEAF_KINDS.get(token.type)
         if token.type == "heading_open":
             blocks.append(_build_heading(tokens[index : index + 2], line_starts))
-        elif token.type == "paragraph_open" and not item_depth and _is_question(tokens[index + 1].content):
+        elif (
+            token.type == "paragraph_open"
+            and not item_depth
+            and _BOLD_QUESTION_PATTERN.fullmatch(tokens[index + 1].content.strip())
+        ):
             ((start, end),) = [(block.start, block.end) for block in _make_blocks(text, token, line_starts, "heading")]
             blocks.append(
                 Block("heading", start, end, _QUESTION_LEVEL, to_plain_text(unwrap_links(tokens[index + 1].content)))
@@ -374,11 +378,6 @@ def _get_span(token: Token, line_starts: list[int]) -> tuple[int, int]:
     last = len(line_starts) - 1
     start, end = (line_starts[min(line, last)] for line in token.map)
     return start, end
-
-
-def _is_question(paragraph: str) -> bool:
-    """True if a paragraph is only a question in bold."""
-    return _BOLD_QUESTION_PATTERN.fullmatch(paragraph.strip()) is not None
 
 
 def _build_heading(tokens: list[Token], line_starts: list[int]) -> Block:

@@ -158,13 +158,9 @@ _OTHERS: Mapping[str, str] = {
 }
 
 
-def _fold_words(words: str) -> frozenset[str]:
-    """Split a list of words at spaces, and return the words in normal form."""
-    return frozenset(fold_case(words).split())
-
-
 #: As written.
 MARKING_WORDS = frozenset(word for words in _MARKING.values() for word in words.split())
 FUNCTION_WORDS_BY_LANGUAGE: Mapping[str, frozenset[str]] = {
-    language: _fold_words(f"{_MARKING.get(language, '')} {others}") for language, others in _OTHERS.items()
+    language: frozenset(fold_case(f"{_MARKING.get(language, '')} {others}").split())
+    for language, others in _OTHERS.items()
 }

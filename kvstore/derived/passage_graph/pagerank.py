@@ -226,9 +226,6 @@ def make_seed_request(
     seeds: Mapping[int, float],
     degrees: Mapping[int, int],
     vector: Matrix | None,
-    *,
-    epsilon: float = DEFAULT_EPSILON,
-    weights: EdgeWeights = DEFAULT_WEIGHTS,
 ) -> NeighborhoodRequest:
     """Return a request for the rows of the seeds that have enough mass to be expanded in the first round.
 
@@ -236,8 +233,10 @@ def make_seed_request(
     of the bias, or None without a bias.
     """
     total = math.fsum(seeds.values())
-    expanded = [node for node, mass in seeds.items() if mass > epsilon * total * degrees.get(node, _CHUNK_ROW_COST)]
-    return _make_row_request(np.array(expanded, np.uint64), weights, vector)
+    expanded = [
+        node for node, mass in seeds.items() if mass > DEFAULT_EPSILON * total * degrees.get(node, _CHUNK_ROW_COST)
+    ]
+    return _make_row_request(np.array(expanded, np.uint64), DEFAULT_WEIGHTS, vector)
 
 
 def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Matrix | None) -> NeighborhoodRequest:

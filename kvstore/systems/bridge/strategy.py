@@ -38,7 +38,7 @@ class BridgeStrategy:
         Falls back to dense search over all chunks if no entity is known or specific enough.
         """
         num_chunks = query.chunk_count
-        seeds = recognize_entities(query, capitalized_only=True)
+        seeds = recognize_entities(query)
         max_candidates = max(_MIN_POOL_CHUNKS, int(option(query, self, "pool") * num_chunks))
         pool = _collect_candidates(query, seeds, max_candidates) if seeds else None
         if pool is None or not pool.has_specific_entities:

@@ -42,7 +42,7 @@ def find_anchors(query: Query, graph: UnitGraph, num_nearest: int, near_ranking:
     Only the units of the first chunks of ``near_ranking``, the ranking of chunks by vector, are compared. Loads the
     units and the entities' keys into ``graph``.
     """
-    seeds = recognize_entities(query, capitalized_only=True)
+    seeds = recognize_entities(query)
     with query.trace.step("anchors from names") as step:
         forms = query.reading.fetch(TitleForms([seed.identity.entity_ids for seed in seeds]))
         names = {seed.key: entities for seed, entities in zip(seeds, forms.entities, strict=True)}

@@ -227,7 +227,9 @@ def _build_reports_within(
     shares = {community: max(0.0, score) * len(chunks_by_group[community]) for community, score in selected}
     remaining_share, remaining_tokens = math.fsum(shares.values()), max_tokens
     hits: dict[int | None, Hit | None] = {}
-    for community, score in sorted(selected, key=lambda group: (shares[group.community], _get_number(group))):
+    for community, score in sorted(
+        selected, key=lambda group: (shares[group.community], -1 if group.community is None else group.community)
+    ):
         num_tokens = int(remaining_tokens * shares[community] / remaining_share) if remaining_share > 0 else 0
         head = heads_by_group[community]
         content = _build_cover(query, candidates[community], head, num_tokens)
@@ -237,11 +239,6 @@ def _build_reports_within(
         remaining_tokens -= 0 if hit is None else sum(count_text_tokens(line) for line in hit.text.split("\n"))
     ordered = (hits[group.community] for group in selected)
     return renumber_hits(hit for hit in ordered if hit is not None)
-
-
-def _get_number(group: _SelectedGroup) -> int:
-    """Return the number of a group's community, or -1 for the unassigned chunks."""
-    return -1 if group.community is None else group.community
 
 
 class _CoverSource(NamedTuple):

@@ -163,7 +163,7 @@ class LocalStrategy:
 
 def find_question_entities(query: Query) -> list[StartEntity]:
     """Return the entities that a question names, rarest first."""
-    seeds = recognize_entities(query, capitalized_only=True)
+    seeds = recognize_entities(query)
     return [StartEntity(entity, seed.key, 1.0, True) for seed in seeds for entity in seed.identity.entity_ids]
 
 

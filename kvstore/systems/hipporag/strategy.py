@@ -47,7 +47,7 @@ class HippoRagStrategy:
         Falls back to the nearest names, then to the names in the nearest chunk, then to dense search.
         """
         reading = query.reading
-        names = recognize_entities(query, capitalized_only=True)
+        names = recognize_entities(query)
         starts = compute_name_masses(names, reading.fetch(make_degree_request(names))) if names else {}
         if not starts:
             starts = _find_nearest_starts(query)
