@@ -283,6 +283,17 @@ def test_logs_do_not_contain_a_key_that_the_server_repeats(server: Server, caplo
     assert "of the application's own" in caplog.text
 
 
+def test_an_abandoned_answer_can_be_closed_by_the_thread_of_all_requests(server: Server) -> None:
+    """The garbage collector runs in any thread; in this one it cannot wait for the end of a request."""
+    pieces = model(server).stream_pieces(ASKED)
+    next(pieces)
+    loop = http_client._get_connections()._loop
+    closed = threading.Event()
+    loop.call_soon_threadsafe(lambda: (pieces.close(), closed.set()))
+    assert closed.wait(5)
+    assert model(server).write(ASKED).text == "Twenty."
+
+
 def test_a_forked_child_asks_with_a_line_of_its_own(server: Server) -> None:
     code = (
         "import os, sys\n"

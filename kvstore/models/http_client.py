@@ -20,6 +20,7 @@ import ssl
 import threading
 import time
 from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Self, TypeVar
@@ -104,9 +105,13 @@ class Reply:
             self.read(_FINISH_SECONDS)
 
     def close(self) -> None:
-        """Close the connection, which stops a server that is still writing."""
+        """Close the connection, which stops a server that is still writing.
+
+        The garbage collector can close an abandoned reply in the thread of the event loop, which cannot wait for itself.
+        """
+        run = self._connections.run if threading.current_thread().name != _THREAD else self._connections.start
         with suppress(OSError, ValueError):
-            self._connections.run(self._response.aclose(), self._timeouts.connect)
+            run(self._response.aclose(), self._timeouts.connect)
 
     def __enter__(self) -> Self:
         return self
@@ -163,12 +168,16 @@ class _Connections:
 
     def run(self, coroutine: Coroutine[Any, Any, Result], seconds: float) -> Result:
         """Run a coroutine and return its result. Raises TimeoutError if it is not done within ``seconds``."""
-        future = asyncio.run_coroutine_threadsafe(_run_timed(coroutine, seconds), self._loop)
+        future = self.start(coroutine, seconds)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
+
+    def start(self, coroutine: Coroutine[Any, Any, Result], seconds: float) -> Future[Result]:
+        """Start a coroutine, which is canceled after ``seconds``, and return its future."""
+        return asyncio.run_coroutine_threadsafe(_run_timed(coroutine, seconds), self._loop)
 
     def get_client(self, httpx: Any) -> Any:
         """Return the httpx client with the proxies and certificates of the current environment variables.
