@@ -107,7 +107,7 @@ class Reply:
     def close(self) -> None:
         """Close the connection, which stops a server that is still writing.
 
-        The garbage collector can close an abandoned reply in the thread of the event loop, which cannot wait for itself.
+        The garbage collector can close a reply in the thread of the event loop, which cannot wait for itself.
         """
         run = self._connections.run if threading.current_thread().name != _THREAD else self._connections.start
         with suppress(OSError, ValueError):
