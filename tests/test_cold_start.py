@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -122,7 +124,7 @@ def test_a_store_that_is_opened_leaves_the_environment_as_it_was() -> None:
         subprocess.run([sys.executable, "-c", asking], env={**os.environ, **environment}, check=True)
 
 
-def test_earlier_questions_do_not_change_a_strategy() -> None:
+def test_earlier_questions_do_not_change_a_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
     class Late:
@@ -131,7 +133,8 @@ def test_earlier_questions_do_not_change_a_strategy() -> None:
         def __init__(self) -> None:
             made.append("late")
 
-    late = DeferredStrategy("late", Late)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "late_module", cast("ModuleType", SimpleNamespace(Late=Late)))
+    late = DeferredStrategy("late", "late_module", "Late")
     assert late.name == "late"
     assert not made
     assert not hasattr(late, "_get_private_block")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,19 +14,24 @@ if TYPE_CHECKING:
 
 
 class DeferredStrategy:
-    """A proxy for a strategy. It calls ``make`` to get the strategy when any attribute but ``name`` is first used."""
+    """A proxy for a strategy. It imports the module and creates the strategy when any attribute but ``name`` is used.
+
+    ``module`` is the full name of the module, and ``class_name`` that of the strategy's class.
+    """
 
     name: str
     description: str  # forwarded to the strategy, as is every other attribute not defined here
 
-    def __init__(self, name: str, make: Callable[[], Strategy]) -> None:
+    def __init__(self, name: str, module: str, class_name: str) -> None:
         self.name = name
-        self._make = make
+        self._module = module
+        self._class_name = class_name
 
     @cached_property
     def strategy(self) -> Strategy:
         """The strategy itself."""
-        return self._make()
+        strategy: Strategy = getattr(import_module(self._module), self._class_name)()
+        return strategy
 
     @property
     def options(self) -> Mapping[str, Option | Choice]:

@@ -8,15 +8,14 @@ In: texts as they are stored. Out: SVG (1.1) without scripts or external links. 
 from __future__ import annotations
 
 import html
+import re
 import unicodedata
 from collections.abc import Iterable
-
-from ..text.patterns import compile_lazily
 
 #: Widths of characters as shares of the font size in a sans-serif face, wide enough for most faces.
 _NARROW_CHARACTERS = frozenset("iljtfrI.,:;'!|()[]{}/\\`- ")
 _BROAD_CHARACTERS = frozenset("mwMW@%—…")
-_NOT_XML_PATTERN = compile_lazily("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML_PATTERN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _STYLE = (
     ".kv-ground{fill:#fff}.kv-ink{fill:#22262b}.kv-quiet{fill:#5d656e}.kv-line{stroke:#dedbd5}.kv-join{stroke:#8b929a}"

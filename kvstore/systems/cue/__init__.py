@@ -2,17 +2,9 @@
 
 from ...registry.contract import System
 from ...registry.deferred_strategy import DeferredStrategy
-from ...retrieval.query import Strategy
 from .unit_derivation import UNIT_INDEX
 from .unit_tables import UNIT_MENTION_TABLE, UNIT_TABLE
 from .written_units import WRITTEN_UNITS
-
-
-def _make_strategy() -> Strategy:
-    from .strategy import CueStrategy
-
-    return CueStrategy()
-
 
 SYSTEM = System(
     "cue",
@@ -20,6 +12,6 @@ SYSTEM = System(
     "Query-Driven Iterative Retrieval",
     indexes=(UNIT_INDEX,),
     facts=(WRITTEN_UNITS,),
-    strategies=(DeferredStrategy("cue", _make_strategy),),
+    strategies=(DeferredStrategy("cue", f"{__name__}.strategy", "CueStrategy"),),
     tables=(UNIT_TABLE, UNIT_MENTION_TABLE),
 )

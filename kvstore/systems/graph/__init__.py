@@ -2,17 +2,9 @@
 
 from ...registry.contract import System
 from ...registry.deferred_strategy import DeferredStrategy
-from ...retrieval.query import Strategy
-
-
-def _make_strategy() -> Strategy:
-    from .strategy import GraphStrategy
-
-    return GraphStrategy()
-
 
 SYSTEM = System(
     "graph",
     "after Gutiérrez et al. 2025, From RAG to Memory (HippoRAG 2)",
-    strategies=(DeferredStrategy("graph", _make_strategy),),
+    strategies=(DeferredStrategy("graph", f"{__name__}.strategy", "GraphStrategy"),),
 )

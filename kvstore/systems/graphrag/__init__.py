@@ -2,40 +2,17 @@
 
 from ...registry.contract import Description, System
 from ...registry.deferred_strategy import DeferredStrategy
-from ...retrieval.query import Strategy
 from .community_index import COMMUNITIES
 from .community_tables import COMMUNITY_TABLE, MEMBER_TABLE, describe_community, describe_entity_communities
-
-
-def _make_drift() -> Strategy:
-    """Import the module of the strategy, and return a new instance."""
-    from .drift_search import DriftStrategy
-
-    return DriftStrategy()
-
-
-def _make_global() -> Strategy:
-    """Import the module of the strategy, and return a new instance."""
-    from .global_search import GlobalStrategy
-
-    return GlobalStrategy()
-
-
-def _make_local() -> Strategy:
-    """Import the module of the strategy, and return a new instance."""
-    from .local_search import LocalStrategy
-
-    return LocalStrategy()
-
 
 SYSTEM = System(
     "graphrag",
     "Edge et al. 2024, From Local to Global: A Graph RAG Approach to Query-Focused Summarization",
     indexes=(COMMUNITIES,),
     strategies=(
-        DeferredStrategy("local", _make_local),
-        DeferredStrategy("global", _make_global),
-        DeferredStrategy("drift", _make_drift),
+        DeferredStrategy("local", f"{__name__}.local_search", "LocalStrategy"),
+        DeferredStrategy("global", f"{__name__}.global_search", "GlobalStrategy"),
+        DeferredStrategy("drift", f"{__name__}.drift_search", "DriftStrategy"),
     ),
     tables=(COMMUNITY_TABLE, MEMBER_TABLE),
     descriptions=(Description("community", describe_community),),
