@@ -15,10 +15,9 @@ import numpy as np
 from ...arguments import Option
 from ...retrieval.dense_search import build_nearest_request
 from ...retrieval.evidence import Evidence
-from ...retrieval.fusion import fuse_rankings
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import RecognitionRequest, record_recognized
-from ...structures.ranking import Ranking, append_tails, best
+from ...structures.ranking import Ranking, SortKeySource, append_tails, assign_ranks, best
 from .rendered_relations import RelationMention, Relations, StatingChunks
 
 #: The maximum number of nodes of an entity to describe.
@@ -59,9 +58,7 @@ class CftStrategy:
             step.detail = f"the first {relatives} of each node"
             step.count = len(rendered.sentences)
         relation_ranking, relations_by_chunk = _rank_chunks_by_relation(query, rendered.relations)
-        ranking, paths = fuse_rankings(
-            reading, [("vector", near[:_NUM_FUSED]), ("relations", relation_ranking)], _FUSION_CONSTANT
-        )
+        ranking, paths = _fuse_rankings(reading, [("vector", near[:_NUM_FUSED]), ("relations", relation_ranking)])
         paths |= {
             chunk: f"{path}, states {relations_by_chunk[chunk]}"
             for chunk, path in paths.items()
@@ -86,3 +83,19 @@ def _rank_chunks_by_relation(query: Query, relations: Sequence[RelationMention])
             )
         step.detail, step.count = "by cosine with the question", len(chunk_relations)
     return ranking, {chunk: relation for chunk, (relation, _) in chunk_relations.items()}
+
+
+def _fuse_rankings(state: SortKeySource, rankings: Sequence[tuple[str, Ranking]]) -> tuple[Ranking, dict[int, str]]:
+    """Fuse named rankings by reciprocal ranks (Cormack, Clarke and Büttcher 2009).
+
+    The score of a chunk is the sum of 1 / (:data:`_FUSION_CONSTANT` + rank) over the rankings. Equal scores in a
+    ranking share a rank. Also returns, for each chunk, its rank in each named ranking as text.
+    """
+    scores: dict[int, float] = {}
+    paths: dict[int, list[str]] = {}
+    for name, ranking in rankings:
+        for chunk, rank in assign_ranks(ranking):
+            scores[chunk] = scores.get(chunk, 0.0) + 1 / (_FUSION_CONSTANT + rank)
+            paths.setdefault(chunk, []).append(f"{name} #{rank}")
+    fused_ranking = best(state, list(scores), np.array(list(scores.values())), len(scores))
+    return fused_ranking, {chunk: ", ".join(chunk_ranks) for chunk, chunk_ranks in paths.items()}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...derived.passage_graph.neighborhood import make_entity_node
 from ...text.words import list_content_terms
-from .stated_relations import RelationInWords
+from .graph_requests import RelationInWords
 
 #: The number of relations that a walk starts at.
 _MAX_STARTS = 5

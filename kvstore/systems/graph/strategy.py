@@ -57,10 +57,9 @@ from ...retrieval.word_search import WordScoreRequest, WordSearchRequest, build_
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.read_requests import Ids, ReadRequest
-from .index_request import HasIndex
+from .graph_requests import HasIndex, RelationInWords, StatedRelations
 from .query_bias import QueryBias, build_query_bias, has_informative_remainder, make_nearest_request
 from .relation_seeds import MAX_RELATIONS, compute_relation_masses, list_joined_names, match_relations
-from .stated_relations import RelationInWords, StatedRelations
 
 #: The number of candidate chunks from dense and from lexical search each, and of those at which the walk starts.
 NUM_NEAREST = 20

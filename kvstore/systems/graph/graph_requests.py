@@ -1,6 +1,7 @@
-"""The relations that documents state, in imported triples and in edges of the forest.
+"""Requests of the strategy ``graph``: the relations that documents state, and whether an index exists.
 
-In: chunks. Out: for each of their documents, in order of the chunks, the stated relations in words.
+In: chunks. Out: for each of their documents, in order of the chunks, the stated relations in words: imported triples
+and edges of the forest.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from ...derived.passage_graph.rows import iter_stated_relations
+from ...registry.structure_versions import has_index
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
 
@@ -37,3 +39,16 @@ class StatedRelations(ReadRequest[list[RelationInWords]]):
         keys = state.forest.get_keys(set(chain.from_iterable(edges)))
         for child, parent in sorted((keys[child], keys[parent]) for child, parent in edges)[: self.max_relations]:
             yield child, "", parent
+
+
+class HasIndex(ReadRequest[bool]):
+    """A request for whether the store has an index of a kind, given by its name in CREATE INDEX.
+
+    The module of that kind of index is not imported.
+    """
+
+    kind: str
+
+    def fetch(self, state: State) -> bool:
+        """Return True if the index was created."""
+        return has_index(state.lmdb, self.kind)
