@@ -111,6 +111,18 @@ def test_yes_or_no_is_returned_if_the_sentence_settles_it(
     assert harbor.ask(question).verdict == verdict
 
 
+def test_the_sentence_before_a_pronoun_does_not_settle_a_question(reader: AnswerReader, tmp_path: Path) -> None:
+    text = (
+        "The harbor office opens at 7:30. It is closed on Sundays. The master is Ida Berg. She never rests."
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("harbor", text, title="Harbor office")
+        closed = store.ask("Is the office open on Sundays?")
+        rests = store.ask("Does Ida Berg rest?")
+    assert closed.text.startswith("Harbor office: It is closed on Sundays.") and closed.verdict is None
+    assert rests.verdict == "no"
+
+
 def test_numbered_steps_are_listed_with_their_numbers(reader: AnswerReader, tmp_path: Path) -> None:
     steps = "1. Switch the oven off.\n2. Brush out the crumbs.\n3. Wipe the stone with a dry cloth. Never use water."
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:

@@ -123,8 +123,13 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
         or (asks_permission and not _precedes_term(_PERMITTED_PATTERN, "; ".join(clauses), own_terms, stem))
     ):
         return None
-    names = [name for name in _NAME_PATTERN.findall(question) if name in sentence]
+    names = [name for name in find_names(question) if name in sentence]
     return "yes" if names == sorted(names, key=sentence.index) else None
+
+
+def find_names(text: str) -> list[str]:
+    """Return the capitalized words of a text, except its first word."""
+    return _NAME_PATTERN.findall(text)
 
 
 def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> Verdict | Literal[False] | None:

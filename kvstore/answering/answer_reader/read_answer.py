@@ -20,7 +20,7 @@ from ..extractive import ExtractedAnswer, Relevance, render_runs
 from ..question_kinds import classify_question
 from ..runs import Run, SnippetPosition, extend_over_definition, find_required_span
 from ..snippets import Snippet
-from ..verdicts import decide_verdict
+from ..verdicts import decide_verdict, find_names
 from .reading import PassageReading, SnippetReading
 
 #: The maximum number of sentences of context, and of words of an answer with its context.
@@ -120,7 +120,9 @@ def _find_verdict(reading: PassageReading, relevance: Relevance) -> Verdict | No
     snippet = passage.snippets[index]
     context = [passage.title or passage.document, passage.heading, snippet.heading, snippet.label or ""]
     if index and (snippet.needs_previous or snippet.needs_subject):
-        context.append(passage.snippets[index - 1].text)
+        previous = passage.snippets[index - 1]
+        # A pronoun can stand for a name in the previous sentence; the rest of that sentence is another statement.
+        context += [previous.text] if previous.is_question else find_names(previous.text)
     return decide_verdict(relevance.question, snippet.text, " ".join(context), relevance.stem)
 
 
