@@ -82,3 +82,23 @@ def test_a_pronoun_stands_for_a_name_of_the_same_passage() -> None:
     ]
     with pytest.raises(ValueError, match="begins with a pronoun that stands for nothing"):
         select("It is the second largest airport in California.")
+
+
+def test_words_in_another_order_or_used_twice_say_something_else() -> None:
+    passages = SourcePassages(
+        [
+            "In 1996 the Bridge League established an official Computer Championship, to be held along with an event.",
+            "Carl Berg (1935) was a singer who was convicted of murdering five people in Oslo.",
+        ]
+    )
+    assert passages.find_supporting("The Computer Championship is held along with an event.") == [0]
+    assert passages.find_supporting("The official Computer Championship was established by the Bridge League.") == [0]
+    passages.check_title("Carl Berg, a singer")
+    for statement in (
+        "The event was held along with the Computer Championship in 1996.",
+        "The murder of Carl Berg (1935) was convicted of murdering five people in Oslo.",
+    ):
+        with pytest.raises(ValueError, match="no sentence of the passages says"):
+            passages.find_supporting(statement)
+    with pytest.raises(ValueError, match="no sentence of the passages says"):
+        passages.check_title("The murder of Carl Berg")

@@ -25,7 +25,9 @@ _MAX_SUBJECT_GAP, _MAX_LINK_GAP = 3, 6
 _BE_WORDS = frozenset("am is are was were be been being".split())
 _PREPOSITIONS = frozenset("as at by for from in into of on than to with".split())
 _ARTICLES = frozenset("a an and or the".split())
-#: The words with which no name begins. No name ends with one of them, or with an article.
+_PARTICIPLES = frozenset("based born called held known located made named".split())
+#: The words with which no name begins. No name ends with one of them, with an article or with a participle that needs
+#: another word.
 _LINKS = _BE_WORDS | _PREPOSITIONS | frozenset("had has have that which".split())
 #: The endings of English verbs, those that nouns have too, and common verbs without such an ending.
 _PAST_ENDINGS, _PRESENT_ENDINGS = ("ed", "en"), ("s", "ing")
@@ -140,7 +142,8 @@ def _iter_name_spans(
 def _check_name(name: str, stems: Sequence[str]) -> None:
     """Raise ValueError if a subject or object is not a name or a term; ``stems`` are those of its content words."""
     words = split_written_words(name)
-    if not stems or words[0] in _LINKS or words[-1] in _LINKS | _ARTICLES or len(words) > _MAX_NAME_WORDS:
+    ends = _LINKS | _ARTICLES | _PARTICIPLES
+    if not stems or words[0] in _LINKS or words[-1] in ends or len(words) > _MAX_NAME_WORDS:
         raise ValueError("subject and object of a triple must be names or short terms; write verbs in the relation")
 
 
