@@ -73,7 +73,7 @@ def test_the_answering_sentence_comes_first_with_its_words(harbor: kvstore.Store
 def test_a_question_for_two_facts_gets_a_sentence_for_each(harbor: kvstore.Store) -> None:
     answer = harbor.ask("Who built the crane, and what do boats pay?")
     assert [citation.text for citation in answer.citations] == [
-        "Harbor: Its crane was built by Ada Quill.",
+        "The harbor was dug in 1802. Its crane was built by Ada Quill.",
         "Boats pay twelve euros a night.",
     ]
     assert [(part.question, part.citation, part.span and part.span.text) for part in answer.parts] == [
@@ -112,15 +112,23 @@ def test_yes_or_no_is_returned_if_the_sentence_settles_it(
 
 
 def test_the_sentence_before_a_pronoun_does_not_settle_a_question(reader: AnswerReader, tmp_path: Path) -> None:
-    text = (
-        "The harbor office opens at 7:30. It is closed on Sundays. The master is Ida Berg. She never rests."
-    )
+    text = "The harbor office opens at 7:30. It is closed on Sundays. The master is Ida Berg. She never rests."
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         store.put("harbor", text, title="Harbor office")
         closed = store.ask("Is the office open on Sundays?")
         rests = store.ask("Does Ida Berg rest?")
     assert closed.text.startswith("Harbor office: It is closed on Sundays.") and closed.verdict is None
     assert rests.verdict == "no"
+
+
+def test_a_pronoun_in_the_answer_to_a_part_is_explained(reader: AnswerReader, tmp_path: Path) -> None:
+    text = "The harbor master is Ingrid Solberg. She approves longer stays, within three days of the request."
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("harbor", f"Dogs must be on a leash. {text}", title="Harbor office")
+        approval = store.ask("Who approves longer stays, and by when?")
+        both = store.ask("Who is the harbor master, and who approves longer stays?")
+    assert approval.text == f"{text} [1]"
+    assert both.text.count("Ingrid Solberg") == 1 and "She approves longer stays" in both.text
 
 
 def test_numbered_steps_are_listed_with_their_numbers(reader: AnswerReader, tmp_path: Path) -> None:

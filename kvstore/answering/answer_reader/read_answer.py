@@ -17,6 +17,7 @@ from ...text.patterns import compile_lazily
 from ..answer_span import AnswerPart, AnswerSpan, Verdict
 from ..citations import Citation, neutralize_citations
 from ..extractive import ExtractedAnswer, Relevance, render_runs
+from ..passages import Passage
 from ..question_kinds import classify_question
 from ..runs import Run, SnippetPosition, extend_over_definition, find_required_span
 from ..snippets import Snippet
@@ -89,7 +90,7 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
     text = ""
     citations: list[Citation] = []
     answers: list[AnswerPart] = []
-    places: dict[tuple[str, int], tuple[int, int]] = {}  # of a sentence: its citation's number, its offset in the text
+    shown: dict[tuple[str, int], tuple[int, int]] = {}  # a sentence -> the number of its citation, its offset in text
     for part, is_answered in zip(parts, answered, strict=True):
         separator = "\n\n" if text else ""
         if not is_answered:
@@ -98,13 +99,18 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
             continue
         best = part.reading.best
         number, index = best.position
-        run = Run(number, *_find_shown_span(part.reading.passages[number].snippets, index, part.text), best.score)
-        paragraph, (citation,) = render_runs(part.reading.passages, [run], part.relevance, len(citations) + 1)
-        if (citation.document, citation.start) not in places:
-            places[citation.document, citation.start] = (citation.number, len(text) + len(separator))
+        passage = part.reading.passages[number]
+        sentence = _identify_snippet(passage, index)
+        if sentence not in shown:
+            first, last = _find_shown_span(passage.snippets, index, part.text)
+            if first == index and _has_referent(passage.snippets, index):
+                first -= _identify_snippet(passage, index - 1) not in shown
+            run = Run(number, first, last, best.score)
+            paragraph, (citation,) = render_runs(part.reading.passages, [run], part.relevance, len(citations) + 1)
+            shown[sentence] = (citation.number, len(text) + len(separator))
             text += separator + paragraph
             citations.append(citation)
-        citation_number, offset = places[citation.document, citation.start]
+        citation_number, offset = shown[sentence]
         span = _locate_answer_words(best, text, offset)
         verdict = _find_verdict(part.reading, part.relevance)
         answers.append(AnswerPart(part.text, citation_number, span, verdict))
@@ -136,17 +142,21 @@ def _list_context(reading: PassageReading) -> list[SnippetPosition]:
     """Return the positions of sentences of context: the one that the answer refers to, then other likely sentences."""
     number, index = reading.best.position
     snippets = reading.passages[number].snippets
-    has_referent = (
-        _refers_back(snippets[index]) and index > 0 and snippets[index - 1].section == snippets[index].section
-    )
     likely = [other.position for other in reading.readings[1:] if reading.best.score - other.score <= _MAX_CONTEXT_GAP]
-    return [(number, index - 1), *likely] if has_referent else likely
+    return [(number, index - 1), *likely] if _has_referent(snippets, index) else likely
 
 
-def _refers_back(snippet: Snippet) -> bool:
-    """True if a sentence refers to the one before it."""
+def _has_referent(snippets: Sequence[Snippet], index: int) -> bool:
+    """True if the snippet at ``index`` refers to the one before it, and both are in the same section."""
+    snippet = snippets[index]
     has_pronoun = snippet.words <= _MAX_PRONOUN_WORDS and _PRONOUN_PATTERN.search(snippet.text) is not None
-    return snippet.needs_previous or snippet.needs_subject or has_pronoun
+    refers_back = snippet.needs_previous or snippet.needs_subject or has_pronoun
+    return refers_back and index > 0 and snippets[index - 1].section == snippet.section
+
+
+def _identify_snippet(passage: Passage, index: int) -> tuple[str, int]:
+    """Return the document of a snippet and its byte offset there, which are the same in every passage."""
+    return passage.document, passage.start + len(passage.text[: passage.snippets[index].start].encode())
 
 
 def _find_shown_span(snippets: Sequence[Snippet], index: int, question: str) -> tuple[int, int]:
