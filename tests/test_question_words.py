@@ -17,6 +17,7 @@ QUESTIONS = {
         ("Wann wurde die Brücke gebaut?", "time", "Sie wurde im März 1871 gebaut.", "Die Brücke ist aus Stein."),
         ("Wie lange ist die Frist?", "duration", "Sie beträgt drei Monate.", "Die Frist beginnt mit dem Antrag."),
         ("Was kostet der Ausweis?", "money", "Er kostet 12 Euro im Jahr.", "Der Ausweis ist grün."),
+        ("Was kostet der Umbau?", "money", "Er kostet 30 Mio. Euro.", "Der Umbau ist fertig."),
         ("Wie viele Hühner gibt es?", "number", "Es sind zwölf Hühner.", "Die Hühner sind im Stall."),
         ("Wer leitet die Bücherei?", "person", "Es ist Frau Solms.", "Sie wird gut geleitet."),
         ("Warum schloss die Hütte?", "reason", "Sie schloss, weil Gas billiger war.", "Die Hütte schloss."),
@@ -25,12 +26,14 @@ QUESTIONS = {
         ("En quelle année le pont a-t-il été construit ?", "time", "Il date de 1871.", "Le pont est en pierre."),
         ("Combien de temps dure le préavis ?", "duration", "Il dure deux mois.", "Le préavis est écrit."),
         ("Combien coûte la carte ?", "money", "Elle coûte 15 euros.", "La carte est verte."),
+        ("Combien coûte le pont ?", "money", "Il coûte 30 millions d'euros.", "Le pont est en pierre."),
         ("Qui dirige la médiathèque ?", "person", "C’est Claire Desforges.", "Elle est bien dirigée."),
         ("Pourquoi a-t-elle fermé ?", "reason", "Parce que le gaz coûtait moins.", "Elle a fermé en hiver."),
     ],
     "spanish": [
         ("¿Cuándo se construyó el puente?", "time", "Se construyó en marzo.", "El puente es de piedra."),
         ("¿Cuánto cuesta el carné?", "money", "Cuesta doce euros.", "El carné es verde."),
+        ("¿Cuánto cuesta el puente?", "money", "Cuesta 5 millones de dólares.", "El puente es de piedra."),
         ("¿Dónde nació la poeta?", "place", "La poeta nació en Granada.", "La poeta nació en una granja."),
     ],
     "portuguese": [
@@ -124,3 +127,11 @@ def test_the_answer_has_the_kind_that_the_question_asks_for(store: kvstore.Store
         "Der Verein hat einen Vorstand und eine Kasse, und er ist im Register der Stadt eingetragen.",
     )
     assert "84 Euro" in store.ask("Was kostet der Jahresbeitrag des Vereins?").text
+
+
+def test_the_price_of_something_else_answers_no_question(store: kvstore.Store) -> None:
+    store.put("chaudière", "La chaudière de la salle fonctionne avec des granulés. Le silo contient quatre tonnes.")
+    store.put("cantine", "Les repas sont servis à midi par la cuisinière. Un repas coûte 3 euros à la cantine.")
+    answer = store.ask("Combien coûte une tonne de granulés dans le silo de la chaudière ?")
+    assert answer.abstained and "No passage found has any amount of money." in answer.text
+    assert "3 euros" in store.ask("Combien coûte un repas à la cantine ?").text

@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 _MAX_CHUNKS, _NUM_NEARBY = 8, 5
 #: The length of a run within a passage in words, without function words.
 _MAX_RUN_WORDS = 25
+#: A passage with an amount of money answers only if it covers this fraction of what the best passage covers.
+_MIN_COVERAGE_FRACTION = 0.5
 _WORD_PATTERN = compile_lazily(r"\w+")
 #: Words of a question that only say what kind of quantity it asks for.
 _HOW_MUCH_PATTERN = compile_lazily(
@@ -237,7 +239,8 @@ def estimate_confidence(
         [question_terms.stem(word) for word in list_content_words(passage.text, function_words, question_terms.stem)]
         for passage in passages
     ]
-    coverage = max(map(question_terms.compute_coverage, passage_terms))
+    coverages = list(map(question_terms.compute_coverage, passage_terms))
+    coverage = max(coverages)
     parts = {
         # Fall back to the best chunk if no sentence can be chosen.
         "similarity": get_nearest_cosine() or best_cosines[0] if best_cosines else 0.0,
@@ -256,11 +259,14 @@ def estimate_confidence(
         logit = reading.compute_confidence(logit, unknown_logit if question_terms.unknown else 0.0)
     value = _to_probability(logit)
     kind = classify_question(query.question, question_language)
-    formed_passages = passages
+    formed_passages, needs_form = passages, kind.name in KNOWN_BY_FORM
     if question_language not in (None, "english"):  # for English, the reader reads whose form it is
         named = [p for p in passages if all(p.has_name(name, function_words) for name in question_terms.names)]
         formed_passages = named or passages
-    lacks_form = kind.name in KNOWN_BY_FORM and not any(kind.is_met_by(passage.text) for passage in formed_passages)
+        if kind.name == "money":  # the price in a passage about something else does not answer
+            needs_form, min_coverage = True, _MIN_COVERAGE_FRACTION * coverage
+            formed_passages = [p for p, covered in zip(passages, coverages, strict=True) if covered >= min_coverage]
+    lacks_form = needs_form and not any(kind.is_met_by(passage.text) for passage in formed_passages)
     if lacks_form:
         value = 0.0
     signals: dict[str, Any] = parts if best_cosines else {**parts, "similarity": None, "nearby": None}
@@ -269,7 +275,7 @@ def estimate_confidence(
             "reading": _to_probability(reading.best.answered),
             "missing_kind": reading.best.is_kind_missing,
         }
-    formless = kind.name if lacks_form else ""
+    formless = {"money": "amount of money"}.get(kind.name, kind.name) if lacks_form else ""
     return Confidence(value=value, unknown=question_terms.unknown, formless=formless, **signals)
 
 

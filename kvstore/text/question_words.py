@@ -24,6 +24,8 @@ _ADDRESS_PATTERN = r"\bhttps?://\S+|\bwww\.\w\S+|\b[\w-]+\.(?:com|org|net|edu|go
 #: A capitalized word that does not begin a sentence.
 _CAPITALIZED = r"(?<![.!?] )(?<!^)(?<!\w)(?=[^\W\d_])[^\W\d_a-zà-öø-ÿа-яё][\w'’.-]*\w"
 _CURRENCIES = "[€£¥$₽₺]"
+#: Words between *million* and a currency.
+_CURRENCY_LINK = r"(?:d['’]|US-|(?:de|di|von) )?"
 
 
 class QuestionVocabulary(NamedTuple):
@@ -139,7 +141,7 @@ def _build_forms(answers: Mapping[str, list[str]], spaced: bool, capitalizes_nam
     number = rf"(?:\d[\d.,]*|{_build_alternation(answers['numbers'], spaced)})"
     units, currencies = _build_alternation(answers["units"], spaced), _build_alternation(answers["currencies"], spaced)
     gap = r"[ -]" if spaced else " ?"
-    middle = r"(?:[ -][^\W\d]+)?" if spaced else ""
+    middle = r"(?:[ -][^\W\d]+\.?)?" if spaced else ""
     amount = rf"{number}{middle}{gap}"
     forms = {
         "time": (
@@ -148,7 +150,10 @@ def _build_forms(answers: Mapping[str, list[str]], spaced: bool, capitalizes_nam
         ),
         "duration": rf"{amount}(?:{units})",
         "number": number,
-        "money": rf"{number}{middle}{gap.rstrip()}?(?:{currencies})|{number} ?{_CURRENCIES}|{_CURRENCIES} ?\d",
+        "money": (
+            rf"{number}{middle}{gap.rstrip()}?{_CURRENCY_LINK}(?:{currencies})"
+            rf"|{number} ?{_CURRENCIES}|{_CURRENCIES} ?\d"
+        ),
         "reason": _build_alternation(answers["reasons"], spaced),
         "telephone number": _TELEPHONE_PATTERN,
         "e-mail address": _MAIL_PATTERN,
