@@ -14,6 +14,7 @@ from kvstore.evaluation import evaluate_store, make_questions, read_questions, w
 from kvstore.evaluation.asked_questions import ask_questions, compute_area_under_curve, summarize_asked
 from kvstore.evaluation.comparison import _build_advice
 from kvstore.evaluation.question_files import make_question
+from kvstore.evaluation.question_making import SOURCES
 from kvstore.evaluation.report_page import format_report_page
 from kvstore_shell.cli import run
 
@@ -36,18 +37,21 @@ def harbour(store: kvstore.Store) -> kvstore.Store:
     return store
 
 
-def test_questions_come_from_headings_definitions_tables_and_dates(harbour: kvstore.Store) -> None:
+def test_questions_come_from_all_sources(harbour: kvstore.Store) -> None:
+    harbour.put("house", "House\n\nSpare key: under the third flowerpot\n\nThe bins are emptied every Tuesday morning.")
     questions = make_questions(harbour)
     answerable = [question for question in questions if question.kind == "answerable"]
-    assert {question.part for question in answerable} == {"heading", "definition", "table", "date"}
+    assert {question.part for question in answerable} == set(SOURCES)
     for question in answerable:
         (key,) = question.gold
         assert question.span is not None
-        passage = DOCUMENTS[key].encode()[slice(*question.span)].decode()
+        passage = harbour.get(key).text.encode()[slice(*question.span)].decode()
         assert all(answer in passage for answer in question.answers), question
     by_answer = {question.answers: question.text for question in answerable if question.answers}
     assert "lamp house" in by_answer[("1891",)] and "built" in by_answer[("1891",)]
     assert "weight limit" in by_answer[("12 tonnes",)]
+    assert "spare key" in by_answer[("under the third flowerpot",)]
+    assert "What are emptied every Tuesday morning?" in {question.text for question in answerable}
 
 
 def test_no_document_has_the_words_of_a_near_miss(harbour: kvstore.Store) -> None:

@@ -81,6 +81,11 @@ class AskedQuestion:
         documents = set(list(dict.fromkeys(hit[0][0] for hit in self.hits))[:depth])
         return gold <= documents if self.question.needs_all_gold else bool(gold & documents)
 
+    @property
+    def reciprocal_rank(self) -> float:
+        """1 / the least depth for which :meth:`has_hit` is true, or 0 if there is none."""
+        return next((1 / depth for depth in range(1, len(self.hits) + 1) if self.has_hit(depth)), 0.0)
+
     def _overlaps_span(self, span: DocumentSpan) -> bool:
         """True if a span overlaps the question's span in a gold document."""
         assert self.question.span is not None

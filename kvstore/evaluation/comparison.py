@@ -199,13 +199,13 @@ def _score_right(outcomes: Sequence[AskedQuestion]) -> list[float]:
 
 
 def _score_hits(outcomes: Sequence[AskedQuestion]) -> list[float]:
-    """Return 1 for each answerable question whose first three hits have the answer, else 0.
+    """Return for each answerable question 1 / the rank of the first hit with the answer, or 0 without such a hit.
 
     A question without gold documents has the score of :func:`_score_right`.
     """
     answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
     return [
-        float(outcome.has_hit(3)) if outcome.question.gold else score
+        outcome.reciprocal_rank if outcome.question.gold else score
         for outcome, score in zip(answerable, _score_right(outcomes), strict=True)
     ]
 
@@ -226,7 +226,7 @@ def _score_balanced(outcomes: Sequence[AskedQuestion]) -> list[float]:
 
 
 #: The score by which the values of each setting are compared. On folders with hand-made questions, the order of
-#: strategies by hits agreed better than the order by right answers.
+#: strategies by hits agreed better than the order by right answers, and ranks have fewer ties than shares of hits.
 _SCORES = {
     "strategy": _score_hits,
     "reranker": _score_hits,

@@ -1,6 +1,6 @@
 """Make questions by rule from the documents of a store, with near misses.
 
-In: a store. Out: questions about headings, definitions, rows of tables and lists, and dates, each with the span of its
+In: a store. Out: questions about headings, definitions, fields, dates and other statements, each with the span of its
 answer; and near misses, which combine the subject of one question with the attribute of another if no document has the
 words of both. The order of documents depends only on their keys, so two stores of the same documents get the same
 questions. Questions are English sentences if the document is English, else the words alone.
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -27,21 +27,20 @@ if TYPE_CHECKING:
     from ..store.store import Store
 
 #: The kinds of questions, in the order in which they are mixed.
-SOURCES = ("heading", "definition", "table", "date")
-#: English phrases; the words alone are one of them, because users also type keywords.
+SOURCES = ("heading", "definition", "table", "field", "date", "statement")
+#: English phrases; the words alone are one of them, because users also type keywords. A phrase without the subject
+#: leaves out the words of the title.
 _PHRASES = {
     "heading": (
         "What does {subject} say about {attribute}?",
         "{subject}: {attribute}",
-        "Can you explain {attribute} in {subject}?",
+        "What should I know about {attribute}?",
     ),
     "title": ("What do the documents say about {subject}?", "Can you explain {subject}?"),
     "definition": ("What is {subject}?", "Explain {subject}."),
-    "table": (
-        "What is the {attribute} of {subject}?",
-        "{subject} {attribute}",
-        "Which {attribute} does {subject} have?",
-    ),
+    "table": ("What is the {attribute} of {subject}?", "{subject} {attribute}"),
+    "field": ("What is the {attribute} of {subject}?", "What is the {attribute}?", "{subject} {attribute}"),
+    "statement": ("What {verb} {attribute}?",),
     "date": ("When {verb} {subject} {attribute}?", "In which year {verb} {subject} {attribute}?"),
 }
 _MAX_DOCUMENTS, _MAX_SPAN_CHARACTERS, _MAX_PARTNERS = 400, 700, 12
@@ -53,9 +52,21 @@ _DATE_PATTERN = re.compile(
     rf"(?:in|on) ({_DATE})\b"
 )
 _DEFINITION_PATTERN = re.compile(
-    r"^(?:The |A |An )?((?:[\w'’./-]+ ){0,4}[\w'’./-]+) (?:is|are|was|were|means|refers to) (?:a|an|the|one of)\b"
+    r"^(?:An? )?((?:[\w'’./-]+ ){0,3}[\w'’./-]+) (?:is|are|was|were|means|refers to) (?:a|an|the|one of)\b"
+)
+#: A sentence with an auxiliary verb, or with a word in -s before a function word, which is likely to be a verb.
+_STATEMENT_PATTERN = re.compile(
+    r"^([A-Z][\w'’-]*(?: [\w'’-]+){0,5}?) "
+    r"((?:is|are|was|were|has|have|had|can|may|must|should|will|does|do|cannot)(?: not| also| only)?|"
+    r"\w{2,}[^\Wsu]s(?= (?:the|a|an|to|in|on|at|for|from|with|by|into|all|its|their|your|\d)\b)) "
+    r"([^,;:().]+)"
 )
 _FIELD_PATTERN = re.compile(r"^(?:[-*] )?(?:\*\*)?([A-Z][\w /-]{1,40}?)(?:\*\*)?:(?:\*\*)? +(\S.*)$")
+#: Names of fields that say nothing about their values.
+_LABELS = frozenset(
+    ("caution", "example", "hint", "important", "note", "read more", "see also", "subject", "tip", "warning")
+)
+_ARTICLE_PATTERN = re.compile(r"^(?:The|A|An|Our|Your|Their) ")
 _PRONOUNS = frozenset("it its he his she her they their them we our you your i my this that these those".split())
 _LETTERS_PATTERN = re.compile(r"[^\W\d_]{2}")
 _TITLE_CASE_PATTERN = re.compile(r"\b[A-Z](?=[a-z]+\b)")
@@ -66,7 +77,8 @@ class _AskableFact:
     """A statement of a document that a question can ask for: an attribute of a subject.
 
     ``start`` and ``end`` are the span of the statement, in characters. ``value`` is the answer if it is short, else
-    empty. ``source`` is one of :data:`SOURCES`. ``verb`` is only set for dates.
+    empty. ``source`` is one of :data:`SOURCES`. ``verb`` is only set for dates and statements. ``is_ambiguous`` is True
+    if other facts of the store have the same attribute.
     """
 
     source: str
@@ -78,16 +90,20 @@ class _AskableFact:
     value: str = ""
     verb: str = ""
     is_english: bool = True
+    is_ambiguous: bool = False
 
     def phrase_question(self, number: int, subject: str | None = None) -> str:
         """Return a question about the fact, or about the same attribute of another subject.
 
         ``number`` selects the phrase.
         """
+        needs_subject = self.is_ambiguous or subject is not None
         subject = subject or self.subject
         if not self.is_english:
             return f"{subject} {self.attribute}".strip()
-        phrases = _PHRASES["title" if self.source == "heading" and not self.attribute else self.source]
+        phrases: Sequence[str] = _PHRASES["title" if self.source == "heading" and not self.attribute else self.source]
+        if needs_subject or not subject:
+            phrases = [phrase for phrase in phrases if ("{subject}" in phrase) == bool(subject)] or phrases
         return phrases[number % len(phrases)].format(subject=subject, attribute=self.attribute, verb=self.verb)
 
 
@@ -134,12 +150,15 @@ def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
     unique_facts = {}
     for source, numbered in facts_by_source.items():
         # A question that two documents answer has no single right answer.
-        question_counts: dict[str, int] = defaultdict(int)
-        for _, fact in numbered:
-            question_counts[fact.phrase_question(0).lower()] += 1
+        question_counts = Counter(fact.phrase_question(0).lower() for _, fact in numbered)
+        attribute_counts = Counter(fact.attribute.lower() for _, fact in numbered)
         # The first facts of all documents come before the second ones.
         numbered.sort(key=lambda pair: pair[0])
-        unique_facts[source] = [fact for _, fact in numbered if question_counts[fact.phrase_question(0).lower()] == 1]
+        unique_facts[source] = [
+            replace(fact, is_ambiguous=attribute_counts[fact.attribute.lower()] > 1)
+            for _, fact in numbered
+            if question_counts[fact.phrase_question(0).lower()] == 1
+        ]
     selected: list[_AskableFact] = []
     for turn in range(max(map(len, unique_facts.values()))):
         selected += [facts[turn] for facts in unique_facts.values() if turn < len(facts)]
@@ -161,10 +180,10 @@ def _iter_facts(document: Document) -> Iterator[_AskableFact]:
     for block in blocks:
         if block.kind == "table":
             yield from _iter_table_facts(document.key, text, block, is_english)
-        elif block.kind == "item":
+        elif block.kind in ("item", "prose"):
             yield from _iter_field_facts(document.key, text, block, subject, is_english)
-        elif block.kind == "prose" and is_english:
-            yield from _iter_sentence_facts(document.key, text, block)
+            if is_english:
+                yield from _iter_sentence_facts(document.key, text, block)
 
 
 def _iter_heading_facts(
@@ -211,23 +230,33 @@ def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> It
         )
         if is_asked and 0 < len(cells[column].split()) <= _MAX_CELL_WORDS and len(cells[0].split()) <= _MAX_TITLE_WORDS:
             yield _AskableFact(
-                "table", key, cells[0], columns[column].lower(), start, end, cells[column], is_english=is_english
+                "table",
+                key,
+                cells[0],
+                columns[column].lower(),
+                start,
+                end,
+                cells[column],
+                is_english=is_english,
             )
 
 
 def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_english: bool) -> Iterator[_AskableFact]:
-    """Yield the fact that a list item ``Name: value`` states about ``subject``, the subject of the document."""
-    match = _FIELD_PATTERN.match(text[block.start : block.end].strip())
-    if match and subject and len(match[2].split()) <= _MAX_CELL_WORDS and list_content_words(match[1]):
-        value = to_plain_text(unwrap_links(match[2])).strip(" .")
-        yield _AskableFact(
-            "table", key, subject, match[1].lower(), block.start, block.end, value, is_english=is_english
-        )
+    """Yield the facts that lines ``Name: value`` state about ``subject``, the subject of the document, which may be
+    empty."""
+    for line in re.finditer(r"[^\n]+", text[block.start : block.end]):
+        match = _FIELD_PATTERN.match(line[0].strip())
+        if not match or match[1].lower() in _LABELS or len(match[2].split()) > _MAX_CELL_WORDS:
+            continue
+        if list_content_words(match[1]):
+            value = to_plain_text(unwrap_links(match[2])).strip(" .")
+            start, end = block.start + line.start(), block.start + line.end()
+            yield _AskableFact("field", key, subject, match[1].lower(), start, end, value, is_english=is_english)
 
 
 def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_AskableFact]:
-    """Yield the definitions and dates that English sentences of a paragraph state."""
-    for start, end in split_sentences(text[block.start : block.end]):
+    """Yield the definitions, dates and other facts that English sentences of a paragraph state."""
+    for number, (start, end) in enumerate(split_sentences(text[block.start : block.end])):
         start, end = block.start + start, block.start + end
         sentence = to_plain_text(unwrap_links(" ".join(text[start:end].split())))
         if match := _DATE_PATTERN.match(sentence):
@@ -235,17 +264,33 @@ def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_Askable
             if _is_name(re.sub(r"^(The|A|An) ", "", subject)):
                 subject = re.sub(r"^(The|A|An) ", lambda article: article[0].lower(), subject)
                 yield _AskableFact("date", key, subject, attribute, start, end, date, verb)
-        elif (match := _DEFINITION_PATTERN.match(sentence)) and _is_name(match[1]):
+        elif (
+            # Later in a paragraph, only an indefinite article marks a definition.
+            (number == 0 or sentence.startswith(("A ", "An ")))
+            and (match := _DEFINITION_PATTERN.match(sentence))
+            and _is_name(match[1])
+        ):
             yield _AskableFact("definition", key, match[1], "", start, end)
+        elif (
+            (match := _STATEMENT_PATTERN.match(sentence))
+            and _is_name(_ARTICLE_PATTERN.sub("", match[1]))
+            and len(list_content_words(match[3])) >= 2
+        ):
+            yield _AskableFact("statement", key, match[1], match[3].strip(), start, end, verb=match[2])
 
 
 def _is_name(subject: str) -> bool:
     """True if a subject names something by itself.
 
-    It has content words and no pronoun, and does not begin with a function word.
+    It has content words and no pronoun, and does not begin with a function word or a number.
     """
     words = subject.lower().split()
-    return bool(list_content_words(subject)) and words[0] not in FUNCTION_WORDS and _PRONOUNS.isdisjoint(words)
+    return (
+        bool(list_content_words(subject))
+        and subject[0].isalpha()
+        and words[0] not in FUNCTION_WORDS
+        and _PRONOUNS.isdisjoint(words)
+    )
 
 
 def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -> list[Question]:
@@ -280,7 +325,7 @@ def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, numb
         if len(first) < 2 or len(last) < 2 or first[-1].lower() == last[-1].lower():
             return None
         subject, attribute = " ".join([*first[:-1], last[-1]]), ""
-    elif not attribute or subject.lower() == fact.subject.lower():
+    elif fact.source == "statement" or not (attribute and subject) or subject.lower() == fact.subject.lower():
         return None
     subject_words, attribute_words = list_content_words(subject), list_content_words(attribute)
     words = list(dict.fromkeys([*subject_words, *attribute_words]))
