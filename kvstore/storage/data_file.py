@@ -11,7 +11,6 @@ import contextlib
 import errno
 import mmap
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -38,7 +37,7 @@ from .location import COMPACTED_FILE, DATA_FILE, MIN_DATA_BYTES, REPAIR_DIRECTOR
 from .mapped_pages import release_pages
 from .meta_pages import find_first_leaf, verify_meta_pages
 from .page_transaction import PageTransaction, VerifiedTransaction
-from .partial_files import hold_lock, prepare_partial_path
+from .partial_files import hold_lock, prepare_partial_path, remove_directory
 from .readers_table import MAX_READERS, reserve_reader_table
 
 if TYPE_CHECKING:
@@ -439,7 +438,7 @@ class DataFile:
 
     def remove_leftover_files(self) -> None:
         """Remove the files left by a killed COMPACT or repair; neither may be active."""
-        shutil.rmtree(self.path.with_name(REPAIR_DIRECTORY), ignore_errors=True)
+        remove_directory(self.path.with_name(REPAIR_DIRECTORY))
         with contextlib.suppress(OSError):
             self.path.with_name(COMPACTED_FILE).unlink(missing_ok=True)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import weakref
 from collections.abc import Callable, Iterator, Set
 from functools import partial
@@ -28,6 +27,7 @@ from .file_transactions import FileTransactions, Result
 from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate_error
 from .location import DATA_FILE, REPAIR_DIRECTORY, WRITER_FILE, is_creation_needed, make_directory
+from .partial_files import remove_directory
 from .records import PAGE_SIZE
 from .view import ReadTransaction, View, WriteView
 from .write_transaction import WriteTransaction
@@ -265,7 +265,7 @@ class Environment(FileTransactions):
 
         def write(copy: Path) -> None:
             """Run ``function`` in a new store, and move its data file to ``copy``."""
-            shutil.rmtree(directory, ignore_errors=True)
+            remove_directory(directory)
             directory.mkdir(mode=0o700)
             with open_successor() as successor, self.snapshot() as old_snapshot:
                 results.append(successor.write_with_growth(partial(function, old_snapshot)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +37,14 @@ def hold_lock(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def remove_directory(path: Path) -> None:
+    """Remove a directory and all files in it, if it exists; what cannot be removed stays."""
+    if path.exists():
+        import shutil  # loads libraries of compression; an open rarely needs it
+
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def remove_abandoned(path: Path) -> None:
     """Remove a partial file or directory unless a process holds its lock; does nothing if that is not permitted."""
     with contextlib.suppress(OSError):
@@ -45,7 +52,7 @@ def remove_abandoned(path: Path) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if path.is_dir():
-                shutil.rmtree(path)
+                remove_directory(path)
             else:
                 path.unlink()
         finally:
