@@ -356,7 +356,7 @@ def test_columns_of_distant_numbers_stay_exact() -> None:
     row = (3, 1, 1, 5, (1 << 53) + 1, 0, 0)
     other = (4, 2, 1, 5, -(1 << 62), 0, 0)
     key = bytes(4)
-    stored = memoryview(columns.pack_rows({3: row, 4: other}))
+    stored = memoryview(columns.pack_rows(np.array([row, other])))
     unpacked = columns.unpack_columns(0, stored, "t", key)
     assert [column.dtype for column in unpacked] == [np.int64] * len(columns.COLUMN_NAMES)
     assert list(zip(*(column.tolist() for column in unpacked), strict=True)) == [row, other]

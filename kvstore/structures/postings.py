@@ -118,15 +118,14 @@ class Postings(tables.ViewReader):
         The size of a term with a single block is not stored; its postings are counted in the block.
         """
         keys = [encode_term(term) for term in terms]
-        term_sizes = []
-        for key, value in zip(keys, self._view.get_many(tables.TERM_COUNTS, keys), strict=True):
-            if value is not None:
-                term_sizes.append(_decode_size(key, value))
-                continue
-            blocks = self._view.scan_prefixes(tables.POSTINGS, [key])
-            payloads = [records.unseal(block, tables.POSTINGS, block_key) for block_key, block in blocks]
-            term_sizes.append(TermSize(sum(map(count_postings, payloads)), len(blocks)))
-        return term_sizes
+        stored_sizes = zip(keys, self._view.get_many(tables.TERM_COUNTS, keys), strict=True)
+        sizes = {key: TermSize(0, 0) if value is None else _decode_size(key, value) for key, value in stored_sizes}
+        unsized_keys = [key for key, size in sizes.items() if not size.blocks]
+        for block_key, block in self._view.scan_prefixes(tables.POSTINGS, unsized_keys) if unsized_keys else ():
+            key = block_key[: -records.U64.size]
+            num_postings = count_postings(records.unseal(block, tables.POSTINGS, block_key))
+            sizes[key] = TermSize(sizes[key].postings + num_postings, sizes[key].blocks + 1)
+        return [sizes[key] for key in keys]
 
     def find_chunks_with_terms(
         self,

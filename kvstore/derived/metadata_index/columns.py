@@ -8,7 +8,7 @@ with one row per document. A block that fails its checksum raises CorruptionErro
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -46,21 +46,23 @@ def to_row(record: DocumentRecord) -> DocumentColumns:
     )
 
 
-def pack_rows(rows: Mapping[int, DocumentColumns]) -> bytes:
-    """Encode the rows of one block's documents, keyed by document id, as a block with a checksum."""
-    table = np.array([rows[document] for document in sorted(rows)], np.int64)
+def pack_rows(rows: ColumnValues) -> bytes:
+    """Encode the rows of one block's documents, in order of the document id, as a block with a checksum.
+
+    ``rows`` has the shape (documents, columns).
+    """
+    table = rows.copy()
     table[:, 0] %= DOCUMENTS_PER_BLOCK
+    minima = table.min(axis=0)
+    # Unsigned, because the distance of two 64-bit numbers can need all 64 bits.
+    distances = table.astype(np.uint64) - minima.astype(np.uint64)
     headers = [_COUNT.pack(len(table))]
     encoded_columns = []
-    for column in table.T:
-        minimum = int(column.min())
-        # Unsigned, because the distance of two 64-bit numbers can need all 64 bits.
-        distances = column.astype(np.uint64) - np.uint64(minimum & (1 << 64) - 1)
-        maximum = int(distances.max())
+    for minimum, maximum, column in zip(minima.tolist(), distances.max(axis=0).tolist(), distances.T, strict=True):
         width = next(width for width in _TYPES if maximum < 1 << (8 * width))
         headers.append(_FRAME.pack(minimum, width))
         if width:
-            encoded_columns.append(distances.astype(_TYPES[width]).tobytes())
+            encoded_columns.append(column.astype(_TYPES[width]).tobytes())
     return records.seal(b"".join((*headers, *encoded_columns)))
 
 

@@ -21,6 +21,8 @@ from ...storage import records
 DOCUMENTS_PER_CONTAINER = 8192
 _LISTED, _RUNS, _BITS = 0, 1, 2
 _BITMAP_BYTES = DOCUMENTS_PER_CONTAINER // 8
+#: The largest container that is changed as a set of Python: most values belong to few documents.
+_MAX_SMALL_SET = 16
 _SINGLE_NUMBER = struct.Struct("<BH")
 #: Bytes of a container of one number.
 _SINGLE_NUMBER_BYTES = _SINGLE_NUMBER.size + records.CHECKSUM.size
@@ -62,11 +64,13 @@ def change_container(
 
     ``stored`` is the old container, None if there is none. ``table`` and ``key`` are named in errors.
     """
-    if stored is None:
-        return pack_container(added - removed) if added - removed else None
+    old_numbers = () if stored is None else unpack_container(stored, table, key)
+    if len(old_numbers) <= _MAX_SMALL_SET:
+        remaining = {*map(int, old_numbers)} - removed | added
+        return pack_container(remaining) if remaining else None
     # Use bits whatever the form: numpy's set operations sort and hash all numbers, which takes ten times as long.
     flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
-    flags[unpack_container(stored, table, key)] = True
+    flags[old_numbers] = True
     flags[list(removed)] = False
     flags[list(added)] = True
     numbers = np.flatnonzero(flags).astype(np.uint16)

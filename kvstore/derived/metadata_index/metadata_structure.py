@@ -202,17 +202,17 @@ class MetadataMaintainer:
         stored_blocks = self._write_view.get_many(METADATA_COLUMNS, keys)
         changes: dict[bytes, bytes | None] = {}
         for block_number, key, stored_block in zip(block_numbers, keys, stored_blocks, strict=True):
-            rows: dict[int, DocumentColumns] = {}
+            row_changes = self._row_changes[block_number]
+            new_rows = [row for row in row_changes.values() if row is not None]
+            rows = np.array(new_rows, np.int64).reshape(-1, len(columns.COLUMN_NAMES))
             if stored_block is not None:
                 stored = columns.unpack_columns(block_number, stored_block, METADATA_COLUMNS, key)
-                rows = {row[0]: row for row in zip(*(column.tolist() for column in stored), strict=True)}
-            for document, row in self._row_changes[block_number].items():
-                if row is None:
-                    rows.pop(document, None)
-                else:
-                    rows[document] = row
-            if rows or stored_block is not None:
-                changes[key] = columns.pack_rows(rows) if rows else None
+                is_unchanged = [document not in row_changes for document in stored[0].tolist()]
+                rows = np.concatenate((np.stack(stored, axis=1)[is_unchanged], rows))
+            if len(rows):
+                changes[key] = columns.pack_rows(rows[np.argsort(rows[:, 0])])
+            elif stored_block is not None:
+                changes[key] = None
         self._write_view.change_many(METADATA_COLUMNS, changes)
         self._row_changes.clear()
 
