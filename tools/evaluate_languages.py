@@ -1,7 +1,8 @@
 """Measure search and answers in several languages on XQuAD: the same paragraphs and questions in each of them.
 
-    python tools/evaluate_languages.py [LANGUAGE | QUESTION_LANGUAGE:TEXT_LANGUAGE ...] [--questions N] [--choose]
-                                       [--data FOLDER] [--store FOLDER] [--stemmer NAME] [--details FILE] [--json]
+    python tools/evaluate_languages.py [LANGUAGE | mixed | QUESTION_LANGUAGE:TEXT_LANGUAGE ...] [--questions N]
+                                       [--choose] [--data FOLDER] [--store FOLDER] [--stemmer NAME]
+                                       [--details FILE] [--json]
 
 Every store is new, with the settings that an ingest of the paragraphs chooses. The articles form two halves, by their
 numbers. The questions are ``N`` of the second half, evenly spaced; ``--choose`` takes them from the first half, on
@@ -9,8 +10,9 @@ which thresholds are chosen.
 
 Figures of a LANGUAGE (``de``): ``hit@1`` of the default and of ``lexical``; ``held`` (the answer contains the fact) and
 ``refused``, of all questions; ``foreign_refused``: the same questions asked of a store of the other half, which cannot
-answer them; ``bytes``: the size of the store; ``cpu_s``: processor time of its ingest. Figure of a pair (``de:en``):
-``hit@5`` of questions in one language on paragraphs in the other.
+answer them; ``bytes``: the size of the store; ``cpu_s``: processor time of its ingest. In the set ``mixed``, each
+article is in one of four languages, and so are the questions about it. Figure of a pair (``de:en``): ``hit@5`` of
+questions in one language on paragraphs in the other.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ from kvstore.text.normalize import fold_case
 
 Record = Mapping[str, Any]
 
+#: The languages of the articles of the set ``mixed``.
+MIXED_LANGUAGES = ("de", "en", "es", "ru")
+
 
 def read_records(path: Path) -> list[Record]:
     """Return the records of a file of JSON lines."""
@@ -40,6 +45,24 @@ def read_records(path: Path) -> list[Record]:
 def find_half(identifier: str) -> int:
     """Return the half, 0 or 1, that a paragraph belongs to by the number of its article."""
     return int(identifier.split("-")[0]) // 2 % 2
+
+
+def load_records(kind: str, name: str, data: Path) -> list[Record]:
+    """Return the ``corpus`` or the ``questions`` of a language, or of the set ``mixed``."""
+    if name != "mixed":
+        return read_records(data / f"{kind}-{name}.jsonl")
+    records = [
+        record
+        for index, language in enumerate(MIXED_LANGUAGES)
+        for record in read_records(data / f"{kind}-{language}.jsonl")
+        if find_article(record) // 4 % len(MIXED_LANGUAGES) == index
+    ]
+    return sorted(records, key=find_article)
+
+
+def find_article(record: Record) -> int:
+    """Return the number of the article of a paragraph or a question."""
+    return int((record["gold"][0] if "gold" in record else record["id"]).split("-")[0])
 
 
 def space_evenly(records: list[Record], count: int) -> list[Record]:
@@ -84,8 +107,8 @@ def measure_language(
     language: str, data: Path, folder: Path, count: int, chosen_half: int, settings: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the figures of a language, and its questions with their answers."""
-    paragraphs = read_records(data / f"corpus-{language}.jsonl")
-    all_questions = read_records(data / f"questions-{language}.jsonl")
+    paragraphs = load_records("corpus", language, data)
+    all_questions = load_records("questions", language, data)
     questions = space_evenly([each for each in all_questions if find_half(each["gold"][0]) == chosen_half], count)
     whole_path, half_path = folder / language, folder / f"{language}-half-{1 - chosen_half}"
     started = time.process_time()
@@ -148,7 +171,7 @@ def main(
     details: Path | None,
     as_json: bool,
 ) -> None:
-    """Print the figures of each language, by default of all six and of two pairs."""
+    """Print the figures of each language, by default of all six, of a mixed set and of two pairs."""
     rows, lines = [], []
     chosen_half = 0 if choose else 1
     settings: dict[str, Any] = {"settings": {"stemmer": stemmer}} if stemmer else {}
@@ -157,7 +180,7 @@ def main(
     with tempfile.TemporaryDirectory() as scratch:
         folder = store or Path(scratch)
         folder.mkdir(exist_ok=True, parents=True)
-        for name in sets or ("en", "de", "es", "ru", "zh", "ar", "de:en", "en:de"):
+        for name in sets or ("en", "de", "es", "ru", "zh", "ar", "mixed", "de:en", "en:de"):
             if ":" in name:
                 rows.append(measure_pair(name, data, folder, count, chosen_half, settings))
                 continue

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE
 from .languages import capitalizes_nouns
@@ -21,11 +21,14 @@ from .patterns import compile_lazily
 _TOKEN_PATTERN = compile_lazily(r"[^\W_]+(?:[-‐][^\W_]+)*\.?|\S")
 #: The maximum number of words of a name.
 _MAX_WORDS = 6
+#: An apostrophe between words that were joined with spaces.
 _APOSTROPHE_PATTERN = compile_lazily(" (['’]) ")
 #: Endings of adjectives in German, which names of persons rarely have.
 _ADJECTIVE_ENDINGS = ("es", "em", "ige", "iger", "liche", "licher", "ische", "ischer", "ende", "ene", "ere")
-_MIN_LETTERS = 3
-_MAX_INITIAL_LETTERS = 2
+#: The minimum number of letters of a word of a name, and of a title that can be the end of another title.
+_MIN_LETTERS, _MIN_TITLE_LETTERS = 3, 6
+#: The maximum length of an initial with its period.
+_MAX_INITIAL_LENGTH = 3
 
 
 class NameWords(NamedTuple):
@@ -34,8 +37,8 @@ class NameWords(NamedTuple):
     ``particles`` join words of a name. ``titles`` precede a name. ``common`` are not names. ``prepositions`` precede
     single names. ``determiners`` precede common nouns. ``heads`` are nouns at the beginning of a name, and ``forms``
     those at its end. Words that end in ``common_endings``, and single words that end in ``plural_endings``, are not
-    names unless they end in ``place_endings``. Words that end in ``street_endings`` are names,
-    and so are words with two hyphens that end in ``compound_endings``. Nouns for persons end in ``person_endings``.
+    names unless they end in ``place_endings``. Words that end in ``street_endings`` are names, and so are words with
+    two hyphens that end in ``compound_endings``. Nouns for persons end in ``person_endings``.
     """
 
     particles: frozenset[str]
@@ -66,22 +69,12 @@ def load_name_words(language: str | None) -> NameWords | None:
     calendar = [
         fold_case(word) for name in ("months", "days", "currencies") for word in split_phrases(data["answers"][name])
     ]
-    return NameWords(
-        frozenset(words["particles"]),
-        tuple(words["titles"]),
-        frozenset((*words["common"], *calendar)),
-        frozenset(words["prepositions"]),
-        frozenset(words["determiners"]),
-        tuple(words["heads"]),
-        frozenset(words["forms"]),
-        tuple(words["common_endings"]),
-        tuple(words["plural_endings"]),
-        tuple(words["place_endings"]),
-        tuple(words["street_endings"]),
-        tuple(words["person_endings"]),
-        tuple(words["compound_endings"]),
-        FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
-    )
+    values: dict[str, Any] = {
+        name: (tuple if name.endswith("endings") or name in ("titles", "heads") else frozenset)(phrases)
+        for name, phrases in words.items()
+    }
+    values["common"] |= set(calendar)
+    return NameWords(**values, function_words=FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()))
 
 
 class _Run(NamedTuple):
@@ -116,6 +109,7 @@ class CapitalNames:
         self._words = words
         self._tokens = [_TOKEN_PATTERN.findall(sentence) for sentence in sentences]
         self._has_capital_nouns = capitalizes_nouns(language)
+        self._long_titles = tuple(title for title in words.titles if len(title) >= _MIN_TITLE_LETTERS)
         #: Words that the document also writes in lower case, or with a determiner in German.
         self._common: set[str] = set()
         #: Capitalized words inside sentences, and the words of names.
@@ -148,7 +142,7 @@ class CapitalNames:
                 end += 1
                 if (
                     tokens[end - 1].endswith(".")
-                    and len(tokens[end - 1]) > _MAX_INITIAL_LETTERS + 1
+                    and len(tokens[end - 1]) > _MAX_INITIAL_LENGTH
                     and fold_case(tokens[end - 1][:-1]) not in self._words.titles
                 ):
                     break
@@ -169,8 +163,8 @@ class CapitalNames:
             start = max(end, start + 1)
 
     def _is_title(self, key: str) -> bool:
-        """True if a word is a title, or a profession with the ending of one."""
-        return key in self._words.titles or (self._has_capital_nouns and key.endswith(self._words.titles))
+        """True if a word is a title or, in German, ends in one (*Oberbürgermeister*)."""
+        return key in self._words.titles or (self._has_capital_nouns and key.endswith(self._long_titles))
 
     def _is_common(self, key: str) -> bool:
         """True if a word is a common noun: by the document, by the list of the language, or by its ending."""
