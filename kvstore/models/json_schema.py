@@ -48,6 +48,16 @@ def build_object_schema(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
+def build_array_schema(items: Any, max_items: int, min_items: int = 1) -> dict[str, Any]:
+    """Return the schema of an array of ``min_items`` to ``max_items`` values of the schema ``items``."""
+    return {"type": "array", "minItems": min_items, "maxItems": max_items, "items": items}
+
+
+def build_text_schema(max_length: int, min_length: int = 1) -> dict[str, Any]:
+    """Return the schema of a string of ``min_length`` to ``max_length`` characters."""
+    return {"type": "string", "minLength": min_length, "maxLength": max_length}
+
+
 def parse_json(text: str) -> Any:
     """Return the first JSON object or array in a model's answer; raises ValueError if it is missing or invalid."""
     fence_match = _FENCE_PATTERN.match(text)

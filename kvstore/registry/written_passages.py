@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,6 +24,7 @@ from .fact import BoundStatement, DocumentFact
 
 if TYPE_CHECKING:
     from ..models.quoting import Quotation
+    from ..models.statement_support import SourcePassages
     from ..models.structured import StructuredPrompt
     from ..structures.state import State
     from .chunked_text import ChunkedText
@@ -143,7 +144,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 
         The checked answer maps digests to texts. It has the passages with usable texts, at least one.
         """
-        from ..models.json_schema import build_object_schema
+        from ..models.json_schema import build_array_schema, build_object_schema
         from ..models.quoting import Quotation
         from ..models.structured import StructuredPrompt
         from ..models.text_checks import check_text
@@ -182,9 +183,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         def build_schema(min_items: int, label_schema: Mapping[str, Any]) -> Mapping[str, Any]:
             """Return the schema of an answer with at least ``min_items`` passages."""
             entry_schema = build_object_schema(passage=label_schema, **{self.kind: texts_schema})
-            return build_object_schema(
-                passages={"type": "array", "minItems": min_items, "maxItems": len(passages), "items": entry_schema}
-            )
+            return build_object_schema(passages=build_array_schema(entry_schema, len(passages), min_items))
 
         # Servers that do not enforce the schema may write a number only.
         schema = build_schema(1, {"type": ["string", "integer"]})
@@ -272,6 +271,50 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         if num_documents:
             documents = f"{num_documents:,} document{'' if num_documents == 1 else 's'}"
             yield f"the dump omits the {self.name} written for {documents}; use EXPORT TO to keep them", ()
+
+
+class WrittenListFact(WrittenFact):
+    """A kind of texts of which a model writes a list for each passage, each text an item of ``item_schema``.
+
+    The list has at most four items, and one more for every ``chars_per_item`` characters of the passage.
+    """
+
+    shares_requests = True
+    item_schema: Mapping[str, Any]
+    chars_per_item: int
+
+    def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
+        from ..models.json_schema import build_array_schema
+
+        return build_array_schema(self.item_schema, 4 + max_chars // self.chars_per_item)
+
+    def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
+        from ..models.statement_support import SourcePassages
+
+        source = SourcePassages([passage.text], [passage.title or "", *passage.headings])
+        texts: dict[str, None] = {}
+        first_error: ValueError | None = None
+        for item in self.list_items(entry):
+            try:
+                texts[self.convert_item(item, passage, source, check)] = None
+            except ValueError as error:
+                first_error = first_error or error
+        if not texts and first_error is not None:
+            raise first_error
+        return tuple(texts)
+
+    def list_items(self, entry: Any) -> Iterable[Any]:
+        """Return the items to convert; by default those that the model wrote."""
+        return list(entry)
+
+    @abstractmethod
+    def convert_item(
+        self, item: Any, passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
+    ) -> str:
+        """Return the text of an item of the answer, checked by ``check`` and against ``source``, the passage.
+
+        Raises ValueError if the text is not usable.
+        """
 
 
 def _parse_label(label: str | int, labels: Sequence[str]) -> int:

@@ -7,17 +7,18 @@ names, resolved pronouns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
+from ...models.json_schema import build_text_schema
 from ...models.statement_support import SourcePassages, begins_with_pronoun
 from ...models.text_checks import has_open_bracket, trim_to_sentences
 from ...registry.fact import Fields
-from ...registry.written_passages import SourcePassage, WrittenFact
+from ...registry.written_passages import SourcePassage, WrittenListFact
 from ...text.sentences import split_sentences
 
-#: The minimum and maximum characters of a statement, and the number of characters of a passage for each statement.
-_MIN_STATEMENT_CHARS, _MAX_STATEMENT_CHARS, _CHARS_PER_STATEMENT = 6, 1000, 25
+#: The minimum and maximum characters of a statement.
+_MIN_STATEMENT_CHARS, _MAX_STATEMENT_CHARS = 6, 1000
 
 _TASK = (
     "Split each passage into short statements, each of which can be understood without the others. A statement says "
@@ -27,7 +28,7 @@ _TASK = (
 )
 
 
-class _WrittenUnits(WrittenFact):
+class _WrittenUnits(WrittenListFact):
     """The kind of fact for units that a language model writes; see :class:`WrittenFact`."""
 
     name = "units"
@@ -35,7 +36,8 @@ class _WrittenUnits(WrittenFact):
     fields: ClassVar[Fields] = {"units": str, "passages": list}
     tables = ("unit_texts",)
     in_files = True
-    shares_requests = True
+    item_schema = build_text_schema(_MAX_STATEMENT_CHARS, _MIN_STATEMENT_CHARS)
+    chars_per_item = 25
     task = _TASK
     #: Two examples of different subjects, because weak models copy the answer about a single one.
     examples = (
@@ -52,39 +54,23 @@ class _WrittenUnits(WrittenFact):
     )
     about = "statements that can be understood alone, which replace the sentences of a chunk"
 
-    def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
-        """Return the JSON Schema of the statements about a passage of up to ``max_chars`` characters."""
-        return {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": 4 + max_chars // _CHARS_PER_STATEMENT,
-            "items": {"type": "string", "minLength": _MIN_STATEMENT_CHARS, "maxLength": _MAX_STATEMENT_CHARS},
-        }
-
-    def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
-        """Return the distinct statements that the passage supports. Each sentence of an entry is a statement.
-
-        ``check`` raises ValueError if a text is not usable. Raises the first error if every statement fails.
-        """
-        source = SourcePassages([passage.text], [passage.title or "", *passage.headings])
-        statements: dict[str, None] = {}
-        problem: ValueError | None = None
+    def list_items(self, entry: Any) -> Iterable[tuple[str, bool]]:
+        """Yield the distinct sentences of the lines that the model wrote, each with True if its line has others."""
         for line in dict.fromkeys(map(trim_to_sentences, entry)):
             sentences = [line[start:end] for start, end in split_sentences(line)] or [line]
-            for text in dict.fromkeys(sentences):
-                try:
-                    check(text, name="a statement")
-                    if len(sentences) > 1 and begins_with_pronoun(text):
-                        raise ValueError("a statement begins with a pronoun; write the name")
-                    if has_open_bracket(text):
-                        raise ValueError("a statement has half of a pair of brackets; write a whole sentence")
-                    source.find_supporting(text)
-                    statements.setdefault(text)
-                except ValueError as error:
-                    problem = problem or error
-        if not statements and problem is not None:
-            raise problem
-        return tuple(statements)
+            yield from ((sentence, len(sentences) > 1) for sentence in dict.fromkeys(sentences))
+
+    def convert_item(
+        self, item: tuple[str, bool], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
+    ) -> str:
+        text, has_neighbors = item
+        check(text, name="a statement")
+        if has_neighbors and begins_with_pronoun(text):
+            raise ValueError("a statement begins with a pronoun; write the name")
+        if has_open_bracket(text):
+            raise ValueError("a statement has half of a pair of brackets; write a whole sentence")
+        source.find_supporting(text)
+        return text
 
 
 #: The units written by models, by chunk; EXTRACT units has a model write them.

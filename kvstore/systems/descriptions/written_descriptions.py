@@ -7,26 +7,27 @@ In the paper, a model merges them into one text; kvstore keeps them apart, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...derived.passage_graph.structure import GRAPH
 from ...errors import InputError
+from ...models.json_schema import build_array_schema, build_text_schema
 from ...models.statement_support import SourcePassages, begins_with_pronoun
 from ...models.text_checks import trim_to_sentences
 from ...registry.fact import Fields
 from ...registry.sql_table import SqlTable, TableRows, hash_row, iter_optional, make_row_counter
 from ...registry.table_reader import TableReader
-from ...registry.written_passages import SourcePassage, WrittenFact, WrittenPassages
+from ...registry.written_passages import SourcePassage, WrittenListFact, WrittenPassages
 from ...storage import records
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
 from ...text.normalize import to_entity_key
 
-#: The maximum characters of a description, and the number of characters of a passage for each description.
-_MAX_TEXT_CHARS, _CHARS_PER_DESCRIPTION = 400, 30
+#: The maximum characters of a description.
+_MAX_TEXT_CHARS = 400
 #: The maximum number of chunks of an entity whose documents are searched for descriptions.
 _MAX_ENTITY_CHUNKS = 2000
 
@@ -38,14 +39,15 @@ _TASK = (
 )
 
 
-class _WrittenDescriptions(WrittenFact):
+class _WrittenDescriptions(WrittenListFact):
     """The kind of fact for descriptions of entities that a language model writes; see :class:`WrittenFact`."""
 
     name = "descriptions"
     plural = "written_descriptions"
     fields: ClassVar[Fields] = {"descriptions": str, "passages": list}
     tables = ("description_texts",)
-    shares_requests = True
+    item_schema = build_array_schema(build_text_schema(_MAX_TEXT_CHARS), max_items=2, min_items=2)
+    chars_per_item = 30
     task = _TASK
     examples = (
         (
@@ -59,35 +61,17 @@ class _WrittenDescriptions(WrittenFact):
     )
     about = "descriptions of the entities in a chunk, which local adds to what a model reads"
 
-    def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
-        """Return the JSON Schema of the descriptions for a passage of up to ``max_chars`` characters."""
-        part_schema = {"type": "string", "minLength": 1, "maxLength": _MAX_TEXT_CHARS}
-        pair_schema = {"type": "array", "minItems": 2, "maxItems": 2, "items": part_schema}
-        max_items = 4 + max_chars // _CHARS_PER_DESCRIPTION
-        return {"type": "array", "minItems": 1, "maxItems": max_items, "items": pair_schema}
-
-    def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
-        """Return the distinct descriptions that the passage supports, each as a name, a tab and a sentence.
-
-        ``check`` raises ValueError if a text is not usable. Raises the first error if every description fails.
-        """
-        source = SourcePassages([passage.text], [passage.title or "", *passage.headings])
-        texts: dict[str, None] = {}
-        first_error: ValueError | None = None
-        for name, sentence in entry:
-            try:
-                name, sentence = " ".join(name.split()), trim_to_sentences(sentence)
-                check(sentence, name="a description")
-                key = to_entity_key(name)
-                if not key or key not in to_entity_key(sentence) or begins_with_pronoun(sentence):
-                    raise ValueError("a description lacks its name; write the name in place of a pronoun")
-                source.find_supporting(sentence)
-                texts[f"{name}\t{sentence}"] = None
-            except ValueError as error:
-                first_error = first_error or error
-        if not texts and first_error is not None:
-            raise first_error
-        return tuple(texts)
+    def convert_item(
+        self, item: Sequence[str], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
+    ) -> str:
+        """Return a name, a tab and a sentence."""
+        name, sentence = " ".join(item[0].split()), trim_to_sentences(item[1])
+        check(sentence, name="a description")
+        key = to_entity_key(name)
+        if not key or key not in to_entity_key(sentence) or begins_with_pronoun(sentence):
+            raise ValueError("a description lacks its name; write the name in place of a pronoun")
+        source.find_supporting(sentence)
+        return f"{name}\t{sentence}"
 
     def parse_fields(self, *parts: Any) -> WrittenPassages:
         """Parse the rows of an export. Raises InputError, also for a text that is not a name, a tab and a sentence."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...models.json_schema import build_object_schema
+from ...models.json_schema import build_array_schema, build_object_schema, build_text_schema
 from ...models.quoting import Quotation, to_printable
 from ...models.structured import StructuredPrompt
 from ...models.text_checks import check_text, trim_to_sentences
@@ -57,9 +57,7 @@ def build_report_prompt(
     quotation = Quotation([*names, *(text for _, text in numbered_texts)])
     sources = "\n\n".join(f"[{source}]\n{quotation.quote(text)}" for source, (_, text) in enumerate(numbered_texts, 1))
 
-    def build_text_schema(max_length: int) -> Mapping[str, Any]:
-        """Return the JSON schema of a text with at most ``max_length`` characters."""
-        return {"type": "string", "minLength": 1, "maxLength": max_length}
+    source_schema = {"type": "integer", "minimum": 1, "maximum": len(numbered_texts)}
 
     def check(answer: Any) -> Mapping[str, Any]:
         """Return the report without unsupported findings; raises ValueError if it is unusable."""
@@ -80,21 +78,14 @@ def build_report_prompt(
             title=build_text_schema(_MAX_TITLE_CHARS),
             summary=build_text_schema(_MAX_TEXT_CHARS),
             rating={"type": "number", "minimum": 0, "maximum": 10},
-            findings={
-                "type": "array",
-                "minItems": 1,
-                "maxItems": _MAX_FINDINGS,
-                "items": build_object_schema(
+            findings=build_array_schema(
+                build_object_schema(
                     summary=build_text_schema(_MAX_SENTENCE_CHARS),
                     explanation=build_text_schema(_MAX_TEXT_CHARS),
-                    sources={
-                        "type": "array",
-                        "minItems": 1,
-                        "maxItems": len(numbered_texts),
-                        "items": {"type": "integer", "minimum": 1, "maximum": len(numbered_texts)},
-                    },
+                    sources=build_array_schema(source_schema, len(numbered_texts)),
                 ),
-            },
+                _MAX_FINDINGS,
+            ),
         ),
         check,
     )

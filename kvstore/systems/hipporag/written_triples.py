@@ -7,15 +7,16 @@ names of a passage, and then for triples of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from ...errors import InputError
+from ...models.json_schema import build_array_schema, build_text_schema
 from ...models.statement_support import SourcePassages
 from ...models.triple_support import check_triple
 from ...registry.contract import TRIPLE_LINK
 from ...registry.fact import Fields
-from ...registry.written_passages import SourcePassage, WrittenFact, WrittenPassages
+from ...registry.written_passages import SourcePassage, WrittenListFact, WrittenPassages
 from ...structures import tables
 from ...structures.documents.document_triples import (
     TRIPLE_KIND,
@@ -26,8 +27,8 @@ from ...structures.documents.document_triples import (
 )
 from ...structures.state import State
 
-#: The maximum characters of a name and of a relation, and the number of characters of a passage for each triple.
-_MAX_NAME_CHARS, _CHARS_PER_TRIPLE = 120, 30
+#: The maximum characters of a name and of a relation.
+_MAX_NAME_CHARS = 120
 
 _TASK = (
     'List what each passage says as triples of subject, relation and object, such as ["Ann Lee", "founded", '
@@ -37,7 +38,7 @@ _TASK = (
 )
 
 
-class _WrittenTriples(WrittenFact):
+class _WrittenTriples(WrittenListFact):
     """The kind of fact for triples that a language model extracts; see :class:`WrittenFact`."""
 
     name = "written_triples"
@@ -46,7 +47,8 @@ class _WrittenTriples(WrittenFact):
     tables = (tables.WRITTEN_TRIPLES,)
     kinds = (TRIPLE_KIND,)
     affects_structures = True
-    shares_requests = True
+    item_schema = build_array_schema(build_text_schema(_MAX_NAME_CHARS), max_items=3, min_items=3)
+    chars_per_item = 30
     task = _TASK
     #: Two examples of different subjects, because weak models copy the answer about a single one.
     examples = (
@@ -71,36 +73,18 @@ class _WrittenTriples(WrittenFact):
     def kind(self) -> str:
         return "triples"
 
-    def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
-        """Return the JSON Schema of the triples of a passage of up to ``max_chars`` characters."""
-        part_schema = {"type": "string", "minLength": 1, "maxLength": _MAX_NAME_CHARS}
-        triple_schema = {"type": "array", "minItems": 3, "maxItems": 3, "items": part_schema}
-        max_triples = 4 + max_chars // _CHARS_PER_TRIPLE
-        return {"type": "array", "minItems": 1, "maxItems": max_triples, "items": triple_schema}
-
-    def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
-        """Return the distinct triples that a sentence of the passage supports, each with its parts separated by tabs.
-
-        ``check`` raises ValueError if a text is not usable. Raises the first error if every triple fails.
-        """
-        source = SourcePassages([passage.text], [passage.title or "", *passage.headings])
-        texts: dict[str, None] = {}
-        first_error: ValueError | None = None
-        for parts in entry:
-            try:
-                triple = parse_triple(parts)
-                statement = " ".join(triple)
-                check(statement, name="a triple", is_title=True)
-                source.find_supporting(statement)
-                check_triple(*triple, passage.text)
-                texts["\t".join(triple)] = None
-            except InputError as error:
-                first_error = first_error or ValueError(str(error))
-            except ValueError as error:
-                first_error = first_error or error
-        if not texts and first_error is not None:
-            raise first_error
-        return tuple(texts)
+    def convert_item(
+        self, item: Sequence[str], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
+    ) -> str:
+        try:
+            triple = parse_triple(item)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        statement = " ".join(triple)
+        check(statement, name="a triple", is_title=True)
+        source.find_supporting(statement)
+        check_triple(*triple, passage.text)
+        return "\t".join(triple)
 
     def parse_fields(self, *parts: Any) -> WrittenPassages:
         """Parse the rows of an export. Raises InputError, also for a text that is not a triple."""

@@ -184,7 +184,7 @@ class TopicIndex(GenerationIndex[Topics]):
         self, topics: Topics, task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
         """Return the prompt for a topic's title and summary, or None if a source was deleted or no source fits."""
-        from ...models.json_schema import build_object_schema
+        from ...models.json_schema import build_array_schema, build_object_schema, build_text_schema
         from ...models.quoting import Quotation
         from ...models.structured import StructuredPrompt
         from ...models.token_estimate import token_estimate
@@ -209,17 +209,12 @@ class TopicIndex(GenerationIndex[Topics]):
             {"role": "user", "content": _number_texts(texts, quotation)},
         ]
         sentence_schema = build_object_schema(
-            sources={
-                "type": "array",
-                "minItems": 1,
-                "maxItems": len(texts),
-                "items": {"type": "integer", "minimum": 1, "maximum": len(texts)},
-            },
-            text={"type": "string", "minLength": _MIN_SENTENCE_CHARS, "maxLength": _MAX_SENTENCE_CHARS},
+            sources=build_array_schema({"type": "integer", "minimum": 1, "maximum": len(texts)}, len(texts)),
+            text=build_text_schema(_MAX_SENTENCE_CHARS, _MIN_SENTENCE_CHARS),
         )
         schema = build_object_schema(
-            title={"type": "string", "minLength": 1, "maxLength": _MAX_TITLE_CHARS},
-            sentences={"type": "array", "minItems": 1, "maxItems": _MAX_SENTENCES, "items": sentence_schema},
+            title=build_text_schema(_MAX_TITLE_CHARS),
+            sentences=build_array_schema(sentence_schema, _MAX_SENTENCES),
         )
         return StructuredPrompt("topic", messages, schema, check, answer_tokens=800)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from ...models.json_schema import build_object_schema
+from ...models.json_schema import build_object_schema, build_text_schema
 from ...models.quoting import to_printable
 from ...models.text_checks import trim_to_sentences
 from ...registry.chunked_text import ChunkedText
@@ -29,8 +29,8 @@ _TASK = (
     "say, and write in its language."
 )
 _ENTRY_SCHEMA = build_object_schema(
-    title={"type": "string", "minLength": 1, "maxLength": _MAX_TITLE_CHARS},
-    about={"type": "string", "minLength": _MIN_SENTENCE_CHARS, "maxLength": _MAX_SENTENCE_CHARS},
+    title=build_text_schema(_MAX_TITLE_CHARS),
+    about=build_text_schema(_MAX_SENTENCE_CHARS, _MIN_SENTENCE_CHARS),
 )
 
 
