@@ -19,7 +19,7 @@ Figures, for each store and for each SET of several stores:
 - ``auc``: how often a question with an answer has more confidence than a near miss; ``auc_plain``: of questions without
   a negation. ``near_refused_at_90``: near misses below the confidence that 90 % of the questions with an answer reach.
 - ``ece``: expected calibration error of ``confidence`` over all answers given (ten bins); right means that the first
-  sentence holds the answer.
+  sentence holds the answer. ``ece_by_chance``: the error that exact confidences would have with so few answers.
 - ``cpu_ms``: processor time of an ASK, all threads, the first excepted.
 """
 

@@ -40,6 +40,9 @@ _REFERENCE_PATTERN = compile_lazily(
 _PARTICIPLE_PATTERN = compile_lazily(r"\w+(?P<irregular>[^aeiou]en|wn|rn|ght|pt|lt|id|lit|eld|ade|ound)|\w+ed")
 #: A part that consists of asking words: "by when?", "in which room?".
 _ELLIPSIS_PATTERN = compile_lazily(rf"{_START}(?:\s+(?!(?:{_AUXILIARIES})\b)[\w'’-]+){{0,2}}\?", re.IGNORECASE)
+_THAT_OF_PATTERN = compile_lazily(r"\b(?:that|those)\b(?= of\b)", re.IGNORECASE)
+#: A plural without a capital, which "it" does not mean.
+_PLURAL_PATTERN = compile_lazily(r"(?:.* )?[a-z]+[^s\W]s")
 _OWNER_PATTERN = compile_lazily(r"(?P<owner>.+)['’]s?\s+[\w-]+")
 #: The minimum number of content words of a part that is asked alone.
 _MIN_CONTENT_WORDS = 2
@@ -74,18 +77,24 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
     'when was the tower of Inner Skerry first lit?'
     >>> complete_part("what was his pay?", "Who commanded the Halcyon?", "Captain Lund")
     "what was Captain Lund's pay?"
+    >>> complete_part("how long is that of a guest?", "How long is the stay of a member?", "a year")
+    'how long is the stay of a guest?'
     >>> complete_part("by when?", "Who approves the leave?", "Maria Jensen")
     'by when approves the leave?'
     """
+    subject = _find_subject(first_part)
+    if " of " in subject:
+        part = _THAT_OF_PATTERN.sub(lambda match: subject.partition(" of ")[0], part)
     pronoun = _PRONOUN_PATTERN.search(part)
     if pronoun is not None:
-        subject = _find_subject(first_part)
         if _PERSON_PATTERN.fullmatch(pronoun.group()):
             owner = _OWNER_PATTERN.fullmatch(subject)
             if first_part.lower().startswith("who ") and first_answer:
                 subject = first_answer
             elif owner is not None:
                 subject = owner["owner"]
+        elif pronoun.group().lower() in ("it", "its") and _PLURAL_PATTERN.fullmatch(subject):
+            subject = ""
         if subject:
             ending = "'s" if pronoun["possessive"] else ""
             return f"{part[: pronoun.start()]}{subject}{ending}{part[pronoun.end() :]}"
@@ -94,10 +103,13 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
     )
     if is_complete:
         return part
+    predicate = _START_PATTERN.sub("", first_part, count=1).strip()
+    if not _ELLIPSIS_PATTERN.fullmatch(part):
+        return f"{part} {predicate}"
     opening = _OPENING_PATTERN.match(first_part)
-    start = opening.start("auxiliary") if opening and opening["auxiliary"] else -1
-    predicate = first_part[start:] if start >= 0 else _START_PATTERN.sub("", first_part, count=1).strip()
-    return f"{part.rstrip('?') if _ELLIPSIS_PATTERN.fullmatch(part) else part} {predicate}"
+    if opening and opening["auxiliary"]:
+        predicate = first_part[opening.start("auxiliary") :]
+    return f"{part.rstrip('?')} {predicate}"
 
 
 def _find_subject(question: str) -> str:

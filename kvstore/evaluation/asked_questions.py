@@ -31,6 +31,8 @@ _CITATION_PATTERN = re.compile(r"\s*\[\d+(?:, \d+)*\]")
 HIT_DEPTHS = (1, 3, 8)
 _NUM_BINS = 10
 _NUM_RESAMPLES = 10_000
+#: The number of simulations of the calibration error of exact confidences.
+_NUM_DRAWS = 100
 
 #: A document key, and the first and last byte of a part of its text.
 DocumentSpan = tuple[str, int, int]
@@ -176,6 +178,7 @@ def summarize_asked(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
     figures["ece"] = compute_calibration_error(
         [(outcome.confidence, outcome.is_first_right) for outcome in answered_any]
     )
+    figures["ece_by_chance"] = simulate_calibration_error([outcome.confidence for outcome in answered_any])
     figures["cpu_ms"] = round(statistics.mean(outcome.cpu_ms for outcome in outcomes))
     return {name: value for name, value in figures.items() if value is not None}
 
@@ -222,6 +225,19 @@ def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | No
         for members in bins.values()
     ]
     return round(sum(distances) / len(pairs), 3) if pairs else None
+
+
+def simulate_calibration_error(confidences: Sequence[float]) -> float | None:
+    """Return the mean :func:`compute_calibration_error` of answers if their confidences are exact; None without any.
+
+    It is above 0 because a bin has few answers. Whether an answer is right is drawn with a fixed seed.
+    """
+    draws = np.random.default_rng(0).random((_NUM_DRAWS, len(confidences)))
+    errors = [
+        compute_calibration_error([(c, bool(draw < c)) for c, draw in zip(confidences, row, strict=True)])
+        for row in draws
+    ]
+    return round(statistics.mean(error for error in errors if error is not None), 3) if confidences else None
 
 
 def compute_mean(values: Sequence[float]) -> float | None:

@@ -14,14 +14,13 @@ from typing import NamedTuple
 
 from ...retrieval.evidence import Evidence
 from ...text.patterns import compile_lazily
-from ..answer_span import AnswerPart, AnswerSpan, Verdict
+from ..answer_span import AnswerPart, AnswerSpan
 from ..citations import Citation, neutralize_citations
 from ..extractive import ExtractedAnswer, Relevance, render_runs
 from ..passages import Passage
 from ..question_kinds import classify_question
 from ..runs import Run, SnippetPosition, extend_over_definition, find_required_span
 from ..snippets import Snippet
-from ..verdicts import decide_verdict, find_names
 from .reading import PassageReading, SnippetReading
 
 #: The maximum number of sentences of context, and of words of an answer with its context.
@@ -70,7 +69,7 @@ def extract_read_answer(
             runs.append(Run(*position, position[1], best.score))
     text, citations = render_runs(reading.passages, runs, relevance)
     text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
-    return ExtractedAnswer(text, citations, _locate_answer_words(best, text), _find_verdict(reading, relevance))
+    return ExtractedAnswer(text, citations, _locate_answer_words(best, text), reading.verdict)
 
 
 class PartReading(NamedTuple):
@@ -112,24 +111,8 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
             citations.append(citation)
         citation_number, offset = shown[sentence]
         span = _locate_answer_words(best, text, offset)
-        verdict = _find_verdict(part.reading, part.relevance)
-        answers.append(AnswerPart(part.text, citation_number, span, verdict))
+        answers.append(AnswerPart(part.text, citation_number, span, part.reading.verdict))
     return ExtractedAnswer(text, citations, parts=tuple(answers))
-
-
-def _find_verdict(reading: PassageReading, relevance: Relevance) -> Verdict | None:
-    """Return yes or no if the question asks for it and the sentence that answers settles it; otherwise None."""
-    if not reading.is_yes_no:
-        return None
-    number, index = reading.best.position
-    passage = reading.passages[number]
-    snippet = passage.snippets[index]
-    context = [passage.title or passage.document, passage.heading, snippet.heading, snippet.label or ""]
-    if index and (snippet.needs_previous or snippet.needs_subject):
-        previous = passage.snippets[index - 1]
-        # A pronoun can stand for a name in the previous sentence; the rest of that sentence is another statement.
-        context += [previous.text] if previous.is_question else find_names(previous.text)
-    return decide_verdict(relevance.question, snippet.text, " ".join(context), relevance.stem)
 
 
 def list_nearest(reading: PassageReading, max_sentences: int) -> list[Run]:

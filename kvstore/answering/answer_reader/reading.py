@@ -10,10 +10,12 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..answer_span import Verdict
 from ..extractive import Relevance, SnippetScores
 from ..passages import Passage
 from ..question_kinds import classify_question, is_yes_no_question
 from ..runs import SnippetPosition
+from ..verdicts import decide_verdict, find_names
 from .reader import AnswerReader
 from .windows import select_windows
 
@@ -37,8 +39,9 @@ _MAX_GAIN = 3.0
 #: and most long questions of SQuAD 2.0 are read.
 _COVERAGE_WEIGHT, _MIN_SUFFICIENT = 3.0, 3.0
 #: The maximum logit of the confidence in what the reader cannot judge: sentences of several passages, which hold the
-#: answer to 57 % of the questions of HotpotQA, and answers to questions that yes or no answers.
-_MAX_UNJUDGED = 0.0
+#: answer to 57 % of the questions of HotpotQA, and answers to questions that yes or no answers. The second maximum is
+#: for a sentence that settles such a question: 44 of 44 verdicts on 116 questions were right.
+_MAX_UNJUDGED, _MAX_SETTLED = 0.0, 2.5
 #: The weights of a snippet without the form that the question asks for, in its score and in the confidence. Such a
 #: snippet hardly ever answers. Too few of the best snippets are without it for weights that are fitted.
 MISSING_SCORE, MISSING_CONFIDENCE = -3.0, -2.0
@@ -67,14 +70,16 @@ class PassageReading(NamedTuple):
 
     ``rule_scores`` has the scores that rules gave to the likely snippets.
     ``is_yes_no`` is True if yes or no answers the question. The reader was not trained on such questions: it helps to
-    choose among sentences, but its logit does not show if one answers. ``may_be_chain`` is True if the question may
-    need several passages, because it is a chain of facts or a comparison.
+    choose among sentences, but its logit does not show if one answers. ``verdict`` is the yes or no of the likeliest
+    answer, if that sentence settles the question. ``may_be_chain`` is True if the question may need several passages,
+    because it is a chain of facts or a comparison.
     """
 
     passages: Sequence[Passage]
     readings: Sequence[SnippetReading]
     rule_scores: SnippetScores
     is_yes_no: bool
+    verdict: Verdict | None
     may_be_chain: bool
 
     @property
@@ -94,7 +99,7 @@ class PassageReading(NamedTuple):
         document has. That part is added, because the reader does not notice that a sentence is about another name.
         """
         if self.needs_several_passages or self.is_yes_no:
-            return min(rule_logit, _MAX_UNJUDGED)
+            return min(rule_logit, _MAX_UNJUDGED if self.verdict is None else _MAX_SETTLED)
         signals = {"answered": self.best.answered, "rules": rule_logit}
         logit = math.fsum(weight * signals[name] for name, weight in _CONFIDENCE_WEIGHTS.items()) + _CONFIDENCE_CONSTANT
         return min(logit, rule_logit + _MAX_GAIN) + unknown_logit + MISSING_CONFIDENCE * self.best.is_kind_missing
@@ -128,4 +133,22 @@ def read_passages(
             )
         )
     readings.sort(key=lambda reading: (-reading.score, reading.position))
-    return PassageReading(passages, readings, rule_scores, is_yes_no_question(question), may_be_chain)
+    is_yes_no = is_yes_no_question(question)
+    verdict = _find_verdict(passages, readings[0].position, relevance) if is_yes_no else None
+    return PassageReading(passages, readings, rule_scores, is_yes_no, verdict, may_be_chain)
+
+
+def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, relevance: Relevance) -> Verdict | None:
+    """Return yes or no if the snippet at ``position`` settles the question, otherwise None.
+
+    Its title, heading and label, and the sentence that it refers to, can name its subject.
+    """
+    number, index = position
+    passage = passages[number]
+    snippet = passage.snippets[index]
+    context = [passage.title or passage.document, passage.heading, snippet.heading, snippet.label or ""]
+    if index and (snippet.needs_previous or snippet.needs_subject):
+        previous = passage.snippets[index - 1]
+        # A pronoun can stand for a name in the previous sentence; the rest of that sentence is another statement.
+        context += [previous.text] if previous.is_question else find_names(previous.text)
+    return decide_verdict(relevance.question, snippet.text, " ".join(context), relevance.stem)
