@@ -330,7 +330,7 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
                 )
                 for number in range(1, documents + 1)
             )  # fmt: skip
-            follower.apply_delta(Delta([AddedDocument(record, [], (), {}) for record in records]))
+            follower.apply_delta(Delta([AddedDocument(record, [], (), {}, "english") for record in records]))
 
         store._session.environment.write_with_growth(fill)
         numbers = np.arange(1, documents + 1)

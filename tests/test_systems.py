@@ -65,7 +65,7 @@ class LengthFollower(Lengths):
         self._write.delete("toy_lengths", records.encode_u64(record.id))
 
     def apply_delta(self, delta: Delta) -> None:
-        for record, _, chunks, _ in delta.added:
+        for record, _, chunks, *_ in delta.added:
             lengths = Counter(len(word) for chunk in chunks for word in chunk.text.decode().split())
             if lengths:
                 self._write.put(

@@ -66,22 +66,23 @@ class _LinkingContext(ChangeContext):
 class _UnlinkedDocuments:
     """The first documents of a store, which are linked to the names in them only after the last one has arrived.
 
-    ``documents`` has their ids, in portions of about :data:`_MAX_LINKED_CHUNKS` chunks that are linked together.
+    ``documents`` has their ids with the names of their languages, in portions of about :data:`_MAX_LINKED_CHUNKS`
+    chunks that are linked together.
     ``linker`` collects all other changes of links meanwhile.
     """
 
     linker: Linker
-    documents: list[list[int]] = field(default_factory=list)
+    documents: list[dict[int, str | None]] = field(default_factory=list)
     #: The number of chunks in the last portion, and the number of portions at the last :meth:`has_new_portion`.
     _portion_chunks: int = _MAX_LINKED_CHUNKS
     _num_portions_seen: int = 0
 
-    def add(self, document: int, chunks: int) -> None:
-        """Add the id of an unlinked document with this number of chunks."""
+    def add(self, document: int, language: str | None, chunks: int) -> None:
+        """Add an unlinked document: its id, the name of its language, and the number of its chunks."""
         if self._portion_chunks >= _MAX_LINKED_CHUNKS:
-            self.documents.append([])
+            self.documents.append({})
             self._portion_chunks = 0
-        self.documents[-1].append(document)
+        self.documents[-1][document] = language
         self._portion_chunks += chunks
 
     def has_new_portion(self) -> bool:
@@ -159,12 +160,13 @@ class Changes:
                 names.introduce(introduction.key, introduction.form, introduction.kind)
         ids = self._write_names(names, linker)
         for new_document in documents:
+            extracted = new_document.extracted
             record, outline = self._store_document(new_document, ids, names, linker)
             if self._unlinked is not None:
-                self._unlinked.add(record.id, record.chunk_count)
+                self._unlinked.add(record.id, extracted.language, record.chunk_count)
             else:
-                chunks = ((draft.text, draft.section) for draft in new_document.extracted.chunks)
-                linker.link_document(record, outline, chunks, new_document.extracted.parts)
+                chunks = ((draft.text, draft.section) for draft in extracted.chunks)
+                linker.link_document(record, outline, chunks, extracted.parts, extracted.language)
         for fact, key, value in stated_facts:
             if value is not None:
                 fact.put(context, ids, key, value)
@@ -229,7 +231,8 @@ class Changes:
             )
             for document, document_chunks in chunks_by_document.items():
                 chunks = zip(texts[document], (chunk.section for chunk in document_chunks), strict=True)
-                linker.link_document(records[document], outlines[document], chunks, read_derived_parts(document))
+                parts, language = read_derived_parts(document), documents[document]
+                linker.link_document(records[document], outlines[document], chunks, parts, language)
             self._update_structures(linker)
         self._postings.flush()
 

@@ -7,7 +7,7 @@ one. Documents that are put meanwhile get their parts at once. Out: True if anyt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -18,13 +18,12 @@ from ..extraction.extraction import collect_vectors
 from ..registry.contract import MaintainedIndex, iter_unbuilt_documents
 from ..registry.stored_derivations import StoredDerivation, list_stored_derivations
 from ..registry.structure_versions import require_maintained, write_versions
-from ..settings import FixedSettings
 from ..storage import records
-from ..storage.environment import Environment, View, WriteTransaction
+from ..storage.environment import View, WriteTransaction
 from ..structures import tables
 from ..structures.derived_parts import DerivedPartWriter, list_derivation_tables
 from ..structures.indexes.index import IndexRecord
-from ..structures.indexes.index_building import IndexProgress, ReportProgress
+from ..structures.indexes.index_building import IndexFiller, IndexProgress, ReportProgress
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
@@ -44,15 +43,8 @@ class _DerivedDocument:
     texts: Sequence[str]
 
 
-class MaintainedIndexBuilder:
-    """Fills and empties the maintained indexes of a store. ``embed`` returns unit vectors of texts."""
-
-    def __init__(
-        self, environment: Environment, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
-    ) -> None:
-        self._environment = environment
-        self._settings = settings
-        self._embed = embed
+class MaintainedIndexBuilder(IndexFiller):
+    """Fills and empties the maintained indexes of a store."""
 
     def refresh(self, kind: MaintainedIndex, progress: ReportProgress | None = None) -> bool:
         """Continue filling or emptying an index. Return False if there was nothing to do.

@@ -176,9 +176,10 @@ class Linker:
         outline: list[Section],
         chunks: Iterable[tuple[str, int]],
         parts: Mapping[str, Any],
+        language: str | None,
     ) -> None:
         """Find and link all known names in the ``chunks`` (text and section), title and headings of a new document.
-        ``parts`` are its derived parts, by derivation."""
+        ``parts`` are its derived parts, by derivation, ``language`` is the name of its language."""
         occurrences_by_chunk: dict[int, list[Occurrence]] = {}
         texts: dict[int, bytes] = {}
         added_chunks: list[AddedChunk] = []
@@ -188,7 +189,7 @@ class Linker:
             occurrences = self._filter.find_mentions(folded, self._name_words, self._keys, Occurrence)
             occurrences_by_chunk[chunk] = self._mentions.put_chunk(chunk, occurrences)
             added_chunks.append(AddedChunk(chunk, text.encode(), section, occurrences_by_chunk[chunk]))
-        self._new_documents[record.id] = AddedDocument(record, outline, added_chunks, parts)
+        self._new_documents[record.id] = AddedDocument(record, outline, added_chunks, parts, language)
         heading_occurrences: set[HeadingOccurrence] = set()
         folded_headings: list[bytes] = []
         for headed_abstract in iter_headed_abstracts(record, outline):

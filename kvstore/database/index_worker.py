@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..changes.index_maintenance import MaintainedIndexBuilder
 from ..errors import InputError, KvstoreError
@@ -26,7 +26,7 @@ from ..storage.writer_lock import MaintenanceThread
 from ..structures.indexes.generation_building import GenerationBuilder, WritingForecast, WritingReport
 from ..structures.indexes.generations import GenerationIndex
 from ..structures.indexes.index import FileIndex, Index, IndexRecord, validate_options
-from ..structures.indexes.index_building import IndexBuilder, ReportProgress
+from ..structures.indexes.index_building import IndexBuilder, IndexFiller, ReportProgress
 from ..structures.indexes.index_reading import get_file
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.open_indexes import OpenIndexes
@@ -44,18 +44,6 @@ class RefreshedKinds(list[str]):
     def __init__(self, kinds: Iterable[str], written: Sequence[WritingReport] = ()) -> None:
         super().__init__(kinds)
         self.written = list(written)
-
-
-class IndexFiller(Protocol):
-    """The interface of classes that fill and remove indexes of certain kinds."""
-
-    def refresh(self, kind: Any, progress: ReportProgress | None = None) -> bool:
-        """Bring an index up to the last commit; return True if that changed anything."""
-        ...
-
-    def drop(self, kind: Any, progress: ReportProgress | None = None) -> None:
-        """Remove an index from the store, with all its contents."""
-        ...
 
 
 class IndexManager:

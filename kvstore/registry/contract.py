@@ -71,13 +71,15 @@ def load_added_chunks(state: State, document: int, chunks: Sequence[int]) -> lis
 class AddedDocument(NamedTuple):
     """A document just written, with its data already in memory, so that maintainers need not read it.
 
-    ``parts`` has its derived parts, by the name of the derivation.
+    ``parts`` has its derived parts, by the name of the derivation. ``language`` is the name of its language, or None if
+    that is unknown.
     """
 
     record: DocumentRecord
     outline: list[Section]
     chunks: Sequence[AddedChunk]
     parts: Mapping[str, Any]
+    language: str | None
 
 
 #: Kinds of links between entities: a triple of some document joins them, or an accepted edge in any tree does.

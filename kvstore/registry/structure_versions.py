@@ -7,11 +7,13 @@ In: a state of the store. On disk: ``structures`` in ``meta``: msgpack map, name
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..errors import StoreFormatError
 from ..storage import records
 from ..storage.view import View, WriteView
 from ..structures import tables
-from . import list_outlines
+from . import SystemOutline, list_outlines
 
 _KEY = b"structures"
 #: The structure whose version shows by which rule triples introduce names, and the first version with the current rule:
@@ -19,25 +21,20 @@ _KEY = b"structures"
 _GRAPH_NAME, _MIN_GRAPH_VERSION = "passage_graph", 2
 
 
-def _get_known_versions() -> dict[str, int]:
-    """Return the current version of every structure and derivation."""
-    versions: dict[str, int] = {}
+def _iter_versions() -> Iterator[tuple[SystemOutline, str, int]]:
+    """Yield each structure and derivation: the outline of its system, its name, and its current version."""
     for outline in list_outlines():
-        versions |= {**outline.structures, **outline.derivations}
-    return versions
+        for name, version in (*outline.structures.items(), *outline.derivations.items()):
+            yield outline, name, version
 
 
 def _get_expected_versions(view: View) -> dict[str, int]:
     """Return the current version of each structure and derivation that a store keeps."""
-    versions: dict[str, int] = {}
-    for outline in list_outlines():
-        versions |= outline.structures
-        versions |= {
-            name: version
-            for name, version in outline.derivations.items()
-            if name not in outline.indexes or has_index(view, name)
-        }
-    return versions
+    return {
+        name: version
+        for outline, name, version in _iter_versions()
+        if name not in outline.indexes or has_index(view, name)
+    }
 
 
 def has_index(view: View, name: str) -> bool:
@@ -80,7 +77,7 @@ def explain_migration(view: View) -> str | None:
 
 def explain_read_only(view: View) -> str | None:
     """Return the reason why kvstore must not change a store, as the end of a sentence, or None if it can."""
-    known_versions = _get_known_versions()
+    known_versions = {name: version for _, name, version in _iter_versions()}
     unknown = [
         f"{name} (version {version})"
         for name, version in read_versions(view).items()

@@ -76,7 +76,9 @@ class FileTransactions(OpenFile):
         """
         self._acquire_writer_lock(timeout)
         try:
-            if self.must_grow or self._is_map_half_full():
+            with self.hold_open_briefly() as data:
+                must_grow = self.must_grow or data.used_bytes > data.map_size // 2
+            if must_grow:
                 with contextlib.suppress(StoreFullError):  # early, while no transaction must wait for it
                     self.grow_map(0)
             while True:
@@ -118,11 +120,6 @@ class FileTransactions(OpenFile):
         transaction, _ = transaction_and_handles
         transaction.abort()
         self.gate.leave()
-
-    def _is_map_half_full(self) -> bool:
-        """True if the used pages take more than half of the map."""
-        with self.hold_open_briefly() as data:
-            return data.used_bytes > data.map_size // 2
 
     def _acquire_writer_lock(self, timeout: float | None = None) -> None:
         """Acquire the writer lock, and open the file for writing if it is open read-only."""

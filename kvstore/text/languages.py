@@ -219,6 +219,11 @@ def get_language_name(code: str | None) -> str | None:
     return None if code is None else _NAMES.get(code, code)
 
 
+def get_language_code(name: str | None) -> str | None:
+    """Return the ISO 639 code of a language, given by the name that :func:`get_language_name` returned."""
+    return None if name is None else _CODES.get(name, name)
+
+
 def detect_document_language(text: bytes) -> str | None:
     """Return the ISO 639 code of a document's language, detected in its first 8,000 bytes, or None if it is unclear.
 

@@ -20,7 +20,7 @@ from ...structures.documents.condition_cache import ConditionCache
 from ...structures.documents.documents import DocumentRecord
 from ...structures.logical import LogicalNames
 from ...structures.state import State
-from ...text.languages import MAX_EXAMINED_BYTES, find_document_language
+from ...text.languages import get_language_code
 from . import columns, document_sets
 from .columns import ColumnValues, DocumentColumns
 from .document_sets import DocumentMask
@@ -163,17 +163,12 @@ class MetadataMaintainer:
     def apply_delta(self, delta: Delta) -> None:
         """Add the values and columns of new documents, and write them with the removals collected before."""
         for added in delta.added:
-            self._collect_set_changes(added.record, self._find_language(added.record), is_removed=False)
+            self._collect_set_changes(added.record, get_language_code(added.language), is_removed=False)
             row = columns.to_row(added.record)
             self._row_changes.setdefault(added.record.id // columns.DOCUMENTS_PER_BLOCK, {})[added.record.id] = row
         self._flush_sets()
         self._flush_columns()
         self._previous_index = None
-
-    def _find_language(self, record: DocumentRecord) -> str | None:
-        """Return the language code that a new document's metadata states, else the detected one; None if unclear."""
-        text = self._state.documents.read_text_start(record.id, MAX_EXAMINED_BYTES)
-        return find_document_language(record.meta, text)
 
     def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
         """Collect the changes of the sets of all values of an added document or, if ``is_removed``, a removed one."""

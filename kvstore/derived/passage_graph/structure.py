@@ -45,9 +45,10 @@ class GraphMaintainer:
         for link, change in delta.links.items():
             self._graph.change_link(*link, change)
         rows: dict[int, EdgeRow] = {}
-        for record, outline, chunks, _ in delta.added:
-            self._change_title_link(record, 1)
-            rows |= self._build_rows(record, outline, chunks, list_stated_pairs(self._state, record.id))
+        for added in delta.added:
+            self._change_title_link(added.record, 1)
+            pairs = list_stated_pairs(self._state, added.record.id)
+            rows |= self._build_rows(added.record, added.outline, added.chunks, pairs)
         for document in sorted(delta.changed_chunks):
             chunks = load_added_chunks(self._state, document, sorted(delta.changed_chunks[document]))
             rows |= self._build_stored_rows(document, chunks, list_stated_pairs(self._state, document))

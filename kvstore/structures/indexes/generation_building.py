@@ -33,7 +33,7 @@ from ..state import State
 from ..vectors.vectors import Matrix
 from .generations import Generation, GenerationIndex, GenerationRows, WritingTask, bind_generation
 from .index import IndexRecord
-from .index_building import IndexProgress, ReportProgress, make_build_tools
+from .index_building import IndexFiller, IndexProgress, ReportProgress, make_build_tools
 from .indexes import Indexes, IndexWriter
 from .written_texts import WrittenTexts, WrittenTextWriter, add_vector, get_embedded_text
 
@@ -76,16 +76,16 @@ class WritingReport(ModelReport):
     texts: int
 
 
-class GenerationBuilder:
-    """Builds the generations of a store; ``embed`` returns unit vectors of texts."""
+class GenerationBuilder(IndexFiller):
+    """Builds the generations of a store."""
+
+    _open_indexes: OpenIndexes
 
     def __init__(
         self, open_indexes: OpenIndexes, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
     ) -> None:
+        super().__init__(open_indexes.environment, settings, embed)
         self._open_indexes = open_indexes
-        self._environment = open_indexes.environment
-        self._settings = settings
-        self._embed = embed
 
     def refresh(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> bool:
         """Build a generation from the last commit and put it in use; return True if there is a new generation.
@@ -253,11 +253,6 @@ class GenerationBuilder:
         self._environment.verify_path()  # the directory may belong to another store by now
         with index_file.open_draft(index_file.build_index_path(self._environment.path, kind.name)):
             yield
-
-    @contextmanager
-    def _open_state(self) -> Iterator[State]:
-        with self._environment.snapshot() as snapshot, State(snapshot, self._settings, self._open_indexes) as state:
-            yield state
 
 
 class _MemoryRows:

@@ -146,7 +146,10 @@ class FileIndex(Index, Generic[Content, Bound]):
         return None
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
-        """Return a chunk id: while all ids of chunks are smaller, a state that needs no file still needs none."""
+        """Return a chunk id. A store in this state, which needs no file, needs none while all chunks have smaller ids.
+
+        ``record`` is None if the index was dropped.
+        """
         return state.counters.next_chunk
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:

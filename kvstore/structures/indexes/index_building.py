@@ -7,10 +7,11 @@ before the file is renamed into place. Out: whether a file was built. One thread
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import IndexUnavailableError, LockTimeoutError
 from ...settings import FixedSettings
@@ -21,6 +22,9 @@ from ..vectors.vectors import Matrix
 from .index import BuildTools, FileIndex, Index, IndexRecord
 from .index_reading import is_trusted, read_index
 from .indexes import Indexes, IndexWriter
+
+if TYPE_CHECKING:
+    from ..open_indexes import OpenIndexes
 
 #: Seconds to wait for the writer lock in each attempt.
 _LOCK_RETRY_SECONDS = 0.5
@@ -59,8 +63,14 @@ def make_build_tools(
     return BuildTools(embed, report, is_cancelled or (lambda: False))
 
 
-class IndexBuilder:
-    """Builds the index files of a store; ``embed`` returns unit vectors of texts."""
+class IndexFiller(ABC):
+    """The base class of objects that fill and remove indexes of certain kinds.
+
+    ``embed`` returns unit vectors of texts.
+    """
+
+    #: The open indexes of the store, whose caches the states use; None for no caches.
+    _open_indexes: OpenIndexes | None = None
 
     def __init__(
         self, environment: Environment, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
@@ -68,6 +78,24 @@ class IndexBuilder:
         self._environment = environment
         self._settings = settings
         self._embed = embed
+
+    @abstractmethod
+    def refresh(self, kind: Any, progress: ReportProgress | None = None) -> bool:
+        """Bring an index up to the last commit; return True if that changed anything."""
+
+    @abstractmethod
+    def drop(self, kind: Any, progress: ReportProgress | None = None) -> None:
+        """Remove an index from the store, with all its contents."""
+
+    @contextmanager
+    def _open_state(self) -> Iterator[State]:
+        """Open the state of the last commit."""
+        with self._environment.snapshot() as snapshot, State(snapshot, self._settings, self._open_indexes) as state:
+            yield state
+
+
+class IndexBuilder(IndexFiller):
+    """Builds the index files of a store."""
 
     def refresh(
         self,
@@ -116,7 +144,7 @@ class IndexBuilder:
             return None if kind.explain_no_file(record, state) is not None else record
 
     def compute_next_needed_chunk(self, kind: FileIndex[Any, Any]) -> int:
-        """Return a chunk id below which a store that needs no file of an automatic index needs none."""
+        """Return a chunk id. A store that needs no index file now needs none while all its chunks have smaller ids."""
         with self._open_state() as state:
             return kind.compute_next_needed_chunk(Indexes(state.lmdb).get(kind), state)
 
@@ -158,8 +186,3 @@ class IndexBuilder:
         with self._open_state() as state:
             yield state
         self._environment.release_pages()
-
-    @contextmanager
-    def _open_state(self) -> Iterator[State]:
-        with self._environment.snapshot() as snapshot, State(snapshot, self._settings) as state:
-            yield state

@@ -192,8 +192,10 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return f"every chunk is compared below {min_chunks:,}" if state.counters.chunks < max(1, min_chunks) else None
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
-        """Return the next chunk id at which a file is needed, or at which the record should be read again if sooner."""
-        # Another process may change the record.
+        """Return the chunk id from which a file may be needed: at most ``_EXTEND_AFTER`` ids ahead.
+
+        Another process may change the options of the index meanwhile, so the record is read again after these.
+        """
         num_exact = _EXTEND_AFTER if record is None else record.get_int_option("exact_below") - state.counters.chunks
         return state.counters.next_chunk + min(num_exact, _EXTEND_AFTER)
 
