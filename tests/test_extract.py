@@ -227,14 +227,14 @@ def test_requests_shrink_when_answers_fail_and_grow_again(store: kvstore.Store, 
 
     server.answering = answering
     with store.transaction() as transaction:
-        for number in range(30):
+        for number in range(50):
             transaction.put(f"d{number:02}", f"{long_text(1, number)}", title=f"Document {number}")
     report = store.extract("units")
-    assert (report.passages, report.refused, report.failures) == (30, 2, [])
+    assert (report.passages, report.refused, report.failures) == (50, 2, [])
     first = sizes[0]
     assert first > 3 and sizes[1:3] == [first // 2, first // 4]
-    assert max(sizes[3:7]) == first // 4 < max(sizes[7:])
-    assert sum(sizes[2:]) == 30
+    assert max(sizes[3:18]) == first // 4 < max(sizes[18:])
+    assert sum(sizes[2:]) == 50
     (spending,) = store.spent()
     assert (spending.calls, spending.sent, spending.received) == (report.calls, report.sent, report.received)
     assert report.calls == len(sizes)

@@ -42,7 +42,7 @@ from .transaction import Transaction
 _ROUNDING_TOKENS = 4
 #: The number of documents whose passages are cached.
 _MAX_CACHED_DOCUMENTS = 16
-#: The number of consecutive complete answers after which requests can have twice as many passages.
+#: The least number of consecutive complete answers after which requests can have twice as many passages.
 _ANSWERS_TO_GROW = 4
 
 
@@ -93,14 +93,15 @@ _Request = Mapping[bytes, str]
 class _RequestQueue:
     """The requests to send, with the maximum number of passages in one request, which depends on the answers.
 
-    The maximum is halved when fewer than half of the passages of a request get a text, and doubled after
-    ``_ANSWERS_TO_GROW`` complete answers. A weak model therefore soon gets one passage per request.
+    The maximum is halved when fewer than half of the passages of a request get a text, and doubled after several
+    complete answers: twice as many after each failure. A weak model therefore soon gets one passage per request.
     """
 
     def __init__(self, requests: Iterable[_Request]) -> None:
         self._requests = deque(requests)
         self._max_passages = max(map(len, self._requests), default=1)
         self._num_complete_answers = 0
+        self._answers_to_grow = _ANSWERS_TO_GROW
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -118,15 +119,17 @@ class _RequestQueue:
         unanswered = {digest: key for digest, key in request.items() if digest not in answered}
         if 2 * len(unanswered) > len(request):
             self._max_passages = max(1, len(request) // 2)
+            self._answers_to_grow *= 1 if len(request) == 1 else 2
         if unanswered:
             self._num_complete_answers = 0
             if len(request) > 1:
                 self._requests.appendleft(unanswered)
         elif len(request) == self._max_passages:
             self._num_complete_answers += 1
-            if self._num_complete_answers == _ANSWERS_TO_GROW:
+            if self._num_complete_answers == self._answers_to_grow:
                 self._num_complete_answers = 0
                 self._max_passages *= 2
+                self._answers_to_grow = max(_ANSWERS_TO_GROW, self._answers_to_grow // 2)
 
 
 @dataclass(slots=True)
