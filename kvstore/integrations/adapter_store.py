@@ -5,9 +5,11 @@ In: a path or a store, and the framework's embedding, if any. Out: the store, an
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Callable, Coroutine, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from .. import Store
 from .. import open as open_store
@@ -16,6 +18,20 @@ from .framework_embedder import FrameworkEmbedder
 
 #: The prefix of the embedder name of a store without an embedder.
 _NO_EMBEDDER_PREFIX = "none:"
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def make_async(
+    method: Callable[Concatenate[Any, Parameters], Result],
+) -> Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]]:
+    """Return a coroutine method that runs ``method`` in a thread, with the same signature and docstring."""
+
+    @wraps(method)
+    async def call(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        return await asyncio.to_thread(method, self, *args, **kwargs)
+
+    return call
 
 
 class AdapterStore:

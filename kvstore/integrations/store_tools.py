@@ -335,7 +335,8 @@ class StoreTools:
         """Delete a document. Raises DocumentNotFoundError if it is missing or not allowed."""
         key = parse_key(key)
         with self._store.transaction(models=False) as transaction:
-            self._require_allowed(transaction, key)
+            if key not in transaction or not self._is_allowed(transaction, key):
+                raise DocumentNotFoundError(f"there is no document {shorten(key)} here; overview lists the documents")
             transaction.delete(key)
         return f"{format_key(key)}: deleted"
 
@@ -410,8 +411,3 @@ class StoreTools:
     def _is_allowed(self, transaction: kvstore.Transaction, key: str) -> bool:
         """True if all documents are allowed, or the stored document with this key is."""
         return self._where is None or transaction.count(f"key = ?{self._render_where()}", (key,)) > 0
-
-    def _require_allowed(self, transaction: kvstore.Transaction, key: str) -> None:
-        """Raise DocumentNotFoundError unless a document exists and is allowed."""
-        if key not in transaction or not self._is_allowed(transaction, key):
-            raise DocumentNotFoundError(f"there is no document {shorten(key)} here; overview lists the documents")

@@ -64,7 +64,7 @@ def _finish_answer(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[s
 
 def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
     """Return an answer as JSON data."""
-    cited_spans = {span for citation in answer.citations for span in _list_span_keys(citation.spans)}
+    cited_spans = {(span.document, span.start, span.end) for citation in answer.citations for span in citation.spans}
     texts = DocumentTexts(store)
     return {
         "text": answer.text,
@@ -102,11 +102,6 @@ def _list_answer_words(answer: kvstore.Answer) -> list[str | None]:
     spans = [span for span in (answer.answer_span, *(part.span for part in answer.parts)) if span is not None]
     words = {answer.text.count("\n\n", 0, span.start): span.text for span in reversed(spans)}
     return [words.get(number) for number in range(answer.text.count("\n\n") + 1)]
-
-
-def _list_span_keys(spans: Sequence[kvstore.TextSpan]) -> list[tuple[str, int, int]]:
-    """Return the document, start and end of each span."""
-    return [(span.document, span.start, span.end) for span in spans]
 
 
 def _group_by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:

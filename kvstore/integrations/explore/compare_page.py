@@ -83,27 +83,22 @@ def _iter_columns(
         for hit in evidence.hits:
             passage = hit.document, hit.start, hit.end, hit.kind
             number = passage_numbers.setdefault(passage, len(passage_numbers))
+            # The number of ranks above the rank in the first column, or "new".
+            rank_change = (
+                None if first_ranks is None else first_ranks[passage] - hit.rank if passage in first_ranks else "new"
+            )
             hits.append(
                 build_hit_data(hit, texts)
                 | {
                     "letter": _format_letter(number),
                     "hue": number % _NUM_HUES + 1,
                     "shown": hit.text[:_MAX_SHOWN_CHARS],
-                }
-                | {
-                    "rank_change": None
-                    if first_ranks is None
-                    else _compute_rank_change(hit.rank, first_ranks.get(passage))
+                    "rank_change": rank_change,
                 }
             )
         if first_ranks is None:
             first_ranks = {(hit.document, hit.start, hit.end, hit.kind): hit.rank for hit in evidence.hits}
         yield column | {"problem": None, "hits": hits, "milliseconds": milliseconds}
-
-
-def _compute_rank_change(rank: int, first_rank: int | None) -> int | str:
-    """Return how many ranks a passage is above its rank in the first column (negative: below), or ``new``."""
-    return "new" if first_rank is None else first_rank - rank
 
 
 def _format_letter(number: int) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +12,7 @@ import kvstore
 
 from ...errors import InputError, KvstoreError
 from ...language.statement_completion import complete_statement
+from ...rendering.row_formats import ROW_FORMATS, format_plain
 from ..saved_queries import delete_query, load_queries, save_query
 from ..store_catalog import StoreCatalog
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
@@ -104,7 +103,7 @@ def _build_sort_key(value: Any) -> tuple[int, Any]:
         return 0, 0
     if isinstance(value, int | float):
         return 1, value
-    return (3, value) if isinstance(value, bytes) else (2, _to_text(value))
+    return (3, value) if isinstance(value, bytes) else (2, format_plain(value))
 
 
 #: The sessions of running statements, by the names of their requests.
@@ -160,14 +159,14 @@ def _count_rows(request: PageRequest, statement: str) -> int | None:
 def _build_cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, Any]]:
     """Return a row as table cells: the text of each value, and its link."""
     values_by_column = dict(zip(columns, row, strict=True))
-    return [
-        {
-            "text": None if value is None else _truncate_cell(_to_text(value)),
-            "is_number": isinstance(value, int | float),
-            "url": _build_item_url(column, value, values_by_column),
-        }
-        for column, value in zip(columns, row, strict=True)
-    ]
+    cells = []
+    for column, value in zip(columns, row, strict=True):
+        text = None if value is None else format_plain(value)
+        if text is not None and len(text) > _MAX_VALUE_CHARS:
+            text = text[:_MAX_VALUE_CHARS] + "…"
+        url = _build_item_url(column, value, values_by_column)
+        cells.append({"text": text, "is_number": isinstance(value, int | float), "url": url})
+    return cells
 
 
 def _build_item_url(column: str, value: Any, row: Mapping[str, Any]) -> str | None:
@@ -186,35 +185,12 @@ def _build_item_url(column: str, value: Any, row: Mapping[str, Any]) -> str | No
     return None
 
 
-def _to_text(value: Any) -> str:
-    """Return a non-NULL value as text, in the shell's format for programs."""
-    if isinstance(value, bytes):
-        return f"X'{value.hex()}'"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
-
-
-def _truncate_cell(text: str) -> str:
-    """Return the text of a cell, cut after the maximum number of characters."""
-    return text if len(text) <= _MAX_VALUE_CHARS else text[:_MAX_VALUE_CHARS] + "…"
-
-
 def _render_csv(request: PageRequest) -> Iterator[str]:
     """Return the rows of the statement as lines of CSV. Raises InputError without a statement."""
     content = build_content(request)
     if not content["sql"]:
         raise InputError("there is no statement; give one with sql=")
-    return _iter_csv_lines(content["columns"], content["rows"])
-
-
-def _iter_csv_lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """Yield lines of CSV in the format of RFC 4180; NULL is an empty field."""
-    line = io.StringIO()
-    writer = csv.writer(line)
-    for row in [columns, *rows]:
-        writer.writerow(["" if value is None else _to_text(value) for value in row])
-        yield line.getvalue()
-        line.seek(0)
-        line.truncate()
+    return (f"{line}\r\n" for line in ROW_FORMATS["csv"](content["columns"], content["rows"]))
 
 
 def _list_completions(request: PageRequest) -> str:

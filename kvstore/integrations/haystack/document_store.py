@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from haystack import default_from_dict, default_to_dict
 from haystack.dataclasses import Document
@@ -17,26 +15,12 @@ from haystack.errors import FilterError
 
 from ... import Store
 from ...errors import InputError
-from ..adapter_store import AdapterStore, resolve_store
+from ..adapter_store import AdapterStore, make_async, resolve_store
 from ..blank_texts import warn_blank_texts
 from .filters import build_condition
 from .stored_documents import load_documents, to_row
 
 Filters = dict[str, Any]
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
-
-
-def _make_async(
-    method: Callable[Concatenate[Any, Parameters], Result],
-) -> Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]]:
-    """Return a coroutine method that runs ``method`` in a thread."""
-
-    @wraps(method)
-    async def call(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        return await asyncio.to_thread(method, self, *args, **kwargs)
-
-    return call
 
 
 class KvstoreDocumentStore(AdapterStore):
@@ -185,18 +169,18 @@ class KvstoreDocumentStore(AdapterStore):
         matching = [value for value in values if search_term is None or search_term.lower() in str(value).lower()]
         return matching[from_ : from_ + size], len(matching)
 
-    count_documents_async = _make_async(count_documents)
-    count_documents_by_filter_async = _make_async(count_documents_by_filter)
-    count_unique_metadata_by_filter_async = _make_async(count_unique_metadata_by_filter)
-    delete_all_documents_async = _make_async(delete_all_documents)
-    delete_by_filter_async = _make_async(delete_by_filter)
-    delete_documents_async = _make_async(delete_documents)
-    filter_documents_async = _make_async(filter_documents)
-    get_metadata_field_min_max_async = _make_async(get_metadata_field_min_max)
-    get_metadata_field_unique_values_async = _make_async(get_metadata_field_unique_values)
-    get_metadata_fields_info_async = _make_async(get_metadata_fields_info)
-    update_by_filter_async = _make_async(update_by_filter)
-    write_documents_async = _make_async(write_documents)
+    count_documents_async = make_async(count_documents)
+    count_documents_by_filter_async = make_async(count_documents_by_filter)
+    count_unique_metadata_by_filter_async = make_async(count_unique_metadata_by_filter)
+    delete_all_documents_async = make_async(delete_all_documents)
+    delete_by_filter_async = make_async(delete_by_filter)
+    delete_documents_async = make_async(delete_documents)
+    filter_documents_async = make_async(filter_documents)
+    get_metadata_field_min_max_async = make_async(get_metadata_field_min_max)
+    get_metadata_field_unique_values_async = make_async(get_metadata_field_unique_values)
+    get_metadata_fields_info_async = make_async(get_metadata_fields_info)
+    update_by_filter_async = make_async(update_by_filter)
+    write_documents_async = make_async(write_documents)
 
 
 def _require_new(duplicates: Sequence[str]) -> None:

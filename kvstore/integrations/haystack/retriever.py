@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from haystack.dataclasses import Document
 from haystack.document_stores.types import FilterPolicy
 from haystack.document_stores.types.filter_policy import apply_filter_policy
 
-from ..adapter_store import QuestionStore
+from ..adapter_store import QuestionStore, make_async
 from .document_store import KvstoreDocumentStore
 from .filters import build_condition
 from .stored_documents import build_hit_documents
@@ -88,14 +87,4 @@ class KvstoreRetriever:
             )
             return {"documents": build_hit_documents(state, evidence.hits)}
 
-    @component.output_types(documents=list[Document])
-    async def run_async(
-        self,
-        query: str = "",
-        query_embedding: list[float] | None = None,
-        filters: dict[str, Any] | None = None,
-        top_k: int | None = None,
-    ) -> dict[str, list[Document]]:
-        """Do what :meth:`run` does, in a thread."""
-        documents: dict[str, list[Document]] = await asyncio.to_thread(self.run, query, query_embedding, filters, top_k)
-        return documents
+    run_async = component.output_types(documents=list[Document])(make_async(run))

@@ -16,10 +16,9 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.indexing import RecordManager
-from langchain_core.runnables import run_in_executor
 
 from ... import Store
-from ..adapter_store import AdapterStore, resolve_store
+from ..adapter_store import AdapterStore, make_async, resolve_store
 from .embeddings import make_embedder
 from .stored_documents import ORIGIN_PREFIX, DocumentOrigin
 
@@ -54,16 +53,9 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
     def create_schema(self) -> None:
         """Do nothing: the store needs no schema."""
 
-    async def acreate_schema(self) -> None:
-        """Do nothing: the store needs no schema."""
-
     def get_time(self) -> float:
         """Return the time of this machine, in seconds since 1970."""
         return time.time()
-
-    async def aget_time(self) -> float:
-        """Return the time of this machine, in seconds since 1970."""
-        return self.get_time()
 
     def update(
         self,
@@ -171,38 +163,12 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
             placeholders = ", ".join("?" * len(batch))
             yield from self.store.execute(f"{columns} key IN ({placeholders})", batch).fetchall()
 
-    async def aupdate(
-        self,
-        keys: Sequence[str],
-        *,
-        group_ids: Sequence[str | None] | None = None,
-        time_at_least: float | None = None,
-    ) -> None:
-        """Do the same as :meth:`update`."""
-        await run_in_executor(None, self.update, keys, group_ids=group_ids, time_at_least=time_at_least)
-
-    async def aexists(self, keys: Sequence[str]) -> list[bool]:
-        """Do the same as :meth:`exists`."""
-        results: list[bool] = await run_in_executor(None, self.exists, keys)
-        return results
-
-    async def alist_keys(
-        self,
-        *,
-        before: float | None = None,
-        after: float | None = None,
-        group_ids: Sequence[str] | None = None,
-        limit: int | None = None,
-    ) -> list[str]:
-        """Do the same as :meth:`list_keys`."""
-        keys: list[str] = await run_in_executor(
-            None, self.list_keys, before=before, after=after, group_ids=group_ids, limit=limit
-        )
-        return keys
-
-    async def adelete_keys(self, keys: Sequence[str]) -> None:
-        """Do the same as :meth:`delete_keys`."""
-        await run_in_executor(None, self.delete_keys, keys)
+    acreate_schema = make_async(create_schema)
+    aget_time = make_async(get_time)
+    aupdate = make_async(update)
+    aexists = make_async(exists)
+    alist_keys = make_async(list_keys)
+    adelete_keys = make_async(delete_keys)
 
 
 def _split_batches(items: Sequence[Any]) -> Iterator[list[Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -25,7 +24,7 @@ from langgraph.store.base import (
 )
 
 from ... import Hit, Snapshot, Store
-from ..adapter_store import AdapterStore, resolve_store
+from ..adapter_store import AdapterStore, make_async, resolve_store
 from ..framework_embedder import FrameworkEmbedder, build_embedding_name
 from . import stored_items
 from .stored_items import TIMES, VALUE
@@ -86,9 +85,7 @@ class KvstoreStore(AdapterStore, BaseStore):
             self._write(puts, used_keys - puts.keys(), now)
         return results
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
-        """Do what :meth:`batch` does, in a thread."""
-        return await asyncio.to_thread(self.batch, ops)
+    abatch = make_async(batch)
 
     def sweep_ttl(self) -> int:
         """Delete the expired items; return their number."""
