@@ -68,6 +68,24 @@ def test_a_walk_starts_at_relations_that_match_the_question(films: kvstore.Store
     assert mass_of_teacher(1) > mass_of_teacher(1e-9)
 
 
+def test_triples_of_the_best_chunks_lead_to_the_chunks_of_their_names(films: kvstore.Store) -> None:
+    question = "Who taught the director of Red Meadow?"
+    films.put("falk", "Ines Falk taught singing until she was ninety.")
+
+    def score_of_teacher() -> float:
+        hits = films.retrieve(question, top=9).hits
+        return next((hit.score for hit in hits if hit.document == "falk"), 0.0)
+
+    score = score_of_teacher()
+    assert "names that triples join" not in {step.name for step in films.retrieve(question).steps}
+    films.put_triples("brandt", [("Otto Brandt", "was taught by", "Ines Falk"), ("Otto Brandt", "left", "Corrin")])
+    steps = {step.name: step for step in films.retrieve(question).steps}
+    assert steps["names that triples join"].detail == "otto brandt → ines falk"
+    assert score_of_teacher() > score
+    films.delete("falk")
+    assert films.retrieve(question, where="key <> 'brandt'").hits
+
+
 @pytest.mark.parametrize("strategy", ["graph", "hipporag", "adaptive"])
 def test_both_sides_of_a_comparison_are_followed(films: kvstore.Store, strategy: str) -> None:
     question = "Are the directors of Blue Harbour and Red Meadow from the same town?"

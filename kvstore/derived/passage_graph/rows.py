@@ -50,15 +50,6 @@ def find_title_pair(title: str | None, max_words: int) -> tuple[str, str] | None
     return keys[0], keys[1]
 
 
-def iter_stated_relations(state: State, document: int, max_relations: int) -> Iterator[tuple[str, str, str]]:
-    """Yield the first ``max_relations`` triples of a document as (subject, relation, object).
-
-    Subject and object are normal forms.
-    """
-    for triple in Triples(state.lmdb).get(document).triples[:max_relations]:
-        yield to_entity_key(triple.subject), triple.relation, to_entity_key(triple.object)
-
-
 def list_stated_pairs(state: State, document: int) -> list[EntityPair]:
     """Return the distinct pairs of entities that triples of a document join."""
     return find_entity_pairs(Triples(state.lmdb).get(document), state.filter)

@@ -14,7 +14,8 @@ three properties that the store can measure:
 - How much of the question the best chunk of hybrid search already covers.
 
 Names in too many chunks are not starts and remain part of the question. If the weight is close to zero, there is no
-walk. For any weight of the walk, the best result of hybrid search keeps a place near the top.
+walk. For any weight of the walk, the best result of hybrid search keeps a place near the top. If documents have
+triples, the names that these join to the question lead to further chunks (:mod:`.triple_joins`).
 
 After Adaptive-RAG (Jeong et al. 2024), in which a trained classifier selects between retrieving once and in several
 steps. Here nothing is trained, and both are weighted instead of one being selected. In: a query. Out: evidence; EXPLAIN
@@ -28,6 +29,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...arguments import Option
 from ...derived.passage_graph.edges import Degrees
@@ -43,11 +45,14 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import RecognitionRequest, Seed, is_written_as_name, record_recognized
 from ...structures.id_sets import merge_distinct
-from ...structures.ranking import Ranking, append_tails, best
-from ...structures.read_requests import Rounds
+from ...structures.ranking import append_tails, best, scale_to_best
+from ...structures.read_requests import Ids, Rounds
+from ...text.normalize import to_entity_key
 from ...text.words import get_informative_terms
+from ..graph.graph_requests import HasTriples
 from ..graph.strategy import NUM_NEAREST, WalkResult, decompose_question, walk_graph
 from ..hybrid.direct_search import HybridResult, search_hybrid
+from .triple_joins import JoinedChunksRequest
 
 #: A name in one of n chunks carries log n of information. Below this share of the rarest possible name's information,
 #: the walk gets less weight; the exponent sets how fast the weight falls.
@@ -69,6 +74,12 @@ _WALK_SCORE_EXPONENT = 0.25
 #: the bonus falls with the score.
 _TOP_BONUS = 0.3
 _TOP_EXPONENT = 16
+#: The number of best chunks whose triples are read, and the greatest bonus of a chunk that they lead to, as a fraction
+#: of the greatest other score.
+_NUM_JOINING_CHUNKS = 3
+_JOINED_BONUS = 0.2
+#: The exponent of a chunk's cosine in its bonus.
+_JOINED_EXPONENT = 4
 #: The minimum weight for which a walk is run.
 _MIN_WALK_WEIGHT = 0.05
 
@@ -87,7 +98,7 @@ class AdaptiveStrategy:
         name_companion = query.reading.accompany(_recognize_names(query))
         hybrid = search_hybrid(query)
         with query.trace.step("recognize entities") as step:
-            seeds, degrees, all_words_counts = name_companion.finish()
+            seeds, degrees, all_words_counts, has_triples = name_companion.finish()
             record_recognized(query, seeds, step)
         spreads = compute_spreads(seeds, degrees, all_words_counts)
         names = _select_start_names(query, seeds, spreads)
@@ -106,23 +117,31 @@ class AdaptiveStrategy:
                 parts,
                 [hybrid.dense_ranking[:NUM_NEAREST], hybrid.lexical_ranking[:NUM_NEAREST]],
             )
-        if walk_result is None or not len(walk_result.chunks):  # the walk has no start, or reached no allowed chunk
-            return evidence_of(query, self.name, hybrid.rank(query), hybrid.format_paths(), len(hybrid.chunks))
-        ranking, pool = _merge_rankings(query, hybrid, walk_result, weight)
-        chunk_paths = describe_paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
-        ranking = append_tails(ranking, *hybrid.tails, top=query.reach)
-        return evidence_of(query, self.name, ranking, chunk_paths, pool)
+        if walk_result is not None and not len(walk_result.chunks):  # the walk reached no allowed chunk
+            walk_result = None
+        chunks, scores, paths = hybrid.chunks, hybrid.scores, hybrid.format_paths()
+        if walk_result is not None:
+            chunks, scores, paths = *_merge_scores(hybrid, walk_result, weight), {}
+        if has_triples:
+            chunks, scores, joined_paths = _add_joined_chunks(query, hybrid, parts, chunks, scores)
+            paths |= joined_paths
+        ranking = best(query.reading, chunks, scores, query.reach)
+        if walk_result is not None:
+            unexplained = [chunk for chunk, _ in ranking if chunk not in paths]
+            paths |= describe_paths(query.reading, walk_result.ranks, unexplained)
+        return evidence_of(query, self.name, append_tails(ranking, *hybrid.tails, top=query.reach), paths, len(chunks))
 
 
-def _recognize_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], list[int]]]:
+def _recognize_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], list[int], bool]]:
     """Recognize the names of a question and count their chunks, in two rounds of read requests.
 
-    Returns the names, the number of chunks that mention each (its degrees), and the number of chunks that contain all
-    words of each form of a name.
+    Returns the names, the number of chunks that mention each (its degrees), the number of chunks that contain all words
+    of each form of a name, and True if the store has triples.
     """
     (seeds,) = yield [RecognitionRequest(query.question, capitalized_only=True)]
-    degrees, all_words_counts = yield [make_degree_request(seeds), make_all_words_request(seeds, query.stem)]
-    return seeds, degrees, all_words_counts
+    requests = [make_degree_request(seeds), make_all_words_request(seeds, query.stem), HasTriples()]
+    degrees, all_words_counts, has_triples = yield requests
+    return seeds, degrees, all_words_counts, has_triples
 
 
 def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
@@ -228,10 +247,10 @@ def _find_rarest_name(query: Query, names: Sequence[Seed], spreads: Mapping[str,
     return name, num_chunks
 
 
-def _merge_rankings(query: Query, hybrid: HybridResult, walk_result: WalkResult, weight: float) -> tuple[Ranking, int]:
-    """Rank the candidates of both searches by hybrid score plus weighted walk score.
+def _merge_scores(hybrid: HybridResult, walk_result: WalkResult, weight: float) -> tuple[Ids, npt.NDArray[np.float64]]:
+    """Return the ids of the candidates of both searches, ascending, with hybrid score plus weighted walk score.
 
-    Returns the ranking, truncated to the length that the query needs, and the number of candidates.
+    The scores are divided by the sum of the weights.
     """
     chunks = merge_distinct(hybrid.chunks, walk_result.chunks)
     scores = np.zeros(len(chunks))
@@ -239,4 +258,36 @@ def _merge_rankings(query: Query, hybrid: HybridResult, walk_result: WalkResult,
     scores[np.searchsorted(chunks, hybrid.chunks)] = hybrid.scores + weight * _TOP_BONUS * top_scores
     walk_scores = (walk_result.scores / walk_result.scores.max()) ** _WALK_SCORE_EXPONENT
     scores[np.searchsorted(chunks, walk_result.chunks)] += weight * walk_scores
-    return best(query.reading, chunks, scores / (1 + weight * (1 + _TOP_BONUS)), query.reach), len(chunks)
+    return chunks, scores / (1 + weight * (1 + _TOP_BONUS))
+
+
+def _add_joined_chunks(
+    query: Query, hybrid: HybridResult, parts: Decomposition, chunks: Ids, scores: npt.NDArray[np.float64]
+) -> tuple[Ids, npt.NDArray[np.float64], dict[int, str]]:
+    """Add a bonus to chunks of names that triples of the best chunks join to the question (:mod:`.triple_joins`).
+
+    ``chunks`` are the candidates (ids ascending). Returns all chunks, their scores, and the paths of the chunks that
+    were not candidates. The bonus grows with the match of the triple and the cosine of the chunk.
+    """
+    rest_terms = get_informative_terms(parts.remainder, query.stem)
+    rarities = {term: rarity for term, rarity in hybrid.rarities.items() if term in rest_terms}
+    best_chunks = [chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_JOINING_CHUNKS)]
+    vector, question_key = query.embed_part(parts.remainder), to_entity_key(query.question)
+    with query.trace.step("names that triples join") as step:
+        joined = query.reading.fetch(JoinedChunksRequest(best_chunks, question_key, rarities, vector, query.stem))
+        step.detail = "; ".join(dict.fromkeys(map(" → ".join, joined.pairs))) or "none"
+        step.count = len(joined.chunks)
+    keep = query.mask_allowed(joined.chunks)
+    joined_chunks = joined.chunks[keep]
+    bonuses = _JOINED_BONUS * joined.matches[keep] * scale_to_best(joined.cosines[keep]) ** _JOINED_EXPONENT
+    candidates = set(chunks.tolist())
+    paths = {
+        chunk: f"triple: {' → '.join(pair)}"
+        for chunk, pair in zip(joined.chunks.tolist(), joined.pairs, strict=True)
+        if chunk not in candidates
+    }
+    all_chunks = merge_distinct(chunks, joined_chunks)
+    all_scores = np.zeros(len(all_chunks))
+    np.maximum.at(all_scores, np.searchsorted(all_chunks, joined_chunks), bonuses)
+    all_scores[np.searchsorted(all_chunks, chunks)] += scores
+    return all_chunks, all_scores / (1 + _JOINED_BONUS), paths

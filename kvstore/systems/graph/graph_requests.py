@@ -1,44 +1,49 @@
-"""Requests of the strategy ``graph``: the relations that documents state, and whether an index exists.
+"""Requests of the strategy ``graph``: the triples of documents, and whether an index exists.
 
-In: chunks. Out: for each of their documents, in order of the chunks, the stated relations in words: imported triples
-and edges of the forest.
+In: chunks. Out: the triples of their documents, imported or written by a model, in order of the chunks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
 
-from ...derived.passage_graph.rows import iter_stated_relations
 from ...registry.structure_versions import has_index
+from ...structures import tables
+from ...structures.documents.document_triples import Triples
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
+from ...text.normalize import to_entity_key
 
-#: (normal form of a name, relation, normal form of another name). The relation is "" for an edge of the forest.
+#: The number of triples read per document.
+_MAX_TRIPLES = 200
+
+#: A triple: normal form of the subject, relation, normal form of the object.
 RelationInWords = tuple[str, str, str]
 
 
-class StatedRelations(ReadRequest[list[RelationInWords]]):
-    """A request for the relations that the documents of ``chunks`` state.
+class HasTriples(ReadRequest[bool]):
+    """A request for whether any document has triples."""
 
-    Returns, per document, at most ``max_relations`` imported triples and then at most as many edges, sorted by name.
-    """
+    def fetch(self, state: State) -> bool:
+        """Return True if the store has triples that were imported or that a model wrote."""
+        return any(map(state.lmdb.count, (tables.TRIPLES, tables.WRITTEN_TRIPLES)))
+
+
+class StatedRelations(ReadRequest[list[RelationInWords]]):
+    """A request for the triples of the documents of ``chunks``, at most 200 of each, in order of the chunks."""
 
     chunks: Sequence[int]
-    max_relations: int
 
     def fetch(self, state: State) -> list[RelationInWords]:
-        """Read the relations that the documents of the chunks state."""
-        documents = dict.fromkeys(chunk.document for chunk in state.chunks.get_many(self.chunks))
-        return list(chain.from_iterable(self._iter_document_relations(state, document) for document in documents))
-
-    def _iter_document_relations(self, state: State, document: int) -> Iterator[RelationInWords]:
-        """Yield the relations that a document states: its triples, then its edges sorted by name."""
-        yield from iter_stated_relations(state, document, self.max_relations)
-        edges = state.forest.list_document_edges(document)
-        keys = state.forest.get_keys(set(chain.from_iterable(edges)))
-        for child, parent in sorted((keys[child], keys[parent]) for child, parent in edges)[: self.max_relations]:
-            yield child, "", parent
+        """Read the triples of the documents."""
+        if not HasTriples().fetch(state):
+            return []
+        triples = Triples(state.lmdb)
+        return [
+            (to_entity_key(triple.subject), triple.relation, to_entity_key(triple.object))
+            for document in dict.fromkeys(chunk.document for chunk in state.chunks.get_many(self.chunks))
+            for triple in triples.get(document).triples[:_MAX_TRIPLES]
+        ]
 
 
 class HasIndex(ReadRequest[bool]):

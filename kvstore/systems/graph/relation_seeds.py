@@ -1,8 +1,8 @@
-"""Relations that match a question, as starts of a walk (HippoRAG 2, Gutiérrez et al. 2025, section 3.2, by words).
+"""Triples that match a question, as starts of a walk (HippoRAG 2, Gutiérrez et al. 2025, section 3.2, by words).
 
-In: the chunks nearest to a question, and its terms without the names. The relations that their documents state, in
-    imported triples or in edges of the forest, are scored by the words they share with the question; rarer words count
-    for more. Out: the entities that the best matches join, with masses.
+In: the chunks nearest to a question, and its terms without the names. The triples of their documents, imported or
+written by a model, are scored by the words they share with the question; rarer words count for more. Out: the entities
+that the best matches join, with masses.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from .graph_requests import RelationInWords
 
 #: The number of relations that a walk starts at.
 _MAX_STARTS = 5
-#: The number of relations read per document.
-MAX_RELATIONS = 200
 
 
 def match_relations(
-    relations: Iterable[RelationInWords], rarities: Mapping[str, float], stem: Callable[[str], str]
+    relations: Iterable[RelationInWords],
+    rarities: Mapping[str, float],
+    stem: Callable[[str], str],
+    limit: int | None = _MAX_STARTS,
 ) -> list[tuple[tuple[str, str], float]]:
-    """Return the relations that best match the question, best first, each as (its two names, its score).
+    """Return the ``limit`` relations that best match the question, best first, each as (its two names, its score).
 
     The score is the sum of the rarities (IDF) of the question's terms that occur in the relation; ``rarities`` maps
     each term to its rarity. Relations without a term of the question are omitted.
@@ -35,7 +36,7 @@ def match_relations(
         )
         if score > 0:
             scores[subject, other] = max(score, scores.get((subject, other), 0.0))
-    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:_MAX_STARTS]
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit]
 
 
 def list_joined_names(matches: Iterable[tuple[tuple[str, str], float]]) -> list[str]:

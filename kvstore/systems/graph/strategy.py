@@ -2,7 +2,7 @@
 
 The walk (personalized PageRank over chunks and entities) starts at the entities of the question. They are weighted by
 how specific they are; compared entities get equal weight. With little weight, it also starts at the best chunks by
-vector and by words, and at relations that the documents of these chunks state and that share words with the question.
+vector and by words, and at triples of the documents of these chunks that share words with the question.
 From an entity, it prefers the chunks that match what is asked (:mod:`.query_bias`). The walk reaches the chunks along a
 chain of facts, whether or not they are similar to the question.
 
@@ -59,7 +59,7 @@ from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.read_requests import Ids, ReadRequest
 from .graph_requests import HasIndex, RelationInWords, StatedRelations
 from .query_bias import QueryBias, build_query_bias, has_informative_remainder, make_nearest_request
-from .relation_seeds import MAX_RELATIONS, compute_relation_masses, list_joined_names, match_relations
+from .relation_seeds import compute_relation_masses, list_joined_names, match_relations
 
 #: The number of candidate chunks from dense and from lexical search each, and of those at which the walk starts.
 NUM_NEAREST = 20
@@ -156,7 +156,8 @@ class _WalkInputs:
     """The data that a walk reads in one round, once its first starts are known.
 
     ``terms`` are the terms of the question without its names, and ``counts`` the number of chunks that contain each.
-    ``bias`` is the bias of the walk, or None. ``relations`` are stated by the documents of the nearest chunks.
+    ``bias`` is the bias of the walk, or None. ``relations`` are the triples of the documents of the
+    nearest chunks.
     ``rows_read`` are the graph rows (edges) of the starts. ``degrees`` has the number of chunks of each entity among
     the starts, by node. Both grow if relations add starts.
     """
@@ -190,7 +191,7 @@ def _read_walk_inputs(
     )
     requests: list[ReadRequest[Any]] = [
         build_count_request(words),
-        StatedRelations([chunk for ranking in rankings for chunk, _ in ranking[:_NUM_STATING_CHUNKS]], MAX_RELATIONS),
+        StatedRelations([chunk for ranking in rankings for chunk, _ in ranking[:_NUM_STATING_CHUNKS]]),
         EntityDegrees(np.array(list(map(get_entity, entity_nodes)), np.uint32)),
         row_request,
     ]
@@ -335,12 +336,15 @@ def _select_candidates(
 ) -> tuple[Ids, npt.NDArray[np.float64]]:
     """Return the ids of the candidate chunks, ascending, and their masses as fractions of the greatest mass.
 
-    Candidates are the allowed chunks with the most mass and those of ``rankings``. A chunk that the walk did not reach
-    has the mass :data:`_UNREACHED_MASS`, which is added to every mass.
+    Candidates are the 100 allowed chunks with the most mass, those that tie with the last of them, and those of
+    ``rankings``. A chunk that the walk did not reach has the mass :data:`_UNREACHED_MASS`, which is added to every
+    mass.
     """
     keep = query.mask_allowed(ranks.chunks)
     walked_chunks, masses = ranks.chunks[keep], ranks.chunk_masses[keep]
-    reached_chunks = [chunk for chunk, _ in best(query.reading, walked_chunks, masses, _NUM_REACHED)]
+    # All chunks that tie with the last one are candidates, so no sort keys need to be read.
+    min_mass = np.partition(masses, -_NUM_REACHED)[-_NUM_REACHED] if len(masses) > _NUM_REACHED else 0.0
+    reached_chunks = walked_chunks[masses >= min_mass].tolist()
     near_chunks = [chunk for ranking in rankings for chunk, _ in ranking]
     chunks = merge_distinct(np.array(reached_chunks + near_chunks, np.uint64))
     order = np.argsort(walked_chunks)

@@ -1,0 +1,92 @@
+"""Chunks of the names that triples join to a question: the next step of a chain of facts (HippoRAG 2, section 3.2).
+
+In: the best chunks of a question. The triples of their documents, imported or written by a model, are matched with the
+words that the question has besides its names. Out: the chunks of the other names in the best triples, with scores. The
+walk reaches these names, too, but it spreads over all names of a chunk, whatever a triple says about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...derived.passage_graph.neighborhood import NamedNeighborhoodRequest, NeighborhoodRequest
+from ...structures.ranking import scale_to_best
+from ...structures.read_requests import Ids, Matrix, ReadRequest
+from ...structures.state import State
+from ..graph.graph_requests import StatedRelations
+from ..graph.relation_seeds import match_relations
+
+#: The number of names read, those of the best triples, and of names used, the first of them that are entities.
+_MAX_READ_NAMES, _MAX_NAMES = 24, 6
+#: The maximum number of chunks of a name; a name in more chunks is skipped.
+_MAX_NAME_CHUNKS = 200
+
+
+class JoinedChunks(NamedTuple):
+    """Chunks of names that triples join to a question, one row per name and chunk.
+
+    ``matches`` are the scores of the triples as fractions of the best, and ``cosines`` those of the chunks with the
+    question. ``pairs`` are the two names that the triple of each row joins.
+    """
+
+    chunks: Ids
+    matches: npt.NDArray[np.float64]
+    cosines: npt.NDArray[np.float64]
+    pairs: Sequence[tuple[str, str]]
+
+
+class JoinedChunksRequest(ReadRequest[JoinedChunks]):
+    """A request for the chunks of the names that the triples of the documents of ``chunks`` join to a question.
+
+    ``question_key`` is the normal form of the question; names in it are skipped. ``rarities`` has the rarity (IDF) of
+    each term of the question without its names, ``vector`` is the vector of these terms, and ``stem`` stems the words
+    of triples.
+    """
+
+    chunks: Sequence[int]
+    question_key: str
+    rarities: Mapping[str, float]
+    vector: Matrix
+    stem: Callable[[str], str]
+
+    def fetch(self, state: State) -> JoinedChunks:
+        """Match the triples with the question, and read the chunks of the names in the best ones."""
+        relations = StatedRelations(self.chunks).fetch(state)
+        matches = _select_other_names(match_relations(relations, self.rarities, self.stem, None), self.question_key)
+        no_nodes = NeighborhoodRequest(
+            np.empty(0, np.uint64), np.empty(0, np.uint32), _MAX_NAME_CHUNKS, False, self.vector
+        )
+        named = NamedNeighborhoodRequest(list(matches), no_nodes, _MAX_NAME_CHUNKS).fetch(state)
+        # The names of the best triples come first. If two names are one entity, its better triple counts.
+        joins: dict[int, tuple[tuple[str, str], float]] = {}
+        for entity, match in zip(named.entities.tolist(), matches.values(), strict=True):
+            if entity and len(joins) < _MAX_NAMES:
+                joins.setdefault(entity, match)
+        surroundings = named.surroundings.entities
+        if surroundings is None:
+            return JoinedChunks(np.empty(0, np.uint64), np.empty(0), np.empty(0), [])
+        sources = np.repeat(named.request.entities, np.diff(surroundings.rows.bounds)).tolist()
+        is_joined = np.array([source in joins for source in sources], np.bool_)
+        joined = [joins[source] for source in sources if source in joins]
+        return JoinedChunks(
+            surroundings.rows.chunks[is_joined],
+            scale_to_best(np.array([score for _, score in joined])),
+            surroundings.cosines[is_joined].astype(np.float64),
+            [pair for pair, _ in joined],
+        )
+
+
+def _select_other_names(
+    matches: Iterable[tuple[tuple[str, str], float]], question: str
+) -> dict[str, tuple[tuple[str, str], float]]:
+    """Return the first names of ``matches`` that are not in the question, each with its first pair and score."""
+    names: dict[str, tuple[tuple[str, str], float]] = {}
+    for pair, score in matches:
+        for name in pair:
+            if name not in question and len(names) < _MAX_READ_NAMES:
+                names.setdefault(name, (pair, score))
+    return names
