@@ -133,7 +133,7 @@ def test_a_full_map_grows_and_the_transaction_is_run_again(tmp_path: Path) -> No
     environment = Environment.open(tmp_path / "small", map_size=1 << 20)
     with kvstore.Store(OpenStore(environment, fixed, None)) as store:
         assert changed(store) == expected
-        assert environment.map_size > 1 << 20
+        assert environment.data.map_size > 1 << 20
 
 
 def test_a_document_of_pairs_needs_a_tree_that_can_be_named(store: kvstore.Store) -> None:

@@ -862,7 +862,7 @@ def test_the_map_grows_under_a_transaction_that_needs_it(tmp_path: Path) -> None
             return fill(transaction)
 
         assert environment.write_with_growth(change) == 40
-        assert environment.map_size >= 40 * 100_000
+        assert environment.data.map_size >= 40 * 100_000
         assert len(runs) > 1
         assert set(runs) == {0}
         with environment.snapshot() as snapshot:
@@ -886,7 +886,7 @@ def test_plain_transactions_grow_the_map_in_time(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store", map_size=SMALL_MAP) as environment:
         for number in range(100):
             put(environment, b"%d" % number, os.urandom(100_000))
-        assert environment.map_size > 100 * 100_000
+        assert environment.data.map_size > 100 * 100_000
 
 
 def test_an_open_snapshot_delays_growth_and_is_reported(tmp_path: Path) -> None:
@@ -942,7 +942,7 @@ with Environment.open(path, map_size=1 << 20) as environment:
 def test_a_limited_address_space_gives_a_smaller_map(tmp_path: Path) -> None:
     code = """
 environment = Environment.open(path)
-print(environment.map_size)
+print(environment.data.map_size)
 try:
     environment.grow_map(1.0)
 except Exception as error:
@@ -1202,7 +1202,6 @@ def test_a_copy_replaces_nothing(environment: Environment, tmp_path: Path) -> No
 def test_relaxed_durability_keeps_commits_over_closing(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store", durability="relaxed") as environment:
         put(environment, b"key", b"value")
-        environment.sync()
     with Environment.open(tmp_path / "store") as environment:
         assert value(environment, b"key") == b"value"
 
@@ -1319,7 +1318,7 @@ def test_a_large_file_is_mapped_with_room(tmp_path: Path, monkeypatch: pytest.Mo
         size = environment.statistics().bytes
     for readonly in (True, False):
         with Environment.open(tmp_path / "store", readonly=readonly) as environment:
-            assert environment.map_size >= 16 * size
+            assert environment.data.map_size >= 16 * size
 
 
 @pytest.mark.slow
@@ -1365,7 +1364,7 @@ with Environment.open(path, readonly=True, lock_timeout=60) as environment:
         for thread in threads:
             thread.join()
         assert failures == []
-        assert environment.map_size >= 100 * 1_000_000
+        assert environment.data.map_size >= 100 * 1_000_000
 
 
 OPEN_MANY = """

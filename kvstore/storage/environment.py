@@ -299,28 +299,10 @@ class Environment(FileTransactions):
         with self.hold_open() as data:
             data.release_pages()
 
-    def sync(self) -> None:
-        """Flush every commit to the disk; with ``durability="full"`` each commit has already done so."""
-        with self.hold_open() as data:
-            if not data.readonly:
-                data.environment.sync(True)
-
     def statistics(self) -> FileStatistics:
         """Return the current sizes of the file, the number of its last commit and the number of open snapshots."""
         with self.hold_open_briefly() as data:
             return data.statistics()
-
-    @property
-    def map_size(self) -> int:
-        """Bytes of address space that the data may fill before the map must grow."""
-        self.require_open()
-        return self.data.map_size
-
-    @property
-    def durability(self) -> str:
-        """The durability: ``full`` or ``relaxed``, see :meth:`open`."""
-        self.require_open()
-        return self.data.durability
 
 
 def _reset_environments_in_child() -> None:

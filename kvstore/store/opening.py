@@ -143,7 +143,7 @@ def _open_handle(
             f"{environment.path} is open read-only in this process; close it there, or open it for writing first"
         )
     for name, current, requested in (
-        ("durability", environment.durability, durability),
+        ("durability", environment.data.durability, durability),
         ("max_bytes", environment.max_bytes, max_bytes or environment.max_bytes),
     ):
         if current != requested and not readonly:
