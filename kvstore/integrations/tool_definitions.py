@@ -172,31 +172,38 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
 
 
 def _build_output_schema(**fields: str) -> dict[str, Any]:
-    """Return the JSON schema of an object. ``fields`` gives the type of each field, with ``?`` if it can be null."""
+    """Return the JSON schema of an object, which has all fields.
+
+    ``fields`` gives the type of each field, with ``?`` if it can be null.
+    """
+    return {"type": "object", **_build_item_schema(**fields), "required": list(fields)}
+
+
+def _build_item_schema(**fields: str) -> dict[str, Any]:
+    """Return the JSON schema of an item of a list, as short as possible: only the types of its fields."""
     return {
-        "type": "object",
         "properties": {
             name: {"type": [kind[:-1], "null"] if kind.endswith("?") else kind} for name, kind in fields.items()
-        },
-        "required": list(fields),
+        }
     }
 
 
 def _build_list_schema(name: str, items: Mapping[str, Any], **fields: str) -> dict[str, Any]:
     """Return the JSON schema of an object with a list ``name`` of items, ``left_out``, and further ``fields``."""
-    schema = _build_output_schema(**fields, **{name: "array"}, left_out="integer")
+    schema = _build_output_schema(**fields, **{name: "array"})
     schema["properties"][name]["items"] = items
+    schema["properties"]["left_out"] = {"type": "integer"}
     return schema
 
 
-_PASSAGE = _build_output_schema(
+_PASSAGE = _build_item_schema(
     document="string", start="integer", end="integer", score="number", why="string", text="string"
 )
-_CITATION = _build_output_schema(number="integer", document="string", start="integer", end="integer")
-_LOCATION = _build_output_schema(
+_CITATION = _build_item_schema(number="integer", document="string", start="integer", end="integer")
+_LOCATION = _build_item_schema(
     name="string", tree="string?", level="integer?", parent="string?", document="string?", text="string"
 )
-_ANSWER_PART = _build_output_schema(question="string", citation="integer?", verdict="string?", answer_span="string?")
+_ANSWER_PART = _build_item_schema(question="string", citation="integer?", verdict="string?", answer_span="string?")
 _ANSWER = _build_output_schema(
     outcome="string",
     answer="string",
