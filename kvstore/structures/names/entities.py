@@ -71,7 +71,7 @@ class EntityRecord:
     @property
     def key(self) -> str:
         """The normal form of the entity's name; all its forms have the same one."""
-        return to_entity_key(next(slot.form for slot in self.slots if slot.times))
+        return to_entity_key(next(form for form, times in zip(self.row[::3], self.row[2::3], strict=True) if times))
 
     @property
     def forms(self) -> dict[str, int]:
