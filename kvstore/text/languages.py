@@ -51,6 +51,8 @@ _SHARED_SCRIPTS = (
     ("arabic", compile_lazily("[\u0600-\u06ff]"), compile_lazily("[پچژگکیےٹڈڑںھۆێڕڵەېۍځڅښ]")),
     ("russian", compile_lazily("[\u0400-\u04ff]"), compile_lazily("[іїєґўђјљњћџѓќѕ]", re.IGNORECASE)),
 )
+#: The characters of all these scripts, and others, but no Latin letters and no punctuation of Latin texts.
+_SCRIPT_PATTERN = compile_lazily("[\u0370-\u1fff\u3040-\ud7af]")
 #: Letters of Russian that the other languages in its script lack, except Belarusian.
 _RUSSIAN_PATTERN = compile_lazily("[ыэё]", re.IGNORECASE)
 #: The number of letters of a text in Russian without any of these is smaller.
@@ -109,7 +111,7 @@ def detect_language(text: str, min_function_words: int = _MIN_FUNCTION_WORDS) ->
     words = segment_words(text)
     language = detect_word_language(words)
     function_words = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS_BY_LANGUAGE.get(language or "", ())
-    return language if sum(word in function_words for word in words) >= min_function_words else None
+    return language if sum(map(function_words.__contains__, words)) >= min_function_words else None
 
 
 def detect_script_language(text: str) -> str | None:
@@ -120,7 +122,7 @@ def detect_script_language(text: str) -> str | None:
     >>> detect_script_language("Wann?"), detect_script_language("Коли її збудували?")
     (None, None)
     """
-    if text.isascii():
+    if text.isascii() or _SCRIPT_PATTERN.search(text) is None:
         return None
     letters = sum(map(str.isalpha, text))
     for name, script, share in _SCRIPTS:

@@ -376,18 +376,18 @@ def detect_word_language(words: Iterable[str], likely: str | None = None) -> str
     >>> [detect_word_language(segment_words(text)) for text in texts]
     ['french', 'english', None]
     """
-    counts: Counter[str] = Counter()
-    num_distinct_words: Counter[str] = Counter()
-    for word, count in Counter(words).items():
-        for language in _LANGUAGES_BY_WORD.get(word, ()):
-            counts[language] += count
-            num_distinct_words[language] += 1
+    counts: dict[str, int] = {}
+    num_distinct_words: dict[str, int] = {}
+    for word, count in Counter(filter(_LANGUAGES_BY_WORD.__contains__, words)).items():
+        for language in _LANGUAGES_BY_WORD[word]:
+            counts[language] = counts.get(language, 0) + count
+            num_distinct_words[language] = num_distinct_words.get(language, 0) + 1
     candidates = [
         "english",
-        *(name for name in FUNCTION_WORDS_BY_LANGUAGE if num_distinct_words[name] > 1 or name == likely),
+        *(name for name in FUNCTION_WORDS_BY_LANGUAGE if num_distinct_words.get(name, 0) > 1 or name == likely),
     ]
-    best = max(candidates, key=lambda name: (counts[name], name == likely))
-    return best if counts[best] else likely
+    best = max(candidates, key=lambda name: (counts.get(name, 0), name == likely))
+    return best if best in counts else likely
 
 
 def get_function_words(language: str | None) -> frozenset[str]:
