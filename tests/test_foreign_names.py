@@ -90,3 +90,18 @@ def test_a_store_of_an_earlier_version_keeps_the_rules_for_english(tmp_path: Pat
         store.put("brandt", text)
         assert not list(store.execute("SELECT name FROM entities"))
         assert store.check() == []
+
+
+@pytest.mark.parametrize(("stemmer", "factor"), [("german", 64), ("multilingual", 64), ("english", 1)])
+def test_the_walk_from_names_weighs_less_in_other_languages(tmp_path: Path, stemmer: str, factor: int) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"stemmer": stemmer}) as store:
+        for number in range(30):
+            store.put(f"n{number}", f"Die Halle {number} ist nicht alt, und sie hat ein Dach aus Blech und eine Farbe.")
+        store.put("brandt", "Der Schlosser Karl Brandt zog im Herbst nach Lübeck, und er baute dort große Kräne.")
+        question = "Welches Dach aus Blech hat die Halle von Karl Brandt?"
+        weights = []
+        for options in ({}, {"walk": 32}):
+            evidence = store.retrieve(question, using="adaptive", options=options)
+            detail = next(step.detail for step in evidence.steps if step.name == "weigh walk")
+            weights.append(float(detail.partition(":")[0]))
+        assert weights[0] > 0 and weights[1] == pytest.approx(factor * weights[0], rel=0.02)

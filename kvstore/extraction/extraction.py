@@ -263,7 +263,8 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
         sections, chunks = chunk_at_spans(text, blocks, spans, settings.chunk_tokens, sentence_language)
     if not chunks:
         raise InputError(f"document {document.key!r} is empty; give it some text, or delete it")
-    english = detect_english([text[chunk.start : chunk.end] for chunk in chunks])
+    foreign_language = None if sentence_language in ("english", "unknown") else sentence_language
+    english = detect_english([text[chunk.start : chunk.end] for chunk in chunks], foreign_language)
     byte_offsets = compute_byte_offsets(text, len(document.text))
     return ChunkedDocument(document, text, blocks, sections, chunks, byte_offsets, english, language)
 

@@ -139,6 +139,8 @@ class CapitalNames:
         while start < len(tokens):
             end = start
             while end < len(tokens) and tokens[end][0].isupper():
+                if end > start and self._is_pronoun(tokens[end]):
+                    break
                 end += 1
                 if (
                     tokens[end - 1].endswith(".")
@@ -161,6 +163,10 @@ class CapitalNames:
                 if run.forms:
                     yield run
             start = max(end, start + 1)
+
+    def _is_pronoun(self, token: str) -> bool:
+        """True if a capitalized word in a German sentence is a function word, such as *Sie*."""
+        return self._has_capital_nouns and fold_case(token) in self._words.function_words
 
     def _is_title(self, key: str) -> bool:
         """True if a word is a title or, in German, ends in one (*Oberbürgermeister*)."""

@@ -77,8 +77,11 @@ _NAMES = {code: name for name, code in _CODES.items()}
 _TAG_PATTERN = compile_lazily(r"([a-z]{2,3})(?:[-_][a-z\d]+)*")
 
 
-def detect_english(texts: Sequence[str]) -> list[bool]:
+def detect_english(texts: Sequence[str], document_language: str | None = None) -> list[bool]:
     """Return True for each part of a document that is in English, else False, in order.
+
+    ``document_language`` is the language of parts with hardly any function words. If it is None, these are in English
+    unless the document has more function words of other languages.
 
     >>> detect_english(["It is not for you, and it is old.", "Der Name der Rose ist nicht neu und auch nicht alt."])
     [True, False]
@@ -88,7 +91,9 @@ def detect_english(texts: Sequence[str]) -> list[bool]:
     if not num_foreign:
         return [True] * len(texts)
     english_counts = [_ENGLISH_WORD_SET.count(text)[0] for text in texts]
-    is_document_english = sum(english_counts) >= num_foreign or num_foreign < _MIN_FUNCTION_WORDS
+    is_document_english = document_language == "english" or (
+        document_language is None and (sum(english_counts) >= num_foreign or num_foreign < _MIN_FUNCTION_WORDS)
+    )
     return [
         english_count >= foreign_count
         if max(english_count, foreign_count) >= _MIN_FUNCTION_WORDS

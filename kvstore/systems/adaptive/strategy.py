@@ -47,6 +47,7 @@ from ...retrieval.recognition import RecognitionRequest, Seed, is_written_as_nam
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import append_tails, best, scale_to_best
 from ...structures.read_requests import Ids, Rounds
+from ...text.languages import detect_question_language, get_main_language
 from ...text.normalize import to_entity_key
 from ...text.words import get_informative_terms
 from ..graph.graph_requests import HasTriples
@@ -80,6 +81,9 @@ _NUM_JOINING_CHUNKS = 3
 _JOINED_BONUS = 0.2
 #: The exponent of a chunk's cosine in its bonus.
 _JOINED_EXPONENT = 4
+#: The maximum weight of the walk for a question in another language than English to a store that is not in English. On
+#: single facts in German, Spanish and Russian, a higher weight only loses hits.
+_MAX_FOREIGN_WALK_WEIGHT = 0.5
 #: The minimum weight for which a walk is run.
 _MIN_WALK_WEIGHT = 0.05
 
@@ -105,7 +109,10 @@ class AdaptiveStrategy:
         parts = decompose_question(query, names)
         with query.trace.step("weigh walk") as step:
             factors = _compute_walk_factors(query, hybrid, seeds, parts, spreads)
-            weight = option(query, self, "walk") * factors.weight_fraction
+            max_weight = option(query, self, "walk")
+            if "walk" not in query.options and _is_foreign(query):
+                max_weight = _MAX_FOREIGN_WALK_WEIGHT
+            weight = max_weight * factors.weight_fraction
             step.detail = f"{weight:.3g}: {factors}"
         walk_result = None
         if weight >= _MIN_WALK_WEIGHT:
@@ -154,6 +161,15 @@ def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[st
     return [
         seed for seed in names if 0 < spreads[seed.key].chunks <= (math.inf if seed.key in compared else max_chunks)
     ]
+
+
+def _is_foreign(query: Query) -> bool:
+    """True if neither a question nor the words of the store are in English, according to its settings and counters."""
+    reading = query.reading
+    main_language = get_main_language(reading.settings.stemmer, reading.counters.languages)
+    if main_language == "english":
+        return False
+    return detect_question_language(query.question, main_language) not in (None, "english")
 
 
 def _compute_specificity(name_chunks: float, total_chunks: int) -> float:
