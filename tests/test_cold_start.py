@@ -108,6 +108,13 @@ def test_a_query_of_a_systems_table_loads_that_system_alone(tmp_path: Path) -> N
     assert folders.intersection(loaded) == {"kvstore.systems.cue"}
 
 
+def test_a_write_loads_only_systems_with_derivations_or_an_automatic_index(tmp_path: Path) -> None:
+    loaded = list_loaded_modules(tmp_path / "store", 'put("another", "The Harbour of Ellen is closed.")')
+    folders = {f"kvstore.systems.{name}" for name in SYSTEMS}
+    needed = {f"kvstore.systems.{name}" for name in ("cue", "dense")}
+    assert folders.intersection(loaded) == needed
+
+
 def test_every_statement_has_a_handler() -> None:
     statements = set(Statement.__subclasses__())
     assert _HANDLERS.keys() == statements
