@@ -84,3 +84,15 @@ def test_a_short_text_is_compressed_in_a_store(make_store: Callable[..., Store])
     document = store.get("tea")
     assert document is not None
     assert document.text == text
+
+
+def test_an_ordinal_leads_to_the_id_of_its_chunk(store: Store) -> None:
+    sections = "".join(f"# Pier {number}\n\n" + "The tide turns. " * 40 * number + "\n\n" for number in range(1, 5))
+    store.put("piers", sections, format="markdown")
+    with store.state() as state:
+        record = state.documents.find_by_key("piers")
+        assert record is not None
+        assert len(record.groups) > 1
+        assert [record.get_chunk_id(ordinal) for ordinal in range(record.chunk_count)] == list(record.chunk_ids())
+        with pytest.raises(IndexError):
+            record.get_chunk_id(record.chunk_count)

@@ -98,8 +98,7 @@ def iter_spans(hit: Hit, state: State) -> Iterator[tuple[int, TextSpan]]:
         record = state.documents.find_by_key(document)
         if record is None:
             raise CorruptionError(f"document {document!r} is missing but has chunks; run CHECK")
-        ids = list(record.chunk_ids())
-        yield from ((ids[span.ordinal], span) for span in spans)
+        yield from ((record.get_chunk_id(span.ordinal), span) for span in spans)
 
 
 class _HitSpan(NamedTuple):

@@ -149,7 +149,7 @@ def _find_chunk(query: Query, hit: Hit) -> int:
     """Return the chunk id of a hit of kind ``chunk``."""
     record = query.state.documents.find_by_key(hit.document)
     assert record is not None  # the hit is of the same state
-    return list(record.chunk_ids())[hit.ordinal]
+    return record.get_chunk_id(hit.ordinal)
 
 
 def _merge_hits(query: Query, chunk_hits: Sequence[Hit], other_hits: Sequence[Hit]) -> list[Hit]:

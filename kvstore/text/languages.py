@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from kvstore_cext.words import WordSet
@@ -63,6 +64,8 @@ _MIN_FUNCTION_WORDS, _MIN_SHORT_TEXT_WORDS = 4, 2
 _MIN_FUNCTION_WORD_SHARE = 0.15
 #: The bytes of a document in which its language is detected.
 MAX_EXAMINED_BYTES = 8000
+#: The maximum number of beginnings of documents whose language is cached.
+_MAX_CACHED_EXCERPTS = 256
 #: The fields of metadata that state the language of a document.
 _LANGUAGE_FIELDS = ("language", "lang")
 #: ISO 639 codes of the languages that are detected.
@@ -237,9 +240,15 @@ def detect_document_language(text: bytes) -> str | None:
     >>> detect_document_language(b"Die Bahn ist alt.")
     'de'
     """
-    excerpt = text[:MAX_EXAMINED_BYTES].decode(errors="ignore")
-    min_words = int(_MIN_FUNCTION_WORD_SHARE * len(excerpt.split()))
-    language = detect_language(excerpt, min(_MIN_FUNCTION_WORDS, max(_MIN_SHORT_TEXT_WORDS, min_words)))
+    return _detect_excerpt_language(text[:MAX_EXAMINED_BYTES])
+
+
+@lru_cache(maxsize=_MAX_CACHED_EXCERPTS)
+def _detect_excerpt_language(excerpt: bytes) -> str | None:
+    """Return the ISO 639 code of an excerpt's language. Cached, because every answer needs it for its passages."""
+    text = excerpt.decode(errors="ignore")
+    min_words = int(_MIN_FUNCTION_WORD_SHARE * len(text.split()))
+    language = detect_language(text, min(_MIN_FUNCTION_WORDS, max(_MIN_SHORT_TEXT_WORDS, min_words)))
     return None if language is None else _CODES.get(language)
 
 

@@ -9,9 +9,11 @@ shorter), ``outlines`` (id → sections). A key longer than LMDB allows is store
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Any, Protocol
 
 from ...errors import CorruptionError
@@ -72,6 +74,12 @@ class DocumentRecord:
         """Yield the ids of the document's chunks, in order of the text."""
         for group, size in enumerate(self.groups, self.first_group):
             yield from range(GROUP_SIZE * group, GROUP_SIZE * group + size)
+
+    def get_chunk_id(self, ordinal: int) -> int:
+        """Return the id of a chunk, given its ordinal. Raises IndexError if the document has no such chunk."""
+        ends = list(accumulate(self.groups))
+        index = bisect_right(ends, ordinal)
+        return GROUP_SIZE * (self.first_group + index) + ordinal - ends[index] + self.groups[index]
 
     def iter_abstract_ids(self) -> Iterator[int]:
         """Yield the ids of the leaf abstracts, then of the upper ones."""
