@@ -38,7 +38,7 @@ MOST_ROUNDS = {
     "graph": 13,
     "adaptive": 13,
     "archrag": 9,
-    "cue": 20,
+    "cue": 17,
     "local": 13,
     "global": 6,
     "drift": 17,

@@ -16,7 +16,7 @@ from itertools import islice
 from ...derived.passage_graph.neighborhood import NodeNames, make_entity_node
 from ...derived.synonyms.nearest_names import NearestNames
 from ...retrieval.query import Query
-from ...retrieval.recognition import Seed, recognize_entities
+from ...retrieval.recognition import Seed
 from ...structures.ranking import Ranking
 from ...text.patterns import compile_lazily
 from ...text.words import FUNCTION_WORDS
@@ -36,15 +36,19 @@ class Anchors:
     units: list[int]
 
 
-def find_anchors(query: Query, graph: UnitGraph, num_nearest: int, near_ranking: Ranking) -> Anchors:
+def find_anchors(
+    query: Query, graph: UnitGraph, seeds: Sequence[Seed], num_nearest: int, near_ranking: Ranking
+) -> Anchors:
     """Find the anchors of a question: the entities of its names, and the ``num_nearest`` units nearest to it.
 
-    Only the units of the first chunks of ``near_ranking``, the ranking of chunks by vector, are compared. Loads the
-    units and the entities' keys into ``graph``.
+    ``seeds`` are the known names of the question. Only the units of the first chunks of ``near_ranking``, the ranking
+    of chunks by vector, are compared. The units and the entities' keys are added to ``graph``.
     """
-    seeds = recognize_entities(query)
+    chunks = [chunk for chunk, _ in near_ranking[: CHUNKS_PER_UNIT * num_nearest]]
     with query.trace.step("anchors from names") as step:
-        forms = query.reading.fetch(TitleForms([seed.identity.entity_ids for seed in seeds]))
+        forms, nearest_answer = query.reading.fetch(
+            TitleForms([seed.identity.entity_ids for seed in seeds]), graph.make_nearest_request(num_nearest, chunks)
+        )
         names = {seed.key: entities for seed, entities in zip(seeds, forms.entities, strict=True)}
         if forms.has_name_index and query.given_vector is None:
             names |= _find_nearest_names(query, seeds, num_nearest)
@@ -52,11 +56,9 @@ def find_anchors(query: Query, graph: UnitGraph, num_nearest: int, near_ranking:
         step.count = len(names)
     for entities in names.values():
         graph.add_keys(entities)
-    chunks = [chunk for chunk, _ in near_ranking[: CHUNKS_PER_UNIT * num_nearest]]
     with query.trace.step("anchors from units") as step:
-        nearest = graph.find_nearest(num_nearest, chunks)
+        nearest = graph.add_nearest(nearest_answer)
         rows = [row for row, _ in nearest]
-        graph.load_contents(rows)
         step.detail = "; ".join(f"{cosine:.3f} {quote(graph.get_text(row))}" for row, cosine in nearest)
         step.count = len(rows)
     return Anchors({name: [entity for entity, _ in entities] for name, entities in names.items()}, rows)

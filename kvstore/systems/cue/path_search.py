@@ -85,7 +85,7 @@ def search_paths(
     """
     empty = UnitPath((), (), np.zeros(graph.vectors.shape[1], np.float32), 0.0, 0.0, 0, 0.0)
     frontiers: list[_Frontier] = [[(empty, entities)] for entities in start_entities]
-    for _ in range(beam.max_hops):
+    for hop in range(beam.max_hops):
         graph.get_entity_rows(entity for frontier in frontiers for _, entities in frontier for entity in entities)
         extension_groups = list(filter(None, (_collect_extensions(graph, frontier, beam) for frontier in frontiers)))
         if not extension_groups:
@@ -93,6 +93,8 @@ def search_paths(
         graph.load_contents(row for extensions in extension_groups for rows in extensions for row in rows)
         path_groups = [_select_best_paths(graph, extensions, beam, scorer) for extensions in extension_groups]
         yield [path for paths in path_groups for path in paths]
+        if hop == beam.max_hops - 1:
+            return
         graph.load_entities(path.rows[-1] for paths in path_groups for path in paths)
         frontiers = [[(path, graph.get_entities(path.rows[-1])) for path in paths] for paths in path_groups]
 

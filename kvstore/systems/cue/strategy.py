@@ -22,6 +22,7 @@ from ...errors import InputError
 from ...retrieval.dense_search import CosineRequest, rank_by_vector
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
+from ...retrieval.recognition import Seed, recognize_entities
 from ...retrieval.reranking import QueryReranker
 from ...retrieval.word_search import WordScoreRequest
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
@@ -67,7 +68,8 @@ class CueStrategy:
         num_nearest = max(_NUM_NEAREST, CHUNKS_PER_UNIT * int(options["nearest"]))
         tail = rank_by_vector(query, max(num_nearest, query.reach))
         near_ranking = tail[:num_nearest]
-        paths = find_paths(query, graph, availability, options, near_ranking)
+        seeds = recognize_entities(query)
+        paths = find_paths(query, graph, availability, options, seeds, near_ranking)
         with query.trace.step("chunks of the paths") as step:
             paths_by_chunk = select_best_paths(graph, paths)
             chunks = np.unique(np.array([*(chunk for chunk, _ in near_ranking), *paths_by_chunk], np.uint64))
@@ -110,16 +112,18 @@ def find_paths(
     graph: UnitGraph,
     availability: UnitAvailability,
     options: Mapping[str, float],
+    seeds: Sequence[Seed],
     near_ranking: Ranking,
 ) -> list[UnitPath]:
     """Search paths of units from the anchors of a question, and return those that the beams kept after each hop.
 
-    ``near_ranking`` is the ranking of chunks by vector, whose units are candidates for anchors. Options missing from
+    ``seeds`` are the known names of the question. ``near_ranking`` is the ranking of chunks by vector, whose units are
+    candidates for anchors. Options missing from
     ``options`` have the defaults in :data:`PATH_OPTIONS`.
     """
     values = {name: options.get(name, path_option.default) for name, path_option in PATH_OPTIONS.items()}
     beam = Beam(int(values["nearest"]), int(values["beam"]), int(values["hops"]), values["update"], values["words"])
-    starts = list(_iter_starts(graph, find_anchors(query, graph, beam.units_per_entity, near_ranking)))
+    starts = list(_iter_starts(graph, find_anchors(query, graph, seeds, beam.units_per_entity, near_ranking)))
     paths_by_hop: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.max_hops)]
     with query.trace.step("search paths") as step:
         graph.get_entity_rows((entity for entities in starts for entity in entities), MAX_START_CHUNKS)
@@ -146,7 +150,6 @@ def _get_scorer(query: Query) -> Scorer | None:
 
 def _iter_starts(graph: UnitGraph, anchors: Anchors) -> Iterator[Sequence[int]]:
     """Yield the start entities of each beam: one beam per name, and one for the entities in the nearest units."""
-    graph.load_entities(anchors.units)
     unit_entities = list(dict.fromkeys(entity for row in anchors.units for entity in graph.get_entities(row)))
     yield from filter(None, [*anchors.names.values(), unit_entities])
 

@@ -25,6 +25,7 @@ from .unit_requests import (
     KeyedEntity,
     MentionedEntities,
     NearestUnits,
+    NearestUnitsAnswer,
     UnitBatch,
     UnitContent,
     UnitContents,
@@ -88,21 +89,28 @@ class UnitGraph:
                 self._rows_by_entity[entity] = np.array([self._rows_by_id[id] for id in ids], np.int64)
         return {entity: self._rows_by_entity[entity] for entity in entity_ids}
 
-    def find_nearest(self, count: int, chunks: Sequence[int]) -> list[tuple[int, float]]:
-        """Return the ``count`` units of ``chunks`` nearest to the question, best first, as (row, cosine)."""
-        nearest = self._reading.fetch(NearestUnits(self._query.vector, count, chunks, frozenset(self._known_chunks)))
+    def make_nearest_request(self, count: int, chunks: Sequence[int]) -> NearestUnits:
+        """Return a request for the ``count`` units of ``chunks`` nearest to the question; see :meth:`add_nearest`."""
+        return NearestUnits(self._query.vector, count, chunks, frozenset(self._known_chunks))
+
+    def add_nearest(self, nearest: NearestUnitsAnswer) -> list[tuple[int, float]]:
+        """Add the answer to a request for the nearest units; return these units, best first, as (row, cosine).
+
+        Reads the texts and the entities of these units.
+        """
         self._add_units(nearest.batch)
         rows = [self._rows_by_id[id] for id in nearest.ids]
+        if rows:
+            contents, groups = self._reading.fetch(UnitContents(nearest.ids), MentionedEntities(nearest.ids))
+            self._contents.update(zip(rows, contents, strict=True))
+            self._add_entities(rows, groups)
         return list(zip(rows, nearest.cosines, strict=True))
 
     def load_entities(self, rows: Iterable[int]) -> None:
         """Read the entities that units mention, in one batch, so that :meth:`get_entities` need not read them."""
         missing = [row for row in dict.fromkeys(rows) if row not in self._entities_by_row]
         if missing:
-            groups = self._reading.fetch(MentionedEntities([self.ids[row] for row in missing]))
-            for row, entities in zip(missing, groups, strict=True):
-                self.add_keys(entities)
-                self._entities_by_row[row] = [entity for entity, _ in entities]
+            self._add_entities(missing, self._reading.fetch(MentionedEntities([self.ids[row] for row in missing])))
 
     def get_entities(self, row: int) -> list[int]:
         """Return the entities that a unit mentions, sorted by key."""
@@ -158,6 +166,12 @@ class UnitGraph:
     def compute_similarities(self, rows: UnitRows, vector: Matrix) -> npt.NDArray[np.float64]:
         """Return the dot products of units' vectors with ``vector``."""
         return cosines(self.vectors[rows], vector).astype(np.float64)
+
+    def _add_entities(self, rows: Iterable[int], groups: Iterable[Sequence[KeyedEntity]]) -> None:
+        """Store the entities that the units of some rows mention, with their keys."""
+        for row, entities in zip(rows, groups, strict=True):
+            self.add_keys(entities)
+            self._entities_by_row[row] = [entity for entity, _ in entities]
 
     def _get_content(self, row: int) -> UnitContent:
         """Return the text, title and headings of a unit; reads them if necessary."""

@@ -264,7 +264,7 @@ class GraphStrategy:
             return evidence_of(query, self.name, tails[0], "near the question", len(tails[0]))
         scores = walk_result.scores
         if has_units and option(query, self, "units") and has_informative_remainder(query, parts):
-            shares = _compute_path_shares(query, term_weights, walk_result.chunks, near_ranking)
+            shares = _compute_path_shares(query, term_weights, names, walk_result.chunks, near_ranking)
             scores = scores * np.exp(option(query, self, "units") * shares)
         ranking = best(query.reading, walk_result.chunks, scores, query.reach)
         chunk_paths = describe_paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
@@ -273,7 +273,7 @@ class GraphStrategy:
 
 
 def _compute_path_shares(
-    query: Query, weights: TermWeights, chunks: Ids, near_ranking: Ranking
+    query: Query, weights: TermWeights, names: Sequence[Seed], chunks: Ids, near_ranking: Ranking
 ) -> npt.NDArray[np.float64]:
     """Return the score of the best path of units through each chunk, divided by that of the best path of all.
 
@@ -288,7 +288,7 @@ def _compute_path_shares(
     if not can_compare_units(query, units):
         return shares
     graph = UnitGraph(query, weights)
-    paths_by_chunk = select_best_paths(graph, find_paths(query, graph, units, {}, near_ranking))
+    paths_by_chunk = select_best_paths(graph, find_paths(query, graph, units, {}, names, near_ranking))
     max_score = max((path.score for path in paths_by_chunk.values()), default=0.0)
     if max_score > 0:
         for index, chunk in enumerate(chunks.tolist()):
