@@ -85,7 +85,7 @@ class AskedQuestion:
 
     @property
     def reciprocal_rank(self) -> float:
-        """1 / the least depth for which :meth:`has_hit` is true, or 0 if there is none."""
+        """1 / the least depth for which :meth:`has_hit` is true, or 0 if no hit has the answer."""
         return next((1 / depth for depth in range(1, len(self.hits) + 1) if self.has_hit(depth)), 0.0)
 
     def _overlaps_span(self, span: DocumentSpan) -> bool:
