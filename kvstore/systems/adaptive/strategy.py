@@ -81,8 +81,8 @@ _NUM_JOINING_CHUNKS = 3
 _JOINED_BONUS = 0.2
 #: The exponent of a chunk's cosine in its bonus.
 _JOINED_EXPONENT = 4
-#: The maximum weight of the walk for a question in another language than English to a store that is not in English. On
-#: single facts in German, Spanish and Russian, a higher weight only loses hits.
+#: The maximum weight of the walk in a store that is not in English. On single facts in German, Spanish and Russian, a
+#: higher weight only loses hits.
 _MAX_FOREIGN_WALK_WEIGHT = 0.5
 #: The minimum weight for which a walk is run.
 _MIN_WALK_WEIGHT = 0.05
@@ -164,12 +164,13 @@ def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[st
 
 
 def _is_foreign(query: Query) -> bool:
-    """True if neither a question nor the words of the store are in English, according to its settings and counters."""
+    """True if most documents are not in English according to the settings and counters of the store.
+
+    With the stemmer ``none``, the language of the question decides.
+    """
     reading = query.reading
     main_language = get_main_language(reading.settings.stemmer, reading.counters.languages)
-    if main_language == "english":
-        return False
-    return detect_question_language(query.question, main_language) not in (None, "english")
+    return (main_language or detect_question_language(query.question)) not in (None, "english")
 
 
 def _compute_specificity(name_chunks: float, total_chunks: int) -> float:
