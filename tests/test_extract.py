@@ -154,7 +154,10 @@ def test_explain_foretells_it_and_sends_nothing(filled: kvstore.Store, server: S
     assert (report.passages, report.calls) == (forecast.passages, forecast.calls) == (3, 1)
     assert 0.8 * forecast.tokens <= report.sent <= forecast.tokens
     assert "tiny: statements that can be understood alone" in steps[2].detail
-    assert f"about {forecast.tokens:,} tokens to send, nothing is sent now: POST {server.url}" in steps[2].detail
+    assert (
+        f"about {forecast.tokens:,} tokens to send if every answer is usable, nothing is sent now: POST {server.url}"
+        in steps[2].detail
+    )
     rows = filled.execute("EXPLAIN EXTRACT UNITS SHARE 0.9 BY random MODEL 'none'").fetchall()
     assert rows[0][1].startswith("of 4 documents; 3 are already written, 0 can be copied")
     assert "by random, at most" in rows[1][1]
