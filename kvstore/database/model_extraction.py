@@ -93,8 +93,8 @@ _Request = Mapping[bytes, str]
 class _RequestQueue:
     """The requests to send, with the maximum number of passages in one request, which depends on the answers.
 
-    The maximum is halved when fewer than half of the passages of a request get a text, and doubled after several
-    complete answers: twice as many after each failure. A weak model therefore soon gets one passage per request.
+    The maximum is halved if a request has several passages and fewer than half of them get a text. It is doubled after
+    several complete answers: twice as many after each failure. A weak model soon gets one passage per request.
     """
 
     def __init__(self, requests: Iterable[_Request]) -> None:
@@ -117,9 +117,9 @@ class _RequestQueue:
     def record_answer(self, request: _Request, answered: Container[bytes]) -> None:
         """Adapt the maximum to an answer, and request the passages without a text again, unless one was sent alone."""
         unanswered = {digest: key for digest, key in request.items() if digest not in answered}
-        if 2 * len(unanswered) > len(request):
-            self._max_passages = max(1, len(request) // 2)
-            self._answers_to_grow *= 1 if len(request) == 1 else 2
+        if 2 * len(unanswered) > len(request) > 1:
+            self._max_passages = len(request) // 2
+            self._answers_to_grow *= 2
         if unanswered:
             self._num_complete_answers = 0
             if len(request) > 1:
