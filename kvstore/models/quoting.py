@@ -15,6 +15,8 @@ from ..text.patterns import compile_lazily
 
 #: Control characters except the line end and the tab, and their replacement.
 _CONTROL_PATTERN = compile_lazily(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: A straight quotation mark before a quoted text.
+_OPENING_QUOTE_PATTERN = compile_lazily(r'(?<![^\s(\[])"')
 _REPLACEMENT = "\ufffd"
 
 
@@ -48,3 +50,14 @@ def to_printable(text: str) -> str:
 def replace_controls(text: str) -> str:
     """Return a text with U+FFFD in place of each control character except the line end and the tab."""
     return _CONTROL_PATTERN.sub(_REPLACEMENT, text)
+
+
+def curl_quotes(text: str) -> str:
+    """Return a text with typographic quotation marks in place of straight ones.
+
+    A weak model copies a straight one into a string of JSON, which then ends there.
+
+    >>> curl_quotes('He called it "Rosebud".')
+    'He called it “Rosebud”.'
+    """
+    return _OPENING_QUOTE_PATTERN.sub("“", text).replace('"', "”")
