@@ -227,7 +227,7 @@ def test_an_invalid_citation_is_dropped_and_reported(filled: kvstore.Store, serv
         "the model cited no passage; the citations are those that its sentences match",
         "removed [9]: the model was given no passage with this number",
     ]
-    ((text, citations, *row, confidence, abstained, _, _),) = cursor.fetchall()
+    ((text, citations, *row, confidence, abstained, _, _, _, _),) = cursor.fetchall()
     assert (text, [citation["number"] for citation in citations], row) == ("Twenty weeks.", [1], [False, "other", [9]])
     assert confidence > 0.5 and not abstained
 
