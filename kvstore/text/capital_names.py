@@ -77,7 +77,7 @@ def load_name_words(language: str | None) -> NameWords | None:
     return NameWords(**values, function_words=FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()))
 
 
-class _Run(NamedTuple):
+class _CapitalizedRun(NamedTuple):
     """Capitalized words in a row with the particles between them, as ``keys`` in normal form and as written.
 
     ``before`` are the tokens of the sentence before the run.
@@ -87,10 +87,10 @@ class _Run(NamedTuple):
     keys: list[str]
     before: Sequence[str]
 
-    def drop_first(self) -> _Run:
+    def drop_first(self) -> _CapitalizedRun:
         """Return the run without its first word and the particles after it."""
         start = next((i for i in range(1, len(self.forms)) if self.forms[i][0].isupper()), len(self.forms))
-        return _Run(self.forms[start:], self.keys[start:], [*self.before, *self.forms[:start]])
+        return _CapitalizedRun(self.forms[start:], self.keys[start:], [*self.before, *self.forms[:start]])
 
     def list_nouns(self) -> list[str]:
         """Return the words of the run in normal form without its particles."""
@@ -133,7 +133,7 @@ class CapitalNames:
             if name is not None and len(name.forms) <= _MAX_WORDS:
                 yield _APOSTROPHE_PATTERN.sub(r"\1", " ".join(name.forms))
 
-    def _iter_runs(self, tokens: Sequence[str]) -> Iterator[_Run]:
+    def _iter_runs(self, tokens: Sequence[str]) -> Iterator[_CapitalizedRun]:
         """Yield the runs of capitalized words of a sentence, without function words at their beginning."""
         start = 0
         while start < len(tokens):
@@ -155,7 +155,7 @@ class CapitalNames:
                     end = next_end
             if end > start:
                 forms = [*tokens[start : end - 1], tokens[end - 1].rstrip(".")]
-                run = _Run(forms, [fold_case(form.rstrip(".")) for form in forms], tokens[:start])
+                run = _CapitalizedRun(forms, [fold_case(form.rstrip(".")) for form in forms], tokens[:start])
                 while run.forms and (
                     run.keys[0] in self._words.function_words or run.keys[0] in self._words.determiners
                 ):
@@ -178,7 +178,7 @@ class CapitalNames:
             return True
         return key.endswith(self._words.common_endings) and not key.endswith(self._words.place_endings)
 
-    def _has_determiner(self, run: _Run) -> bool:
+    def _has_determiner(self, run: _CapitalizedRun) -> bool:
         """True if a determiner precedes a run, directly or before adjectives."""
         for token in reversed(run.before):
             if fold_case(token) in self._words.determiners:
@@ -187,7 +187,7 @@ class CapitalNames:
                 return False
         return False
 
-    def _choose_name(self, run: _Run) -> _Run | None:
+    def _choose_name(self, run: _CapitalizedRun) -> _CapitalizedRun | None:
         """Return the name in a run of a language that capitalizes names alone, or None."""
         while run.forms and self._is_title(run.keys[0]):
             run = run.drop_first()
@@ -199,7 +199,7 @@ class CapitalNames:
             return None
         return run
 
-    def _choose_german_name(self, run: _Run) -> _Run | None:
+    def _choose_german_name(self, run: _CapitalizedRun) -> _CapitalizedRun | None:
         """Return the name in a run of German nouns, or None."""
         words = self._words
         if run.keys[-1] in words.forms and len(run.forms) > 1:
@@ -226,7 +226,7 @@ class CapitalNames:
         has_preposition = bool(run.before) and fold_case(run.before[-1]) in words.prepositions
         return run if has_preposition or key in self._proper else None
 
-    def _is_german_name_of_several_words(self, run: _Run, nouns: Sequence[str]) -> bool:
+    def _is_german_name_of_several_words(self, run: _CapitalizedRun, nouns: Sequence[str]) -> bool:
         """True if a run of several capitalized words is a name; ``nouns`` are these words in normal form."""
         words = self._words
         if run.keys[0].endswith(words.heads):
@@ -243,11 +243,11 @@ class CapitalNames:
         return key.endswith(self._words.plural_endings) and not key.endswith(self._words.place_endings)
 
 
-def _begins_with_adjective(run: _Run) -> bool:
+def _begins_with_adjective(run: _CapitalizedRun) -> bool:
     """True if a run of two words begins with an adjective of a place or an institution, such as *Starnberger*."""
     return len(run.forms) == 2 and run.keys[0].endswith(("er", "sche", "scher", "sches", "schen"))
 
 
-def _has_letters(run: _Run) -> bool:
+def _has_letters(run: _CapitalizedRun) -> bool:
     """True if a run has a word of at least three letters."""
     return any(len(form) >= _MIN_LETTERS and any(map(str.isalpha, form)) for form in run.forms)
