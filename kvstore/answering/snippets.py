@@ -21,6 +21,8 @@ from ..text.sentences import split_sentences
 _FENCE_PATTERN = compile_lazily(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
 _MARKER_PATTERN = compile_lazily(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
 _QUOTE_PATTERN = compile_lazily(r"^[ \t]*>[ \t]?", re.MULTILINE)
+#: The first line of an alert of GitHub Markdown.
+_ALERT_PATTERN = compile_lazily(r"^\s*\[!(note|tip|important|warning|caution)\]\s*", re.IGNORECASE)
 #: The hyphen and line end inside a word that a formatter hyphenated.
 _HYPHENATION_PATTERN = compile_lazily(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
 #: Code in a line, and a star outside it that is not emphasis: between two operands, or before a number.
@@ -104,8 +106,11 @@ def render_inline(piece: str) -> str:
     'Dial *21#, says Kees; **options are not needed for 2 * 3.'
     >>> render_inline("{{< note >}} See _the_ [table](t.md#x) of <b>fees</b>[^2], not `<b>`. ![Fees](f.png)")
     'See the table of fees, not <b>.'
+    >>> render_inline("> [!NOTE]\\n> Fees rise in May.")
+    'Note: Fees rise in May.'
     """
     piece = _HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece))
+    piece = _ALERT_PATTERN.sub(lambda alert: f"{alert.group(1).capitalize()}: ", piece, count=1)
     # A text, then for each code span its backquotes, its code, and the text after it.
     parts = _CODE_SPAN_PATTERN.split(piece)
     plain_parts = [_strip_markup(parts[0])]
