@@ -1,8 +1,7 @@
 """The transactions of one open store: snapshots and the single writer.
 
-In: an open data file and the lock of the writer. On disk: what transactions commit. Out: views (see ``view.py``), which
-return to this module when they end. Every transaction of the process is counted, so that the environment can wait for
-its end.
+In: an open data file and the lock of the writer. On disk: what transactions commit. Out: views (see ``view.py``).
+Every transaction of the process is counted, so that the environment can wait for its end.
 """
 
 from __future__ import annotations
