@@ -15,8 +15,6 @@ from ..text.patterns import compile_lazily
 
 #: Control characters except the line end and the tab, and their replacement.
 _CONTROL_PATTERN = compile_lazily(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-#: A straight quotation mark before a quoted text.
-_OPENING_QUOTE_PATTERN = compile_lazily(r'(?<![^\s(\[])"')
 _REPLACEMENT = "\ufffd"
 
 
@@ -52,12 +50,12 @@ def replace_controls(text: str) -> str:
     return _CONTROL_PATTERN.sub(_REPLACEMENT, text)
 
 
-def curl_quotes(text: str) -> str:
-    """Return a text with typographic quotation marks in place of straight ones.
+def replace_quotes(text: str) -> str:
+    """Return a text with apostrophes in place of double quotation marks.
 
-    A weak model copies a straight one into a string of JSON, which then ends there.
+    A weak model copies a quotation mark into a string of JSON, which then ends there.
 
-    >>> curl_quotes('He called it "Rosebud".')
-    'He called it “Rosebud”.'
+    >>> replace_quotes('He called it "Rosebud".')
+    "He called it 'Rosebud'."
     """
-    return _OPENING_QUOTE_PATTERN.sub("“", text).replace('"', "”")
+    return text.replace('"', "'")

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
-from ..models.quoting import curl_quotes, to_printable
+from ..models.quoting import replace_quotes, to_printable
 from ..text.words import list_content_terms
 from .fact import BoundStatement, DocumentFact
 
@@ -174,7 +174,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         labels = [self.label_passage(number, passage) for number, passage in enumerate(passages, 1)]
         quoted_passages = [
             f"Passage {number}: {to_printable(' '.join(self.describe_passage(passage).split()))}\n"
-            f"{quotation.quote(curl_quotes(to_printable(passage.text)))}"
+            f"{quotation.quote(replace_quotes(to_printable(passage.text)))}"
             for number, passage in enumerate(passages, 1)
         ]
         # One schema for all passages, because a schema per passage costs a third of its tokens.

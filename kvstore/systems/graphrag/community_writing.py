@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...models.json_schema import build_array_schema, build_object_schema, build_text_schema
-from ...models.quoting import Quotation, curl_quotes, to_printable
+from ...models.quoting import Quotation, replace_quotes, to_printable
 from ...models.structured import StructuredPrompt
 from ...models.text_checks import check_text, trim_to_sentences
 from ...models.token_estimate import token_estimate
@@ -46,7 +46,7 @@ def build_report_prompt(
     numbered_texts: list[tuple[int, str]] = []
     remaining_tokens = max_tokens
     for number, source in enumerate(spans):
-        text = curl_quotes(to_printable(communities.read_text(source)))
+        text = replace_quotes(to_printable(communities.read_text(source)))
         cost = token_estimate(text) + _FRAME_TOKENS
         if cost <= remaining_tokens:
             numbered_texts.append((number, text))

@@ -185,13 +185,13 @@ class TopicIndex(GenerationIndex[Topics]):
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
         """Return the prompt for a topic's title and summary, or None if a source was deleted or no source fits."""
         from ...models.json_schema import build_array_schema, build_object_schema, build_text_schema
-        from ...models.quoting import Quotation, curl_quotes
+        from ...models.quoting import Quotation, replace_quotes
         from ...models.structured import StructuredPrompt
         from ...models.token_estimate import token_estimate
 
         if not topics.has_prompt_texts(task.group):
             return None
-        texts = list(map(curl_quotes, topics.list_prompt_texts(task.group)))
+        texts = list(map(replace_quotes, topics.list_prompt_texts(task.group)))
         if max_tokens is not None:
             sizes = accumulate(token_estimate(text) + _FRAME_TOKENS for text in texts)
             texts = texts[: sum(size <= max_tokens for size in sizes)]
