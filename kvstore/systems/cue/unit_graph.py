@@ -107,15 +107,13 @@ class UnitGraph:
         return list(zip(rows, nearest.cosines, strict=True))
 
     def load_entities(self, rows: Iterable[int]) -> None:
-        """Read the entities that units mention, in one batch, so that :meth:`get_entities` need not read them."""
+        """Read the entities that units mention, in one batch, for :meth:`get_entities`."""
         missing = [row for row in dict.fromkeys(rows) if row not in self._entities_by_row]
         if missing:
             self._add_entities(missing, self._reading.fetch(MentionedEntities([self.ids[row] for row in missing])))
 
     def get_entities(self, row: int) -> list[int]:
-        """Return the entities that a unit mentions, sorted by key."""
-        if row not in self._entities_by_row:
-            self.load_entities([row])
+        """Return the entities that a unit mentions, sorted by key; :meth:`load_entities` must have read them."""
         return self._entities_by_row[row]
 
     def add_keys(self, entities: Iterable[KeyedEntity]) -> None:
@@ -135,13 +133,13 @@ class UnitGraph:
 
     def get_text(self, row: int) -> str:
         """Return the text of a unit."""
-        return self._get_content(row).text
+        return self._contents[row].text
 
     def get_word_mask(self, row: int) -> int:
         """Return a bit mask of the question's words that occur in a unit, its headings or its title."""
         mask = self._word_masks.get(row)
         if mask is None:
-            content = self._get_content(row)
+            content = self._contents[row]
             terms = count_chunk_terms(content.title, content.headings, content.text, self._stem)
             mask = self._word_masks[row] = sum(
                 1 << position for position, term in enumerate(self._rarities) if term in terms
@@ -172,12 +170,6 @@ class UnitGraph:
         for row, entities in zip(rows, groups, strict=True):
             self.add_keys(entities)
             self._entities_by_row[row] = [entity for entity, _ in entities]
-
-    def _get_content(self, row: int) -> UnitContent:
-        """Return the text, title and headings of a unit; reads them if necessary."""
-        if row not in self._contents:
-            self.load_contents([row])
-        return self._contents[row]
 
     def _add_units(self, batch: UnitBatch) -> None:
         """Append the units of a batch as rows, and mark its chunks as read."""
