@@ -121,7 +121,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "One process on one machine writes at a time.": ONE_WRITER,
     "Unless you configure a model, answers are sentences of the documents.": EXTRACTIVE,
-    "Its rules for relations in prose cover English only, and those for names English and seven other languages.": NAMES_BY_RULE,
+    "Its rules for relations in prose cover English only, and those for names English and seven other languages.": (
+        NAMES_BY_RULE
+    ),
     "In other languages, only titles, headings and code give names.": NAMES_BY_RULE,
     "Linux with Python 3.11 or newer is supported; see Platforms.": (
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
