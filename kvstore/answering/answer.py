@@ -152,7 +152,7 @@ def _yield_all_text(pieces: Generator[str, None, Answer]) -> Generator[str, None
 
 
 def yield_nothing(answer: Answer) -> Generator[str, None, Answer]:
-    """Yield no text and return ``answer``, which no model writes."""
+    """Yield no text and return ``answer``, which was not written by a model."""
     yield from ()
     return answer
 
@@ -173,7 +173,7 @@ def write_answer(
     texts: list[str] = []
 
     def record_text(text: str) -> Iterator[str]:
-        """Record and yield a piece of the answer, unless it is empty or white space at its start."""
+        """Record and yield a piece of the answer, unless it is empty; strip white space before the first piece."""
         text = text if texts else text.lstrip()
         if text:
             texts.append(text)

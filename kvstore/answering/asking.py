@@ -116,9 +116,9 @@ class Asker:
     def _weigh_evidence(
         self, query: Query, evidence: Evidence, clauses: Clauses
     ) -> tuple[ScoredPassages, PassageReading | None, Confidence]:
-        """Return the passages around the evidence, their reading, and the confidence that they answer the question.
+        """Return the passages around the evidence, the answer reader's result for them, and the confidence.
 
-        The reading is None if the answer reader did not read them.
+        The result is None if the answer reader did not read them.
         """
         scored_passages, reading = self._read_evidence(query, evidence, clauses)
         return scored_passages, reading, self._estimate_confidence(query, evidence, scored_passages, reading)
@@ -225,7 +225,10 @@ class Asker:
             query.segments, query.segment_tokens = "beside", tokens
 
     def _distill_evidence(self, prepared: _PreparedAnswer, model: LanguageModel) -> Evidence:
-        """Return the evidence for the prompt: that of the query, distilled by the model if the strategy does that."""
+        """Return the evidence for the prompt: that of the query, or its points if the strategy lets a model extract them.
+
+        Only strategies with a method ``distil`` do so.
+        """
         distil = getattr(prepared.strategy, "distil", None)
         if distil is None:
             return prepared.evidence
@@ -263,9 +266,7 @@ class Asker:
         return distilled
 
     def _build_prompt(self, evidence: Evidence, query: Query, budget: int | None = None) -> Prompt:
-        """Return the prompt for this evidence within a budget, by default the session's, and record it as a step of the
-        query.
-        """
+        """Return the prompt for the evidence with at most ``budget`` tokens (None: the session's); record the step."""
         from .prompt import build_prompt
 
         budget = budget or self._session.prompt_tokens
@@ -302,7 +303,7 @@ class Asker:
     def _read_evidence(
         self, query: Query, evidence: Evidence, clauses: Clauses, *, is_part: bool = False
     ) -> tuple[ScoredPassages, PassageReading | None]:
-        """Return the passages around the evidence, for an extractive answer, and their reading (None: not read).
+        """Return the passages around the evidence, and the answer reader's result for them (None: it read none).
 
         The snippets are scored on first use. ``is_part`` is True if the question is a part of another one.
         """
@@ -321,7 +322,8 @@ class Asker:
         """Let the answer reader read the passages around the evidence and around the chunks nearest to the question.
 
         Returns None if it does not read them: it is switched off or not installed, the question is not in English, or
-        the evidence is not chunks of documents. A question that ``is_part`` of another asks for one fact.
+        the evidence is not chunks of documents. ``is_part``: the question is a part of another one, and asks for one
+        fact.
         """
         from .answer_reader.reader import load_reader
         from .answer_reader.reading import read_passages
@@ -409,6 +411,7 @@ class Asker:
         rest_vector = query.embed_part(decompose(query.question, names).remainder)
 
         def compute_similarities(texts: Sequence[str]) -> list[tuple[float, float]]:
+            """Return for each text its cosine with the question, and with the question without its names."""
             vectors = self._embed(texts)
             question_cosines, rest_cosines = cosines(vectors, query.vector), cosines(vectors, rest_vector)
             return list(zip(question_cosines.tolist(), rest_cosines.tolist(), strict=True))

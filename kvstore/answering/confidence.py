@@ -331,6 +331,7 @@ class _QuestionTerms(NamedTuple):
         counts: dict[str, int] = {}
 
         def get_rarity(term: str) -> float:
+            """Return the rarity of a term, and store its number of chunks in ``counts``."""
             if term not in counts:
                 counts[term] = _count_chunks(state, variants.get(term, [term]))
             return compute_term_rarity(chunks, counts[term])
@@ -357,9 +358,9 @@ class _QuestionTerms(NamedTuple):
         return cls(rarities, pairs, names, math.log(chunks), missing, unknown, stem)
 
     def compute_coverage(self, terms: Sequence[str]) -> float:
-        """Return the fraction of the question's rarity that the best run of ``terms`` has, from 0 to 1.
+        """Return the largest fraction of the question's total rarity that a run of ``terms`` has, from 0 to 1.
 
-        ``terms`` are the terms of a passage in order. A run has at most ``_MAX_RUN_WORDS`` words.
+        ``terms`` are the terms of a passage in order. A run is consecutive terms of at most ``_MAX_RUN_WORDS`` words.
         """
         word_offsets = accumulate(_count_words(term, self.stem) for term in terms)
         matches = [(offset, term) for offset, term in zip(word_offsets, terms, strict=True) if term in self.rarities]
@@ -410,7 +411,7 @@ class _QuestionTerms(NamedTuple):
 def _drop_crossing_pairs(terms: list[str], counts: Mapping[str, int]) -> list[str]:
     """Return the terms of a question without pairs of hiragana and character pairs that cross a word boundary.
 
-    A text with both words need not contain the pair between them. A pair that no chunk has crosses a boundary in two
+    Terms in writing without spaces are pairs of adjacent characters. A pair that no chunk has crosses a boundary in two
     cases: it is between two pairs that chunks have, or it has a character that can be a function word. ``counts`` has
     the number of chunks with each pair.
     """

@@ -174,6 +174,7 @@ class Relevance:
         total = self._total_rarity
 
         def estimate_score(position: SnippetPosition) -> float:
+            """Return an estimate of a snippet's score from its terms and the rank of its hit, without embedding it."""
             hit = passages[position[0]].snippets[position[1]].hit
             return self._sum_rarities(snippet_terms[position]) / total + 1 / (1 + (hit.rank if hit else len(passages)))
 
@@ -344,7 +345,7 @@ def _compute_token_fraction(tokens: frozenset[str], text: str) -> float:
 
 
 def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
-    """Return for each passage the fraction of ``numbers`` that it lacks beyond those that the best passage lacks.
+    """Return for each passage the number of ``numbers`` that it lacks more than the best passage, as a fraction of all.
 
     Numbers in the title, headings and file name of a passage count.
     """
@@ -362,8 +363,7 @@ def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passag
 
 
 def _is_history(passage: Passage) -> bool:
-    """True if a passage is in a list of changes or an index, judged by the document's key or title or by the
-    heading."""
+    """True if a passage is in a list of changes or an index, by the document's key or title, or by the heading."""
     names = (PurePosixPath(passage.document).stem, passage.title or "", passage.heading.rpartition(" > ")[2])
     return any(_CHANGELOG_PATTERN.fullmatch(to_plain_text(name).strip()) for name in names)
 

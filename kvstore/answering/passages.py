@@ -175,7 +175,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
 
 
 def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
-    """Assign each snippet the hit that contains its start."""
+    """Set the hit and the chunk of each snippet that begins in one of the spans."""
     encoded = passage.text.encode()
 
     def to_character_offset(offset: int) -> int:

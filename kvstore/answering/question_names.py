@@ -174,7 +174,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     run_opens_sentence = at_sentence_start = True
 
     def close_run() -> None:
-        """Add the words of the current run as a name, unless they are function words or one word opens a sentence."""
+        """End the run. Add it to ``names``, unless it has only function words, or one word that opens a sentence."""
         if any(fold_case(form) not in function_words for form in run):
             forms = [form for piece in run for form in split_written_words(piece)]
             words = [word for piece in run for word in segment_words(piece)]

@@ -115,7 +115,7 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
 def _find_subject(question: str) -> str:
     """Return the noun phrase that a question is about, or an empty string.
 
-    It is the question without the asking words, the verb and the adjective that they are about.
+    It is the question without its asking words and verb, and without an adjective and its preposition.
 
     >>> _find_subject("When was the Petrel built?"), _find_subject("How much does a Kestrel generator weigh?")
     ('the Petrel', 'a Kestrel generator')

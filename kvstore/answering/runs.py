@@ -22,9 +22,9 @@ MAX_RUNS = 3
 _MAX_SCORE_GAP, _SHORT_ANSWER_WORDS = 2.4, 30
 #: The bonus of a snippet next to a selected one.
 _ADJACENCY_BONUS = 1.5
-#: The maximum number of sentences that a snippet brings from before it, and from the definition that it is part of.
+#: The maximum number of sentences displayed with a snippet from before it, and from the definition that it is part of.
 _MAX_SENTENCES_BEFORE, _MAX_DEFINITION_SENTENCES = 2, 4
-#: The maximum number of words of a block that its lead-in brings, or of a definition that its first sentence brings.
+#: The maximum number of words of a block displayed with its lead-in, or of a definition with its first sentence.
 _MAX_BLOCK_WORDS = 60
 #: The maximum number of words of a lead-in without content of its own ("For example:").
 _MAX_LEAD_IN_WORDS = 4

@@ -248,8 +248,10 @@ def split_lines(
             piece = text[first:offset]
             if displayed := strip_item_marker(render_inline(piece.strip())):
                 timestamp = TIMESTAMP_PATTERN.match(displayed)
-                asks = timestamp is not None and _QUESTION_ENTRY_PATTERN.match(displayed, timestamp.end()) is not None
-                yield Snippet(first, first + len(piece.rstrip()), displayed, "table", block, is_question=asks)
+                is_question = (
+                    timestamp is not None and _QUESTION_ENTRY_PATTERN.match(displayed, timestamp.end()) is not None
+                )
+                yield Snippet(first, first + len(piece.rstrip()), displayed, "table", block, is_question=is_question)
             first = offset
         offset += len(line)
 
@@ -257,7 +259,7 @@ def split_lines(
 def split_mail_header(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
     """Yield the fields at the head of a mail, with folded lines joined (RFC 5322, 2.2).
 
-    The subject cannot be chosen, because it is a heading.
+    A field is displayed like a table row. The subject cannot be selected as the answer, because it is a heading.
     """
     for first, last in split_mail_fields(text, start, end):
         displayed = render_inline(text[first:last])

@@ -196,7 +196,7 @@ def _select_clauses(sentence: str, terms: set[str], stem: Callable[[str], str]) 
 
 
 def _precedes_term(pattern: re.Pattern[str], text: str, terms: set[str], stem: Callable[[str], str]) -> bool:
-    """True if a match of a pattern is one of the terms, or directly before one."""
+    """True if one of the ``_MAX_DISTANCE`` words from the start of a match of a pattern on is one of the terms."""
     return any(
         not terms.isdisjoint(
             list_content_terms(" ".join(_WORD_PATTERN.findall(text[match.start() :])[:_MAX_DISTANCE]), stem)

@@ -65,7 +65,8 @@ class NounPhrases:
     def __init__(self, sentence: Sentence) -> None:
         self._sentence = sentence
         self._words = sentence.words
-        self._members: dict[int, tuple[int, ...]] = {}
+        #: Cache: the index of a noun -> the indexes of that noun and the nouns coordinated with it.
+        self._members_by_noun: dict[int, tuple[int, ...]] = {}
 
     def get_name(self, index: int) -> str | None:
         """Return the name of the phrase around the noun at ``index``, in the singular; None if it names nothing."""
@@ -171,9 +172,9 @@ class NounPhrases:
 
     def get_members(self, index: int) -> tuple[int, ...]:
         """Return the noun at ``index`` and the nouns coordinated with it, without clauses."""
-        if index not in self._members:  # cached: each member of a long list needs the list
-            self._members[index] = tuple(self._find_members(index))
-        return self._members[index]
+        if index not in self._members_by_noun:  # cached: each member of a long list needs the list
+            self._members_by_noun[index] = tuple(self._find_members(index))
+        return self._members_by_noun[index]
 
     def _find_members(self, index: int) -> list[int]:
         """Return the noun at ``index`` and its conjuncts, up to a verb or semicolon."""

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 __all__ = ["READERS", "formats"]
 
 
-def _get_written_readers() -> dict[str, FormatReader]:
-    """Return the readers of derived texts; their module is imported on first use."""
-    from .written_lines import get_written_readers
+def _list_fact_readers() -> dict[str, FormatReader]:
+    """Return the readers of derived texts (facts); their module is imported on first use."""
+    from .written_lines import list_fact_readers
 
-    return get_written_readers()
+    return list_fact_readers()
 
 
-add_line_readers(_get_written_readers)
+add_line_readers(_list_fact_readers)

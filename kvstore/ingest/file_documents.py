@@ -118,15 +118,15 @@ def make_failure(place: str, error: Exception | str) -> Failure:
 
 
 def split_portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
-    """Yield the items in lists that are large enough to extract efficiently."""
+    """Yield the items in batches (portions) that are large enough to extract efficiently."""
     portion: list[ReadItem] = []
-    num_bytes = 0
+    num_characters = 0
     for file_number, item in items:
         portion.append((file_number, item))
-        num_bytes += len(item.validated.text) if isinstance(item, NewDocument) else 0
-        if len(portion) >= MAX_PORTION_ITEMS or num_bytes >= MAX_PORTION_BYTES:
+        num_characters += len(item.validated.text) if isinstance(item, NewDocument) else 0
+        if len(portion) >= MAX_PORTION_ITEMS or num_characters >= MAX_PORTION_BYTES:
             yield portion
-            portion, num_bytes = [], 0
+            portion, num_characters = [], 0
     if portion:
         yield portion
 

@@ -272,7 +272,10 @@ class _FileSearch:
 
 
 def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], bool]:
-    """Return a predicate that is true if a file, given by its path in a folder, is taken from the folder."""
+    """Return a predicate that is true if a file, given by its path in a folder, is ingested from the folder.
+
+    Patterns in ``include`` decide. Without them, the suffixes of ``format`` do, by default those of all formats.
+    """
     if include:
         patterns = [("/" in pattern, _compile_glob(pattern)) for pattern in include]
         return lambda relative: any(

@@ -19,8 +19,8 @@ from ..registry.written_passages import USER_SOURCE, WrittenFact
 _KEY_FIELDS = ("document", "id", "key")
 
 
-def get_written_readers() -> dict[str, FormatReader]:
-    """Return a reader for each kind of derived texts that files may contain, by the name of the kind."""
+def list_fact_readers() -> dict[str, FormatReader]:
+    """Return a reader for each kind of derived texts (facts) that ingested files may contain, by the kind's name."""
     return {name: partial(_read_fact, fact) for name, fact in get_written_facts().items() if fact.in_files}
 
 

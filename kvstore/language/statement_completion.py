@@ -131,7 +131,10 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
 
 
 def _find_used_clauses(words: Sequence[str]) -> frozenset[str]:
-    """Return the keywords of clauses that the statement already has; each may occur once."""
+    """Return the clause keywords that completion no longer offers: those that the statement already has.
+
+    If it has a direction, all directions are returned, since they exclude each other.
+    """
     used_clauses = _CLAUSES.intersection(words)
     return used_clauses | _DIRECTIONS if used_clauses & _DIRECTIONS else used_clauses
 
@@ -163,7 +166,7 @@ def _iter_strings(
 
 
 def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
-    """Yield the names that are valid after ``words``, the beginning of a statement."""
+    """Yield (name, kind) for each name that is valid after ``words``, the beginning of a statement."""
     last_word = words[-1] if words else ""
     if last_word in ("USING", "STRATEGY") or (words[:1] == ["SET"] and words[-2:] == ["STRATEGY", "="]):
         strategy_names = [

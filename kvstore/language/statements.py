@@ -41,6 +41,7 @@ class Statement:
     """
 
     def __init_subclass__(cls) -> None:
+        """Make the subclass a dataclass, so that no subclass needs a decorator."""
         dataclass(cls)
 
 

@@ -85,7 +85,10 @@ def _read_json(path: Path) -> Any:
 
 
 def _is_mean_pooling(pooling: Mapping[str, Any]) -> bool:
-    """True if the vector is the mean of the tokens' vectors, False if it is the first token's; else EmbedderError."""
+    """True if the vector is the mean of the tokens' vectors, False if it is the first token's.
+
+    Raises EmbedderError for other pooling.
+    """
     # The mode is one word or, in the older form, one switch per mode.
     modes = [str(pooling["pooling_mode"])] if "pooling_mode" in pooling else []
     modes += [name for name, on in pooling.items() if name.startswith("pooling_mode_") and on]

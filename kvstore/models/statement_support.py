@@ -84,10 +84,11 @@ class _WordOrder:
     has_by: bool
     is_title: bool
 
-    def fits(self, words: Sequence[str]) -> bool:
-        """True if a sentence has most words of the statement in the same order, and its common words as often.
+    def has_compatible_order(self, words: Sequence[str]) -> bool:
+        """True unless the words of a sentence, given as stems, contradict the statement by their order or number.
 
-        ``words`` are the stems of the sentence. A passive sentence can have another order.
+        A sentence that has a repeated word less often contradicts it. For a statement that is not a title, order proves
+        nothing if the two share few words, or if only one of them is passive (has "by").
         """
         counts = Counter(words)
         if any(0 < counts[stem] < count for stem, count in self.repeated.items()):
@@ -187,11 +188,11 @@ def _count_missing(clauses: Sequence[_StatedClause], order: _WordOrder, sentence
     previous_words: Sequence[str] = ()
     for sentence in sentences:
         counts = [sentence.count_missing(clause) for clause in clauses]
-        if sum(counts) < least_missing and order.fits(sentence.words):
+        if sum(counts) < least_missing and order.has_compatible_order(sentence.words):
             least_missing = sum(counts)
         if sentence.refers_back and previous_counts:
             num_missing = sum(map(min, previous_counts, counts))
-            if num_missing < least_missing and order.fits([*previous_words, *sentence.words]):
+            if num_missing < least_missing and order.has_compatible_order([*previous_words, *sentence.words]):
                 least_missing = num_missing
         previous_counts, previous_words = counts, sentence.words
     return least_missing

@@ -50,7 +50,7 @@ _IMPLIED: _Span = (-1, -1)
 class _OrderedSentence:
     """The words of a sentence as written, in normal form, and as stems."""
 
-    written: Sequence[str]
+    written_words: Sequence[str]
     words: Sequence[str]
     stems: Sequence[str]
 
@@ -161,9 +161,9 @@ def _has_verb(words: Sequence[str], text: str) -> bool:
 def _iter_sentences(text: str) -> Iterator[_OrderedSentence]:
     """Yield the sentences of a text."""
     for start, end in split_sentences(text):
-        written = split_written_words(text[start:end])
-        words = list(map(fold_case, written))
-        yield _OrderedSentence(written, words, list(map(to_stem, words)))
+        written_words = split_written_words(text[start:end])
+        words = list(map(fold_case, written_words))
+        yield _OrderedSentence(written_words, words, list(map(to_stem, words)))
 
 
 def _has_light_order(
@@ -195,7 +195,7 @@ def _has_order(sentence: _OrderedSentence, subject: _Span, relation: _Span, obje
     if object_[0] < relation[0] < subject[0]:
         return is_passive != ("by" in sentence.words[relation[0] : subject[0]])
     if relation[0] < object_[0] < subject[0]:
-        has_earlier_name = any(word[:1].isupper() for word in sentence.written[1 : relation[0]])
+        has_earlier_name = any(word[:1].isupper() for word in sentence.written_words[1 : relation[0]])
         return not has_earlier_name or sentence.has_word(_BE_WORDS, object_[1], subject[0])
     if relation[0] < subject[0] < object_[0]:
         return "of" in sentence.words[relation[0] : subject[0]] and sentence.has_word(_BE_WORDS, subject[1], object_[0])

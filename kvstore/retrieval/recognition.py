@@ -94,25 +94,28 @@ def is_written_as_name(question: str, seed: Seed, allow_phrases: bool) -> bool:
     """True if a question writes an entity as a name, with a capital or a digit.
 
     The capital of a function word at the start of the question does not count. If the question has no capital after its
-    first letter and ``allow_phrases`` is true, names of several words count too.
+    first letter, a digit after the first character of a name counts. With ``allow_phrases``, so do several words.
     """
     encoded = question.encode()
     forms = [encoded[start:end].decode() for start, end in seed.spans]
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return any(_has_capital_or_digit(form[1:]) or (allow_phrases and len(split_words(form)) > 1) for form in forms)
-    return any(_has_capital_or_digit(form[_count_opening_letters(question, form) :]) for form in forms)
+    return any(_has_capital_or_digit(form[_get_name_start(question, form) :]) for form in forms)
 
 
-def _count_opening_letters(question: str, form: str) -> int:
-    """Return 1 if a form begins the question with a function word, whose capital does not mark a name, else 0."""
+def _get_name_start(question: str, form: str) -> int:
+    """Return the offset in a form from which a capital marks a name.
+
+    It is 1 if the form opens the question with a function word, else 0.
+    """
     first_words = split_words(form)[:1]
     return int(question.lstrip().startswith(form) and bool(first_words) and first_words[0] in FUNCTION_WORDS)
 
 
 def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> Matches:
-    """Return the matches that the question writes with a capital or a digit.
+    """Return the matches that are spelled with a capital or a digit in the question.
 
-    Returns all matches if there are none, or if the question has no capital after its first letter.
+    Returns all matches if no match is, or if the question has no capital after its first letter.
     """
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return matches

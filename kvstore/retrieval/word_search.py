@@ -126,8 +126,8 @@ def build_count_request(words: QuestionWords) -> TermCountRequest:
 
     The counts decide which terms are searched (:meth:`.QuestionWords.list_lookup_terms`) and their rarity.
     """
-    parts = (term for compound, parts in words.compounds for term in (compound, *parts))
-    return TermCountRequest(list(dict.fromkeys((*words.terms, *parts, *words.variants))))
+    compound_terms = (term for compound, parts in words.compounds for term in (compound, *parts))
+    return TermCountRequest(list(dict.fromkeys((*words.terms, *compound_terms, *words.variants))))
 
 
 def _find_quoted_phrases(question: str) -> list[Phrase]:

@@ -363,6 +363,7 @@ FILTER_PAGES = make_list_table(
 
 
 def _list_index_statuses(state: State) -> Iterable[IndexStatus]:
+    """Return the status of each index. The import is local, because few queries need it."""
     from ..structures.indexes.index_reading import list_statuses
 
     return list_statuses(state, INDEXES.values())

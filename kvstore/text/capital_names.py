@@ -200,7 +200,12 @@ class CapitalNames:
         return run
 
     def _choose_german_name(self, run: _CapitalizedRun) -> _CapitalizedRun | None:
-        """Return the name in a run of German nouns, or None."""
+        """Return the name in a run of German nouns, or None.
+
+        Titles and nouns for persons before a name are dropped (*Bundeskanzler Scholz*). A single noun is a name after a
+        title, in capitals, with the ending of a street, or with two hyphens. Another one is a name only if it is no
+        common noun, and has a preposition before it or is part of a name elsewhere in the document.
+        """
         words = self._words
         if run.keys[-1] in words.forms and len(run.forms) > 1:
             return run

@@ -144,7 +144,7 @@ def detect_script_language(text: str) -> str | None:
 
 
 def get_main_language(stemmer: str, languages: Mapping[str, int]) -> str | None:
-    """Return the language that most documents of a store have according to its settings and counters, or None.
+    """Return the main language of the documents of a store, or None if it is unknown.
 
     It is the language of the setting ``stemmer``. For ``multilingual``, it is the most frequent of ``languages``, which
     has the number of documents in each language.
@@ -156,7 +156,7 @@ def get_main_language(stemmer: str, languages: Mapping[str, int]) -> str | None:
 
 
 def open_document_stemmers(stemmer: str, languages: Mapping[str, int]) -> list[Callable[[str], str]]:
-    """Return the stemming functions of the documents of a store. Each document has its stems from one of them.
+    """Return the stemming functions of the documents of a store. Each document is stemmed by one of them.
 
     ``stemmer`` is the setting of the store, and ``languages`` has the number of its documents in each language.
     """
@@ -187,7 +187,7 @@ def find_stemmed_language(stemmer: str, meta: Mapping[str, Any], text: bytes) ->
 
 
 def get_text_stemmer(stemmer: str, text: str) -> Callable[[str], str]:
-    """Return the stemming function for a text that is not a document, by its language if needed."""
+    """Return the stemming function for a text that is not a document; for ``multilingual``, that of its language."""
     return get_document_stemmer(stemmer, detect_language(text) if stemmer == MULTILINGUAL else None)
 
 

@@ -120,7 +120,7 @@ _make_name = partial(tuple.__new__, Name)
 
 
 def is_name_key(key: str, max_words: int) -> bool:
-    """True if a normal form can become an entity by rule.
+    """True if a normal form can become an entity by the rules for names.
 
     It must contain a letter, and have at most 200 bytes and ``max_words`` words. Longer names are not recognized in
     texts.
@@ -321,7 +321,7 @@ def find_marked_titles(text: str) -> list[str]:
 
 
 def find_marked_names(text: str, kind: str) -> Iterator[Name]:
-    """Yield the names in a block of English text that punctuation marks.
+    """Yield the names in a block of English text that are identified by punctuation.
 
     These are names with a slash (``TCP/IP``), titles in Chinese and Japanese title marks, and the term before the colon
     of a list item. ``kind`` is that of the block: ``item`` for a list item.

@@ -1,7 +1,7 @@
 """Regular expressions that are compiled on first use.
 
-A process that asks one question needs a part of the patterns of the modules that it imports, and to compile the others
-would take as long as the search.
+A process that asks one question needs only some patterns of the modules that it imports. Compiling the others would
+take as long as the search.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _LazyPattern:
         return re.compile(self._source, self._flags)
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the compiled pattern, and store it here, so that the next use does not call this."""
+        """Return an attribute of the compiled pattern, and set it on this object to speed up the next access."""
         value = getattr(self._compiled, name)
         setattr(self, name, value)
         return value

@@ -77,8 +77,8 @@ def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Ite
 def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, bool], int]) -> PlainHeading | None:
     """Return the underlined heading that a paragraph begins with, or None.
 
-    Each underline style (character, with or without overline) is a level. ``levels`` maps the styles so far to their
-    levels, and is extended in place.
+    Each underline style (character, with or without overline) is a level. ``levels`` maps the known styles to their
+    levels; a new style is added to it.
     """
     match = _UNDERLINED_PATTERN.match(text, text.rfind("\n", 0, start) + 1, end)
     if match is None or (match["over"] or match["under"])[0] != match["under"][0]:
@@ -93,7 +93,10 @@ def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, b
 
 
 def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
-    """Return the numbered headings of a text by start offset; empty if they do not form sections and subsections."""
+    """Return the numbered headings of a text by start offset.
+
+    Only headings with the next number count. The result is empty if these are too few or have no subsections.
+    """
     headings: dict[int, PlainHeading] = {}
     previous: tuple[int, ...] = (0,)
     has_subsections = False

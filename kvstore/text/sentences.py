@@ -69,7 +69,7 @@ _ENGLISH_RULES = _SentenceRules(_ABBREVIATIONS)
 
 @cache
 def _load_rules(language: str) -> _SentenceRules:
-    """Return the rules of a language, which has those of English if it has no file. The result is cached."""
+    """Return the rules of a language, or those of English if the language has no file. The result is cached."""
     from .question_words import read_language_file, split_phrases
 
     data = read_language_file(language)

@@ -55,7 +55,7 @@ def extract_read_answer(
     best = reading.best
     number, index = best.position
     snippets = reading.passages[number].snippets
-    run = Run(number, *_find_shown_span(snippets, index, evidence.question), best.score)
+    run = Run(number, *_find_display_span(snippets, index, evidence.question), best.score)
     runs = [run]
     num_words = sum(snippet.words for snippet in snippets[run.first : run.last + 1])
     shown = {(number, i) for i in range(run.first, run.last + 1)}
@@ -101,7 +101,7 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
         passage = part.reading.passages[number]
         sentence = _identify_snippet(passage, index)
         if sentence not in shown:
-            first, last = _find_shown_span(passage.snippets, index, part.text)
+            first, last = _find_display_span(passage.snippets, index, part.text)
             if first == index and _has_referent(passage.snippets, index):
                 first -= _identify_snippet(passage, index - 1) not in shown
             run = Run(number, first, last, best.score)
@@ -142,10 +142,10 @@ def _identify_snippet(passage: Passage, index: int) -> tuple[str, int]:
     return passage.document, passage.start + len(passage.text[: passage.snippets[index].start].encode())
 
 
-def _find_shown_span(snippets: Sequence[Snippet], index: int, question: str) -> tuple[int, int]:
+def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -> tuple[int, int]:
     """Return the indexes of the first and last snippet to display for the answering snippet at ``index``.
 
-    A snippet is displayed with the block that it introduces or the definition that it opens. An item is displayed with
+    A snippet is displayed with the block that it introduces or the definition that it begins. An item is displayed with
     the sentence that introduces it. If the question asks for a reason, a consequence is displayed with the sentence
     before it. If the question asks for steps or a list, an item is displayed with the whole list, up to
     ``_MAX_WORDS`` words.

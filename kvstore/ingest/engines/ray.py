@@ -303,7 +303,7 @@ class _SentContext:
         return self._digests.get(key)
 
     def list_derivations(self) -> Sequence[StoredDerivation]:
-        """Return the derivations that the store keeps."""
+        """Return the derivations (data computed from documents) that ingestion must keep up to date."""
         return self._derivations
 
     def get_content(self, source: Source) -> bytes | None:
