@@ -225,9 +225,9 @@ class Asker:
             query.segments, query.segment_tokens = "beside", tokens
 
     def _distill_evidence(self, prepared: _PreparedAnswer, model: LanguageModel) -> Evidence:
-        """Return the evidence for the prompt: that of the query, or its points if the strategy lets a model extract them.
+        """Return the evidence for the prompt: that of the query, distilled if the strategy has a method ``distil``.
 
-        Only strategies with a method ``distil`` do so.
+        Distilled evidence has the points that the model extracted from the passages.
         """
         distil = getattr(prepared.strategy, "distil", None)
         if distil is None:
