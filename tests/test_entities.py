@@ -36,11 +36,13 @@ def test_slots_count_introductions_and_keep_their_places(steps: list[tuple[str, 
             record.remove_introduction(standing.pop(step % len(standing))[0])
         ways = Counter((form, kind) for _, form, kind in standing)
         most = max(most, len(ways))
-        assert sorted(slot for slot in record.slots if slot.times) == sorted((*way, n) for way, n in ways.items())
+        assert sorted(slot for slot in record.slots if slot.num_introductions) == sorted(
+            (*way, n) for way, n in ways.items()
+        )
         assert all(record.slots[place][:2] == (form, kind) for place, form, kind in standing)
         assert len(record.slots) <= most, "free slots are taken first"
         if standing:
-            assert record.slots[-1].times
+            assert record.slots[-1].num_introductions
             assert _decode(record.row, 1) == record and record.is_introduced
             forms = Counter(form for _, form, _ in standing)
             assert record.forms == forms

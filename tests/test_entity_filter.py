@@ -492,7 +492,7 @@ def test_the_first_addresses_of_a_long_list_are_found_without_the_rest(env: Envi
         filter_.flush()
     with env.snapshot() as snapshot:
         filter_ = EntityFilter(snapshot, hash_seed=SEED)
-        with mock.patch.object(block_lists, "_unpack", wraps=block_lists._unpack) as unpacked:
+        with mock.patch.object(block_lists, "_decompress_block", wraps=block_lists._decompress_block) as unpacked:
             assert filter_.get_addresses_below(["name"], 1 << 56) == [(3, 5)]
         assert unpacked.call_count <= 4
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import kvstore
 from kvstore.changes.dump import DumpRows, dump
 from kvstore.derived.passage_graph import edges
-from kvstore.derived.passage_graph.rows import classify_form, count_mentions, mark_nested
+from kvstore.derived.passage_graph.rows import classify_form, encode_mention_counts, mark_nested
 from kvstore.errors import InputError
 from kvstore.extraction import extraction
 from kvstore.process.collection_pause import pause_collection
@@ -171,7 +171,7 @@ def test_mentions_are_counted_by_how_they_are_written(words: list[str], runs: li
         entity: min(found[0], 15) | min(found[1], 3) << edges.INSIDE_SHIFT | min(found[2], 3) << edges.LOWER_SHIFT
         for entity, found in counts.items()
     }
-    assert count_mentions(AddedChunk(1, text, -1, mentions)) == expected
+    assert encode_mention_counts(AddedChunk(1, text, -1, mentions)) == expected
 
 
 def test_a_mention_outside_of_its_text_is_damage() -> None:

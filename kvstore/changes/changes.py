@@ -340,7 +340,7 @@ class Changes:
     def _store_relations(
         self, extracted: ExtractedDocument, document: int, ids: Mapping[str, int], linker: Linker
     ) -> None:
-        """Store the relations that a document states. ``ids`` maps the keys of the names it introduces to entities."""
+        """Store the relations that a document states as edges of the forest. ``ids`` maps names (keys) to entities."""
         edges: dict[tuple[str, int, int], list[Assertion]] = {}
         for relation in extracted.relations:
             tree = relation.get_tree_name(extracted.key, extracted.meta)

@@ -368,10 +368,16 @@ class _Checker:
             yield "the index of names does not agree with the entities"
         stated_kinds = {kind for fact in list_stated_kinds() for kind in fact.kinds}
         for entity, record in state.entities.scan():
-            slots = [slot for slot in record.slots if slot.times]
-            expected_sum = sum(slot.times * hash((slot_number,)) for slot_number, slot in enumerate(record.slots))
+            slots = [slot for slot in record.slots if slot.num_introductions]
+            expected_sum = sum(
+                slot.num_introductions * hash((slot_number,)) for slot_number, slot in enumerate(record.slots)
+            )
             has_duplicates = len({slot[:2] for slot in slots}) < len(slots)
-            if has_duplicates or self._introduction_sums[entity] != expected_sum & MASK or not record.slots[-1].times:
+            if (
+                has_duplicates
+                or self._introduction_sums[entity] != expected_sum & MASK
+                or not record.slots[-1].num_introductions
+            ):
                 yield f"entity {record.key!r}: its introductions do not match the documents, edges and aliases"
             stored_addresses = state.filter.get_addresses(record.key).tolist()
             if not stored_addresses and not stated_kinds.issuperset(slot.kind for slot in slots):

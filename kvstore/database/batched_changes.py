@@ -111,7 +111,7 @@ class BatchedChanges:
         return [(fact, value) for fact, value in fitted_facts if value]
 
     def _has_same_text(self, existing: ValidDocument | DocumentRecord, valid_document: ValidDocument) -> bool:
-        """True if the existing document has the same text as ``valid_document``, which replaces it."""
+        """True if the existing document has the same text as its replacement ``valid_document``."""
         if isinstance(existing, ValidDocument):
             return existing.text == valid_document.text
         return (

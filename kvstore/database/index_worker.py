@@ -192,7 +192,7 @@ class IndexManager:
             return self._record_failure(kind, error)
 
     def _extend(self, kinds: Sequence[FileIndex[Any, Any]]) -> None:
-        """Extend index files in the background thread, as long as that is due."""
+        """Extend index files in the background thread while they are due for extension."""
         try:
             for kind in kinds:
                 _log.info("%s: extending the index of %s in the background", self._environment.path, kind.name)

@@ -175,7 +175,7 @@ class OwnedTransaction(Queryable):
             self._close()
             raise
 
-    def _apply_if_large(self) -> None:
+    def _apply_if_batch_is_large(self) -> None:
         """Apply the pending changes if there are many."""
         if self._changes.is_large:
             self._apply(expects_more=True)

@@ -172,8 +172,8 @@ class Queryable(ABC):
     def lookup(self, *names: str, limit: int = 10) -> list[Location]:
         """Return the locations of entities, the most informative first; an unknown name has none.
 
-        Each name that is found raises its temperature by one. Raises InputError if no name is given or the limit is
-        below 1.
+        Adds 1 to the temperature (the number of lookups) of each name found. Raises InputError if no name is given or
+        the limit is below 1.
 
         >>> [(place.tree, place.parent) for place in store.lookup("Darjeeling")]
         [('places', 'India')]

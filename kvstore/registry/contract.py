@@ -133,7 +133,7 @@ class Structure(Protocol[Content]):
 
     @property
     def name(self) -> str:
-        """The name that CHECK uses."""
+        """The name of this structure in the output of CHECK."""
         ...
 
     @property
@@ -175,7 +175,7 @@ class Structure(Protocol[Content]):
 class Derivation(ABC):
     """Data that follows from one document alone and has vectors (units of a text, summaries). Pure; runs in workers.
 
-    ``name`` is the name that CHECK uses; the tables and the vector space are named after it. ``version`` changes
+    ``name`` is its name in the output of CHECK; the tables and the vector space are named after it. ``version`` changes
     whenever the same document gives other data; a migration then derives everything in the store again. ``facts`` names
     the kinds of facts of a document that it depends on, in addition to the text. ``quantised`` vectors take one byte
     per number.

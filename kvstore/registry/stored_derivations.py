@@ -67,20 +67,20 @@ def _list_maintained_indexes() -> list[MaintainedIndex]:
 
 
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
-    """Return all derivations of which a store has parts, including those being dropped."""
+    """Return the derivations stored in a store: those of all systems and of its indexes, even of dropped ones."""
     systems = list_systems_with_derivations()
     derivations = [StoredDerivation(derivation) for system in systems for derivation in system.derivations]
     for kind in _list_maintained_indexes():
         record = Indexes(view).get(kind)
         if record is not None:
-            state = record.state
+            progress = record.state
             derivations.append(
                 StoredDerivation(
                     kind.derivation,
                     {name: record.options.get(name, option.default) for name, option in kind.options.items()},
-                    built=state.get("built", 0),
-                    until=state.get("until", 0),
-                    maintained=not state.get("dropping"),
+                    built=progress.get("built", 0),
+                    until=progress.get("until", 0),
+                    maintained=not progress.get("dropping"),
                 )
             )
     return derivations

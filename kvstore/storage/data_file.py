@@ -292,7 +292,8 @@ class DataFile:
     def open_table(self, name: bytes, transaction: lmdb.Transaction[memoryview] | None) -> Handle:
         """Return the handle of a table.
 
-        It is usable once the write ``transaction`` has committed. A file opened read-only needs no transaction.
+        It is usable once the write ``transaction`` has committed. A file opened read-only needs no transaction. Raises
+        NotAStoreError if LMDB cannot open the table.
         """
         try:
             return self.environment.open_db(name, txn=transaction, create=False)

@@ -89,9 +89,9 @@ class WrittenTable:
 
     def __init__(self, handle: Handle, tree: Tree | None) -> None:
         self.handle = handle
-        #: Its committed tree; None for a table that this transaction has created.
+        #: The committed B+ tree of the table; None if this transaction created the table.
         self.tree = tree
-        #: True if the transaction may have changed it; otherwise its tree is complete.
+        #: True if the transaction may have written to the table, so that ``tree`` may be out of date.
         self.changed = tree is None
 
 
@@ -172,7 +172,7 @@ class VerifiedTransaction:
         """Remove a key; return False if it is missing."""
         db.changed = True
         if db.tree is not None:
-            db.tree.verify_path(key, True)
+            db.tree.verify_path(key, siblings=True)
         return self.lmdb.delete(key, db=db.handle)
 
     def clear(self, db: WrittenTable) -> None:

@@ -1,10 +1,9 @@
 """Data derived from each document alone: a part, and vectors of the texts in it, in a separate vector space.
 
 A part is the plain data that a derivation (such as the sentences of a document) computes from one document. In: parts
-and unit vectors. On disk, for a derivation *n*: ``n_parts`` (document → sealed msgpack list: the
-part, then the vector block and row of each of its texts), ``n_vectors`` and ``n_vector_space``, in the same format as
-for chunks. The id of a vector combines the document id and the position of the text in the part. Out: the same parts
-and vectors.
+and unit vectors. On disk, for a derivation *n*: ``n_parts`` (document → sealed msgpack list: the part, then the vector
+block and row of each of its texts), ``n_vectors`` and ``n_vector_space``, in the same format as for chunks. The id of a
+vector combines the document id and the position of the text in the part. Out: the same parts and vectors.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def list_derivation_tables(derivation: DerivationSpec) -> list[LmdbTable]:
 
 
 def to_vector_id(document: int, text_index: int) -> int:
-    """Return the vector id of a text in a document's part."""
+    """Return the vector id of a text in a document's part (its derived data)."""
     return document << 32 | text_index
 
 
@@ -70,18 +69,18 @@ class DerivedParts:
         self.vectors = Vectors(view, dimension, get_vector_space(derivation))
 
     def get(self, document: int) -> DerivedPart:
-        """Return the part of a document; raise CorruptionError if it is missing."""
+        """Return the part (derived data) of a document; raise CorruptionError if it is missing."""
         derived_part = self.find(document)
         if derived_part is None:
             raise CorruptionError(f"table {self._table} has no part of document {document}; run CHECK REPAIR")
         return derived_part
 
     def find(self, document: int) -> DerivedPart | None:
-        """Return the part of a document, or None if it has none."""
+        """Return the part (derived data) of a document, or None if it has none."""
         return self.find_many([document])[0]
 
     def find_many(self, documents: Sequence[int]) -> list[DerivedPart | None]:
-        """Return the part of each document, or None for a document without one."""
+        """Return the part (derived data) of each document, or None for a document without one."""
         keys = list(map(records.encode_u64, documents))
         stored_parts = self._view.get_many(self._table, keys)
         return [
@@ -95,7 +94,7 @@ class DerivedParts:
         return self._view.count(self._table)
 
     def scan(self) -> Iterator[tuple[int, DerivedPart]]:
-        """Yield the id and the part of every document that has one."""
+        """Yield the id and the part (derived data) of every document that has one."""
         for key, value in self._view.scan(self._table):
             yield records.U64.unpack(key)[0], self._decode(key, value)
 
@@ -118,7 +117,7 @@ class DerivedPartWriter(DerivedParts):
         self._next_block = 1 if last_block is None else int(records.U32.unpack(last_block[0])[0]) + 1
 
     def put(self, document: int, content: Any, vectors: Matrix) -> None:
-        """Store the part of a new document, and the vectors of its texts, shape (texts, dimension)."""
+        """Store the part of a new document (``content``), and the vectors of its texts, shape (texts, dimension)."""
         locations = []
         for text_index, vector in enumerate(vectors):
             block, row = self.vectors.add(to_vector_id(document, text_index), vector, self._next_block)

@@ -35,7 +35,7 @@ class DisplayEntities:
 
     @property
     def targets(self) -> set[int]:
-        """The entities as which the entities of aliases are shown."""
+        """The entities that at least one alias is shown as."""
         return set(self._display_by_entity.values())
 
     def resolve(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:

@@ -53,7 +53,7 @@ class OpenIndexes:
         return self._files.setdefault(kind, LoadedFile(build_index_path(self.environment.path, kind), read))
 
     def get_generation_cache(self, kind: str, token: bytes) -> dict[str, Any]:
-        """Return the cache of a generation of an index, which maps names to data built from its rows.
+        """Return the cache of a generation (one build) of an index: a map from names to data built from its rows.
 
         ``token`` identifies the generation. The caches of older generations than the last two are dropped.
         """

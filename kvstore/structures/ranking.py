@@ -64,7 +64,7 @@ def append_tails(ranking: Ranking, *tails: Ranking, top: int) -> Ranking:
     """Return the first ``top`` chunks of a ranking, extended by the chunks of other rankings (tails) if it is shorter.
 
     A strategy scores a fixed number of candidates, so that the first k results do not depend on how many are requested.
-    The chunks after the candidates come from searches without such a limit, alternating between these. Their scores
+    The added chunks come from ``tails``, the results of searches without such a limit, in turns. Their scores
     decrease with the rank, starting from the last score of the ranking. An empty ranking is not extended.
     """
     if len(ranking) >= top or not ranking:

@@ -110,7 +110,7 @@ class RestrictedDocuments(Documents):
         return (record for record in super().scan_origin(origin) if record.id in self._allowed)
 
     def iter_keys(self, prefix: str = "") -> Iterator[str]:
-        """Yield the keys of the allowed documents that begin with ``prefix``."""
+        """Yield the keys that begin with ``prefix``, of allowed documents only."""
         return (key for key in super().iter_keys(prefix) if self.find_by_key(key) is not None)
 
 
@@ -326,7 +326,7 @@ class RestrictedFilter(EntityFilter):
     def _read_visible_entry(self, key: str) -> tuple[FilterEntry, Ids] | None:
         """Return the filter entry of a normalized name and its visible addresses (of nodes and abstracts).
 
-        Returns None if no allowed document states the name and it has no alias.
+        Returns None if the name has no visible address and no alias.
         """
         record = super()._look_up(key, limit=None, start=0)
         if not record:

@@ -216,7 +216,7 @@ class State:
         return self.aliases.resolve(key, self.filter)
 
     def find_addresses(self, identity: Identity, limit: int | None = None) -> Ids:
-        """Return at most ``limit`` addresses of all names of an entity, ascending.
+        """Return at most ``limit`` addresses (nodes and abstracts) of all names of an entity, ascending.
 
         Each node or abstract occurs once, with its best rank.
         """

@@ -100,7 +100,7 @@ class Evaluation:
         self._index: MetadataIndex = state.get_part(METADATA)
 
     def evaluate(self, condition: Condition, *, negated: bool = False) -> Bounds:
-        """Return bounds of the set of documents for which a condition is true or, if ``negated``, false."""
+        """Return the documents for which a condition is certainly and possibly true or, if ``negated``, false."""
         match condition:
             case Not(part):
                 return self.evaluate(part, negated=not negated)
@@ -163,10 +163,10 @@ class Evaluation:
         return Bounds(self._all_documents & ~bounds.possible, self._all_documents & ~bounds.certain)
 
     def _apply_negation(self, field: Field, bounds: Bounds | None, negated: bool) -> Bounds:
-        """Return the bounds of a comparison, or of its negation if ``negated``.
+        """Return the certain and possible matches of a comparison or, if ``negated``, of its negation.
 
-        The negation is true for the other documents whose ``field`` is not NULL. ``bounds`` belong to the comparison;
-        they are None if the index cannot evaluate it.
+        ``bounds`` are the matches of the comparison, or None if the index cannot evaluate it. The negation is true for
+        the other documents whose ``field`` is not NULL.
         """
         if bounds is None:
             return self.evaluate(Unsupported())
@@ -233,13 +233,13 @@ class Evaluation:
             is_matching = _compare_column(self.columns[field.name], operator, value)
             return _make_exact(self._make_mask(self.columns["document"][is_matching]))
         if field.name == "changed" and isinstance(value, str):
-            return self._compare_changed(operator, value)
+            return self._compare_change_times(operator, value)
         if field.name == "key" and isinstance(value, str):
             return self._compare_keys(operator, value)
         return None
 
     def _evaluate_match(self, condition: IsLike | HasText) -> Bounds | None:
-        """Return the bounds of a match with a pattern or a substring, or None if the index cannot evaluate it."""
+        """Return the certain and possible matches of a pattern or substring; None if the index cannot evaluate it."""
         field = condition.field
         if isinstance(condition, HasText):
             prefixes, matches, include_numbers = [""], make_substring_matcher(condition.text, condition.any_case), False
@@ -257,16 +257,16 @@ class Evaluation:
                 field, lambda field_prefix: self._match_texts(field_prefix, prefixes, matches, include_numbers)
             )
         if field.name == "changed":
-            return self._match_changed(matches)
+            return self._match_change_times(matches)
         if field.name == "key":
             return self._match_keys(prefixes, matches)
         return None
 
     def _evaluate_values(self, field: Field, evaluate_prefix: Callable[[bytes], Bounds]) -> Bounds | None:
-        """Return the bounds of a condition on the values of a field, or None if the field is not indexed.
+        """Return the certain and possible matches of a condition on a field, or None if the field is not indexed.
 
-        ``evaluate_prefix`` returns the bounds for the values whose index keys begin with a prefix. Documents with an
-        unclear value are added to the possible ones.
+        ``evaluate_prefix`` returns the matches among the values whose index keys begin with a prefix. Documents with an
+        unclear value (one that has no index key) are added to the possible matches.
         """
         if isinstance(field, ColumnField):
             prefixes = [encode_column_prefix(field.name)]
@@ -289,7 +289,7 @@ class Evaluation:
         return _make_exact(certain) if np.array_equal(certain, possible) else Bounds(certain, possible)
 
     def _compare_values(self, start: bytes, operator: str, value: FieldValue, same_kind: bool) -> Bounds:
-        """Return the bounds of the documents with a value, at key prefix ``start``, that compares with ``value``.
+        """Return the documents with a value at key prefix ``start`` that is ``operator`` ``value``.
 
         Numbers are less than texts. With ``same_kind``, only numbers match a number, and only texts a text.
         """
@@ -298,7 +298,7 @@ class Evaluation:
         return self._compare_numbers(start, operator, value, TEXT if same_kind else AFTER_TEXT)
 
     def _compare_texts(self, start: bytes, operator: str, text: str, lowest_kind: bytes) -> DocumentMask:
-        """Return the documents with a text, at key prefix ``start``, that compares this way with ``text``.
+        """Return the documents with a text at key prefix ``start`` that is ``operator`` ``text``.
 
         For < and <=, numbers also match if ``lowest_kind`` is NUMBER.
         """
@@ -313,7 +313,7 @@ class Evaluation:
         return self._index.find_range(bound + (b"\x01" if operator == ">" else b"\x00"), start + AFTER_TEXT)
 
     def _compare_numbers(self, start: bytes, operator: str, number: float, end: bytes) -> Bounds:
-        """Return the bounds of the documents with a number, at key prefix ``start``, that compares with ``number``.
+        """Return the documents with a number at key prefix ``start`` that is ``operator`` ``number``.
 
         For > and >=, texts also match if ``end`` is AFTER_TEXT. A stored number is a possible match if it is so close
         to ``number`` that SQLite may parse the decimal form of one as the other, unless both decimal forms are exact.
@@ -341,7 +341,7 @@ class Evaluation:
     def _match_texts(
         self, start: bytes, prefixes: list[str], matches: Callable[[str], bool], include_numbers: bool
     ) -> Bounds:
-        """Return the bounds of the documents with a text, at key prefix ``start``, for which ``matches`` is true.
+        """Return the documents with a text at key prefix ``start`` for which ``matches`` is true.
 
         With ``include_numbers``, numbers are matched as texts too. Every matching text begins with one of ``prefixes``.
         """
@@ -369,8 +369,8 @@ class Evaluation:
         )
         return Bounds(certain, certain | real_numbers)
 
-    def _compare_changed(self, operator: str, text: str) -> Bounds:
-        """Return exact bounds: the documents whose time of change, in ISO format, compares this way with ``text``."""
+    def _compare_change_times(self, operator: str, text: str) -> Bounds:
+        """Return the documents whose change time, as ISO 8601 text, is ``operator`` ``text``. Both bounds are equal."""
         # Times sort like their texts, which have four-digit years.
         seconds = self.columns["changed"]
         sorted_seconds = np.unique(seconds)
@@ -385,8 +385,8 @@ class Evaluation:
             selection = slice(first_later if operator == ">" else first_equal, len(sorted_seconds))
         return _make_exact(self._make_mask(self.columns["document"][np.isin(seconds, sorted_seconds[selection])]))
 
-    def _match_changed(self, matches: Callable[[str], bool]) -> Bounds:
-        """Return exact bounds: the documents whose time of change matches in ISO format."""
+    def _match_change_times(self, matches: Callable[[str], bool]) -> Bounds:
+        """Return the documents whose change time, as ISO 8601 text, satisfies ``matches``. Both bounds are equal."""
         seconds, indexes = np.unique(self.columns["changed"], return_inverse=True)
         is_matching = np.fromiter(
             (matches(_format_time(second)) for second in seconds.tolist()), np.bool_, len(seconds)
@@ -396,7 +396,7 @@ class Evaluation:
     # Keys of documents -----------------------------------------------------------------------------------------------
 
     def _compare_keys(self, operator: str, key: str) -> Bounds:
-        """Return the documents whose key compares this way with ``key``, as masks of certain and possible matches."""
+        """Return the documents whose key is ``operator`` ``key``, as masks of certain and possible matches."""
         if operator == "=":
             document = self._state.documents.find_id(key) if key else None
             return _make_exact(self._make_mask(np.array([] if document is None else [document], np.int64)))
@@ -442,7 +442,7 @@ class Evaluation:
 def _combine_bounds(
     combine: Callable[[DocumentMask, DocumentMask], DocumentMask], first: Bounds, second: Bounds
 ) -> Bounds:
-    """Combine the bounds of two parts by AND or OR, as a single set if both are exact."""
+    """Return the certain and possible matches of two parts joined by AND or OR; one set if both are exact."""
     certain = combine(first.certain, second.certain)
     is_exact = first.is_exact and second.is_exact
     return Bounds(certain, certain if is_exact else combine(first.possible, second.possible))
@@ -459,11 +459,11 @@ def _format_time(second: int) -> str:
 
 
 def _compute_parse_range(number: float) -> tuple[float, float]:
-    """Return the least and the greatest double that a parser could return for the decimal form of ``number``."""
-    least = greatest = float(number)
+    """Return the minimum and the maximum double that a parser could return for the decimal form of ``number``."""
+    lowest = highest = float(number)
     for _ in range(_MAX_PARSE_ERROR):
-        least, greatest = math.nextafter(least, -math.inf), math.nextafter(greatest, math.inf)
-    return least, greatest
+        lowest, highest = math.nextafter(lowest, -math.inf), math.nextafter(highest, math.inf)
+    return lowest, highest
 
 
 def _compare(value: FieldValue, operator: str, limit: FieldValue) -> bool:
@@ -482,7 +482,7 @@ def _compare(value: FieldValue, operator: str, limit: FieldValue) -> bool:
 
 
 def _compare_column(column: ColumnValues, operator: str, limit: float) -> npt.NDArray[np.bool_]:
-    """Return a mask of the values of an integer column that compare this way with ``limit``, any number."""
+    """Return a mask of the integers in a column that are ``operator`` ``limit``, which may be any number."""
     lowest, highest = -(1 << 63), (1 << 63) - 1
     if (isinstance(limit, float) and math.isinf(limit)) or not lowest <= limit <= highest:
         return np.full(len(column), (operator in ("<", "<=")) == (limit > 0) and operator != "=")

@@ -61,7 +61,7 @@ class MetadataIndex:
         return np.zeros(self.size, np.bool_)
 
     def find_key(self, key: bytes) -> DocumentMask:
-        """Return the documents that have the value with a key."""
+        """Return the documents that have the value with this index key."""
         return self.find_range(key, key + _END)
 
     def find_text(self, column: str, text: str) -> list[int] | None:
@@ -70,7 +70,7 @@ class MetadataIndex:
         return None if key is None else np.flatnonzero(self.find_key(encode_column_prefix(column) + key)).tolist()
 
     def find_range(self, start: bytes, stop: bytes) -> DocumentMask:
-        """Return the documents that have any value with ``start`` <= key < ``stop``."""
+        """Return the documents that have any value with ``start`` <= index key < ``stop``."""
         return document_sets.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
 
     def find_matching(self, start: bytes, stop: bytes, accepts: Callable[[bytes], bool]) -> DocumentMask:

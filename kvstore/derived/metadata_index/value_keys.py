@@ -45,9 +45,10 @@ _MAX_EXACT_DIGITS, _MAX_EXACT_EXPONENT = 15, 15
 
 
 def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
-    """Return the prefix of the keys of a field's values in ``space``, or None if the field is not indexed.
+    """Return the prefix of the keys of a field's values, or None if the field is not indexed.
 
-    A field is not indexed if a name on its path is empty or needs escapes in JSON, or if it is nested too deeply.
+    ``space`` is FIELD or ELEMENT. A field is not indexed if a name on its path is empty or needs escapes in JSON, or if
+    it is nested too deeply.
     """
     if not 0 < len(names) <= _MAX_DEPTH or not all(map(_is_plain, names)):
         return None
@@ -153,7 +154,7 @@ def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> 
 
 
 def _make_value_keys(field_prefix: bytes, value: Any) -> tuple[bytes, bytes]:
-    """Return the key that records that a field is not NULL, and the key of its value."""
+    """Return the key that records that a field is not NULL, and the key of its value or of an unclear value."""
     key = encode_value(value)
     return field_prefix + PRESENT, field_prefix + (UNCLEAR if key is None else key)
 

@@ -1,7 +1,7 @@
 """Edges of the passage graph: their features, the kinds of links, and the arrays that a walk reads.
 
-The row of a chunk has the entities that it names, and the row of an entity has the chunks that name it; features
-describe each edge. See :mod:`.graph` for the format on disk.
+The row of a chunk has the entities that it names, and the row of an entity has the chunks that name it. The features
+of an edge, a bit field, say how the chunk names the entity. See :mod:`.graph` for the format on disk.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy.typing as npt
 EdgeRow = Mapping[int, int]
 Numbers = npt.NDArray[np.uint64]
 
-# Features of an edge: mentions with a capital or a digit (or in a script without capitals), such mentions inside a
-# longer one, other mentions; then names above the chunk, or in triples imported for it.
+# Features of an edge, a bit field: the numbers of mentions with a capital or a digit (or in a script without capitals),
+# of such mentions inside a longer one, and of other mentions; then flags for names above the chunk, or in triples.
 CAPITALIZED = 0x000F
 INSIDE_SHIFT, INSIDE = 4, 0x0030
 LOWER_SHIFT, LOWER = 6, 0x00C0

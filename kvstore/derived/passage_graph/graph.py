@@ -63,6 +63,8 @@ _ENTRY_FEATURE_MASK = (1 << _ENTRY_FEATURE_BITS) - 1
 #: Chunks whose rows are changed in one batch.
 CHUNKS_PER_BATCH = 4096
 
+#: The bits of a packed edge that hold the features.
+_FEATURE_MASK = FEATURE_SETS - 1
 _LINK_KEY = struct.Struct(">IIB")
 _LINK_KEYS = np.dtype([("entity", ">u4"), ("other", ">u4"), ("kind", "u1")])
 _COUNT = struct.Struct("<I")
@@ -126,7 +128,7 @@ class PassageGraph(ViewReader):
         self._page_indexes: dict[int, int] = {}
 
     def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
-        """Return the rows of chunks: distinct entities with features. A chunk that is not stored has an empty row."""
+        """Return the rows of chunks: the entities that each names, with features. An unknown chunk has an empty row."""
         keys = list(map(records.encode_u64, chunks.tolist()))
         records_by_key = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
         rows = [b"" if value is None else _decode_row(key, value) for key, value in records_by_key]
@@ -135,18 +137,18 @@ class PassageGraph(ViewReader):
         return ChunkRows(
             _compute_bounds(lengths),
             (packed_edges >> np.uint64(FEATURE_BITS)).astype(np.uint32),
-            (packed_edges & np.uint64(FEATURE_SETS - 1)).astype(np.uint16),
+            (packed_edges & np.uint64(_FEATURE_MASK)).astype(np.uint16),
         )
 
     def read_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """Return the degrees of entities in the given order, without reading their rows."""
+        """Return the degrees (numbers of chunks) of ``entities``, in order, without reading their rows."""
         page_numbers = (entities // np.uint32(ENTITIES_PER_PAGE)).tolist()
         self._read_pages(set(page_numbers))
         indexes = [self._page_indexes[number] for number in page_numbers]
         return StoredDegrees(self._pages[indexes, entities % np.uint32(ENTITIES_PER_PAGE)])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """Return the degrees of some entities, counted over the allowed documents only. Here all are allowed."""
+        """Return the degrees of entities, counted over the allowed documents only. Here all documents are allowed."""
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
@@ -183,11 +185,11 @@ class PassageGraph(ViewReader):
         )
 
     def count_records(self) -> dict[str, int]:
-        """Return the number of chunks that name any entity, and of links, each counted in both directions."""
+        """Return the number of chunks that name any entity, and of links; a link counts once in each direction."""
         return {"passages": self._view.count(PASSAGE_ENTITIES), "links": self._view.count(ENTITY_LINKS)}
 
     def list_triple_chunks(self, entity: int) -> list[int]:
-        """Return the chunks of documents with an imported triple that names an entity."""
+        """Return the chunks that have an entity because a triple of their document names it."""
         entities = np.array([entity], np.uint32)
         _, chunks, features = self.read_entity_rows(entities, self.read_degrees(entities), max_chunks=1 << 62)
         triple_chunks: list[int] = chunks[(features & TRIPLE) != 0].tolist()
@@ -196,10 +198,10 @@ class PassageGraph(ViewReader):
     def iter_chunk_rows(self) -> Iterator[tuple[int, EdgeRow]]:
         """Yield every chunk that names any entity, with its row."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
-            yield records.U64.unpack(key)[0], dict(_iter_pairs(_decode_row(key, value)))
+            yield records.U64.unpack(key)[0], dict(_iter_edges(_decode_row(key, value)))
 
     def iter_entities(self) -> Iterator[EntityFigures]:
-        """Yield the figures of every entity that has chunks or links."""
+        """Yield the decoded degree of every entity that has chunks or links."""
         for key, _ in self._view.scan(ENTITY_HEADS):
             first_entity = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
             entities = np.arange(first_entity, first_entity + ENTITIES_PER_PAGE, dtype=np.uint32)
@@ -258,7 +260,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         self._link_changes: dict[tuple[int, int, int], int] = {}
 
     def put_chunks(self, rows: Mapping[int, EdgeRow]) -> None:
-        """Replace the rows of chunks; the record of a chunk with an empty row is deleted."""
+        """Replace the rows (entities with features) of chunks; the record of a chunk with an empty row is deleted."""
         self._change_chunks(rows, lambda chunk, old_row: set(rows[chunk].items()))
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
@@ -269,7 +271,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         )
 
     def put_mentions(self, counts: Mapping[int, EdgeRow]) -> None:
-        """Replace the features of mentions in the rows of chunks; features of titles, headings and triples stay."""
+        """Replace the counts of mentions in the rows of chunks; features of titles, headings and triples stay."""
 
         def merge_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
             """Return the new row of a chunk: the new features, and the old ones of title, headings and triples."""
@@ -293,7 +295,7 @@ class GraphWriter(ViewWriter, PassageGraph):
             keys = list(map(records.encode_u64, batch))
             new_values: dict[bytes, bytes | None] = {}
             for chunk, key, value in zip(batch, keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True):
-                old_row = set() if value is None else set(_iter_pairs(_decode_row(key, value)))
+                old_row = set() if value is None else set(_iter_edges(_decode_row(key, value)))
                 new_row = update_row(chunk, old_row)
                 if old_row == new_row:
                     continue
@@ -311,7 +313,7 @@ class GraphWriter(ViewWriter, PassageGraph):
             self._link_changes[*ends, kind] = self._link_changes.get((*ends, kind), 0) + change
 
     def flush(self) -> None:
-        """Write the collected changes of entities' chunks, links and degrees, and clear them."""
+        """Write the collected changes of the chunks, links and degrees of entities, and clear the collected changes."""
         changes_by_entity: dict[int, dict[tuple[int, int], int]] = {}
         for (entity, other_entity, kind), change in self._link_changes.items():
             if change:
@@ -405,7 +407,7 @@ def _mask_informative(features: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 
 
 def _count_informative(entries: list[int]) -> int:
-    """Count the entries, without those whose only features are mentions in lower case."""
+    """Count the entries (chunks with features) that have another feature than mentions in lower case."""
     return sum(entry & _ENTRY_FEATURE_MASK & ~LOWER != 0 for entry in entries)
 
 
@@ -435,9 +437,9 @@ def _decode_row(key: bytes, value: memoryview) -> bytes:
         raise CorruptionError(f"table {PASSAGE_ENTITIES}, key {key.hex()}: {error}; run CHECK") from error
 
 
-def _iter_pairs(row: bytes) -> Iterator[tuple[int, int]]:
+def _iter_edges(row: bytes) -> Iterator[tuple[int, int]]:
     """Yield (entity, features) for each edge of a decoded row."""
-    return ((number >> FEATURE_BITS, number & (FEATURE_SETS - 1)) for number in memoryview(row).cast("Q"))
+    return ((number >> FEATURE_BITS, number & _FEATURE_MASK) for number in memoryview(row).cast("Q"))
 
 
 def _decode_link_count(key: bytes, value: memoryview) -> int:

@@ -174,7 +174,7 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
 def _add_synonyms(links: LinkRows | None, entities: EntityNumbers, synonyms: Synonyms) -> LinkRows | None:
     """Return ``links`` with a further link of kind ``SYNONYM_LINK`` from each entity to each of its synonyms.
 
-    ``links`` can be None, and so is the result if there are no synonyms either.
+    The result is None if ``links`` is None and no entity has a synonym.
     """
     pairs = [(entity, synonym) for entity in entities.tolist() for synonym, _ in synonyms.list_neighbors(entity)]
     if not pairs:

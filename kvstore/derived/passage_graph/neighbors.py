@@ -177,7 +177,10 @@ _TreesByEntity = defaultdict[int, set[str]]
 def _collect_trees(
     state: State, display_entities: DisplayEntities, identity: Identity
 ) -> tuple[_TreesByEntity, _TreesByEntity]:
-    """Return the names of the trees in which each entity is a parent of the given one, and in which it is a child."""
+    """Return two maps from each neighbor of the entity ``identity`` in the forest to the names of trees.
+
+    The first has the trees in which the neighbor is a parent of the entity, the second those in which it is a child.
+    """
     trees_above: _TreesByEntity = defaultdict(set)
     trees_below: _TreesByEntity = defaultdict(set)
     forest, own_entity = state.forest, identity.entry.entity

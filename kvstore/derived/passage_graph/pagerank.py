@@ -84,7 +84,7 @@ class EdgeWeights:
     - Body weight of a chunk and an entity: (mentions + ``lower`` · mentions in lower case) ^ ``count_exponent``, or
       ``inside`` if it is only mentioned inside longer names; plus ``triple_name`` if an imported triple names it.
     - If an entity is mentioned only in lower case, these mentions weigh as much as others. But such an entity, usually
-      a common noun, gets only the share ``common`` of its weight from a chunk. For any other entity, chunks that
+      a common noun, gets only the fraction ``common`` of its weight from a chunk. For any other entity, chunks that
       mention it in lower case count for its rarity with the weight ``lower``.
     - Heading weight: the sum for the names in titles and headings, whole or part.
     - Link weight of two entities: the weight of the kind of link · count ^ ``count_exponent``. Links between synonyms
@@ -255,7 +255,8 @@ def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Matrix | None)
 def _take_rows(prefetched_rows: list[_KernelRows], nodes: Nodes) -> list[_KernelRows]:
     """Remove the rows of ``nodes`` from the prefetched rows in place, and return them.
 
-    Other rows stay: the masses depend on when rows are added, and must not depend on which rows were prefetched.
+    Rows of other nodes stay prefetched until their nodes are pending, because the order in which rows are added changes
+    the masses.
     """
     taken_rows, remaining_rows = [], []
     for kernel_rows in prefetched_rows:

@@ -39,19 +39,19 @@ class RestrictedPassageGraph(PassageGraph):
         self._triple_neighbors: dict[int, frozenset[int]] = {}
 
     def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
-        """Return the rows of chunks; the row of a chunk of a document that is not allowed is empty."""
+        """Return the rows of chunks (the entities they name); the row of a chunk of an excluded document is empty."""
         bounds, entities, features = super().read_chunk_rows(chunks)
         visible = np.repeat(self._allowed.get_chunk_mask(chunks), np.diff(bounds))
         return ChunkRows(_shrink_bounds(bounds, visible), entities[visible], features[visible])
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return the rows of entities, limited to chunks of allowed documents."""
+        """Return the rows of entities (the chunks that name them), limited to chunks of allowed documents."""
         bounds, chunks, features = super().read_entity_rows(entities, degrees, max_chunks)
         visible = self._allowed.get_chunk_mask(chunks)
         return EntityRows(_shrink_bounds(bounds, visible), chunks[visible], features[visible])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """Return the degrees of entities, counted over the allowed documents only."""
+        """Return the degrees of entities (numbers of chunks), counted over the allowed documents only."""
         degrees = self.read_degrees(entities)
         bounds, _, features = self.read_entity_rows(entities, degrees, max_chunks=1 << 62)
         informative_bounds = _shrink_bounds(bounds, (features & ~np.uint16(LOWER)) != 0)
@@ -59,15 +59,15 @@ class RestrictedPassageGraph(PassageGraph):
         return StoredDegrees(np.array([encode_degree(total, informative) for total, informative in counts], np.uint64))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
-        """Return the links of entities that allowed documents or the user state."""
+        """Return the links of entities, without those that only excluded documents state."""
         links = super().read_link_rows(entities)
         pairs = zip(links.entities.tolist(), links.others.tolist(), links.kinds.tolist(), strict=True)
-        visible = np.array([self._is_stated(*link) for link in pairs], np.bool_)
+        visible = np.array([self._is_link_visible(*link) for link in pairs], np.bool_)
         entities, others, kinds, multiplicities = links
         return LinkRows(entities[visible], others[visible], kinds[visible], multiplicities[visible])
 
-    def _is_stated(self, entity: int, other_entity: int, kind: int) -> bool:
-        """True if an allowed document or the user states a link. A link between titles follows from the names alone."""
+    def _is_link_visible(self, entity: int, other_entity: int, kind: int) -> bool:
+        """True if an allowed document or the user states a link. A link between titles is visible if both names are."""
         if kind == RELATION_LINK:
             if entity not in self._tree_neighbors:
                 self._tree_neighbors[entity] = frozenset(self._iter_tree_neighbors(entity))
@@ -98,5 +98,5 @@ class RestrictedPassageGraph(PassageGraph):
 
 
 def _shrink_bounds(bounds: npt.NDArray[np.int64], visible: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Return the bounds of rows after the removal of entries; the mask ``visible`` is true for those that remain."""
+    """Return the row offsets ``bounds`` after the removal of edges; ``visible`` is true for remaining edges."""
     return np.concatenate(([0], np.cumsum(visible, dtype=np.int64)))[bounds]

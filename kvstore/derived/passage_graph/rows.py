@@ -31,8 +31,8 @@ from . import edges
 
 Owner = TypeVar("Owner")
 
-#: The greatest counts that the features of an edge can hold, of mentions with a capital, inside longer ones and in
-#: lower case, and the positions of their bits.
+#: The maximum counts in the features of an edge, a bit field: of mentions with a capital, inside longer ones and in
+#: lower case; and the positions of their bits.
 _MAX_COUNTS = edges.CAPITALIZED, edges.INSIDE >> edges.INSIDE_SHIFT, edges.LOWER >> edges.LOWER_SHIFT
 _SHIFTS = 0, edges.INSIDE_SHIFT, edges.LOWER_SHIFT
 
@@ -58,7 +58,8 @@ def list_stated_pairs(state: State, document: int) -> list[EntityPair]:
 class DocumentRows:
     """A builder of the rows of chunks of one document.
 
-    ``pairs`` are the entities that its triples join, ``outline`` its sections. Names have at most ``max_words`` words.
+    ``pairs`` are the pairs of entities that its triples join, ``outline`` its sections. Names have at most
+    ``max_words`` words.
     """
 
     def __init__(
@@ -78,11 +79,11 @@ class DocumentRows:
         self._heading_flags: dict[int, dict[int, int]] = {-1: {}}
 
     def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
-        """Return the entities of a chunk with their features.
+        """Return the entities that a chunk names, each with a bit field (features) that says how it is named.
 
-        ``unmentioned`` are the pairs that no chunk of the document mentions; they belong to its first chunk.
+        ``unmentioned`` are the pairs of entities that no chunk of the document mentions. The first chunk names them.
         """
-        features = count_mentions(chunk)
+        features = encode_mention_counts(chunk)
         for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):
             features[entity] = features.get(entity, 0) | flags
         if not self._pairs:  # the case of most documents
@@ -95,7 +96,7 @@ class DocumentRows:
         return features
 
     def _get_heading_flags(self, section: int) -> dict[int, int]:
-        """Return the entities in the headings of a section and its ancestors, with their features. Cached."""
+        """Return the entities in the headings of a section and its ancestors, each with its flags. Cached."""
         heading_flags = self._heading_flags.get(section)
         if heading_flags is None:
             heading = self._outline[section]
@@ -106,16 +107,16 @@ class DocumentRows:
         return heading_flags
 
     def _find_name_flags(self, text: str, whole_flag: int, part_flag: int) -> dict[int, int]:
-        """Return the entities that a title or heading names, each with a feature.
+        """Return the entities that a title or heading names, each with a flag.
 
-        The feature is ``whole_flag`` if the name is the whole text, else ``part_flag``.
+        The flag is ``whole_flag`` if the name is the whole text, else ``part_flag``.
         """
         names, parts = find_heading_names(text, self._filter, self._max_words)
         return {**dict.fromkeys(parts, part_flag), **dict.fromkeys(names, whole_flag)}
 
 
 def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -> tuple[set[int], set[int]]:
-    """Return the entities whose name is a whole title or heading, and other entities that it contains.
+    """Return the entities whose name is the whole title or heading ``text``, and the other entities that it names.
 
     Names inside longer names, and function words, are omitted from the second set.
     """
@@ -136,15 +137,18 @@ def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -
 
 
 def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
-    """Return the pairs of a document of which no chunk mentions either entity; ``mentions`` has a row per chunk."""
+    """Return the pairs of which no chunk mentions either entity; ``mentions`` has the mentions of each chunk."""
     if not pairs:
         return set()
     mentioned_entities = {entity for rows in mentions for entity, _, _ in rows}
     return {pair for pair in pairs if mentioned_entities.isdisjoint(pair)}
 
 
-def count_mentions(chunk: AddedChunk) -> dict[int, int]:
-    """Return the entities that the text of a chunk mentions, each with its counts of mentions encoded as features."""
+def encode_mention_counts(chunk: AddedChunk) -> dict[int, int]:
+    """Return the entities that the text of a chunk mentions, each with a bit field: its counts of mentions by spelling.
+
+    Each count is capped at the value of :data:`_MAX_COUNTS`.
+    """
     return count_spellings(chunk.text, chunk.mentions, FUNCTION_WORDS, classify_form, _MAX_COUNTS, _SHIFTS)
 
 
@@ -156,7 +160,7 @@ def classify_form(encoded_form: bytes) -> tuple[bool, bool]:
 
 
 def mark_nested(spans: Iterable[tuple[int, int, Owner]]) -> Iterator[tuple[tuple[int, int, Owner], bool]]:
-    """Yield spans (start, end and owner) in order, each with True if it is inside a longer one, else False."""
+    """Yield spans (start, end and owner) in order, each with True if it is inside a longer span, else False."""
     outer_start, outer_end = -1, -1  # the last mention that is not nested
     for span in sorted(spans, key=lambda span: (span[0], -span[1])):
         start, end, _ = span

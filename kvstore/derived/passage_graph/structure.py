@@ -21,7 +21,7 @@ from .graph import (
     PassageGraph,
 )
 from .restricted_graph import RestrictedPassageGraph
-from .rows import DocumentRows, count_mentions, find_title_pair, find_unmentioned_pairs, list_stated_pairs
+from .rows import DocumentRows, encode_mention_counts, find_title_pair, find_unmentioned_pairs, list_stated_pairs
 
 
 class GraphMaintainer:
@@ -58,7 +58,7 @@ class GraphMaintainer:
             if pairs:  # the features of a pair depend on the mentions in all chunks of the document
                 rows |= self._build_stored_rows(document, delta.changed_mentions[document], pairs)
             else:
-                counts |= {chunk.id: count_mentions(chunk) for chunk in delta.changed_mentions[document]}
+                counts |= {chunk.id: encode_mention_counts(chunk) for chunk in delta.changed_mentions[document]}
             if len(counts) >= CHUNKS_PER_BATCH:
                 self._graph.put_mentions(counts)
                 counts = {}

@@ -109,7 +109,7 @@ def _sum_rows(clusters: Partition, rows: npt.NDArray[Any], max_members: int) -> 
     """Return the sum of the rows of each cluster, in fixed point; a cluster has at most ``max_members`` vectors."""
     order = np.argsort(clusters, kind="stable")
     starts = np.searchsorted(clusters[order], np.arange(int(clusters.max()) + 1))
-    # No component of a unit vector exceeds one, and single-precision rounding adds less than the remaining room.
+    # No component of a unit vector exceeds one, and single-precision rounding adds less than the unused half of int32.
     fits_int32 = max_members * _COMPONENT_SCALE < np.iinfo(np.int32).max // 2
     sums: npt.NDArray[Any] = np.empty((len(starts), rows.shape[1]), np.int32 if fits_int32 else np.int64)
     scale = 1 if rows.dtype.kind == "i" else _COMPONENT_SCALE

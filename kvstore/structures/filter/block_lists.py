@@ -23,7 +23,7 @@ from ...storage.environment import View, WriteView
 from ...storage.view import Record
 from .. import tables
 
-Addresses = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.uint64]
 
 #: The maximum number of numbers in a block.
 BLOCK_SIZE = 124
@@ -55,27 +55,27 @@ class BlockLists:
         """Switch to another view."""
         self._view = view
 
-    def read(self, entity: int, limit: int | None = None, start: int = 0) -> Addresses:
-        """Return the addresses of an entity from ``start`` on, at most ``limit`` of them, ascending."""
-        ranges: list[Addresses] = []
+    def read(self, entity: int, limit: int | None = None, start: int = 0) -> Numbers:
+        """Return the numbers in the list of an entity from ``start`` on, at most ``limit``, ascending."""
+        ranges: list[Numbers] = []
         remaining = _MAX_NUMBER if limit is None else limit
         key_range = records.encode_u32(entity), _make_key(entity, start) + b"\x00"
         first_block = self._view.get_last_many(self._table, [key_range])[0] if start else None
         for _, block in self._iter_blocks(entity, start if first_block is None else _get_first_number(first_block[0])):
-            addresses = block[np.searchsorted(block, np.uint64(start)) :][:remaining]
-            ranges.append(addresses)
-            remaining -= len(addresses)
+            numbers = block[np.searchsorted(block, np.uint64(start)) :][:remaining]
+            ranges.append(numbers)
+            remaining -= len(numbers)
             if remaining <= 0:
                 break
         return np.concatenate(ranges) if ranges else np.empty(0, np.uint64)
 
-    def read_many(self, entities: Sequence[int]) -> list[tuple[int, Addresses]]:
+    def read_many(self, entities: Sequence[int]) -> list[tuple[int, Numbers]]:
         """Return all blocks of several entities, ordered as ``entities``: the entity, and the numbers of one block."""
         block_records = self._view.scan_prefixes(self._table, list(map(records.encode_u32, entities)))
         return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in block_records]
 
     def get_first(self, entity: int) -> int:
-        """Return the first address of an entity that must have a long list; raise CorruptionError if it has none."""
+        """Return the first number in the list of an entity; raise CorruptionError if the list is missing."""
         for first_number, _ in self._iter_blocks(entity, 0):
             return first_number
         raise CorruptionError(f"table {self._table}: entity {entity} has no addresses here; run CHECK")
@@ -130,13 +130,13 @@ class BlockLists:
         """Remove a whole list, and return its numbers as packed little-endian u64."""
         view = self._require_writable()
         blocks = list(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)))
-        numbers = b"".join(_unpack(self._table, key, value) for key, value in blocks)
+        numbers = b"".join(_decompress_block(self._table, key, value) for key, value in blocks)
         for key, _ in blocks:
             view.delete(self._table, key)
         return numbers
 
-    def scan(self) -> Iterator[tuple[int, int, Addresses]]:
-        """Yield every block: the entity, the first address according to its key, and the addresses."""
+    def scan(self) -> Iterator[tuple[int, int, Numbers]]:
+        """Yield every block: the entity, the first number according to the key, and all numbers of the block."""
         for key, value in self._view.scan(self._table):
             yield records.U32.unpack_from(key)[0], _get_first_number(key), _decode(self._table, key, value)
 
@@ -164,8 +164,8 @@ class BlockLists:
         except ValueError as error:
             raise CorruptionError(f"table {self._table}: {error}; run CHECK") from error
 
-    def _iter_blocks(self, entity: int, start: int) -> Iterator[tuple[int, Addresses]]:
-        """Yield the blocks of an entity that begin at ``start`` or later: the first number, and all numbers."""
+    def _iter_blocks(self, entity: int, start: int) -> Iterator[tuple[int, Numbers]]:
+        """Yield (first number, all numbers) for each block of an entity whose first number is at least ``start``."""
         for key, value in self._view.scan(self._table, _make_key(entity, start), _make_end_key(entity)):
             yield _get_first_number(key), _decode(self._table, key, value)
 
@@ -185,12 +185,13 @@ def _get_first_number(key: bytes) -> int:
     return int(records.U64.unpack_from(key, 4)[0])
 
 
-def _decode(table: str, key: bytes, value: memoryview) -> Addresses:
-    return np.frombuffer(_unpack(table, key, value), np.uint64)
+def _decode(table: str, key: bytes, value: memoryview) -> Numbers:
+    """Return the numbers of a stored block as an array."""
+    return np.frombuffer(_decompress_block(table, key, value), np.uint64)
 
 
-def _unpack(table: str, key: bytes, value: memoryview) -> bytes:
-    """Return the numbers of a block as packed u64; raise CorruptionError if it is damaged."""
+def _decompress_block(table: str, key: bytes, value: memoryview) -> bytes:
+    """Return the numbers of a stored block as the bytes of a u64 array; raise CorruptionError for a damaged block."""
     payload = records.unseal(value, table, key)
     try:
         return unpack_numbers(_get_first_number(key), payload)

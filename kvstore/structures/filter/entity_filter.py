@@ -180,7 +180,7 @@ class EntityFilter:
     # -- Reading
 
     def find(self, key: str) -> FilterEntry | None:
-        """Return the entry of a name, or None if the name is unknown."""
+        """Return the entity, address count and temperature of a name, or None if the name is unknown."""
         self._pages.require_open()
         entry_fields = self._index.find(key)
         return None if entry_fields is None else FilterEntry(*entry_fields)
@@ -193,7 +193,7 @@ class EntityFilter:
         return entities
 
     def lookup(self, key: str, limit: int | None = None) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
-        """Return the entry of a name with its first ``limit`` addresses (default: all), ascending.
+        """Return a name's entry and its first ``limit`` addresses (nodes and abstracts; default: all), ascending.
 
         Returns None if the name is unknown. Raises InputError if ``limit`` is negative.
         """
@@ -215,7 +215,7 @@ class EntityFilter:
         return np.empty(0, np.uint64) if entry_with_addresses is None else entry_with_addresses[1]
 
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
-        """Return the addresses below ``stop`` of each name, ascending; empty for an unknown name."""
+        """Return each name's addresses (nodes and abstracts) below ``stop``, ascending; empty for an unknown name."""
         with self._pin_snapshot():
             address_tuples = list_addresses_below(self._index, keys, stop)
         return [
@@ -309,7 +309,7 @@ class EntityFilter:
         return self.remove_many([key], [_as_addresses(addresses)])
 
     def add_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
-        """Add addresses to many names, and return how many were new in total; raise EntityNotFoundError as above."""
+        """Add addresses to many names; return how many were new. Raise EntityNotFoundError if a name is absent."""
         self._require_writable()
         num_changed, absent_index = self._index.change_addresses(keys, addresses, True)
         if absent_index >= 0:

@@ -144,7 +144,7 @@ class PageReader:
         raise CorruptionError(f"table {table}: page {page_number} {fault}; run CHECK REPAIR, or restore from a backup")
 
     def list_pages(self, prefix: bytes, unused_in: str | None, last_number: int) -> list[int]:
-        """Return the first page numbers above ``last_number`` of the stored list under ``prefix``.
+        """Return up to 64 page numbers above ``last_number``, ascending, of the stored list under ``prefix``.
 
         Raises CorruptionError if one of them is the number of a page in the table ``unused_in``.
         """
@@ -200,7 +200,7 @@ class FilterPages:
         return self._reader.view
 
     def switch_view(self, view: WriteView) -> None:
-        """Switch to another write transaction, which must begin with these pages, all flushed."""
+        """Switch to another write transaction. It must begin with these pages, and all changes must be flushed."""
         self._reader.view = view
 
     @property

@@ -17,7 +17,7 @@ _MAX_HITS_PER_COMMIT = 10_000
 
 
 class HitCounts:
-    """Hits of entities not yet written to the filter; shared by the threads of a store."""
+    """Hits (lookups) of names, not yet added to their temperatures in the filter; shared by the threads of a store."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -65,6 +65,7 @@ class StatedEdge:
 
     @property
     def key(self) -> EdgeKey:
+        """The tree, and the normal forms of the child and the parent."""
         return self.tree, to_entity_key(self.child), to_entity_key(self.parent)
 
 
@@ -169,19 +170,19 @@ class Forest(tables.ViewReader):
         return self._iter_neighbors(tables.EDGES_DOWN, node)
 
     def iter_refused_parents(self, node: int) -> Iterator[int]:
-        """Yield the parents by stated edges that are not accepted."""
+        """Yield the node's parents by refused edges: stated, but redundant or closing a cycle."""
         return self._iter_neighbors(tables.REFUSED_UP, node)
 
     def iter_refused_children(self, node: int) -> Iterator[int]:
-        """Yield the children by stated edges that are not accepted."""
+        """Yield the node's children by refused edges: stated, but redundant or closing a cycle."""
         return self._iter_neighbors(tables.REFUSED_DOWN, node)
 
     def iter_stated_parents(self, node: int) -> Iterator[int]:
-        """Yield all stated parents, accepted or not."""
+        """Yield all stated parents of the node, by accepted and by refused edges."""
         return chain(self.iter_parents(node), self.iter_refused_parents(node))
 
     def iter_stated_children(self, node: int) -> Iterator[int]:
-        """Yield all stated children, accepted or not."""
+        """Yield all stated children of the node, by accepted and by refused edges."""
         return chain(self.iter_children(node), self.iter_refused_children(node))
 
     def iter_cycle_parents(self, node: int) -> Iterator[int]:
@@ -198,7 +199,7 @@ class Forest(tables.ViewReader):
                 yield edge
 
     def read_tree_verdicts(self, tree: int) -> tuple[dict[Edge, int], set[Edge]]:
-        """Return the verdicts on all edges stated in one tree, and the edges that lie on cycles.
+        """Return the verdict (see :meth:`get_verdict`) on each stated edge of a tree, and the edges that lie on cycles.
 
         Reads the whole forest, so it is meant for a tree that is most of the forest.
         """
@@ -216,7 +217,7 @@ class Forest(tables.ViewReader):
                 yield edge, value
 
     def get_verdict(self, child: int, parent: int) -> int | None:
-        """Return the verdict on an edge (ACCEPTED, REDUNDANT or CYCLIC), or None if it is not stated."""
+        """Return the verdict on an edge (ACCEPTED, REDUNDANT or CYCLIC), or None if nothing states the edge."""
         key = records.U64_PAIR.pack(child, parent)
         if self._view.get(tables.EDGES_UP, key) is not None:
             return ACCEPTED

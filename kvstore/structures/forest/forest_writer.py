@@ -67,10 +67,10 @@ class ForestWriter(tables.ViewWriter, Forest):
         return removed_nodes
 
     def judge_deferred(self) -> dict[tuple[int, int], int]:
-        """Judge the deferred trees; must be called after a set of changes, before anything is read.
+        """Decide which edges of the deferred trees are accepted; must be called after changes, before anything is read.
 
-        Returns by how much these changes altered the number of accepted edges from one entity to another, by
-        (child, parent) entity.
+        Returns the changes in the number of accepted edges from one entity to another since the last call, by (child,
+        parent) entity.
         """
         return self._reduction.judge_deferred()
 

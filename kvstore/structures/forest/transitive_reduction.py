@@ -108,7 +108,7 @@ class TransitiveReduction:
             self._insert_edge(child, parent)
 
     def update_strength(self, child: int, parent: int) -> None:
-        """Judge the component of an edge again after the edge has gained or lost one of several assertions."""
+        """Break the cycles of an edge's component again, after the edge gained or lost one of several assertions."""
         if not self._select_tree(child) and self._forest.is_on_cycle(child, parent):
             self._put_cycle_edge(child, parent)
             self._break_cycles(self._find_component_edges(child))
@@ -130,8 +130,8 @@ class TransitiveReduction:
     def judge_deferred(self) -> dict[tuple[int, int], int]:
         """Judge each deferred tree as a whole; must be called before anything is read.
 
-        Returns by how much the number of accepted edges from one entity to another has changed since the last call, by
-        (child, parent) entity.
+        Returns the changes in the number of accepted edges from one entity to another since the last call, by (child,
+        parent) entity.
         """
         forest = self._forest
         for tree in sorted(self._deferred_trees):
@@ -151,7 +151,7 @@ class TransitiveReduction:
         return pair_counts
 
     def _select_tree(self, node: int) -> bool:
-        """Make the tree of a node the one that further work is counted for; return True if the tree is deferred.
+        """Count further work for the tree of a node, and return True if the tree is deferred.
 
         A tree is deferred once its work exceeds the limit; :meth:`judge_deferred` then judges it as a whole.
         """
@@ -204,7 +204,7 @@ class TransitiveReduction:
         return [edge for edge in edges if edge[0] in descendants]
 
     def _break_cycles(self, edges: set[Edge]) -> None:
-        """Break the cycles among the edges of a current or former strongly connected component."""
+        """Break the cycles among the edges of a current or former component; the weakest edge of a cycle is refused."""
         forest = self._forest
         self._work[self._tree] += _WORK_PER_LOOPED_EDGE * len(edges)
         looped_edges = find_cycle_edges(edges)
@@ -287,7 +287,7 @@ class TransitiveReduction:
         return self._compute_closure(goal, lambda node: children_by_parent.get(node, ())) if goal in seen else set()
 
     def _find_component_nodes(self, child: int, parent: int) -> set[int]:
-        """Return the nodes on stated paths from ``parent`` up to ``child``; the new edge makes them one component."""
+        """Return the nodes on stated paths from ``parent`` up to ``child``; a new edge makes them one component."""
         ancestors = self._compute_closure(parent, self._forest.iter_stated_parents)
         return self._compute_closure(
             child, lambda node: ancestors.intersection(self._forest.iter_stated_children(node))
@@ -303,7 +303,7 @@ class TransitiveReduction:
         }
 
     def _pop_node(self, queue: deque[int]) -> int:
-        """Remove and return the next node of a search, and count it as work."""
+        """Remove and return the next node of a search, and count it as work; too much work defers the tree."""
         self._work[self._tree] += 1
         return queue.popleft()
 

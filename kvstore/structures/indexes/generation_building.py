@@ -316,7 +316,7 @@ def _build_record_state(
 def _switch_generation(
     kind: GenerationIndex[Any], record: IndexRecord, generation_number: int, generation: Generation, view: WriteView
 ) -> bool:
-    """Put a generation in use; return False if the index was dropped or created again meanwhile."""
+    """Make a generation the one in use; return False if the index was dropped or created again meanwhile."""
     if Indexes(view).get(kind) != record:
         return False
     IndexWriter(view).put(replace(record, state=_build_record_state(kind, generation_number, generation)))
@@ -324,7 +324,7 @@ def _switch_generation(
 
 
 def _list_unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None) -> list[tuple[bytes, bytes | None]]:
-    """Return the key ranges of the generations that a record does not name."""
+    """Return the key ranges of all generations except the one that the record of the index names."""
     if record is None or not record.state:
         return [(b"", None)]
     named_generation = record.state["generation"]
@@ -332,7 +332,7 @@ def _list_unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None)
 
 
 def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) -> bool:
-    """Remove a batch of rows that quote documents from generations built before the last change of the store.
+    """Remove a batch of rows that quote documents, from generations that were built before the store last changed.
 
     Returns True if it removed any row; the caller repeats it until it returns False.
     """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..logical import LogicalNames
     from ..state import State
 
-Bound = TypeVar("Bound")
+BoundIndex = TypeVar("BoundIndex")
 Cached = TypeVar("Cached")
 
 #: Rows of a table of a generation: keys without the generation number, and plain data.
@@ -176,8 +176,8 @@ class GenerationRows:
         return cached_value
 
 
-class GenerationIndex(Index, Generic[Bound]):
-    """A kind of index stored in generations; ``Bound`` is the interface that a state uses.
+class GenerationIndex(Index, Generic[BoundIndex]):
+    """A kind of index stored in generations; ``BoundIndex`` is the interface that a state uses.
 
     ``tables`` are the tables of the kind. The tables ``quoting_tables`` quote documents, and are read only while the
     store has not changed since they were built. A generation with another ``version`` is ignored. ``building_detail``
@@ -199,25 +199,25 @@ class GenerationIndex(Index, Generic[Bound]):
         """
 
     @abstractmethod
-    def bind(self, rows: GenerationRows, state: State) -> Bound:
+    def bind(self, rows: GenerationRows, state: State) -> BoundIndex:
         """Return the index bound to a state: it reads the rows and omits data that the state does not contain."""
 
     @abstractmethod
-    def describe(self, bound: Bound) -> str:
+    def describe(self, bound: BoundIndex) -> str:
         """Describe the size of the index for SHOW INDEXES."""
 
     @abstractmethod
-    def dump(self, bound: Bound, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:
+    def dump(self, bound: BoundIndex, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:
         """Return the rows of each table for the logical dump, with names in place of ids.
 
         It is called only if nothing has changed since the build.
         """
 
-    def check(self, bound: Bound) -> Iterator[str]:
+    def check(self, bound: BoundIndex) -> Iterator[str]:
         """Yield a sentence for each inconsistency in the rows."""
         return iter(())
 
-    def list_writing_tasks(self, bound: Bound) -> Iterable[WritingTask]:
+    def list_writing_tasks(self, bound: BoundIndex) -> Iterable[WritingTask]:
         """Return a task for each text that a language model may write, including texts already written.
 
         Texts of which a source no longer exists are omitted.
@@ -225,7 +225,7 @@ class GenerationIndex(Index, Generic[Bound]):
         return ()
 
     def build_prompt(
-        self, bound: Bound, task: WritingTask, max_tokens: int | None = None
+        self, bound: BoundIndex, task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
         """Return the prompt for a text; the caller stores the parsed answer.
 
@@ -234,7 +234,7 @@ class GenerationIndex(Index, Generic[Bound]):
         """
         raise NotImplementedError
 
-    def build_outline(self, bound: Bound) -> Iterable[OutlineNode]:
+    def build_outline(self, bound: BoundIndex) -> Iterable[OutlineNode]:
         """Return the coarsest groups of a bound index (see :meth:`bind`), for EXPAND. The default is no groups."""
         return ()
 
@@ -267,14 +267,14 @@ class GenerationIndex(Index, Generic[Bound]):
         return bool(record.state.get("version") == self.version)
 
 
-class _GenerationPart(Generic[Bound]):
+class _GenerationPart(Generic[BoundIndex]):
     """The part of a state that caches the index of one kind, bound to that state."""
 
-    def __init__(self, kind: GenerationIndex[Bound]) -> None:
+    def __init__(self, kind: GenerationIndex[BoundIndex]) -> None:
         self._kind = kind
         self.name = f"index {kind.name}"
 
-    def read(self, state: State) -> Bound | None:
+    def read(self, state: State) -> BoundIndex | None:
         """Return the generation that the record names, bound to a state; None if there is no usable one."""
         record = Indexes(state.lmdb).get(self._kind)
         if record is None or not self._kind.is_usable(record):
@@ -284,7 +284,7 @@ class _GenerationPart(Generic[Bound]):
         return self._kind.bind(GenerationRows(state.lmdb, record.state["generation"], record.state, cache), state)
 
 
-def bind_generation(state: State, kind: GenerationIndex[Bound]) -> Bound | None:
+def bind_generation(state: State, kind: GenerationIndex[BoundIndex]) -> BoundIndex | None:
     """Return the index bound to a state, or None if it does not exist or is not built yet; cached in a snapshot."""
     part = _GenerationPart(kind)
     # A state of a write transaction changes, so nothing read from it is cached.

@@ -34,7 +34,7 @@ class HasChange(Protocol):
 #: The content of an index file, as the kind reads it.
 Content = TypeVar("Content", bound=HasChange)
 #: An index bound to a state: the interface that queries use.
-Bound = TypeVar("Bound")
+BoundIndex = TypeVar("BoundIndex")
 #: Opens the newest state for one block. Builds use short blocks, so that COMPACT and map growth need not wait for a
 #: whole build.
 States = Callable[[], AbstractContextManager[State]]
@@ -100,11 +100,11 @@ class Index(ABC):
         raise NotImplementedError
 
 
-class FileIndex(Index, Generic[Content, Bound]):
+class FileIndex(Index, Generic[Content, BoundIndex]):
     """A kind of index in a file. ``Content`` is the content of the file, the same for all states.
 
-    ``Bound`` is the index bound to a state. An automatic kind is extended in the background. ``building_detail`` is
-    shown by SHOW INDEXES during a build. ``checked_in_place`` names arrays that need not be read when the file is
+    ``BoundIndex`` is the index bound to a state. An automatic kind is extended in the background. SHOW INDEXES displays
+    ``building_detail`` during a build. ``checked_in_place`` names arrays that need not be read when the file is
     opened, because ``Content`` verifies what it uses. ``companion_of`` names the kind with which this one is created,
     refreshed (afterwards) and dropped; statements only name that kind.
     """
@@ -130,7 +130,7 @@ class FileIndex(Index, Generic[Content, Bound]):
         """Return the content of a file, given its head, its arrays (views of the file) and its parts."""
 
     @abstractmethod
-    def bind(self, content: Content, record: IndexRecord, state: State) -> Bound:
+    def bind(self, content: Content, record: IndexRecord, state: State) -> BoundIndex:
         """Return the index bound to a state: it reads the content and omits data that the state does not contain."""
 
     @abstractmethod
@@ -184,7 +184,7 @@ class IndexRecord:
         return str(self.options.get(name, self.kind.options[name].default))
 
     def get_int_option(self, name: str) -> int:
-        """Return the value of an integer option, or its default."""
+        """Return the value of an option as an integer (fractions are cut off), or its default."""
         return int(self.get_float_option(name))
 
     def get_int_options(self, names: Iterable[str]) -> dict[str, int]:

@@ -149,7 +149,7 @@ class IndexBuilder(IndexFiller):
             return kind.compute_next_needed_chunk(Indexes(state.lmdb).get(kind), state)
 
     def compute_next_due_chunk(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
-        """Return the next chunk id of the store, and the next chunk id at which the index file must be extended."""
+        """Return the next chunk id of the store, and the chunk id from which on the index file must be extended."""
         path = index_file.build_index_path(self._environment.path, kind.name)
         try:
             head = index_file.read_head(path, kind.name, lambda token: is_trusted(self._environment, kind, token))

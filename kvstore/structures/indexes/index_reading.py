@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import IndexUnavailableError
 from ...storage import index_file
 from .generations import GenerationIndex, bind_generation
-from .index import Bound, Content, FileIndex, Index, IndexContent, IndexRecord, IndexStatus
+from .index import BoundIndex, Content, FileIndex, Index, IndexContent, IndexRecord, IndexStatus
 from .indexes import Indexes
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def get_file(open_indexes: OpenIndexes, kind: FileIndex[Content, Any]) -> Loaded
     return open_indexes.get_file(kind.name, partial(read_index, open_indexes.environment, kind))
 
 
-def bind_index(state: State, kind: FileIndex[Any, Bound] | GenerationIndex[Bound]) -> Bound | None:
+def bind_index(state: State, kind: FileIndex[Any, BoundIndex] | GenerationIndex[BoundIndex]) -> BoundIndex | None:
     """Return the index of a kind, bound to a state, or None if the store has no such index or it is unusable."""
     if isinstance(kind, GenerationIndex):
         return bind_generation(state, kind)

@@ -2,7 +2,7 @@
 
 In: statements "this name means that entity", each an ``alias`` (which also makes the name known) or a ``merge`` (of two
 known names). On disk: ``aliases`` (normal form of the name → the statement) and ``alias_members`` (normal form of the
-entity → the names stated for it), kept consistent. Out: the name that a name resolves to, and all names that resolve to
+entity → its direct aliases), kept consistent. Out: the name that a name resolves to, and all names that resolve to
 the same one.
 
 Statements are stored unchanged, and reading follows them one after the other, so a removed statement leaves no trace. A
@@ -81,19 +81,19 @@ class Aliases(tables.ViewReader):
             yield bytes(key).decode(), Alias(*records.unpack(value, tables.ALIASES, bytes(key)))
 
     def list_direct_aliases(self, target: str) -> list[str]:
-        """Return the names whose statement directly names an entity, in order; all names are normal forms."""
+        """Return the names that statements make direct aliases of an entity, sorted; all names are normal forms."""
         key = target.encode()
         value = self._view.get(tables.ALIAS_MEMBERS, key)
         names: list[str] = [] if value is None else records.unpack(value, tables.ALIAS_MEMBERS, key)
         return names
 
     def scan_members(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield the target of each statement once, with the names stated for it; all names are normal forms."""
+        """Yield each entity that has aliases, with its direct aliases; all names are normal forms."""
         for key, value in self._view.scan(tables.ALIAS_MEMBERS):
             yield bytes(key).decode(), records.unpack(value, tables.ALIAS_MEMBERS, bytes(key))
 
     def follow_aliases(self, key: str) -> Iterator[str]:
-        """Yield the target of a name, the target of this target, and so on; all names are normal forms.
+        """Yield the target of an alias, the target of this target, and so on; all names are normal forms.
 
         Raises CorruptionError if the statements form a cycle.
         """
@@ -106,7 +106,7 @@ class Aliases(tables.ViewReader):
             yield key
 
     def list_all_aliases(self, key: str) -> list[str]:
-        """Return all names whose statements lead to a name, directly or through other names, nearest first."""
+        """Return all aliases of a name, direct ones and aliases of these, nearest first; all names are normal forms."""
         names = [key]
         for name in names:
             names += self.list_direct_aliases(name)
@@ -135,19 +135,20 @@ class AliasWriter(tables.ViewWriter, Aliases):
     """The aliases of one write transaction."""
 
     def put(self, alias: Alias) -> None:
-        """Store a statement about a name that has none."""
+        """Store a statement about a name; the name must not have one yet."""
         fields = [alias.name, alias.entity, alias.kind]
         self._write_view.put(tables.ALIASES, alias.key.encode(), records.pack(fields))
-        self._put_members(alias.target, [*self.list_direct_aliases(alias.target), alias.key])
+        self._put_direct_aliases(alias.target, [*self.list_direct_aliases(alias.target), alias.key])
 
     def remove(self, alias: Alias) -> None:
         """Remove a stored statement."""
         self._write_view.delete(tables.ALIASES, alias.key.encode())
-        self._put_members(alias.target, [name for name in self.list_direct_aliases(alias.target) if name != alias.key])
+        remaining_aliases = [name for name in self.list_direct_aliases(alias.target) if name != alias.key]
+        self._put_direct_aliases(alias.target, remaining_aliases)
 
-    def _put_members(self, target: str, names: list[str]) -> None:
-        """Store the names stated for an entity, or remove the record if there are none."""
-        if names:
-            self._write_view.put(tables.ALIAS_MEMBERS, target.encode(), records.pack(sorted(names)))
+    def _put_direct_aliases(self, target: str, aliases: list[str]) -> None:
+        """Store the direct aliases of the entity ``target``, or delete its record if there are none."""
+        if aliases:
+            self._write_view.put(tables.ALIAS_MEMBERS, target.encode(), records.pack(sorted(aliases)))
         else:
             self._write_view.delete(tables.ALIAS_MEMBERS, target.encode())

@@ -1,4 +1,4 @@
-"""Entities: the names a store knows, and their introductions.
+"""Entities: the names a store knows, and their introductions: the statements that make a name known.
 
 On disk: ``entities`` (block of ids → for each id its slots: forms and kinds with counts of introductions),
 ``entity_names`` (normal form → id, in order, for prefixes), ``introductions`` (document → the names it introduces, each
@@ -30,17 +30,19 @@ BLOCK_SIZE = 16
 _EMPTY_BLOCK = records.pack([None] * BLOCK_SIZE)
 #: A stored record: form, kind and count of each slot.
 EntityRow = list[Any]
+#: The number of fields of a slot.
+_SLOT_LENGTH = 3
 
 
 class Slot(NamedTuple):
-    """A spelling (form) and a kind in which documents introduce an entity, and the number of these introductions.
+    """A spelling (form) and a kind of a name, and the number of statements that introduce the name so.
 
     A free slot has the form "".
     """
 
     form: str
     kind: str
-    times: int
+    num_introductions: int
 
 
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
@@ -50,8 +52,9 @@ _FREE_SLOT = ["", 0, 0]
 
 @dataclass(slots=True)
 class EntityRecord:
-    """The introductions of an entity; ``row`` is the stored form.
+    """The introductions of an entity (statements that make its name known), counted in slots by form and kind.
 
+    ``row`` is the stored form: the form, the number of the kind, and the count of each slot, one after the other.
     Documents refer to slots by position, so a slot keeps its position while it is in use.
     """
 
@@ -61,37 +64,37 @@ class EntityRecord:
     def slots(self) -> list[Slot]:
         """The slots in order of their positions."""
         fields = iter(self.row)
-        return [Slot(form, KINDS[kind], times) for form, kind, times in zip(fields, fields, fields, strict=True)]
+        return [Slot(form, KINDS[kind], count) for form, kind, count in zip(fields, fields, fields, strict=True)]
 
     @property
     def is_introduced(self) -> bool:
-        """True if at least one introduction of the entity exists."""
+        """True if a document, an edge, a triple or an alias makes the name known."""
         return bool(self.row)
 
     @property
     def key(self) -> str:
         """The normal form of the entity's name; all its forms have the same one."""
-        return to_entity_key(next(form for form, times in zip(self.row[::3], self.row[2::3], strict=True) if times))
+        return to_entity_key(next(form for form, count in zip(self.row[::3], self.row[2::3], strict=True) if count))
 
     @property
     def forms(self) -> dict[str, int]:
-        """The spellings of the entity, each with its number of introductions."""
-        return _sum_counts((slot.form, slot.times) for slot in self.slots)
+        """The forms (spellings) of the entity, each with the number of statements that introduce it."""
+        return _sum_counts((slot.form, slot.num_introductions) for slot in self.slots)
 
     @property
     def kinds(self) -> dict[str, int]:
-        """The kinds of the name, each with its number of introductions."""
-        return _sum_counts((slot.kind, slot.times) for slot in self.slots)
+        """The kinds of the name, each with the number of statements that introduce it."""
+        return _sum_counts((slot.kind, slot.num_introductions) for slot in self.slots)
 
     @property
     def name(self) -> str:
-        """The form with the most introductions; ties go to the first in code-point order."""
-        # Most entities have one slot.
-        return self.row[0] if len(self.row) == 3 else _select_most_frequent(self.forms)
+        """The form (spelling) that most statements introduce; ties go to the first in code-point order."""
+        # A single slot has a single form. This is the case of most entities.
+        return self.row[0] if len(self.row) == _SLOT_LENGTH else _select_most_frequent(self.forms)
 
     @property
     def kind(self) -> str:
-        """The kind with the most introductions; ties go to the first in code-point order."""
+        """The kind of name that most statements introduce; ties go to the first in code-point order."""
         return _select_most_frequent(self.kinds)
 
     def get_slot_index(self, form: str, kind: str) -> int:
@@ -105,7 +108,7 @@ class EntityRecord:
         return slot_index
 
     def add_introduction(self, form: str, kind: str) -> int:
-        """Count one more introduction in the slot of a form and kind, added if needed, and return the slot's index."""
+        """Add 1 to the count of the slot of a form and kind, which is added if missing; return the slot's index."""
         kind_number = _KIND_NUMBERS[kind]
         if not self.row:  # a new name
             self.row = [form, kind_number, 1]
@@ -120,7 +123,7 @@ class EntityRecord:
         return free_index
 
     def remove_introduction(self, slot_index: int) -> None:
-        """Count one introduction less in a slot, and free it at 0; raise CorruptionError if it is free already."""
+        """Subtract 1 from the count of a slot, and free the slot at 0; raise CorruptionError if it is free already."""
         offset = 3 * slot_index
         if offset >= len(self.row) or not self.row[offset + 2]:
             raise CorruptionError(f"an introduction refers to slot {slot_index} of an entity, which is free; run CHECK")
@@ -142,9 +145,9 @@ class EntityRecord:
 def _sum_counts(name_counts: Iterable[tuple[str, int]]) -> dict[str, int]:
     """Add up the counts of each name, and omit names with a count of 0."""
     totals: dict[str, int] = {}
-    for name, times in name_counts:
-        if times:
-            totals[name] = totals.get(name, 0) + times
+    for name, count in name_counts:
+        if count:
+            totals[name] = totals.get(name, 0) + count
     return totals
 
 
@@ -274,7 +277,7 @@ class Entities(tables.ViewReader):
         return zip(members, values, members.values(), strict=True)
 
     def get_introductions(self, *documents: int) -> list[tuple[int, int]]:
-        """Return the introductions of documents: the entity id and the slot index of each."""
+        """Return the names that documents make known, each as an entity id and the index of a slot (form and kind)."""
         keys = list(map(records.encode_u64, documents))
         introductions: list[tuple[int, int]] = []
         for key, value in zip(keys, self._view.get_many(tables.INTRODUCTIONS, keys), strict=True):
@@ -283,13 +286,13 @@ class Entities(tables.ViewReader):
         return introductions
 
     def iter_introduced_names(self, document: int) -> Iterator[tuple[int, str, str]]:
-        """Yield the introductions of a document: entity id, form, kind.
+        """Yield the names that a document makes known: entity id, form, kind.
 
-        Raises CorruptionError if one refers to a free slot.
+        Raises CorruptionError if a name refers to a free slot.
         """
         for entity, slot_index in self.get_introductions(document):
             slots = self.get(entity).slots
-            if slot_index >= len(slots) or not slots[slot_index].times:
+            if slot_index >= len(slots) or not slots[slot_index].num_introductions:
                 raise CorruptionError(f"document {document} introduces entity {entity} in a free slot; run CHECK")
             yield entity, slots[slot_index].form, slots[slot_index].kind
 
@@ -308,18 +311,18 @@ class EntityWriter(tables.ViewWriter, Entities):
         )
 
     def remove(self, removed: Mapping[int, str]) -> None:
-        """Remove entities, given with their normal forms."""
+        """Remove entities; ``removed`` has the normal forms of their names, by id."""
         self._put_rows(dict.fromkeys(removed))
         self._write_view.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in removed.values()))
 
     def put_introductions(self, document: int, introductions: list[tuple[int, int]]) -> None:
-        """Store the introductions of a document: the entity id and the slot index of each."""
+        """Store the names that a document makes known, each as an entity id and the index of a slot."""
         if introductions:
             numbers = [number for introduction in introductions for number in introduction]
             self._write_view.put(tables.INTRODUCTIONS, records.encode_u64(document), records.pack(numbers))
 
     def remove_introductions(self, documents: Iterable[int]) -> None:
-        """Remove the introductions of documents."""
+        """Remove the lists of the names that documents make known; the counts in the slots stay."""
         self._write_view.change_many(tables.INTRODUCTIONS, dict.fromkeys(map(records.encode_u64, documents)))
 
     def _put_rows(self, changes: Mapping[int, EntityRow | None]) -> None:

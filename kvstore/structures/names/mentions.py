@@ -69,7 +69,7 @@ class Mentions(tables.ViewReader):
         return sum(records.unpack(value, tables.MENTIONS, key)[::3].count(entity) for key, value in values if value)
 
     def get_outermost_in_chunks(self, chunks: Iterable[int]) -> list[npt.NDArray[np.int64]]:
-        """Return for each chunk the occurrences that are not part of a longer one, in order of the text.
+        """Return for each chunk the occurrences that are not inside a longer occurrence, in order of the text.
 
         An array has shape (n, 3), with the columns entity, start and end. Raises CorruptionError if a row is damaged.
         """

@@ -37,7 +37,7 @@ ENCODING, QUANTIZED_ENCODING = b"vec1", b"vecq"
 _HEADER = struct.Struct("<4sIHHI")  # encoding, CRC-32 of all that follows it, rows, used, dimension
 _FREE_COUNT_STRUCT = struct.Struct("<H")
 _BODY_START = 8  # the start of the checksummed part
-#: The maximum size of a block, the maximum of the 16-bit count of its rows, and the share of its pages to fill.
+#: The maximum size of a block, the maximum of the 16-bit count of its rows, and the fraction of its pages to fill.
 _MAX_BLOCK_PAGES, _MAX_BLOCK_ROWS, _SUFFICIENT_FILL = 64, 65535, 0.97
 #: The id of a free row.
 FREE_ID = 2**64 - 1
@@ -63,14 +63,16 @@ def compute_block_shape(dimension: int, quantised: bool = False) -> tuple[int, i
     If no number of pages is filled so well, the best one is used. Raises InputError if a vector does not fit.
     """
     row_size = 8 + (4 + dimension if quantised else 4 * dimension)
-    best_share, best_size, best_rows = 0.0, 0, 0
+    best_fraction, best_size, best_rows = 0.0, 0, 0
     for num_pages in range(1, _MAX_BLOCK_PAGES + 1):
         block_size = records.compute_page_value_size(num_pages)
         num_rows = min((block_size - _HEADER.size) // row_size, _MAX_BLOCK_ROWS)
-        fill_share = num_rows * row_size / (num_pages * records.PAGE_SIZE)
-        if fill_share >= _SUFFICIENT_FILL:
+        fill_fraction = num_rows * row_size / (num_pages * records.PAGE_SIZE)
+        if fill_fraction >= _SUFFICIENT_FILL:
             return block_size, num_rows
-        best_share, best_size, best_rows = max((best_share, best_size, best_rows), (fill_share, block_size, num_rows))
+        best_fraction, best_size, best_rows = max(
+            (best_fraction, best_size, best_rows), (fill_fraction, block_size, num_rows)
+        )
     if best_rows == 0:
         raise InputError(
             f"vectors of {dimension} dimensions do not fit into a block of {_MAX_BLOCK_PAGES} pages; use an embedder "
