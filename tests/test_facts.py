@@ -170,6 +170,6 @@ def test_few_files_know_one_kind_of_fact_by_name() -> None:
     package = Path(kvstore.__file__).parent
     own = {"changes/facts.py", "structures/documents/document_triples.py"}
     own |= {"systems/hipporag/__init__.py", "systems/hipporag/written_triples.py"}  # triples that a model writes
-    own |= {"systems/adaptive/strategy.py", "systems/adaptive/triple_joins.py"}  # a strategy that follows triples
+    own |= {"systems/adaptive/strategy.py", "systems/graph/graph_requests.py"}  # a strategy that follows triples
     known = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if names_triples(path)}
     assert len([name for name in known - own if not name.startswith(("aio/", "language/"))]) <= 10
