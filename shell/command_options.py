@@ -54,8 +54,8 @@ PARAMETERS = click.option(
     "parameters",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Value of :NAME in statements, such as year=2024 (repeatable). It is a number if it looks like one, else "
-    "text.",
+    help="Value of :NAME in statements, such as year=2024 (repeatable). The value is a number if it looks like one, "
+    "otherwise text.",
 )
 
 

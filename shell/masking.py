@@ -55,7 +55,7 @@ class MaskedStream:
 
     @property
     def unmasked(self) -> TextIO:
-        """The wrapped stream, for output that moves the cursor on purpose."""
+        """The wrapped stream, without masking of control characters, for output that moves the cursor."""
         return self._stream
 
     def __getattr__(self, name: str) -> Any:

@@ -280,7 +280,7 @@ class LiveCatalog(StoreCatalog):
     """A completion catalog of the open store, the file system and the shell."""
 
     def __init__(self, console: Console) -> None:
-        super().__init__(lambda: console.store)
+        super().__init__(lambda: console.store)  # .open replaces the store of the console
 
     def paths(self, prefix: str) -> Sequence[str]:
         """Return the files and folders whose path begins with a prefix."""

@@ -220,9 +220,9 @@ class _PageWalker:
         return tag in ("p", "div") and not _ADMONITION_TITLE_CLASSES.isdisjoint(_get_classes(node))
 
     def _enter_contexts(self, node: LexborNode, tag: str) -> _OnLeave | None:
-        """Count the contexts that an element opens (section, admonition, term, table of contents).
+        """Increase the nesting depths if an element is a section, admonition, term or table of contents.
 
-        Return a function that undoes this, or None if the element opens no context.
+        Return a function that decreases them again, or None if the element is none of these.
         """
         sections = int(is_sectioning(tag))
         admonitions = int(tag in _BOX_TAGS and not _ADMONITION_CLASSES.isdisjoint(_get_classes(node)))
@@ -231,15 +231,15 @@ class _PageWalker:
         if not (sections or admonitions or terms or contents):
             return None
 
-        def add_counts(sign: int) -> None:
-            """Open the contexts (1) or close them (-1)."""
+        def adjust_depths(sign: int) -> None:
+            """Add the nesting of the element to the depths (``sign`` 1), or subtract it (-1)."""
             self._section_depth += sign * sections
             self._admonition_depth += sign * admonitions
             self._contents_depth += sign * contents
             self._term_depth += sign * terms
 
-        add_counts(1)
-        return lambda: add_counts(-1)
+        adjust_depths(1)
+        return lambda: adjust_depths(-1)
 
     def _open_flow(self, on_blocks: Callable[[list[MarkdownBlock]], None], flow: BlockFlow | None = None) -> _OnLeave:
         """Direct the following content into a new flow; at the end, ``on_blocks`` receives its blocks."""
@@ -406,10 +406,10 @@ def _repeats_caption(node: LexborNode, alternative: str) -> bool:
     while figure is not None and figure.tag != "figure":
         figure = figure.parent
     caption = None if figure is None else figure.css_first("figcaption")
-    return caption is not None and _normalize(alternative) in _normalize(caption.text(deep=True))
+    return caption is not None and _fold_text(alternative) in _fold_text(caption.text(deep=True))
 
 
-def _normalize(text: str) -> str:
+def _fold_text(text: str) -> str:
     return " ".join(text.casefold().split())
 
 

@@ -381,7 +381,7 @@ def _leads_to_other_pages(aside: LexborNode) -> bool:
 
 
 def is_sectioning(tag: str) -> bool:
-    """True if headers and footers inside the element belong to the content."""
+    """True if headers and footers in an element with this tag are content, not page boilerplate."""
     return tag in _SECTIONING_TAGS
 
 

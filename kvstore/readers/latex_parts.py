@@ -82,7 +82,10 @@ _SPLIT_PATTERN = re.compile(
 
 
 def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
-    """Yield the items of a list with their bracketed options; the text before the first item has no option."""
+    """Yield (option in brackets or None, text) for the text before the first item of a list, and for each item.
+
+    ``command`` begins an item: ``item`` or ``bibitem``. The key of a ``bibitem`` is dropped.
+    """
     depth = 0
     start = 0
     option: str | None = None
@@ -90,7 +93,7 @@ def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
         if mark[1]:
             depth += 1 if mark[1] == "begin" else -1
         elif mark[2] == command and depth == 0:
-            if mark.start() < start:
+            if mark.start() < start:  # inside the option of the item before
                 continue
             yield option, body[start : mark.start()]
             start = mark.end()

@@ -62,7 +62,7 @@ class PenTracker:
         self._saved_states: list[_TextState] = []
 
     def start_page(self, page: Any) -> None:
-        """Begin another page, whose first font is not yet set."""
+        """Reset the font state for a new page."""
         self._page, self._state, self._saved_states = page, _TextState(), []
 
     def track_operator(self, operator: bytes, operands: Sequence[Any]) -> None:

@@ -281,7 +281,7 @@ class RoffInterpreter:
         arguments = split_arguments(args)
 
         def get_argument(reference: re.Match[str]) -> str:
-            """Return the argument of a number, or all arguments for ``*`` and ``@``."""
+            """Return the argument that ``\\$1`` to ``\\$9`` names, or all arguments for ``*`` and ``@``."""
             if reference[1] in "*@":
                 return " ".join(arguments)
             position = int(reference[1])

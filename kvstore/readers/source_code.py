@@ -58,7 +58,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         boundaries = _iter_boundaries(parser.parse(source_bytes).root_node, source_bytes, language, ())
     else:
         boundaries = _iter_line_boundaries(text, language)
-    blocks = list(_build_sections(boundaries, source_bytes, path.name, language))
+    blocks = list(_iter_sections(boundaries, source_bytes, path.name, language))
     yield RawDocument(origin.key, path.name, join_blocks(blocks) + "\n", {"language": language.name}, "markdown")
 
 
@@ -172,7 +172,7 @@ def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:
         offset += len(line.encode())
 
 
-def _build_sections(
+def _iter_sections(
     boundaries: Iterable[_Boundary], data: bytes, file_name: str, language: Language
 ) -> Iterator[MarkdownBlock]:
     """Yield a heading and a code block for every part of the file with the same enclosing definitions."""

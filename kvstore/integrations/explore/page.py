@@ -55,7 +55,7 @@ class PageRequest:
 
     @property
     def seconds(self) -> float:
-        """The seconds that are left until the deadline of the page, at least 0.01."""
+        """The seconds left until the page's deadline, at least 0.01."""
         return max(_MIN_SECONDS, self._deadline - time.monotonic())
 
     def run_within_deadline(self, read: Callable[[], _Result]) -> _Result:

@@ -149,7 +149,7 @@ class KvstoreDocumentStore(AdapterStore):
         }
 
     def get_metadata_field_min_max(self, metadata_field: str) -> dict[str, Any]:
-        """Return the least and the greatest value of a field; None if it is missing or its values have no order."""
+        """Return the minimum and maximum of a field; both are None if it is missing or its values have no order."""
         values = _find_unique_values(self._list_metadata(), metadata_field)
         try:
             return {"min": min(values, default=None), "max": max(values, default=None)}

@@ -176,7 +176,7 @@ def _is_foreign(query: Query) -> bool:
 def _compute_specificity(name_chunks: float, total_chunks: int) -> float:
     """Return how specific a name is, from 0 to 1, given the (estimated) number of chunks about it.
 
-    A name in at most ``total_chunks ** (1 - _MIN_INFORMATION)`` chunks gets 1; more frequent names get rapidly less.
+    A name in at most ``total_chunks ** (1 - _MIN_INFORMATION)`` chunks gets 1; beyond that, the value falls quickly.
     """
     max_chunks = math.pow(total_chunks, 1 - _MIN_INFORMATION)
     return min(1.0, math.pow(max_chunks / name_chunks, _SPECIFICITY_EXPONENT))

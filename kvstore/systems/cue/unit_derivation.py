@@ -101,14 +101,15 @@ def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
     return spans
 
 
-def count_units(row: Any) -> int:
-    """Return the number of units of one chunk, from its entry in the result of :func:`encode_part`.
+def count_units(encoded: Any) -> int:
+    """Return the number of units of one chunk. ``encoded`` is its entry in the result of :func:`encode_part`.
 
-    Decodes the spans only if the entry contains a negative number: it may have separate subjects.
+    The entry is this number, or two numbers per unit. A negative number marks a unit with a separate subject, which
+    takes four, so the spans must be decoded.
     """
-    if isinstance(row, int):
-        return row
-    return len(row) // 2 if min(row, default=0) >= 0 else len(decode_spans(row, 0))
+    if isinstance(encoded, int):
+        return encoded
+    return len(encoded) // 2 if min(encoded, default=0) >= 0 else len(decode_spans(encoded, 0))
 
 
 def render_unit(piece: str) -> str:

@@ -158,7 +158,7 @@ class Units:
         return [documents[record.document].list_units(record.ordinal) for record in records]
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
-        """Return the units with the given ids, in the same order."""
+        """Return the units with these ids, in the same order."""
         split_ids = list(map(split_vector_id, ids))
         documents = self._get_documents(document for document, _ in split_ids)
         units = []

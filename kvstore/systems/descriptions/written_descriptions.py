@@ -74,7 +74,7 @@ class _WrittenDescriptions(WrittenListFact):
         return f"{name}\t{sentence}"
 
     def parse_fields(self, *parts: Any) -> WrittenPassages:
-        """Parse the rows of an export. Raises InputError, also for a text that is not a name, a tab and a sentence."""
+        """Parse the rows of an export. Raises InputError if a row is invalid or a text is not a description."""
         value = super().parse_fields(*parts)
         for text in value.list_texts():
             _split_description(text)

@@ -103,7 +103,7 @@ class Communities(StoredCommunities):
 
     def iter_members(self, community: int) -> Iterator[tuple[int, float]]:
         """Yield the same as :meth:`list_members` lazily, which avoids checking every member of a large community."""
-        return self._iter_living_members(self._rows.get(MEMBERS, records.encode_u32(community)))
+        return self._iter_existing_members(self._rows.get(MEMBERS, records.encode_u32(community)))
 
     def list_strongest_members(self, communities: Sequence[int], count: int) -> list[list[int]]:
         """Return the first ``count`` living members of each community, strongest first."""
@@ -116,7 +116,7 @@ class Communities(StoredCommunities):
         return [
             list(entities)
             if living.issuperset(entities)
-            else [entity for entity, _ in islice(self._iter_living_members(row), count)]
+            else [entity for entity, _ in islice(self._iter_existing_members(row), count)]
             for row, entities in zip(rows, members, strict=True)
         ]
 
@@ -359,7 +359,7 @@ class Communities(StoredCommunities):
 
     # Reading rows -----------------------------------------------------------------------------------------------------
 
-    def _iter_living_members(self, row: Sequence[int] | None) -> Iterator[tuple[int, float]]:
+    def _iter_existing_members(self, row: Sequence[int] | None) -> Iterator[tuple[int, float]]:
         """Yield the members of a row that exist in the state, with their weights."""
         numbers = iter(row or ())
         for entity, weight in zip(numbers, numbers, strict=True):
@@ -427,6 +427,7 @@ class Communities(StoredCommunities):
         return mask
 
     def _has_chunk(self, chunk: int) -> bool:
+        """True if a chunk exists in the state."""
         return self._state.chunks.find(chunk) is not None
 
     def _has_named_members(self, community: int) -> bool:

@@ -52,7 +52,7 @@ class CommunityReports(ReadRequest[list[ReportContent]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[ReportContent]:
-        """Read the report of each community; its spans are empty if no part of it may be shown."""
+        """Read the report of each community; its spans are empty if no part of its sources may be shown."""
         communities = require_communities(state)
         reports = find_report_sources(state, communities, self.communities)
         spans = iter(convert_spans(state, [span for report in reports for span in report.spans]))

@@ -115,7 +115,7 @@ class StoredCommunities:
 
     @property
     def entity_count(self) -> int:
-        """The number of entities that were nodes of the graph."""
+        """The number of entities that were nodes of the graph when the communities were built."""
         return self._rows.get_cached("nodes", lambda rows: sum(1 for _ in rows.scan(ENTITY_COMMUNITIES)))
 
     def compute_cosines(self, communities: Partition, vector: Matrix) -> Matrix:

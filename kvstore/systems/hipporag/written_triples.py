@@ -87,7 +87,7 @@ class _WrittenTriples(WrittenListFact):
         return "\t".join(triple)
 
     def parse_fields(self, *parts: Any) -> WrittenPassages:
-        """Parse the rows of an export. Raises InputError, also for a text that is not a triple."""
+        """Parse the rows of an export. Raises InputError if a row is invalid or a text is not a triple."""
         value = super().parse_fields(*parts)
         for text in value.list_texts():
             parse_triple(text.split("\t"))

@@ -161,7 +161,7 @@ def search_hybrid(query: Query, weights: Weights = Weights(), extra_chunks: Ids 
         scorer = _BonusScorer(query, rarities)
         positions = np.searchsorted(chunks, read_chunks)
         for position, loaded_chunk in zip(positions.tolist(), query.load_chunks(read_chunks.tolist()), strict=True):
-            bonuses = scorer.score(loaded_chunk)
+            bonuses = scorer.compute_bonuses(loaded_chunk)
             scores[position] += weights.nearness * bonuses.proximity + weights.headings * bonuses.headings
             scores[position] += weights.entries * bonuses.entries + _NUMBER_WEIGHT * bonuses.numbers
         scores /= 1 + weights.nearness + weights.headings + weights.entries + _NUMBER_WEIGHT * scorer.has_numbers
@@ -358,10 +358,10 @@ class _BonusScorer:
         """True if the question identifies something by a number."""
         return bool(self._numbers)
 
-    def score(self, chunk: LoadedChunk) -> _Bonuses:
-        """Return the bonuses of a chunk.
+    def compute_bonuses(self, chunk: LoadedChunk) -> _Bonuses:
+        """Return the bonuses of a chunk for proximity, headings, entries that it defines, and reference numbers.
 
-        A document without a title is called by its file name.
+        If the document has no title, its file name serves as the title.
         """
         name = chunk.document.title or PurePosixPath(chunk.document.key).stem
         heading_terms = count_heading_terms(name, chunk.headings, self._stem)

@@ -418,7 +418,7 @@ class Topics:
         return [chunk if finest else None for chunk, finest in zip(nearest, self._find_leaves(nearest), strict=True)]
 
     def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, the level-0 topics of similar content that contained it at build time."""
+        """Return, for each chunk, its level-0 topics at build time; only clusters by content, not by relation."""
         return self.tree.find_leaves(chunks, related=False)
 
     @property
