@@ -11,6 +11,8 @@ import pytest
 import kvstore
 from kvstore.changes.dump import dump
 from kvstore.extraction.chunking import chunk_text
+from kvstore.retrieval.cover import collect_cover_sentences
+from kvstore.systems.raptor.ordered_chunks import OrderedChunks
 from kvstore.text.blocks import parse_blocks
 from kvstore.text.question_words import FOLDER
 from kvstore.text.sentences import split_sentences
@@ -127,6 +129,27 @@ def test_a_multilingual_store_depends_only_on_its_documents(tmp_path: Path) -> N
             store.put(key, text)
         store.put_edge("Bergen", "Norge")
         assert dump_store(store) == changed
+
+
+@pytest.mark.parametrize(("tokenizer", "start"), [("words-5", "Am 3. Mai"), ("words-4", "Mai kam")])
+def test_quoted_sentences_end_by_the_language_of_their_document(tmp_path: Path, tokenizer: str, start: str) -> None:
+    text = "Am 3. Mai kam nach der Arbeit Karl Brandt von Lübeck. Er war nicht der Erste, und er blieb nicht."
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"tokenizer": tokenizer}) as store:
+        for key in ("brandt", "copy", "second copy"):
+            store.put(key, text)
+        store.put_edge("Karl Brandt", "Lübeck")
+        places = [location.text for location in store.lookup("Karl Brandt") if location.document]
+        assert places[0].startswith(start)
+        with store.state() as state:
+            chunks = list(state.documents.get(1).chunk_ids())
+            sentences = collect_cover_sentences(state, chunks)
+            assert any(sentence.text.startswith(start) for sentence in sentences)
+            ordered_chunks, _ = OrderedChunks.from_state(state)
+            assert [sentence.start for sentence in ordered_chunks.iter_sentences(0)] == [
+                sentence.start for sentence in sentences
+            ]
+        store.create_index("communities", {"least": 2})
+        assert any(start in str(row) for row in store.execute("SELECT * FROM communities"))
 
 
 def test_a_condition_compares_words_as_written_in_a_multilingual_store(tmp_path: Path) -> None:

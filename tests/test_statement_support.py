@@ -39,6 +39,11 @@ def test_a_sentence_supports_what_it_says_of_names_before_it(statement: str) -> 
     assert is_supported(statement, FORTUNE)
 
 
+def test_sentences_of_a_passage_end_by_the_rules_of_its_language() -> None:
+    sentence = "Nach Art. 5 Abs. 2 Nr. 3 der Satzung zahlt Karl Brandt am 3. Mai die Miete."
+    assert is_supported(sentence, f"{sentence} Der Vertrag endet nicht, und er ist auch nicht neu.")
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -61,4 +61,5 @@ def test_other_languages_need_the_subject_before_the_object() -> None:
     check_triple("Anna Lind", "besucht", "Müller", text)
     with pytest.raises(ValueError, match="in this order"):
         check_triple("Müller", "besucht", "Anna Lind", text)
+    check_triple("Anna Lind", "besucht", "Müller", "Am 3. Mai hat Anna Lind z. B. Herrn und Frau Dr. Müller besucht.")
     check_triple("東京", "首都", "日本", "日本の首都は東京です。")

@@ -15,13 +15,12 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..errors import CorruptionError
-from ..extraction.chunking import get_sentence_language
+from ..extraction.chunking import find_sentence_language
 from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
 from ..structures.documents.documents import build_heading_path
 from ..structures.state import State
 from ..text.blocks import parse_blocks, split_parts, to_plain_text
-from ..text.languages import MAX_EXAMINED_BYTES, find_document_language, get_language_name
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN, find_block_kind
@@ -163,9 +162,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     heading = " > ".join(build_heading_path(state.documents.get_outline(record.id), group.section))
     is_whole_document = group.last - group.first + 1 == record.chunk_count
     passage = Passage(record.key, record.title, heading, start, text, is_whole_document)
-    document_start = state.documents.read_text_start(record.id, MAX_EXAMINED_BYTES)
-    document_language = get_language_name(find_document_language(record.meta, document_start))
-    language = get_sentence_language(document_language, state.settings)
+    language = find_sentence_language(state, record.id)
     passage.snippets = list(_split_snippets(text, record.format, heading, starts_mid_line, language))
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
     if is_whole_document and not has_content:

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..text.languages import detect_language
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import (
@@ -203,7 +204,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> list[_PassageSentence]
     sentences: list[_PassageSentence] = []
     has_known_pronouns = detect_word_language(segment_words(text), "english") == "english"
     names: list[set[str]] = []
-    for start, end in split_sentences(text):
+    for start, end in split_sentences(text, None if has_known_pronouns else detect_language(text)):
         sentence = text[start:end]
         words = segment_words(sentence)
         stems = [to_stem(word) for word in list_content_words(sentence, frozenset())]

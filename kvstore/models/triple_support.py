@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 
+from ..text.languages import detect_language
 from ..text.normalize import fold_case
 from ..text.sentences import split_sentences
 from ..text.words import FUNCTION_WORDS, detect_word_language, is_unspaced, segment_words, split_written_words
@@ -101,7 +102,7 @@ def check_triple(subject: str, relation: str, object_: str, text: str) -> None:
         raise ValueError("a triple repeats its words; write other words in subject, relation and object")
     if not has_spaces:
         return
-    for sentence in _iter_sentences(text):
+    for sentence in _iter_sentences(text, None if is_english else detect_language(text)):
         relation_spans = sentence.find_spans(relation_stems, _MAX_RELATION_WORDS)
         for subject_span, object_span in _iter_name_spans(sentence, subject_stems, object_stems):
             if not is_english:
@@ -158,9 +159,9 @@ def _has_verb(words: Sequence[str], text: str) -> bool:
     return any(word.endswith(_PRESENT_ENDINGS) and word not in nouns for word in words)
 
 
-def _iter_sentences(text: str) -> Iterator[_OrderedSentence]:
-    """Yield the sentences of a text."""
-    for start, end in split_sentences(text):
+def _iter_sentences(text: str, language: str | None) -> Iterator[_OrderedSentence]:
+    """Yield the sentences of a text, which end by the rules of its language (None: the rules for English)."""
+    for start, end in split_sentences(text, language):
         written_words = split_written_words(text[start:end])
         words = list(map(fold_case, written_words))
         yield _OrderedSentence(written_words, words, list(map(to_stem, words)))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..extraction.chunking import find_sentence_language
 from ..structures.ranking import sort_chunks
 from ..structures.state import State
 from ..text.blocks import format_summary_sentence, skip_marker, split_parts
@@ -49,28 +50,32 @@ def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSe
     """Return the sentences of the chunks' paragraphs and list items, in order of document key and offset."""
     candidates = []
     chunks = sort_chunks(state, chunks)
-    formats: dict[int, str] = {}
+    rules: dict[int, tuple[str, str | None]] = {}
     for chunk, record in zip(chunks, state.chunks.get_many(chunks), strict=True):
         document = record.document
-        if document not in formats:
-            formats[document] = "text" if state.documents.get(document).format == "text" else "markdown"
+        if document not in rules:
+            format = "text" if state.documents.get(document).format == "text" else "markdown"
+            rules[document] = format, find_sentence_language(state, document)
         text = state.documents.read_text_slice(document, record.start, record.end)
-        for start, end, sentence, words in iter_content_sentences(text, formats[document]):
+        for start, end, sentence, words in iter_content_sentences(text, *rules[document]):
             candidates.append(CoverSentence(document, chunk, record.start + start, record.start + end, sentence, words))
     return candidates
 
 
-def iter_content_sentences(text: str, format: str) -> Iterator[tuple[int, int, str, SentenceWords]]:
+def iter_content_sentences(
+    text: str, format: str, language: str | None
+) -> Iterator[tuple[int, int, str, SentenceWords]]:
     """Yield (start, end, sentence, words) for each sentence in the paragraphs and list items of a text.
 
     The offsets are in bytes of ``text``, and the sentence has no markup. ``format`` is ``text`` or ``markdown``.
+    ``language`` decides where sentences end (None: the rules for English).
     """
     is_ascii = text.isascii()
     for block in split_parts(text, format):
         if block.kind not in ("prose", "item"):
             continue
         content_start = skip_marker(text, block.start, block.end)
-        for sentence_start, sentence_end in split_sentences(text[content_start : block.end]):
+        for sentence_start, sentence_end in split_sentences(text[content_start : block.end], language):
             start, end = content_start + sentence_start, content_start + sentence_end
             sentence = format_summary_sentence(text[start:end])
             words = extract_sentence_words(sentence)

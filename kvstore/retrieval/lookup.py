@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from ..extraction.chunking import find_sentence_language
 from ..structures.documents.chunks import FIRST_UPPER_ABSTRACT, GROUP_SIZE
 from ..structures.filter import addresses
 from ..structures.forest.forest import RELATIONS_TREE
@@ -92,15 +93,15 @@ def _build_abstract_location(state: State, address: AbstractAddress, display_nam
     parent = None if parent_record is None else state.abstracts.get_heading(parent_record)
     text = None
     if rank >= addresses.MIN_BODY_RANK and abstract < FIRST_UPPER_ABSTRACT:
-        text = _find_mention_sentence(state, abstract, identity.entity_ids)
+        text = _find_mention_sentence(state, record.document, abstract, identity.entity_ids)
     if text is None:
         text = state.abstracts.read_text(record)
     ordinal = document.get_abstract_ordinal(abstract)
     return Location(display_name, identity.entry.temperature, None, record.level, parent, document.key, ordinal, text)
 
 
-def _find_mention_sentence(state: State, leaf: int, entities: list[int]) -> str | None:
-    """Return the first sentence in the chunks of a leaf abstract that mentions one of the entities.
+def _find_mention_sentence(state: State, document: int, leaf: int, entities: list[int]) -> str | None:
+    """Return the first sentence in the chunks of a leaf abstract of a document that mentions one of the entities.
 
     Returns the first heading that mentions one if no sentence does, or else None.
     """
@@ -113,7 +114,7 @@ def _find_mention_sentence(state: State, leaf: int, entities: list[int]) -> str 
         text = state.read_chunk_text(chunk)
         encoded = text.encode()
         mention_offsets = [len(encoded[:start].decode()) for start in mention_starts]
-        for start, end in split_sentences(text):
+        for start, end in split_sentences(text, find_sentence_language(state, document)):
             if any(start <= offset < end for offset in mention_offsets):
                 if not text.startswith("#", start):
                     return to_plain_text(text[start:end])

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 
+from ...extraction.chunking import find_sentence_language
 from ...retrieval.evidence import StoredSpan
 from ...structures.display_entities import load_display_entities
 from ...structures.documents.chunks import ChunkRecord
@@ -284,7 +285,7 @@ class _ChunkReader:
         graph = tree.graph
         self._mention_starts: list[int] = graph.mention_chunks.searchsorted(range(len(graph.chunks) + 1)).tolist()
         self._nodes_by_entity = {entity: node for node, entity in enumerate(graph.entities.tolist())}
-        self._formats: dict[int, str] = {}
+        self._sentence_rules: dict[int, tuple[str, str | None]] = {}
 
     def find_node(self, entity: int) -> int | None:
         """Return the node of an entity, or None if the graph does not have it."""
@@ -311,7 +312,7 @@ class _ChunkReader:
         chunk = int(self._tree.graph.chunks[position])
         mentions = self._find_mentions(position, chunk)
         decoded = text.decode()
-        for first, last in _find_sentence_spans(decoded, self._get_format(record.document)):
+        for first, last in _find_sentence_spans(decoded, *self._get_sentence_rules(record.document)):
             words = extract_sentence_words(format_summary_sentence(decoded[first:last]))
             if words.length < 2:
                 continue
@@ -346,20 +347,20 @@ class _ChunkReader:
         record = self._state.chunks.get(int(self._tree.graph.chunks[position]))
         return record, self._state.documents.read_text_slice(record.document, record.start, record.end).encode()
 
-    def _get_format(self, document: int) -> str:
-        """Return the format that sentences of a document are split by: text or markdown."""
-        format = self._formats.get(document)
-        if format is None:
-            stored_format = self._state.documents.get(document).format
-            format = self._formats[document] = "text" if stored_format == "text" else "markdown"
-        return format
+    def _get_sentence_rules(self, document: int) -> tuple[str, str | None]:
+        """Return the format (text or markdown) and the language that sentences of a document are split by."""
+        rules = self._sentence_rules.get(document)
+        if rules is None:
+            format = "text" if self._state.documents.get(document).format == "text" else "markdown"
+            rules = self._sentence_rules[document] = format, find_sentence_language(self._state, document)
+        return rules
 
 
-def _find_sentence_spans(text: str, format: str) -> Iterator[tuple[int, int]]:
+def _find_sentence_spans(text: str, format: str, language: str | None) -> Iterator[tuple[int, int]]:
     """Yield the character ranges of the sentences in the paragraphs and list items of a chunk."""
     for part in split_parts(text, format):
         if part.kind in ("prose", "item"):
-            for first, last in split_sentences(text[part.start : part.end]):
+            for first, last in split_sentences(text[part.start : part.end], language):
                 yield part.start + first, part.start + last
 
 

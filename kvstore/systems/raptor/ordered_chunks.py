@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...extraction.chunking import find_sentence_language
 from ...retrieval.cover import iter_content_sentences
 from ...retrieval.evidence import StoredSpan
 from ...storage.scratch_file import ScratchFile
@@ -36,6 +37,7 @@ class OrderedChunks:
 
     ``ids``, ``documents`` and ``starts`` hold the id of each chunk, its document, and its byte offset there. ``texts``
     holds all texts one after another; ``ends`` holds the end of each chunk in it. ``is_plain`` is True for plain text.
+    ``languages`` holds the index in ``language_names`` of the language whose rules split the sentences of each chunk.
     ``vectors`` holds the unit vectors of size ``dimension``, packed float32. A *position* is the index of a chunk.
     """
 
@@ -45,6 +47,8 @@ class OrderedChunks:
     texts: ScratchFile
     ends: Partition
     is_plain: npt.NDArray[np.bool_]
+    languages: Partition
+    language_names: list[str | None]
     vectors: ScratchFile
     dimension: int
 
@@ -60,7 +64,8 @@ class OrderedChunks:
             num_chunks += record.chunk_count
         ordered_documents = [document for _, document in sorted(keyed_documents)]
         del keyed_documents  # large
-        chunks, documents, starts, ends, plain = (array("q") for _ in range(5))
+        chunks, documents, starts, ends, plain, languages = (array("q") for _ in range(6))
+        language_names: list[str | None] = []
         folder = None if state.open_indexes is None else state.open_indexes.environment.path
         texts, vector_file = ScratchFile(folder), ScratchFile(folder)
         vectors: Matrix = np.empty((num_chunks, state.settings.dimension), np.float32)
@@ -77,6 +82,10 @@ class OrderedChunks:
             chunks.extend(ids)
             documents.extend([document] * len(ids))
             plain.extend([record.format == "text"] * len(ids))
+            language = find_sentence_language(state, document)
+            if language not in language_names:
+                language_names.append(language)
+            languages.extend([language_names.index(language)] * len(ids))
             if len(vector_rows) >= _VECTOR_BATCH_SIZE or document == ordered_documents[-1]:
                 batch = vectors[len(chunks) - len(vector_rows) : len(chunks)]
                 batch[:] = state.vectors.gather(vector_rows)
@@ -89,6 +98,8 @@ class OrderedChunks:
             texts=texts,
             ends=np.frombuffer(ends, np.int64),
             is_plain=np.frombuffer(plain, np.int64).astype(np.bool_),
+            languages=np.frombuffer(languages, np.int64),
+            language_names=language_names,
             vectors=vector_file,
             dimension=state.settings.dimension,
         )
@@ -122,7 +133,8 @@ class OrderedChunks:
     def iter_sentences(self, position: int) -> Iterator[TopicSentence]:
         """Yield the content sentences of the chunk at a position."""
         format = "text" if self.is_plain[position] else "markdown"
-        for start, end, _, words in iter_content_sentences(self.read_text(position).decode(), format):
+        language = self.language_names[int(self.languages[position])]
+        for start, end, _, words in iter_content_sentences(self.read_text(position).decode(), format, language):
             yield TopicSentence(position, start, end, words)
 
     def build_sentence(self, position: int, start: int, end: int) -> TopicSentence:
