@@ -51,7 +51,7 @@ class Heading:
 class Unit(NamedTuple):
     """An indivisible part of a text: a sentence, item, row or line, with its size and the kind of its block.
 
-    An ``is_tied`` unit should not begin a chunk, because it belongs to the unit before it.
+    If ``is_tied``, the unit should not begin a chunk, because it belongs to the unit before it.
     """
 
     start: int
@@ -281,8 +281,8 @@ def _group_tied_units(units: list[Unit], tokens: int) -> Iterator[list[Unit]]:
     run: list[Unit] = []
     size = 0
     for unit in units:
-        fits = size + unit.tokens <= _MAX_RUN_FACTOR * tokens
-        if run and not (unit.is_tied and fits and unit.end - run[0].start <= MAX_CHUNK_LENGTH // 2):
+        is_within_limit = size + unit.tokens <= _MAX_RUN_FACTOR * tokens
+        if run and not (unit.is_tied and is_within_limit and unit.end - run[0].start <= MAX_CHUNK_LENGTH // 2):
             yield run
             run, size = [], 0
         run.append(unit)

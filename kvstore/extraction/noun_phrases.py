@@ -306,7 +306,7 @@ class NounPhrases:
         return index
 
     def _is_premodifier(self, index: int, next_index: int, head_index: int) -> bool:
-        """True if the word at ``index`` belongs to the phrase of noun ``head_index``, so far from ``next_index`` on."""
+        """True if the word at ``index`` extends the phrase of ``head_index`` that so far begins at ``next_index``."""
         word, head = self._words[index], self._words[head_index]
         if word.tag == "HYPH" or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
             return index > 0 and word.end == self._words[next_index].start and self._words[index - 1].end == word.start
@@ -332,7 +332,7 @@ class NounPhrases:
         )
 
     def _is_postmodifier(self, index: int, head_index: int, last: int) -> bool:
-        """True if the word at ``index`` continues the name of the noun at ``head_index``, so far up to ``last``."""
+        """True if the word at ``index`` extends the name of ``head_index`` that so far ends at ``last``."""
         word, previous = self._words[index], self._words[last]
         if word.head != head_index and self._words[word.head].head != head_index:
             return False

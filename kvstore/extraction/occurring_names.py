@@ -56,7 +56,7 @@ def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: in
 
 
 def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], max_words: int) -> set[str]:
-    """Do the work of :func:`find_occurring_keys` without an index of names by word."""
+    """Return the result of :func:`find_occurring_keys` by searching each text for every name."""
     remaining = [key.encode() for key in keys if _WORD_PATTERN.search(key)]
     found_keys: set[bytes] = set()
     for text in texts:

@@ -78,7 +78,7 @@ class _ChunkProse:
     units: list[Unit] = field(default_factory=list)
 
     def add(self, piece: str, unit: Unit, starts_paragraph: bool) -> None:
-        """Append ``piece``, the plain text of a unit."""
+        """Append ``piece``, the plain text of a unit, after a blank line (``starts_paragraph``) or a space."""
         if self.units:
             self.text += "\n\n" if starts_paragraph else " "
         self.starts.append(len(self.text))
@@ -98,20 +98,20 @@ def read_prose(
     Raises LanguageError if the pipeline cannot be loaded.
     """
     prose_by_document = [
-        ([chunk_prose for chunk in chunks if (chunk_prose := _extract_prose(text, chunk)).units], to_bytes)
-        for text, chunks, to_bytes in documents
+        ([chunk_prose for chunk in chunks if (chunk_prose := _extract_prose(text, chunk)).units], byte_offsets)
+        for text, chunks, byte_offsets in documents
     ]
     chunk_statements = pipeline.read(
         (chunk_prose.text for document_prose, _ in prose_by_document for chunk_prose in document_prose),
         _collect_statements,
     )
-    for document_prose, to_bytes in prose_by_document:
+    for document_prose, byte_offsets in prose_by_document:
         # The document's prose must come first, so that zip does not consume a result of the next document.
-        yield _build_prose(zip(document_prose, chunk_statements, strict=False), to_bytes)
+        yield _build_prose(zip(document_prose, chunk_statements, strict=False), byte_offsets)
 
 
 def _build_prose(
-    prose_statements: Iterable[tuple[_ChunkProse, _ChunkStatements]], to_bytes: npt.NDArray[np.int64]
+    prose_statements: Iterable[tuple[_ChunkProse, _ChunkStatements]], byte_offsets: npt.NDArray[np.int64]
 ) -> Prose:
     """Collect the relations and phrases of the chunks of one document.
 
@@ -122,7 +122,7 @@ def _build_prose(
         prose.phrases.update(phrases)
         for statement in stated_relations:
             first, last = chunk_prose.get_unit_at(statement.start), chunk_prose.get_unit_at(statement.end - 1)
-            span = int(to_bytes[first.start]), int(to_bytes[last.end])
+            span = int(byte_offsets[first.start]), int(byte_offsets[last.end])
             prose.relations.append(
                 Relation(statement.child, statement.parent, statement.kind, statement.confidence, *span)
             )

@@ -198,7 +198,7 @@ class RelationFilter:
     def _is_plain_term(self, index: int) -> bool:
         """True if a common noun phrase consists only of nouns.
 
-        Its adjectives would depend on the context.
+        The meaning of an adjective, such as *new*, would depend on the context.
         """
         first, last = self._phrases.find_phrase_bounds(index)
         return first == last or self._phrases.is_noun_compound(index)

@@ -58,6 +58,7 @@ class ChatStream:
         self.tokens = (0, 0)
 
     def __iter__(self) -> Iterator[Piece]:
+        """Yield the pieces as they arrive, then close the reply."""
         with self._reply:
             for text, reasoning in self._iter_parts():
                 if safe_reasoning := self._reasoning.feed(reasoning):

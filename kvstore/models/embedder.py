@@ -1,10 +1,9 @@
 """Embedders by name.
 
 In: a name and options. Out: an :class:`~kvstore.models.protocol.Embedder`. A store records the embedder's name, and the
-digest of its weights if they are part of kvstore; ``open_recorded_embedder`` must return the same vectors in every
-later process. Other names can belong to installed
-packages (:mod:`.plugin_embedder`). An unknown name or option raises :class:`~kvstore.errors.EmbedderError` that lists
-the valid ones.
+digest of its weights if they are part of kvstore, because every later process must compute the same vectors
+(``open_recorded_embedder``). Other names can belong to installed packages (:mod:`.plugin_embedder`). An unknown name or
+option raises :class:`~kvstore.errors.EmbedderError` that lists the valid ones.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class EmbeddingCache:
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._lock = Lock()
-        #: In the order of their last use.
+        #: The vector of each text, in the order of last use.
         self._vectors: dict[str, Embeddings] = {}
         self._num_bytes = 0
 

@@ -216,9 +216,7 @@ class Endpoint:
     def _mask_key(self, word: str) -> str:
         """Return the word, or stars if it contains several consecutive characters of the key.
 
-        A short key is replaced within the word.
-
-        OpenAI's server repeats the first and last letters of a wrong key.
+        A short key is replaced within the word. OpenAI's server repeats the first and last letters of a wrong key.
         """
         key = self._key or ""
         if len(key) < 2 * _MIN_SHARED_LENGTH:

@@ -76,8 +76,8 @@ class _StatedClause:
 class _WordOrder:
     """The content words of a statement in order, as stems.
 
-    ``repeated`` has the number of occurrences of those that are no names and occur several times. ``has_by`` is True if
-    the statement has the word "by", as passive sentences do. If ``is_title``, all words must be in order.
+    ``repeated`` maps each stem that occurs several times and is not a name to its number of occurrences. ``has_by`` is
+    True if the statement has the word "by", as passive sentences do. If ``is_title``, all words must be in order.
     """
 
     stems: Sequence[str]
@@ -109,7 +109,7 @@ class _WordOrder:
 
 @dataclass(frozen=True, slots=True)
 class _PassageSentence:
-    """A sentence of a passage: the stems of its words and of the headings, and those of its words in order.
+    """A sentence of a passage: ``stems`` of its words and of the headings, and ``words``, its stems in order.
 
     ``earlier_names`` has the names of each earlier sentence, for which its pronouns can stand. ``denied_stems`` has
     the first content word after each of its negations. ``refers_back`` is True if it has, or may have, a pronoun.
@@ -125,8 +125,8 @@ class _PassageSentence:
     def count_missing(self, clause: _StatedClause) -> float:
         """Return the number of words of a clause that the sentence lacks; infinity if it cannot support the clause.
 
-        It cannot if it lacks a name of the clause or disagrees about a negation. All its pronouns stand for names of
-        the same earlier sentence.
+        It cannot support a clause if it lacks a name of the clause or disagrees about a negation. All its pronouns must
+        stand for names of one earlier sentence.
         """
         if (clause.is_negated and not self.is_negated) or (not clause.is_negated and clause.stems & self.denied_stems):
             return math.inf
@@ -179,10 +179,10 @@ class SourcePassages:
 
 
 def _count_missing(clauses: Sequence[_StatedClause], order: _WordOrder, sentences: Sequence[_PassageSentence]) -> float:
-    """Return the smallest number of words of the clauses that a sentence of a passage with their order lacks.
+    """Return the smallest number of words of the clauses that a sentence of a passage lacks.
 
-    A sentence that refers back is also checked together with the sentence before it. Infinity if no sentence can
-    support the clauses.
+    Sentences with an incompatible word order are skipped. A sentence that refers back is also checked together with the
+    sentence before it. Infinity if no sentence can support the clauses.
     """
     least_missing = math.inf
     previous_counts: list[float] = []

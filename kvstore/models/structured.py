@@ -33,7 +33,7 @@ _TEMPERATURES = (0.0, 0.7)
 
 
 def _return_unchanged(value: Any) -> Any:
-    """Return the value: the check of a prompt without one."""
+    """Return the value unchanged: the default ``check`` of a prompt."""
     return value
 
 

@@ -43,7 +43,7 @@ class TextPieces(Iterator[str], Generic[Result]):
 
     @property
     def result(self) -> Result | None:
-        """The final result; None before the last piece, and if it was closed earlier."""
+        """The final result; None before the last piece, or if the pieces were closed early."""
         return self._results[0] if self._results else None
 
     def close(self) -> None:

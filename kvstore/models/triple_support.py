@@ -56,9 +56,9 @@ class _OrderedSentence:
     stems: Sequence[str]
 
     def find_spans(self, stems: Sequence[str], max_other_words: int) -> list[_Span]:
-        """Return the spans that have these stems in order, as far as the sentence has them: at least half.
+        """Return the spans that have, in order, all of ``stems`` that are in the sentence; empty if less than half are.
 
-        A span has at most ``max_other_words`` words between its first and last one that are not among them.
+        A span has at most ``max_other_words`` other words between its first and last word.
         """
         present = [stem for stem in stems if stem in self.stems]
         spans: list[_Span] = []
@@ -83,8 +83,7 @@ class _OrderedSentence:
 def check_triple(subject: str, relation: str, object_: str, text: str) -> None:
     """Raise ValueError unless a sentence of a text relates a subject to an object by its order.
 
-    That the sentence has their words is checked by
-    :meth:`~kvstore.models.statement_support.SourcePassages.find_supporting`.
+    :meth:`~kvstore.models.statement_support.SourcePassages.find_supporting` checks that a sentence has their words.
     """
     subject_stems, relation_stems, object_stems = map(list_content_stems, (subject, relation, object_))
     _check_name(subject, subject_stems)
@@ -172,7 +171,7 @@ def _has_light_order(
 ) -> bool:
     """True if a relation without content words, such as "is" or "of", joins a subject to an object.
 
-    One of its words, or another form of "be", must be between them, or nothing but articles.
+    Between them must be a word of the relation, another form of its "be", or nothing but articles.
     """
     links = relation_words - _ARTICLES
     if links & _BE_WORDS:

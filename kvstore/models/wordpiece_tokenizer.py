@@ -133,7 +133,7 @@ class WordPieceTokenizer:
 
 
 class _CharacterForms(dict[int, str]):
-    """The text that replaces each character, by its code: words of their own have spaces around them."""
+    """The text that replaces each character, by its code; a character that is a word by itself gets spaces."""
 
     def __init__(self) -> None:
         data = CHARACTERS_FILE.read_bytes()

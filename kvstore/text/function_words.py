@@ -158,7 +158,7 @@ _OTHERS: Mapping[str, str] = {
 }
 
 
-#: As written.
+#: The words of ``_MARKING`` of all languages, as written.
 MARKING_WORDS = frozenset(word for words in _MARKING.values() for word in words.split())
 FUNCTION_WORDS_BY_LANGUAGE: Mapping[str, frozenset[str]] = {
     language: frozenset(fold_case(f"{_MARKING.get(language, '')} {others}").split())

@@ -1,7 +1,7 @@
 """The answer that the answer reader chose: one sentence first, with the words that answer, then a little context.
 
 In: a :class:`~.reading.PassageReading`. Out: the text with its citations. The first paragraph is the sentence, item or
-table row that answers; a sentence that introduces a list or code brings it along. Then follows the context: the
+table row that answers; a sentence that introduces a list or code is shown with it. Then follows the context: the
 sentence before it, if the answer refers to it, and the next likeliest sentences; then the relations of the rarest
 entity.
 """
@@ -58,13 +58,14 @@ def extract_read_answer(
     run = Run(number, *_find_display_span(snippets, index, evidence.question), best.score)
     runs = [run]
     num_words = sum(snippet.words for snippet in snippets[run.first : run.last + 1])
-    shown = {(number, i) for i in range(run.first, run.last + 1)}
+    displayed_positions = {(number, i) for i in range(run.first, run.last + 1)}
     for position in _list_context(reading):
         if len(runs) > max_context:
             break
         snippet = reading.passages[position[0]].snippets[position[1]]
-        if snippet.hit is not None and position not in shown and num_words + snippet.words <= max_words:
-            shown.add(position)
+        fits_limit = num_words + snippet.words <= max_words
+        if snippet.hit is not None and position not in displayed_positions and fits_limit:
+            displayed_positions.add(position)
             num_words += snippet.words
             runs.append(Run(*position, position[1], best.score))
     text, citations = render_runs(reading.passages, runs, relevance)
@@ -83,13 +84,14 @@ class PartReading(NamedTuple):
 def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool]) -> ExtractedAnswer:
     """Return one answer with a paragraph for each part: the sentence that answers it, or a note that none does.
 
-    ``answered`` has True for each part that its sentence answers. A sentence that answers several parts is included
-    once.
+    ``answered[i]`` is True if the best sentence of part *i* answers it. A sentence that answers several parts is
+    included once.
     """
     text = ""
     citations: list[Citation] = []
     answers: list[AnswerPart] = []
-    shown: dict[tuple[str, int], tuple[int, int]] = {}  # a sentence -> the number of its citation, its offset in text
+    # A sentence -> the number of its citation, and its offset in the text of the answer.
+    citation_places: dict[tuple[str, int], tuple[int, int]] = {}
     for part, is_answered in zip(parts, answered, strict=True):
         separator = "\n\n" if text else ""
         if not is_answered:
@@ -100,16 +102,16 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
         number, index = best.position
         passage = part.reading.passages[number]
         sentence = _identify_snippet(passage, index)
-        if sentence not in shown:
+        if sentence not in citation_places:
             first, last = _find_display_span(passage.snippets, index, part.text)
-            if first == index and _has_referent(passage.snippets, index):
-                first -= _identify_snippet(passage, index - 1) not in shown
+            if first == index and _refers_to_previous(passage.snippets, index):
+                first -= _identify_snippet(passage, index - 1) not in citation_places
             run = Run(number, first, last, best.score)
             paragraph, (citation,) = render_runs(part.reading.passages, [run], part.relevance, len(citations) + 1)
-            shown[sentence] = (citation.number, len(text) + len(separator))
+            citation_places[sentence] = (citation.number, len(text) + len(separator))
             text += separator + paragraph
             citations.append(citation)
-        citation_number, offset = shown[sentence]
+        citation_number, offset = citation_places[sentence]
         span = _locate_answer_words(best, text, offset)
         answers.append(AnswerPart(part.text, citation_number, span, part.reading.verdict))
     return ExtractedAnswer(text, citations, parts=tuple(answers))
@@ -126,11 +128,11 @@ def _list_context(reading: PassageReading) -> list[SnippetPosition]:
     number, index = reading.best.position
     snippets = reading.passages[number].snippets
     likely = [other.position for other in reading.readings[1:] if reading.best.score - other.score <= _MAX_CONTEXT_GAP]
-    return [(number, index - 1), *likely] if _has_referent(snippets, index) else likely
+    return [(number, index - 1), *likely] if _refers_to_previous(snippets, index) else likely
 
 
-def _has_referent(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if the snippet at ``index`` refers to the one before it, and both are in the same section."""
+def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
+    """True if the snippet at ``index`` refers to the snippet before it, and both are in the same section."""
     snippet = snippets[index]
     has_pronoun = snippet.words <= _MAX_PRONOUN_WORDS and _PRONOUN_PATTERN.search(snippet.text) is not None
     refers_back = snippet.needs_previous or snippet.needs_subject or has_pronoun
@@ -165,7 +167,7 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
     last = extend_over_definition(snippets, index, first, last)
     if snippet.kind != "item" or not _LIST_QUESTION_PATTERN.search(question):
         return first, last
-    num_words = sum(shown.words for shown in snippets[first : last + 1])
+    num_words = sum(other.words for other in snippets[first : last + 1])
     while first and snippets[first - 1].section == snippet.section:
         previous = snippets[first - 1]
         if not (previous.kind == "item" or previous.is_lead_in) or num_words + previous.words > _MAX_WORDS:
@@ -183,7 +185,7 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
 
 
 def _locate_answer_words(best: SnippetReading, text: str, offset: int = 0) -> AnswerSpan | None:
-    """Return the span of the words that answer in the paragraph of ``text`` at ``offset``; None if it lacks them."""
+    """Return the span of the answer words in the paragraph of ``text`` at ``offset``; None if they are not in it."""
     words = neutralize_citations(best.words).strip()
     start = text[offset:].partition("\n\n")[0].find(words) if words else -1
     return None if start < 0 else AnswerSpan(words, offset + start, offset + start + len(words))

@@ -37,7 +37,7 @@ _MAX_QUESTION = 300
 
 
 class Reading(NamedTuple):
-    """The output of the network for a window: the logit that it ``answered`` the question, and the likeliest answer.
+    """The output of the network for a window: ``answered``, the logit that it answers, and the likeliest answer.
 
     ``start`` and ``end`` are the character offsets of the answer in the window.
     """

@@ -43,7 +43,7 @@ _COVERAGE_WEIGHT, _MIN_SUFFICIENT = 3.0, 3.0
 #: for a sentence that settles such a question: 43 of 43 verdicts on 116 questions were right.
 _MAX_UNJUDGED, _MAX_SETTLED = 0.0, 2.5
 #: The weights of a snippet without the form that the question asks for, in its score and in the confidence. Such a
-#: snippet hardly ever answers. Too few of the best snippets are without it for weights that are fitted.
+#: snippet hardly ever answers. The weights are not fitted, because too few of the best snippets lack the form.
 MISSING_SCORE, MISSING_CONFIDENCE = -3.0, -2.0
 
 

@@ -48,7 +48,8 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
     def list_question_terms(text: str) -> set[str]:
         return set(list_terms(text, stem)) & rarities.keys()
 
-    def sum_rarities(terms: set[str]) -> float:
+    def compute_rarity_fraction(terms: set[str]) -> float:
+        """Return the fraction of the question's total rarity that the terms have."""
         return math.fsum(rarities[term] for term in terms) / total
 
     title_terms = [
@@ -65,8 +66,8 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
             own_terms |= above_terms
         above_terms |= title_terms[position[0]]
         return (
-            sum_rarities(own_terms)
-            + _TITLE_WEIGHT * sum_rarities(above_terms - own_terms)
+            compute_rarity_fraction(own_terms)
+            + _TITLE_WEIGHT * compute_rarity_fraction(above_terms - own_terms)
             + _RANK_WEIGHT / (1 + snippet.hit.rank / 2)
             + _MISSING_WEIGHT * kind.is_missing_in(render_snippet(snippet))
         )
