@@ -18,7 +18,7 @@ from .languages import capitalizes_nouns
 from .normalize import fold_case
 from .patterns import compile_lazily
 
-_TOKEN_PATTERN = compile_lazily(r"[^\W_]+(?:[-‐][^\W_]+)*\.?|\S")
+_TOKEN_PATTERN = compile_lazily(r"['’]t\b|[^\W_]+(?:[-‐][^\W_]+)*\.?|\S")
 #: The maximum number of words of a name.
 _MAX_WORDS = 6
 #: An apostrophe between words that were joined with spaces.
@@ -196,6 +196,8 @@ class CapitalNames:
             if key in self._common or key in self._words.common or (len(run.forms) == 1 and key not in self._proper):
                 run = run.drop_first()
         if not run.forms or all(key in self._words.common for key in run.keys) or not _has_letters(run):
+            return None
+        if len(run.forms) == 1 and run.keys[0].endswith(self._words.common_endings):
             return None
         return run
 
