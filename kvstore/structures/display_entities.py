@@ -25,7 +25,7 @@ class DisplayEntities:
         )
 
     def resolve_entity(self, entity: int) -> int:
-        """Return the entity that an entity is shown as."""
+        """Return the entity that an entity is shown as according to the aliases, usually itself."""
         return self._display_by_entity.get(entity, entity)
 
     def list_merged_entities(self, entity: int) -> list[int]:

@@ -38,7 +38,7 @@ class LogicalNames:
         return self._documents[record.document].key, record.ordinal
 
     def name_abstract(self, abstract: int, /) -> LogicalName:
-        """Return the document key of an abstract, "leaf" or "upper", and its position among these."""
+        """Return an abstract's document key, "leaf" or "upper", and its position in the document among that kind."""
         record = self._documents[self._state.abstracts.get(abstract).document]
         if abstract < FIRST_UPPER_ABSTRACT:
             return record.key, "leaf", abstract - record.first_group

@@ -70,6 +70,7 @@ def _decode(key: bytes, value: memoryview) -> TermPostings:
 
 
 def _get_first_chunk(key: bytes) -> int:
+    """Return the first chunk id of a block of postings, from its key."""
     return int(records.U64.unpack_from(key, len(key) - records.U64.size)[0])
 
 
@@ -174,7 +175,7 @@ class Postings(tables.ViewReader):
         return self._view.scan_prefixes(tables.POSTINGS, [encode_term(term)])
 
     def get_candidate_blocks(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
-        """Return the blocks of a term that may contain one of ``chunks`` (ascending), or all its blocks if it has few.
+        """Return the blocks of a term that may contain one of ``chunks`` (ascending); all blocks of the term if few.
 
         ``size`` is the size of the term.
         """

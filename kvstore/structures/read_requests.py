@@ -102,8 +102,8 @@ class BatchedReader(ABC):
         self.requests = 0
         #: Called after each answer, to measure how long each takes.
         self.on_answer: Callable[[], None] | None = None
-        self._known_chunks: set[int] = set()
-        self._companions: list[Companion[Any]] = []
+        self._known_chunks: set[int] = set()  # chunks whose sort keys were in an answer
+        self._companions: list[Companion[Any]] = []  # computations that join the next round
 
     @property
     @abstractmethod

@@ -271,7 +271,7 @@ class RestrictedFilter(EntityFilter):
         self._abstracts = state.abstracts
         self._entities = Entities(state.lmdb)
         self._aliases = Aliases(state.lmdb)
-        self._visible_entries: dict[str, tuple[FilterEntry, Ids] | None] = {}
+        self._visible_entries: dict[str, tuple[FilterEntry, Ids] | None] = {}  # a cache by name; None: hidden
 
     def find(self, key: str) -> FilterEntry | None:
         """Return the entry of a name with its visible addresses, or None if the name is hidden."""

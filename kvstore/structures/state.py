@@ -77,8 +77,8 @@ class State:
         self.settings = settings
         self.open_indexes = open_indexes
         self._node_cache = node_cache
-        self._parts: dict[str, Any] = {}
-        self._derived_parts: dict[str, DerivedParts] = {}
+        self._parts: dict[str, Any] = {}  # a cache by name
+        self._derived_parts: dict[str, DerivedParts] = {}  # by name of the derivation
         #: States derived from this one, and closed with it.
         self.restricted: weakref.WeakSet[State] = weakref.WeakSet()
 
@@ -117,7 +117,7 @@ class State:
         return parts
 
     def use_derived_parts(self, parts: Mapping[str, DerivedParts]) -> None:
-        """Use these readers of derived parts, by derivation, from now on; a writer also sees unflushed changes."""
+        """Replace readers of derived parts, by name of the derivation; a writer also reads its unflushed changes."""
         self._derived_parts.update(parts)
 
     @cached_property

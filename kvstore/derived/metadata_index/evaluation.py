@@ -183,7 +183,7 @@ class Evaluation:
         return Bounds(certain, possible)
 
     def _find_non_null(self, field: Field) -> tuple[DocumentMask, DocumentMask | None] | None:
-        """Return the documents whose field is not NULL, and the documents for which this is unclear (None: none).
+        """Return the documents whose field is not NULL, and the documents with an unclear field (None if none has one).
 
         Returns None instead of the pair if the index does not cover the field.
         """
@@ -207,11 +207,11 @@ class Evaluation:
         return find_candidates(query, self._find_with_all_words, np.logical_and, np.logical_or)
 
     def _find_with_all_words(self, phrase: Phrase | Proximity) -> DocumentMask:
-        """Return the documents that contain all words of a phrase or of NEAR, in any order."""
+        """Return the documents that may contain all words of a phrase or of NEAR, in any order."""
         return reduce(np.logical_and, map(self._find_with_word, set(iter_patterns(phrase))))
 
     def _find_with_word(self, pattern: WordPattern) -> DocumentMask:
-        """Return the documents whose text contains a word that matches a pattern."""
+        """Return the documents whose text may contain a word that matches a pattern, according to the postings."""
         groups = (find_chunks_with_word(self._state, pattern) // np.uint64(GROUP_SIZE)).astype(np.int64)
         # Groups are numbered in the order of their documents, so a group belongs to the last document whose first group
         # is not after it. A document without groups has the same first group as the next, and is not the last.

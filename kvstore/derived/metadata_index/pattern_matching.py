@@ -40,8 +40,8 @@ def make_pattern_matcher(pattern: str, glob: bool) -> Callable[[str], bool]:
 def list_prefixes(pattern: str, glob: bool) -> list[str]:
     """Return prefixes such that every text that matches a pattern begins with one of them.
 
-    LIKE ignores the case of ASCII letters, so its prefix is returned in all cases; it is shortened to at most 64
-    variants.
+    LIKE ignores the case of ASCII letters, so its prefix is returned in all combinations of upper and lower case; it is
+    shortened so that there are at most 64.
     """
     prefix_match = re.match(r"[^*?]*" if glob else r"[^%_]*", pattern, re.DOTALL)
     assert prefix_match is not None  # the prefix can be empty

@@ -62,7 +62,7 @@ def encode_column_prefix(name: str) -> bytes:
 
 
 def encode_value(value: Any) -> bytes | None:
-    """Encode a value as the end of its key, from its kind on, or return None if the value is unclear."""
+    """Encode a value as the end of its key (kind and value); return None if the value is unclear (has no key)."""
     if isinstance(value, (bool, int)):
         return encode_number(value) if value in _INT64 else None
     if isinstance(value, float):

@@ -221,7 +221,7 @@ class PassageGraph(ViewReader):
             yield entity, Link(other_entity, kind, _decode_link_count(key, value))
 
     def iter_listed_chunks(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (entity, chunk, features) for each edge in ``entity_passages``, which lacks entities with one chunk."""
+        """Yield (entity, chunk, features) for each edge of an entity with several chunks, from the block lists."""
         for entity, _, block in self._lists.scan():
             for entry in block.tolist():
                 yield entity, entry >> _ENTRY_FEATURE_BITS, entry & _ENTRY_FEATURE_MASK
@@ -264,7 +264,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         self._change_chunks(rows, lambda chunk, old_row: set(rows[chunk].items()))
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
-        """Remove entities from the rows of chunks, given by chunk."""
+        """Remove the entities ``removed_entities[chunk]`` from the row of each chunk."""
         self._change_chunks(
             removed_entities,
             lambda chunk, old_row: {pair for pair in old_row if pair[0] not in removed_entities[chunk]},
@@ -407,7 +407,7 @@ def _mask_informative(features: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 
 
 def _count_informative(entries: list[int]) -> int:
-    """Count the entries (chunks with features) that have another feature than mentions in lower case."""
+    """Count the entries (chunks with features) that have any feature besides mentions in lower case."""
     return sum(entry & _ENTRY_FEATURE_MASK & ~LOWER != 0 for entry in entries)
 
 

@@ -33,22 +33,22 @@ EntityNumbers = npt.NDArray[np.uint32]
 
 
 def make_chunk_node(chunk: int) -> int:
-    """Return the node of a chunk."""
+    """Return the node of a chunk: its id."""
     return chunk
 
 
 def make_entity_node(entity: int) -> int:
-    """Return the node of an entity."""
+    """Return the node of an entity: its id with the highest bit set."""
     return _ENTITY_BIT | entity
 
 
 def is_entity(node: int) -> bool:
-    """True if a node is an entity's; otherwise it is a chunk's id."""
+    """True if a node is that of an entity (the highest bit is set), not that of a chunk."""
     return node >= _ENTITY_BIT
 
 
 def get_entity(node: int) -> int:
-    """Return the entity of an entity's node."""
+    """Return the id of the entity, given its node."""
     return node ^ _ENTITY_BIT
 
 

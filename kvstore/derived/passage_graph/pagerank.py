@@ -273,7 +273,7 @@ def _take_rows(prefetched_rows: list[_KernelRows], nodes: Nodes) -> list[_Kernel
 
 
 def _select_rows(rows: _KernelRows, mask: npt.NDArray[np.bool_]) -> _KernelRows:
-    """Return the rows for which ``mask`` is true."""
+    """Return the rows of the nodes for which ``mask`` is true."""
     nodes, bounds, neighbors, weights, costs = rows
     lengths = np.diff(bounds)
     selected = np.repeat(mask, lengths)
@@ -289,7 +289,7 @@ class _WeightedRows:
         self._bias = bias
         self._num_chunks = max(1, reader.counters.chunks)
         self._weights = weights
-        #: See :func:`_compute_feature_weights`.
+        #: The weights of steps in both directions, by features of the edge; see :func:`_compute_feature_weights`.
         self._chunk_to_entity_weights, self._entity_to_chunk_weights = _compute_feature_weights(weights)
         self._link_weights = np.zeros(1 + max(edges.TITLE_LINK, TRIPLE_LINK, RELATION_LINK, edges.SYNONYM_LINK))
         self._link_weights[edges.TITLE_LINK] = weights.title_link
@@ -384,7 +384,7 @@ def _flag_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
 
 @lru_cache(maxsize=8)
 def _compute_feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
-    """Return the weights of steps from a chunk to an entity, and from an entity to a chunk, by the edge's features.
+    """Return the weights of steps from chunk to entity, and from entity to chunk, by features (bits) of the edge.
 
     Both have shape (2, sets of features). The second row is for entities that the store mentions only in lower case.
     """

@@ -76,7 +76,7 @@ class DocumentRows:
         self._max_words = max_words
         self._first_chunk = next(record.chunk_ids(), None)
         self._title_flags = self._find_name_flags(record.title or "", edges.TITLE_WHOLE, edges.TITLE_PART)
-        self._heading_flags: dict[int, dict[int, int]] = {-1: {}}
+        self._heading_flags: dict[int, dict[int, int]] = {-1: {}}  # by section (-1: none) and entity
 
     def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
         """Return the entities that a chunk names, each with a bit field (features) that says how it is named.

@@ -119,7 +119,7 @@ class ChunkWriter(tables.ViewWriter, Chunks):
 
 @dataclass(frozen=True, slots=True)
 class AbstractRecord:
-    """A node of a document's abstract tree.
+    """A node of a document's tree of abstracts (summaries).
 
     ``level`` 0 is a leaf. ``first_chunk`` to ``last_chunk``, both included, are the chunks of its descendants.
     ``section`` is the index of its section in the document's outline (-1: the whole document). ``summary`` holds the

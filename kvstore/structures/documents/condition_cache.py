@@ -32,8 +32,8 @@ class ConditionCache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, AllowedDocuments] = OrderedDict()
-        self._document_count = 0
-        self._columns: tuple[int, NumberColumns] | None = None
+        self._document_count = 0  # the documents of all entries together
+        self._columns: tuple[int, NumberColumns] | None = None  # with their change number
 
     def get_columns(self, change: int) -> NumberColumns | None:
         """Return the columns of all documents at a change number, or None if they are not cached."""

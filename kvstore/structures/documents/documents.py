@@ -100,7 +100,7 @@ class DocumentRecord:
 
     @property
     def changed(self) -> str:
-        """The time it was stored or replaced: UTC, ISO 8601."""
+        """The time at which the document was stored or last replaced: UTC, ISO 8601."""
         return datetime.fromtimestamp(self.changed_at, UTC).isoformat()
 
     @property

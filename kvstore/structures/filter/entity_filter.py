@@ -413,7 +413,7 @@ class FilterCache:
     """
 
     def __init__(self) -> None:
-        self._cached: tuple[EntityFilter, int] | None = None
+        self._cached: tuple[EntityFilter, int] | None = None  # with its change number
 
     def take_filter(self, transaction: WriteTransaction, *, hash_seed: int) -> EntityFilter:
         """Return the filter for a write transaction that has just begun, and empty the cache.

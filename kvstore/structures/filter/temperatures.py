@@ -22,7 +22,7 @@ class HitCounts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
-        self._thread = threading.local()
+        self._thread = threading.local()  # ``paused``: do not count the hits of this thread
 
     def add(self, keys: Iterable[str]) -> None:
         """Count a hit of each name (normal form), unless this thread has paused counting."""

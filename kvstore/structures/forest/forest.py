@@ -117,7 +117,7 @@ class Forest(tables.ViewReader):
         return Node._make(NODE_STRUCT.unpack(records.unseal(value, tables.NODES, key)))
 
     def find_node(self, tree: int, entity: int) -> int | None:
-        """Return the node of an entity in a tree, or None."""
+        """Return the node of an entity in a tree, or None if the entity has no node there."""
         value = self._view.get(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity))
         return None if value is None else self._get_checked_node(Node(tree, entity), value)
 

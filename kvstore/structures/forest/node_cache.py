@@ -19,9 +19,9 @@ class NodeCache:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._change = -1
-        self._nodes: dict[int, NodeSentences] = {}
-        self._keys: dict[int, str] = {}
+        self._change = -1  # the commit that the cached data belongs to
+        self._nodes: dict[int, NodeSentences] = {}  # by maximum number of relatives
+        self._keys: dict[int, str] = {}  # normal forms of node names, by node
 
     def get_keys(self, change: int) -> dict[int, str]:
         """Return the shared cache of the normal forms of node names, by node, at commit number ``change``."""

@@ -56,7 +56,7 @@ class _CachedForest(tables.ViewWriter, Forest):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._neighbor_cache: dict[tuple[str, int], tuple[int, ...]] = {}
+        self._neighbor_cache: dict[tuple[str, int], tuple[int, ...]] = {}  # by table and node
 
     def put_edge(self, table: str, node: int, neighbor: int, value: bytes) -> None:
         """Store a node's edge in a table, and forget the cached neighbors of the node there."""
@@ -84,9 +84,9 @@ class TransitiveReduction:
     def __init__(self, view: WriteView, counters: Counters) -> None:
         self._forest = _CachedForest(view)
         self._counters = counters
-        self._work: Counter[int] = Counter()
-        self._deferred_trees: set[int] = set()
-        self._tree = 0
+        self._work: Counter[int] = Counter()  # by tree, in visited nodes
+        self._deferred_trees: set[int] = set()  # trees whose edges :meth:`judge_deferred` will judge
+        self._tree = 0  # the tree that work is counted for
         #: The change in the number of accepted edges from one entity to another since the last :meth:`judge_deferred`.
         self._pair_counts: Counter[tuple[int, int]] = Counter()
 
@@ -114,7 +114,7 @@ class TransitiveReduction:
             self._break_cycles(self._find_component_edges(child))
 
     def remove_edge(self, child: int, parent: int) -> None:
-        """Delete the verdict on an edge that has lost its last assertion, and judge the affected edges again."""
+        """Delete the verdict on an edge that has lost its last assertion, and decide again on the affected edges."""
         verdict = self._forest.get_verdict(child, parent)
         is_on_cycle = self._forest.is_on_cycle(child, parent)
         is_deferred = self._select_tree(child)
@@ -163,7 +163,7 @@ class TransitiveReduction:
     # -- Changes by one edge of D, the stated edges that remain after cycles are broken
 
     def _insert_edge(self, child: int, parent: int) -> None:
-        """Judge a new edge that closes no cycle, and the accepted edges that it makes redundant."""
+        """Store the verdict on a new edge that closes no cycle; refuse the accepted edges that it makes redundant."""
         forest = self._forest
         if self._has_path(child, parent, forest.iter_parents, forest.iter_children):
             self._put_verdict(child, parent, REDUNDANT)
@@ -174,7 +174,7 @@ class TransitiveReduction:
             self._put_verdict(child, parent, ACCEPTED)
 
     def _remove_edge(self, child: int, parent: int, verdict: int | None) -> None:
-        """Delete the verdict on an edge. If it was accepted, judge the edges that it made redundant again."""
+        """Delete the verdict on an edge. If the edge was accepted, decide again on the edges that it made redundant."""
         self._delete_verdict(child, parent, verdict)
         if verdict != ACCEPTED:
             return

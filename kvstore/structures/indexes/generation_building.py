@@ -90,9 +90,9 @@ class GenerationBuilder(IndexFiller):
     def refresh(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> bool:
         """Build a generation from the last commit and put it in use; return True if there is a new generation.
 
-        Removes the rows and texts that no generation in use names. Returns False if the store has no such index, the
-        generation is up to date, or the index changed meanwhile. Raises IndexUnavailableError if
-        another thread or process is refreshing the index, LockTimeoutError, StoreFullError, EmbedderError.
+        Removes the rows and texts that belong to no generation in use. Returns False if the store has no such index,
+        the generation is up to date, or the index changed meanwhile. Raises IndexUnavailableError if another thread or
+        process is refreshing the index, LockTimeoutError, StoreFullError, EmbedderError.
         """
         with self._hold_lock(kind):
             self._remove_unnamed_rows(kind)
@@ -212,7 +212,7 @@ class GenerationBuilder(IndexFiller):
             self.remove_unused(kind)
 
     def remove_unused(self, kind: GenerationIndex[Any]) -> None:
-        """Remove rows and texts that no generation in use names, left by a crash or a dropped index.
+        """Remove rows and texts that belong to no generation in use, left by a crash or a dropped index.
 
         Raises IndexUnavailableError if the index is being refreshed.
         """
@@ -224,7 +224,7 @@ class GenerationBuilder(IndexFiller):
             self._remove_unnamed_texts(kind)
 
     def _remove_unnamed_rows(self, kind: GenerationIndex[Any]) -> None:
-        """Remove the rows of generations that the record of the index does not name, in batches."""
+        """Remove the rows of all generations except the one that the record of the index names, in batches."""
         for table in kind.tables:
             while True:
                 with self._open_state() as state:

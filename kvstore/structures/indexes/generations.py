@@ -131,7 +131,7 @@ class GenerationRows:
         cache: dict[str, Any] | None = None,
     ) -> None:
         self._source = source
-        self._prefix = records.encode_u32(number)
+        self._prefix = records.encode_u32(number)  # of the keys of this generation
         self._stop = records.encode_u32(number + 1)
         self._cache = {} if cache is None else cache
         self.change: int = generation["change"]
@@ -239,7 +239,7 @@ class GenerationIndex(Index, Generic[BoundIndex]):
         return ()
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return a record without a generation and with the next epoch."""
+        """Return the record without a generation and with the next epoch, because ids were renumbered."""
         return replace(record, state={}, epoch=record.epoch + 1)
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
@@ -275,7 +275,7 @@ class _GenerationPart(Generic[BoundIndex]):
         self.name = f"index {kind.name}"
 
     def read(self, state: State) -> BoundIndex | None:
-        """Return the generation that the record names, bound to a state; None if there is no usable one."""
+        """Return the index bound to a state, with the generation in use; None if there is no usable generation."""
         record = Indexes(state.lmdb).get(self._kind)
         if record is None or not self._kind.is_usable(record):
             return None

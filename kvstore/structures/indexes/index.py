@@ -114,8 +114,7 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
     companion_of: str = ""
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return a record without files and with the next epoch."""
-        # Files written before the rebuild must not be used again.
+        """Return the record without trusted files and with the next epoch, which invalidates older files."""
         return replace(record, tokens=(), epoch=record.epoch + 1)
 
     @abstractmethod
@@ -153,7 +152,7 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
         return state.counters.next_chunk
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        """Return the next chunk id at which the store should extend the file with this head (None: no file).
+        """Return the next chunk id from which on the file with this ``head`` (None: no file) should be extended.
 
         Only automatic kinds implement it.
         """

@@ -37,7 +37,7 @@ def is_trusted(environment: Environment, kind: FileIndex[Any, Any], token: bytes
 def read_index(
     environment: Environment, kind: FileIndex[Content, Any], path: Path, *, verify_all: bool = False
 ) -> tuple[int, Content]:
-    """Return the epoch and the content of an index file.
+    """Return the epoch (it grows when ids are renumbered) and the content of an index file.
 
     ``verify_all`` also verifies the arrays that are otherwise verified row by row during searches. Raises
     FileNotFoundError if there is no file, and IndexUnavailableError if it is damaged, not trusted or incomplete.

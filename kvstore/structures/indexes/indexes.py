@@ -55,7 +55,7 @@ class IndexWriter(tables.ViewWriter, Indexes):
         self._write_view.put(tables.INDEXES, kind.name.encode(), records.pack(None))
 
     def trust(self, record: IndexRecord, token: bytes) -> bool:
-        """Add the token of a file that was built for ``record``, and return True.
+        """Add the token that identifies a file built for ``record`` to the stored record, and return True.
 
         Returns False without a change if the index was dropped or created again since.
         """

@@ -194,7 +194,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
         """Return the chunk id from which a file may be needed: at most ``_EXTEND_AFTER`` ids ahead.
 
-        Another process may change the options of the index meanwhile, so the record is read again after these.
+        Another process may change the options of the index, so the record is read again from that chunk id on.
         """
         num_exact = _EXTEND_AFTER if record is None else record.get_int_option("exact_below") - state.counters.chunks
         return state.counters.next_chunk + min(num_exact, _EXTEND_AFTER)

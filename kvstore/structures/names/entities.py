@@ -202,8 +202,8 @@ class Entities(tables.ViewReader):
     def find_many(self, entities: Sequence[int]) -> list[EntityRecord | None]:
         """Return the record of each entity, or None for an id that no entity has."""
         records_by_id: dict[int, EntityRecord | None] = {}
-        for key, value, members in self._read_blocks(entities):
-            for entity, row in zip(members, _unpack_rows(key, value, members), strict=True):
+        for key, value, ids in self._read_blocks(entities):
+            for entity, row in zip(ids, _unpack_rows(key, value, ids), strict=True):
                 records_by_id[entity] = None if row is None else _decode(row, entity)
         return [records_by_id[entity] for entity in entities]
 
@@ -211,16 +211,15 @@ class Entities(tables.ViewReader):
         """True if an entity has this id; any integer is allowed."""
         if not 0 <= entity < 1 << 32:
             return False
-        ((key, value, members),) = self._read_blocks([entity])
-        return _unpack_rows(key, value, members) != [None]
+        ((key, value, ids),) = self._read_blocks([entity])
+        return _unpack_rows(key, value, ids) != [None]
 
     def has_many(self, entities: Sequence[int]) -> list[bool]:
-        """Return for each id whether an entity has it."""
+        """Return for each id whether an entity with this id exists."""
         is_stored: dict[int, bool] = {}
-        for key, value, members in self._read_blocks(entities):
+        for key, value, ids in self._read_blocks(entities):
             is_stored.update(
-                (entity, row is not None)
-                for entity, row in zip(members, _unpack_rows(key, value, members), strict=True)
+                (entity, row is not None) for entity, row in zip(ids, _unpack_rows(key, value, ids), strict=True)
             )
         return [is_stored[entity] for entity in entities]
 
@@ -270,11 +269,11 @@ class Entities(tables.ViewReader):
 
     def _read_blocks(self, entities: Iterable[int]) -> Iterator[tuple[bytes, memoryview | None, list[int]]]:
         """Yield the blocks of some entities: the key, the value (None if missing), and the ids among ``entities``."""
-        members: dict[bytes, list[int]] = {}
+        ids_by_block: dict[bytes, list[int]] = {}
         for entity in sorted(set(entities)):
-            members.setdefault(records.encode_u32(entity // BLOCK_SIZE), []).append(entity)
-        values = self._view.get_many(tables.ENTITIES, list(members))
-        return zip(members, values, members.values(), strict=True)
+            ids_by_block.setdefault(records.encode_u32(entity // BLOCK_SIZE), []).append(entity)
+        values = self._view.get_many(tables.ENTITIES, list(ids_by_block))
+        return zip(ids_by_block, values, ids_by_block.values(), strict=True)
 
     def get_introductions(self, *documents: int) -> list[tuple[int, int]]:
         """Return the names that documents make known, each as an entity id and the index of a slot (form and kind)."""
@@ -328,8 +327,8 @@ class EntityWriter(tables.ViewWriter, Entities):
     def _put_rows(self, changes: Mapping[int, EntityRow | None]) -> None:
         """Write the stored rows of entities into their blocks; None removes an entity."""
         block_changes: dict[bytes, bytes | None] = {}
-        for key, value, members in self._read_blocks(changes):
-            rows = {entity % BLOCK_SIZE: changes[entity] for entity in members}
+        for key, value, ids in self._read_blocks(changes):
+            rows = {entity % BLOCK_SIZE: changes[entity] for entity in ids}
             packed_rows = {index: None if row is None else records.encode_msgpack(row) for index, row in rows.items()}
             try:
                 new_value = replace_elements(_EMPTY_BLOCK if value is None else value, packed_rows)

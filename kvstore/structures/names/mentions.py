@@ -112,8 +112,8 @@ class MentionWriter(tables.ViewWriter, Mentions):
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
-        self._pending_rows: dict[int, list[Occurrence]] = {}
-        self._pending_headings: dict[int, list[HeadingOccurrence]] = {}
+        self._pending_rows: dict[int, list[Occurrence]] = {}  # by chunk
+        self._pending_headings: dict[int, list[HeadingOccurrence]] = {}  # by document
 
     def get_occurrences_many(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
         """Return the occurrences in each chunk, including pending changes."""

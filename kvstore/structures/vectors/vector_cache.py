@@ -68,7 +68,7 @@ class CachedVectors:
 
     @cached_property
     def _part_orders(self) -> list[npt.NDArray[np.intp]]:
-        """The row order of each part by ascending id."""
+        """For each part, its row numbers in order of ascending id."""
         return [np.argsort(ids, kind="stable") for ids, _ in self.parts]
 
     def extend(self, new_vectors: VectorPart, change: int, stop: int) -> CachedVectors:

@@ -58,7 +58,7 @@ CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 
 
 def compute_block_shape(dimension: int, quantised: bool = False) -> tuple[int, int]:
-    """Return the size in bytes of a block and its number of rows: the fewest pages of which rows fill at least 97 %.
+    """Return the size of a block in bytes and its number of rows: the fewest pages that rows fill to at least 97 %.
 
     If no number of pages is filled so well, the best one is used. Raises InputError if a vector does not fit.
     """
@@ -157,7 +157,7 @@ class VerifiedBlocks:
         self.put_many(np.array([number]), np.array([checksum | _VERIFIED_FLAG], np.uint64))
 
     def get_many(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Return the checksum of each verified block plus 2^32, and 0 for each other block.
+        """Return the checksum plus 2^32 of each verified block, and 0 for each other block.
 
         ``numbers`` must be ascending.
         """
@@ -291,8 +291,8 @@ class VectorWriter(Vectors):
     def __init__(self, view: WriteView, dimension: int, space: VectorSpace = CHUNK_VECTORS) -> None:
         super().__init__(view, dimension, space)
         self._write_view = view
-        self._dirty: dict[int, _VectorBlock] = {}
-        self._open_blocks: list[int] | None = None
+        self._dirty: dict[int, _VectorBlock] = {}  # changed blocks, by number
+        self._open_blocks: list[int] | None = None  # blocks with free rows; None: not listed yet
 
     def add(self, id: int, vector: npt.ArrayLike, next_block: int) -> tuple[int, int]:
         """Store the vector of an id and return its block and row.
