@@ -153,10 +153,9 @@ class BertGraph:
             self._take_weight("embeddings.position_embeddings")
             + self._take_weight("embeddings.token_type_embeddings")[0]
         )
-        words = self._add_constant("words", self._take_weight("embeddings.word_embeddings"))
-        tokens = self._add_operation("Gather", [words, "input_ids"], "tokens")
+        tokens = self._add_word_rows(self._take_weight("embeddings.word_embeddings"))
         count = self._add_operation("Shape", ["input_ids"], "count", start=1)
-        all_positions = self._add_constant("position_table", position_table)
+        all_positions = self._add_position_table(position_table)
         positions = self._add_operation("Slice", [all_positions, self._add_integers("zero", [0]), count], "positions")
         tokens = self._add_sum(tokens, positions, "embedded")
         tokens = self._add_layer_norm(tokens, "embeddings.LayerNorm", epsilon)
@@ -189,6 +188,14 @@ class BertGraph:
         domains = {"": _OPSET, **{node.domain: 1 for node in self._nodes if node.domain}}
         opsets = [self._helper.make_opsetid(domain, version) for domain, version in domains.items()]
         onnx.save(self._helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION), str(path))
+
+    def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
+        """Add the rows of ``table`` that belong to the tokens. Subclasses with a smaller table override this."""
+        return self._add_operation("Gather", [self._add_constant("words", table), "input_ids"], "tokens")
+
+    def _add_position_table(self, table: npt.NDArray[np.float32]) -> str:
+        """Add the rows of all positions. ``tools/quantize_embedder.py`` overrides this."""
+        return self._add_constant("position_table", table)
 
     def _add_attention(self, tokens: str, name: str, width: int, heads: int) -> str:
         """Add the attention of each token to all tokens by each head: softmax(q kᵀ / √d) v.
