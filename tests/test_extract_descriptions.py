@@ -12,12 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis_profile import num_examples
-from model_server import Planned, Server, build_extract_answer
+from model_server import Planned, Server, build_extract_answer, list_quoted_texts, stream
 
 import kvstore
 from kvstore import errors
 from kvstore.changes.dump import dump
+from kvstore.models.structured import StructuredModel
+from kvstore.storage import records
+from kvstore.structures import tables
 from kvstore.systems.descriptions.written_descriptions import WRITTEN_DESCRIPTIONS
+from kvstore.systems.graphrag.community_tables import get_communities
+from kvstore.systems.graphrag.community_writing import build_report_prompt
 
 MakeStore = Callable[..., kvstore.Store]
 
@@ -104,6 +109,124 @@ def test_an_export_has_them_and_a_wrong_line_is_reported(
         print(json.dumps({"descriptions": "acme", "passages": [[None, "given", ["no tab"]]]}), file=file)
     with pytest.raises(errors.InputError, match="a description is a name, a tab and a sentence"):
         copy.import_(path)
+
+
+MORE_TEXTS = {
+    "bank": "Maria Jensen lends money to Tom Berg. Tom Berg owns a bank.",
+    "choir": "Robert Fortune sang in Kelloe. Kelloe is near Darjeeling.",
+    "travel": "Robert Fortune saw Darjeeling and Kelloe.",
+    "meeting": "Tom Berg met Maria Jensen at Acme Corporation.",
+}
+BORN = "Robert Fortune was born in Kelloe."
+TOOK = "Robert Fortune took tea plants to Darjeeling."
+
+
+@pytest.fixture
+def grouped(store: kvstore.Store, server: Server) -> kvstore.Store:
+    """A store with communities, and descriptions of one of its documents."""
+    server.answering = write_descriptions
+    for key, text in (TEXTS | MORE_TEXTS).items():
+        store.put(key, text)
+    store.create_index("communities", {"least": 1})
+    store.extract("descriptions", where="key = 'fortune'")
+    return store
+
+
+def write_report(request: dict[str, Any]) -> Planned:
+    """A report whose summary and only finding repeat the first source."""
+    _, first_source, *_ = list_quoted_texts(request)
+    finding = {"summary": first_source, "explanation": first_source, "sources": [1]}
+    return stream(json.dumps({"title": "Robert Fortune", "summary": first_source, "rating": 5, "findings": [finding]}))
+
+
+def write_reports(store: kvstore.Store, server: Server) -> list[list[str]]:
+    """The sources in each request for a report."""
+    server.answering = write_report
+    server.requests.clear()
+    model = store.language_model("scribe")
+    assert model is not None
+    store._session.store.indexing.refresh("communities", None, StructuredModel(model))
+    return [list_quoted_texts(request)[1:] for request in server.requests]
+
+
+def list_reports(store: kvstore.Store) -> list[str]:
+    return [text for (text,) in rows(store, "SELECT text FROM communities WHERE written_by = 'scribe'")]
+
+
+def test_a_report_is_written_from_descriptions_of_its_names(grouped: kvstore.Store, server: Server) -> None:
+    detail = "2 descriptions of entities for the reports of a model"
+    assert any(detail in step.detail for step in grouped.explain("REFRESH INDEX communities"))
+    (sources,) = [sources for sources in write_reports(grouped, server) if sources[:2] == [TOOK, BORN]]
+    assert TEXTS["fortune"] in sources[2:]
+    assert f"{TOOK}\n{TOOK}" in list_reports(grouped)
+    with grouped.state() as state:
+        communities = get_communities(state)
+        assert communities is not None
+        number = communities.find("1/darjeeling")
+        assert number is not None
+        text = communities.get_written_text(number)
+        assert text is not None
+        (index,) = text.value["findings"][0]["sources"]
+        assert communities.read_text(communities.list_sources(number)[index]) == TEXTS["fortune"]
+        small_prompt = build_report_prompt(communities, number, 80)
+        assert small_prompt is not None
+        sent = small_prompt.messages[-1]["content"]
+        assert TOOK in sent and BORN not in sent.replace(TEXTS["fortune"], "")
+    assert write_reports(grouped, server) == []
+
+
+def test_a_new_description_hides_no_report_but_is_used_by_refresh(store: kvstore.Store, server: Server) -> None:
+    for key, text in (TEXTS | MORE_TEXTS).items():
+        store.put(key, text)
+    store.create_index("communities", {"least": 1})
+    assert TOOK not in str(write_reports(store, server))
+    reports = list_reports(store)
+    server.answering = write_descriptions
+    store.extract("descriptions", where="key = 'fortune'")
+    assert list_reports(store) == reports
+    assert TOOK in str(write_reports(store, server))
+    assert len(list_reports(store)) == len(reports)
+
+
+@pytest.mark.parametrize("change", ["delete", "put", "describe", "title"])
+def test_a_report_is_hidden_with_a_description_that_it_used(
+    grouped: kvstore.Store, server: Server, change: str
+) -> None:
+    write_reports(grouped, server)
+    assert TOOK in str(list_reports(grouped))
+    if change == "delete":
+        grouped.delete("fortune")
+    elif change == "put":
+        grouped.put("fortune", "Robert Fortune was born in Kelloe. He wrote books.")
+    elif change == "title":
+        grouped.put("fortune", TEXTS["fortune"], title="A traveller")
+    else:
+        replace_descriptions(grouped, [f"Robert Fortune\t{BORN}"])
+    assert TOOK not in str(list_reports(grouped))
+    prompts = write_reports(grouped, server)
+    assert prompts and TOOK not in str(prompts)
+    assert any(sources[0] == BORN for sources in prompts) == (change == "describe")
+    with grouped.state() as state:
+        assert not any(TOOK.encode() in bytes(value) for _, value in state.lmdb.scan(tables.WRITTEN))
+    assert grouped.check() == []
+
+
+def replace_descriptions(store: kvstore.Store, lines: list[str]) -> None:
+    """Replace what was written about the passage of document fortune."""
+    with store.state() as state:
+        document = state.documents.find_id("fortune")
+        assert document is not None
+        (digest,) = WRITTEN_DESCRIPTIONS.read(state, records.encode_u64(document))[1].passages
+    with store.transaction() as transaction:
+        value = WRITTEN_DESCRIPTIONS.parse_fields([[digest.hex(), "tiny", lines]])
+        transaction._put_fact(WRITTEN_DESCRIPTIONS, "fortune", value)
+
+
+def test_a_restricted_query_reads_no_report_from_other_descriptions(grouped: kvstore.Store, server: Server) -> None:
+    write_reports(grouped, server)
+    for condition, expected in [(None, True), ("key = 'fortune'", False), ("key <> 'fortune'", False)]:
+        hits = grouped.retrieve("Robert Fortune", using="global", where=condition).hits
+        assert any(TOOK in hit.text for hit in hits) == expected
 
 
 WORDS = st.sampled_from(["Ada Lovelace met Charles Babbage.", "Ada Lovelace wrote notes.", "Tea grows in Assam."])

@@ -1,13 +1,14 @@
 """Descriptions of entities that a language model writes from chunks (GraphRAG, section 3.1.2: element instances).
 
 In: the chunks of a document. On disk: table ``description_texts``. Out: the descriptions of entities, which are rows of
-the SQL table ``descriptions`` and lines in the context of strategy ``local``. An entity has those of all its documents.
-In the paper, a model merges them into one text; kvstore keeps them apart, so that each goes with its document.
+the SQL table ``descriptions``, lines in the context of strategy ``local``, and sources of the reports that a model
+writes about communities. An entity has those of all its documents. In the paper, a model merges them into one text;
+kvstore keeps them apart, so that each goes with its document.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -113,6 +114,20 @@ def _list_entity_documents(state: State, entity: int) -> list[int]:
     return sorted(documents, key=state.documents.get_keys(documents).__getitem__)
 
 
+def has_descriptions(state: State) -> bool:
+    """True if the store has any description that a model wrote."""
+    return state.lmdb.count(_TABLE) > 0
+
+
+def iter_descriptions(state: State, keys: Container[str], documents: Iterable[int]) -> Iterator[tuple[int, str]]:
+    """Yield the descriptions of the entities with the given keys in some documents, each as (document, sentence)."""
+    if has_descriptions(state):
+        for document in documents:
+            for name, sentence, _ in _list_descriptions(state, document):
+                if to_entity_key(name) in keys:
+                    yield document, sentence
+
+
 class EntityDescriptions(ReadRequest[list[list[str]]]):
     """A request for the descriptions of entities: at most ``max_texts`` of each, in order of their documents' keys."""
 
@@ -121,21 +136,19 @@ class EntityDescriptions(ReadRequest[list[list[str]]]):
 
     def fetch(self, state: State) -> list[list[str]]:
         """Read the descriptions of each entity in the allowed documents."""
-        if not state.lmdb.count(_TABLE):
+        if not has_descriptions(state):
             return [[] for _ in self.entities]
         return [self._read_texts(state, entity) for entity in self.entities]
 
     def _read_texts(self, state: State, entity: int) -> list[str]:
         """Return the first descriptions of an entity."""
-        entity_key = state.entities.get(entity).key
         texts: dict[str, None] = {}
-        for document in _list_entity_documents(state, entity):
-            for name, text, _ in _list_descriptions(state, document):
-                if to_entity_key(name) == entity_key:
-                    texts[text] = None
-            if len(texts) >= self.max_texts:
+        keys = (state.entities.get(entity).key,)
+        for _, sentence in iter_descriptions(state, keys, _list_entity_documents(state, entity)):
+            texts[sentence] = None
+            if len(texts) == self.max_texts:
                 break
-        return list(texts)[: self.max_texts]
+        return list(texts)
 
 
 def _iter_rows(reader: TableReader, documents: Iterable[int]) -> TableRows:

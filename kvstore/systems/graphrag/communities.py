@@ -24,14 +24,16 @@ from ...structures.clustering.affinity import Partition
 from ...structures.display_entities import load_display_entities
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.written_texts import WrittenText, get_written_text, load_text_vectors
+from ...structures.names.entities import EntityRecord
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ...text.normalize import to_entity_key
+from ..descriptions.written_descriptions import has_descriptions, iter_descriptions
 from .community_building import NO_COMMUNITY, assign_homes, compute_home_weights
 from .community_reports import MAX_NAMED_MEMBERS, MAX_REPORT_CHUNKS, Finding, list_report_spans
 from .community_rows import COMMUNITIES, ENTITY_COMMUNITIES, MEMBERS, TERMS
 from .entity_graph import compute_strengths
-from .stored_communities import StoredCommunities, Value
+from .stored_communities import StoredCommunities, Value, iter_largest
 
 #: The number of member names in a title, and the number of strongest members considered for it.
 _NUM_TITLE_NAMES, MAX_TITLE_CANDIDATES = 3, 12
@@ -120,12 +122,21 @@ class Communities(StoredCommunities):
             for row, entities in zip(rows, members, strict=True)
         ]
 
-    def list_member_names(self, community: int) -> list[str]:
-        """Return the names of the strongest living members, which a report is written from, sorted by entity key."""
+    def list_named_members(self, community: int) -> list[EntityRecord]:
+        """Return the strongest living members, which a report is written about, sorted by entity key."""
         entities = [entity for entity, _ in islice(self.iter_members(community), MAX_NAMED_MEMBERS)]
-        return [
-            record.name for record in sorted(self._state.entities.get_many(entities), key=lambda record: record.key)
-        ]
+        return sorted(self._state.entities.get_many(entities), key=lambda record: record.key)
+
+    def list_descriptions(self, community: int) -> list[tuple[int, str]]:
+        """Return the sentences that a model wrote about :meth:`list_named_members`, each as (document, sentence).
+
+        Only the documents of :meth:`list_sources` count, in order, so a report depends on no other document.
+        """
+        if not has_descriptions(self._state):
+            return []
+        keys = {record.key for record in self.list_named_members(community)}
+        documents = dict.fromkeys(span.document for span in self.list_sources(community))
+        return list(iter_descriptions(self._state, keys, documents))
 
     def list_chunks(self, community: int) -> list[tuple[int, float]]:
         """Return the home chunks of a community that exist in the state, including newer ones, largest share first.
@@ -200,13 +211,19 @@ class Communities(StoredCommunities):
     def get_written_text(self, community: int) -> WrittenText | None:
         """Return the report that a language model wrote, or None.
 
-        Also returns None if any chunk or member that the report was written from was deleted or changed.
+        Also returns None if a chunk, member or description that the report was written from was deleted or changed.
         """
         if not self._has_written_texts:
             return None
         text = get_written_text(self._state.lmdb, self.get(community).content)
-        has_sources = self.has_spans(self.list_sources(community)) and self._has_named_members(community)
-        return text if has_sources else None
+        if text is None or not (self.has_spans(self.list_sources(community)) and self._has_named_members(community)):
+            return None
+        descriptions = text.value.get("descriptions")
+        if descriptions and not {sentence for _, sentence in self.list_descriptions(community)}.issuperset(
+            descriptions
+        ):
+            return None
+        return text
 
     def read_text(self, span: StoredSpan) -> str:
         """Return the text of a span whose document exists in the state."""
@@ -325,7 +342,7 @@ class Communities(StoredCommunities):
         """The vectors of the reports that models wrote and that may be shown, by community."""
         if not self._has_written_texts:
             return {}
-        contents: list[bytes] = self._rows.get_cached("contents", self._list_content_digests)
+        contents: list[bytes] = self._rows.get_cached("contents", lambda _: self._list_content_digests())
         cache: dict[bytes, Matrix | None] = self._rows.get_cached("text vectors", lambda _: {})
         vectors = load_text_vectors(self._state.lmdb, cache)
         return {
@@ -334,11 +351,8 @@ class Communities(StoredCommunities):
             if content in vectors and (self._is_current or self.get_written_text(number) is not None)
         }
 
-    def _list_content_digests(self, rows: GenerationRows) -> list[bytes]:
-        """Return the content digest of each community.
-
-        ``rows`` is unused; the parameter is required by :meth:`GenerationRows.get_cached`.
-        """
+    def _list_content_digests(self) -> list[bytes]:
+        """Return the content digest of each community."""
         self.preload(range(self._count))
         return [self.get(number).content for number in range(self._count)]
 
@@ -350,7 +364,7 @@ class Communities(StoredCommunities):
         scores = self.compute_cosines(np.arange(self._count), vector)
         candidates = None if level is None else set(self.list_level(level))
         nearest: list[tuple[int, float]] = []
-        for number in _iter_largest(scores, 4 * count):
+        for number in iter_largest(scores, 4 * count):
             if len(nearest) == count:
                 break
             if self.is_alive(number) if candidates is None else number in candidates:
@@ -484,17 +498,3 @@ def build_title(names: Iterable[str]) -> str:
         if len(title) == _NUM_TITLE_NAMES:
             break
     return ", ".join(title)
-
-
-def _iter_largest(values: Matrix, expected_count: int) -> Iterator[int]:
-    """Yield the indices of values in descending order of value, ties by index.
-
-    The first ``expected_count`` of them are found without sorting all values.
-    """
-    num_yielded = 0
-    if expected_count < len(values):
-        cutoff_index = len(values) - expected_count
-        largest = np.flatnonzero(values >= np.partition(values, cutoff_index)[cutoff_index])
-        yield from largest[np.argsort(-values[largest], kind="stable")].tolist()
-        num_yielded = len(largest)
-    yield from np.argsort(-values, kind="stable")[num_yielded:].tolist()

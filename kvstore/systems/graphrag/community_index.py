@@ -79,7 +79,8 @@ class CommunityIndex(GenerationIndex[Communities]):
         return Communities(rows, state)
 
     def describe(self, communities: Communities) -> str:
-        """Return the numbers of communities, entities, newer chunks and hidden communities, and the texts by model."""
+        """Return the numbers of communities, entities, newer chunks, hidden communities and descriptions of entities
+        that reports can be written from, and the number of texts by each model."""
         numbers = range(len(communities))
         newer_count = len(communities.list_newer_chunks())
         hidden_count = sum(not communities.is_alive(community) for community in numbers)
@@ -91,6 +92,9 @@ class CommunityIndex(GenerationIndex[Communities]):
             parts.append(f"{newer_count:,} newer chunks are assigned to communities when they are read")
         if hidden_count:
             parts.append(f"{hidden_count:,} are hidden because all their members or chunks were deleted")
+        descriptions = {item for number in numbers for item in communities.list_descriptions(number)}
+        if descriptions:
+            parts.append(f"{len(descriptions):,} descriptions of entities for the reports of a model")
         models: dict[str, int] = {}
         for community in numbers:
             model_text = communities.get_written_text(community)

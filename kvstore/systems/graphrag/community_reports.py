@@ -28,6 +28,7 @@ from ...structures.state import State
 from ...text.blocks import format_summary_sentence, split_parts
 from ...text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, select_greedy_cover
 from ...text.sentences import split_sentences
+from ..descriptions.written_descriptions import iter_descriptions
 from .community_building import NO_COMMUNITY, CommunityTree
 
 #: Limits of a summary: sentences, words, and sentences from one document if there are several documents.
@@ -134,6 +135,8 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
         sources = dict.fromkeys(span for spans in reversed(material.spans) for span in spans)
         sources.update((reader.get_span(position), None) for position in positions)
         names = [tree.graph.keys[node] for node in members[community]]
+        documents = dict.fromkeys(span.document for span in sources)
+        descriptions = [sentence for _, sentence in iter_descriptions(state, set(names), documents)]
         summary = _select_summary(material.sentences)
         findings = _select_findings(material.relations)
         parent = int(tree.parents[community])
@@ -148,13 +151,13 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
             CommunityReport(
                 [sentence.span for sentence in summary],
                 [Finding(reader.get_entities(nodes), weight, sentence.span) for weight, nodes, sentence in findings],
-                _compute_digest([*names, *map(reader.read_text, sources)]),
+                _compute_digest([*names, *map(reader.read_text, sources), *descriptions]),
             ),
         )
 
 
 def _compute_digest(parts: Iterable[str]) -> bytes:
-    """Return the digest of the material of a report: names, then the texts of the sources in order."""
+    """Return the digest of the material of a report: names, the texts of the sources in order, then descriptions."""
     digest = blake2b(_DIGEST_VERSION, digest_size=16)
     for part in map(str.encode, parts):
         digest.update(len(part).to_bytes(4, "big") + part)

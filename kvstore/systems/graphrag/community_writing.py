@@ -2,20 +2,21 @@
 
 In: a community, with the names of its strongest members and its source spans. Out: a prompt whose answer is a report:
 title, summary, rating and findings (Edge et al. 2024, section 3.1.4 and appendix E.2; the wording is kvstore's).
-Sources are quoted and numbered. A finding that its sources do not support is dropped, and a report without findings is
-rejected. The stored report identifies sources by their index in :meth:`Communities.list_sources`, so that each finding
-can be cited.
+Sources are quoted and numbered: descriptions of the members that a model wrote (EXTRACT descriptions), then spans. A
+finding that its sources do not support is dropped, and a report without findings is rejected. The stored report
+identifies sources by their index in :meth:`Communities.list_sources`, so that each finding can be cited. In place of a
+description, it has the span that supports the description.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...models.json_schema import build_array_schema, build_object_schema, build_text_schema
 from ...models.quoting import Quotation, replace_quotes, to_printable
 from ...models.structured import StructuredPrompt
-from ...models.text_checks import check_text, trim_to_sentences
+from ...models.text_checks import check_text, find_sources, trim_to_sentences
 from ...models.token_estimate import token_estimate
 from .communities import Communities
 
@@ -34,6 +35,8 @@ _TASK = (
 _MAX_TITLE_CHARS, _MAX_SENTENCE_CHARS, _MAX_TEXT_CHARS = 120, 400, 1200
 #: The number of tokens around a source: its number and the delimiters.
 _FRAME_TOKENS = 16
+#: The maximum share of the sources' tokens for descriptions of entities.
+_DESCRIPTIONS_SHARE = 0.5
 
 
 def build_report_prompt(
@@ -43,17 +46,15 @@ def build_report_prompt(
     spans = communities.list_sources(community)
     if not communities.has_spans(spans):
         return None
-    numbered_texts: list[tuple[int, str]] = []
-    remaining_tokens = max_tokens
-    for number, source in enumerate(spans):
-        text = replace_quotes(to_printable(communities.read_text(source)))
-        cost = token_estimate(text) + _FRAME_TOKENS
-        if cost <= remaining_tokens:
-            numbered_texts.append((number, text))
-            remaining_tokens -= cost
+    span_texts = list(map(communities.read_text, spans))
+    descriptions, used_tokens = _select_fitting(
+        _find_descriptions(communities, community, span_texts), int(_DESCRIPTIONS_SHARE * max_tokens)
+    )
+    passages, _ = _select_fitting(enumerate(span_texts), max_tokens - used_tokens)
+    numbered_texts = [(number, replace_quotes(to_printable(text))) for number, text in (*descriptions, *passages)]
     if not numbered_texts:
         return None
-    names = communities.list_member_names(community)
+    names = [record.name for record in communities.list_named_members(community)]
     quotation = Quotation([*names, *(text for _, text in numbered_texts)])
     sources = "\n\n".join(f"[{source}]\n{quotation.quote(text)}" for source, (_, text) in enumerate(numbered_texts, 1))
 
@@ -66,7 +67,8 @@ def build_report_prompt(
         check_text(fields["title"], texts, name="the title", prompt=_TASK, is_title=True)
         check_text(fields["summary"], texts, name="the summary", prompt=_TASK)
         findings = list(_check_findings(answer["findings"], names, numbered_texts))
-        return {**fields, "rating": answer["rating"], "findings": findings}
+        used_descriptions = {"descriptions": [sentence for _, sentence in descriptions]} if descriptions else {}
+        return {**fields, "rating": answer["rating"], "findings": findings, **used_descriptions}
 
     return StructuredPrompt(
         "report",
@@ -91,6 +93,35 @@ def build_report_prompt(
     )
 
 
+def _find_descriptions(
+    communities: Communities, community: int, span_texts: Sequence[str]
+) -> Iterator[tuple[int, str]]:
+    """Yield the descriptions of a community's members that one of its spans supports, with the index of that span.
+
+    ``span_texts`` are the texts of :meth:`Communities.list_sources`. A sentence that is a span itself is omitted.
+    """
+    indices_by_document: dict[int, list[int]] = {}
+    for index, span in enumerate(communities.list_sources(community)):
+        indices_by_document.setdefault(span.document, []).append(index)
+    for document, sentence in communities.list_descriptions(community):
+        indices = indices_by_document[document]
+        supporting = find_sources(sentence, [span_texts[index] for index in indices])
+        if supporting and sentence not in span_texts:
+            yield indices[supporting[0]], sentence
+
+
+def _select_fitting(numbered_texts: Iterable[tuple[int, str]], max_tokens: int) -> tuple[list[tuple[int, str]], int]:
+    """Return the texts that fit into ``max_tokens`` tokens, the first ones first, and the tokens that they use."""
+    selected: list[tuple[int, str]] = []
+    used_tokens = 0
+    for number, text in numbered_texts:
+        cost = token_estimate(text) + _FRAME_TOKENS
+        if used_tokens + cost <= max_tokens:
+            selected.append((number, text))
+            used_tokens += cost
+    return selected, used_tokens
+
+
 def _check_findings(
     findings: Sequence[Mapping[str, Any]], names: Sequence[str], numbered_texts: Sequence[tuple[int, str]]
 ) -> Iterator[dict[str, Any]]:
@@ -111,6 +142,6 @@ def _check_findings(
             problem = problem or error
             continue
         num_findings += 1
-        yield {**fields, "sources": [number for number, _ in cited]}
+        yield {**fields, "sources": list(dict.fromkeys(number for number, _ in cited))}
     if problem is not None and not num_findings:
         raise problem

@@ -226,3 +226,17 @@ def _decode_homes(row: Sequence[int] | None) -> list[tuple[int, float]]:
 
 def _make_missing_error(community: int) -> CorruptionError:
     return CorruptionError(f"index communities: community {community} is referred to but not stored; {_REMEDY}")
+
+
+def iter_largest(values: Matrix, expected_count: int) -> Iterator[int]:
+    """Yield the indices of values in descending order of value, ties by index.
+
+    The first ``expected_count`` of them are found without sorting all values.
+    """
+    num_yielded = 0
+    if expected_count < len(values):
+        cutoff_index = len(values) - expected_count
+        largest = np.flatnonzero(values >= np.partition(values, cutoff_index)[cutoff_index])
+        yield from largest[np.argsort(-values[largest], kind="stable")].tolist()
+        num_yielded = len(largest)
+    yield from np.argsort(-values, kind="stable")[num_yielded:].tolist()
