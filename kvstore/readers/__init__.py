@@ -236,7 +236,7 @@ def get_suffixes(format: str) -> tuple[str, ...]:
 
 
 def get_trusted_size(format: str | None) -> float:
-    """Return the size in bytes up to which a reader is safe from hangs and crashes (None: the text format)."""
+    """Return the size in bytes up to which the reader of a format (None: text) is safe from hangs and crashes."""
     return _get_format(format or "text").trusted_bytes
 
 

@@ -55,11 +55,11 @@ class Component:
     components: list[Component] = field(default_factory=list)
 
     def find_property(self, *names: str) -> Property | None:
-        """Return the first nonempty line of the first name that has one."""
+        """Return the first nonempty line named ``names[0]``, or else ``names[1]``, and so on; None if there is none."""
         return next((line for name in names for line in self.list_properties(name) if line.value.strip()), None)
 
     def list_properties(self, name: str) -> list[Property]:
-        """Return the lines with a name."""
+        """Return the lines with this name, in order."""
         return [line for line in self.properties if line.name == name]
 
     def get_text(self, *names: str) -> str:
@@ -68,7 +68,7 @@ class Component:
         return "" if line is None else line.text
 
     def split_values(self, name: str) -> list[str]:
-        """Return the comma-separated values of the lines with a name."""
+        """Return the comma-separated values of all lines with this name."""
         return [part for line in self.list_properties(name) for part in split_value(line.value, ",") if part]
 
 

@@ -66,7 +66,7 @@ class DocxBody:
         self._number_formats = (
             _read_number_formats(relations["numbering"].target_part.element) if "numbering" in relations else {}
         )
-        self._counters: dict[tuple[str, int], int] = {}
+        self._counters: dict[tuple[str, int], int] = {}  # the last number of each (numbering id, level)
         # If there is a title, level-one headings are its sections.
         self._heading_shift = int(
             any(self._get_style_name(element) == "title" for element in self._body.iter(_PARAGRAPH_TAG))

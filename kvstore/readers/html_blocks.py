@@ -82,7 +82,8 @@ class _PageWalker:
         self._open_parts: list[BlockFlow | HtmlList | HtmlTable] = [self.flow]
         self._survey = survey
         self._navigation = NavigationFilter(survey, keep)
-        self._content_depth = 0  # number of open content elements
+        # The numbers of open elements of each kind.
+        self._content_depth = 0
         self._section_depth = 0
         self._admonition_depth = 0
         self._layout_depth = 0
@@ -130,7 +131,7 @@ class _PageWalker:
         return True
 
     def _read_leaf(self, node: LexborNode, tag: str) -> bool:
-        """Read an element as a whole; False if its children are to be read one by one."""
+        """Read an element as a whole and return True; return False if its children must be read one by one."""
         inline = self.flow.inline
         if tag in _CODE_TAGS:
             text = node.text(deep=True)

@@ -152,7 +152,7 @@ class LatexCursor:
             self._macros.define_macro(name, Macro(min(num_arguments, _MAX_MACRO_ARGUMENTS), default, body))
 
     def _read_plain_definition(self, kind: str) -> None:
-        """Read the definition after ``def``, ``gdef``, ``edef`` or ``let``; the last one is skipped."""
+        """Read the definition after ``def``, ``gdef`` or ``edef``; if ``kind`` is ``let``, skip it."""
         name = self._read_argument().strip()
         if kind == "let":
             self._skip_space()

@@ -44,6 +44,7 @@ class InlineBuilder:
     def __init__(self, plain: bool = False) -> None:
         self.plain = plain
         self._pieces: list[str] = []
+        # The number of pieces up to and including the last code, and the last emphasis; -1 if nothing can continue it.
         self._code_end = -1
         self._num_takes = 0  # number of calls of take_paragraphs, each of which ends open emphasis
         self._is_emphasized = False

@@ -230,7 +230,7 @@ def _continues_line(line: PageLine, x: float, y: float, size: float) -> bool:
 
 
 def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
-    """True if two texts start farther apart than the first text, of ``num_letters`` letters, and a space are wide."""
+    """True if the distance between two starts exceeds the width of ``num_letters`` letters and a column gap."""
     # The longer a text is, the less certain is its end.
     return distance > (_LETTER_WIDTH * num_letters + _COLUMN_GAP) * size
 

@@ -128,7 +128,7 @@ def _read_entries(
 
 
 def _find_text(elements: Mapping[str, Element], *names: str) -> str:
-    """Return the text of the first named element that has text, or an empty string."""
+    """Return the text of the first of the elements ``names`` that has text, or an empty string."""
     return next((text for name in names if name in elements and (text := get_text(elements[name]))), "")
 
 

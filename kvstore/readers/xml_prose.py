@@ -389,7 +389,7 @@ def _find_descendant(element: Element, *names: str) -> Element | None:
 
 
 def _iter_outermost(element: Element, names: frozenset[str]) -> Iterator[Element]:
-    """Yield the descendants with these names that are not inside one another."""
+    """Yield the outermost descendants with these names: those inside another one are skipped."""
     stack = [iter(element)]
     while stack:
         child = next(stack[-1], None)

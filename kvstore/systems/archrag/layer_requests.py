@@ -117,7 +117,7 @@ def _select_existing(
     """Return the nodes of a layer that exist, with rounded cosines."""
     ids = [node for node, _ in nodes]
     if layer:
-        existing = set(communities.filter_alive(np.array(ids, np.int64)).tolist())
+        existing = set(communities.filter_visible(np.array(ids, np.int64)).tolist())
     else:
         existing = {node for node, exists in zip(ids, state.entities.has_many(ids), strict=True) if exists}
     return [(node, _round_cosine(cosine)) for node, cosine in nodes if node in existing]
@@ -136,11 +136,11 @@ def _group_model_written(communities: Communities) -> list[list[int]]:
 
 def _merge_written(communities: Communities, layer: RankedNodes, written: Sequence[int], vector: Matrix) -> RankedNodes:
     """Return the nodes of a layer, best first, with model-written communities ranked by their report's cosine."""
-    living = communities.filter_alive(np.array(written, np.int64))
-    cosines = communities.compute_cosines(living, vector).tolist()
+    visible = communities.filter_visible(np.array(written, np.int64))
+    cosines = communities.compute_cosines(visible, vector).tolist()
     ranked = [
         *((node, cosine) for node, cosine in layer if node not in communities.text_vectors),
-        *((node, _round_cosine(cosine)) for node, cosine in zip(living.tolist(), cosines, strict=True)),
+        *((node, _round_cosine(cosine)) for node, cosine in zip(visible.tolist(), cosines, strict=True)),
     ]
     return sorted(ranked, key=lambda item: (-item[1], communities.get_key(item[0])))
 
@@ -214,9 +214,9 @@ class NodeLabels(ReadRequest[list[NodeLabel]]):
         finest = dict(zip(entities, communities.find_finest(entities), strict=True))
         homes = [node if layer else finest[node] for layer, node in self.nodes]
         numbers = np.array(list({home for home in homes if home is not None}), np.int64)
-        living = communities.filter_alive(numbers).tolist()
-        communities.preload(living)
-        titles = zip(living, communities.get_titles(living), strict=True)
+        visible = communities.filter_visible(numbers).tolist()
+        communities.preload(visible)
+        titles = zip(visible, communities.get_titles(visible), strict=True)
         labels = {number: (title, communities.get(number).level) for number, title in titles}
         return [
             NodeLabel(None if layer else names[node], None if home is None else labels.get(home))

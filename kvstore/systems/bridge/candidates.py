@@ -116,6 +116,7 @@ class _PoolBuilder:
     def __init__(self, state: State, request: Candidates) -> None:
         self._state = state
         self._request = request
+        #: Caches: the records of abstracts, and whether a chunk exists, by id.
         self._abstracts: dict[int, AbstractRecord] = {}
         self._chunk_exists: dict[int, bool] = {}
         self.pool: dict[int, AbstractRoute] = {}

@@ -53,6 +53,8 @@ class UnitGraph:
         self.weights = weights
         self._rarities = weights.rarities
         self._total_rarity = math.fsum(self._rarities.values()) or 1.0
+        #: Caches: rarity fraction by word mask; row by unit id; rows by entity; chunks whose units were read; entities
+        #: by row; key by entity.
         self._rarity_fractions: dict[int, float] = {}
         self._rows_by_id: dict[int, int] = {}
         self._rows_by_entity: dict[int, UnitRows] = {}
@@ -66,6 +68,7 @@ class UnitGraph:
         self.vectors: Matrix = np.empty((0, query.reading.settings.dimension), np.float32)
         self.cosines: npt.NDArray[np.float64] = np.empty(0)
         self.squared_norms: npt.NDArray[np.float64] = np.empty(0)
+        #: Caches by row: the bit mask of the question's words, and the texts.
         self._word_masks: dict[int, int] = {}
         self._contents: dict[int, UnitContent] = {}
 

@@ -73,6 +73,7 @@ class _DocumentUnits:
         self.chunk_records = chunk_records
         self.chunks = list(record.chunk_ids())
         self.ordinals = dict(zip(self.chunks, range(len(self.chunks)), strict=True))
+        #: The entry of each chunk in the result of encode_part.
         self._rows = [0] * len(self.chunks) if derived_part is None else derived_part.part
         self.counts = list(map(count_units, self._rows))
         self.vector_locations = [] if derived_part is None else derived_part.vector_locations
@@ -118,6 +119,7 @@ class Units:
     def __init__(self, state: State) -> None:
         self._state = state
         self._parts = state.get_derived_parts(UNIT_DERIVATION)
+        #: Caches: units and title entities by document, and the positions of names by chunk.
         self._documents: dict[int, _DocumentUnits] = {}
         self._title_entities: dict[int, frozenset[int]] = {}
         self._name_spans: dict[int, npt.NDArray[np.int64]] = {}

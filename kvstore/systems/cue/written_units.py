@@ -63,6 +63,7 @@ class _WrittenUnits(WrittenListFact):
     def convert_item(
         self, item: tuple[str, bool], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
+        """Return the sentence of an item of :meth:`list_items`. Raises ValueError if it is not usable."""
         text, has_neighbors = item
         check(text, name="a statement")
         if has_neighbors and begins_with_pronoun(text):

@@ -65,7 +65,7 @@ class _WrittenDescriptions(WrittenListFact):
     def convert_item(
         self, item: Sequence[str], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
-        """Return a name, a tab and a sentence."""
+        """Return a name, a tab and a sentence. Raises ValueError if the description is not usable."""
         name, sentence = " ".join(item[0].split()), trim_to_sentences(item[1])
         check(sentence, name="a description")
         key = to_entity_key(name)

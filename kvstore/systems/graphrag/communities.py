@@ -37,26 +37,28 @@ from .stored_communities import StoredCommunities, Value, iter_largest
 
 #: The number of member names in a title, and the number of strongest members considered for it.
 _NUM_TITLE_NAMES, MAX_TITLE_CANDIDATES = 3, 12
-#: Marks a community not yet checked for being alive; otherwise the value is 0 or 1.
+#: Marks a community whose visibility is not yet known; otherwise the value is 0 or 1.
 _UNKNOWN = -1
+#: Stored weights are integers in units of 1 / _WEIGHT_SCALE.
+_WEIGHT_SCALE = 1 << 16
 #: The maximum number of newer chunks assigned to communities; strategies search the others themselves.
 _MAX_ASSIGNED_CHUNKS = 20_000
 
 
 class _StateCache:
-    """Cached titles of communities, and flags of which are alive, valid in all states of one commit."""
+    """Cached titles of communities, and flags of which are visible, valid in all states of one commit."""
 
     def __init__(self, count: int) -> None:
         self.titles: dict[int, str] = {}
-        #: 1 for communities that are alive, 0 for others, _UNKNOWN if not looked up yet.
-        self.alive: npt.NDArray[np.int8] = np.full(count, _UNKNOWN, np.int8)
+        #: 1 for visible communities, 0 for others, _UNKNOWN if not looked up yet.
+        self.visible: npt.NDArray[np.int8] = np.full(count, _UNKNOWN, np.int8)
 
 
 class Communities(StoredCommunities):
     """The communities of one generation in one state; each is identified by its number.
 
-    A member or chunk is *living* if the state contains it. A community is *alive*, or living, if it has a living member
-    and, unless it was built without chunks, a living chunk. A *newer* chunk was added after the build.
+    A member or chunk *exists* if the state contains it. A community is *visible* if it has an existing member and,
+    unless it was built without chunks, an existing chunk. A *newer* chunk was added after the build.
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
@@ -64,26 +66,26 @@ class Communities(StoredCommunities):
         self._state = state
 
     def list_level(self, level: int) -> list[int]:
-        """Return the living communities of a level, plus coarser ones that are not split further: a partition."""
-        communities: list[int] = self.filter_alive(self.tree.get_partition(level)).tolist()
+        """Return the visible communities of a level, plus coarser ones that are not split further: a partition."""
+        communities: list[int] = self.filter_visible(self.tree.get_partition(level)).tolist()
         return communities
 
     def list_roots(self) -> list[int]:
-        """Return the living communities of the coarsest level."""
+        """Return the visible communities of the coarsest level."""
         return self.list_level(0)
 
     def get_key(self, community: int) -> str:
-        """Return the key of a community in statements, such as ``1/vienna``: its level and its first living member."""
+        """Return the key of a community in statements, such as ``1/vienna``: level and first existing member."""
         return self.get_keys([community])[0]
 
     def get_keys(self, communities: Sequence[int]) -> list[str]:
         """Return the keys of several communities, see :meth:`get_key`; reads the names of their members together."""
         self.preload(communities)
         first_members = [self._get_record(community)[8] for community in communities]
-        is_living = [True] * len(communities) if self._is_current else self._state.entities.has_many(first_members)
+        member_exists = [True] * len(communities) if self._is_current else self._state.entities.has_many(first_members)
         member_groups = [
-            [first_member] if living else [entity for entity, _ in self.iter_members(community)]
-            for community, first_member, living in zip(communities, first_members, is_living, strict=True)
+            [first_member] if exists else [entity for entity, _ in self.iter_members(community)]
+            for community, first_member, exists in zip(communities, first_members, member_exists, strict=True)
         ]
         records = iter(self._state.entities.get_many([entity for members in member_groups for entity in members]))
         names = [min((record.key for record in islice(records, len(members))), default="") for members in member_groups]
@@ -108,22 +110,22 @@ class Communities(StoredCommunities):
         return self._iter_existing_members(self._rows.get(MEMBERS, records.encode_u32(community)))
 
     def list_strongest_members(self, communities: Sequence[int], count: int) -> list[list[int]]:
-        """Return the first ``count`` living members of each community, strongest first."""
+        """Return the first ``count`` existing members of each community, strongest first."""
         rows = self._rows.get_many(MEMBERS, list(map(records.encode_u32, communities)))
         members = [(row or ())[: 2 * count : 2] for row in rows]
         if self._is_current:
             return [list(entities) for entities in members]
         entities = list(dict.fromkeys(chain.from_iterable(members)))
-        living = set(compress(entities, self._state.entities.has_many(entities)))
+        existing = set(compress(entities, self._state.entities.has_many(entities)))
         return [
             list(entities)
-            if living.issuperset(entities)
+            if existing.issuperset(entities)
             else [entity for entity, _ in islice(self._iter_existing_members(row), count)]
             for row, entities in zip(rows, members, strict=True)
         ]
 
     def list_named_members(self, community: int) -> list[EntityRecord]:
-        """Return the strongest living members, which a report is written about, sorted by entity key."""
+        """Return the strongest existing members, which a report is written about, sorted by entity key."""
         entities = [entity for entity, _ in islice(self.iter_members(community), MAX_NAMED_MEMBERS)]
         return sorted(self._state.entities.get_many(entities), key=lambda record: record.key)
 
@@ -163,7 +165,7 @@ class Communities(StoredCommunities):
         return len({record.document for record in records if record is not None})
 
     def get_title(self, community: int) -> str:
-        """Return the names of the strongest living members, skipping names that contain each other; cached."""
+        """Return the names of the strongest existing members, skipping names that contain each other; cached."""
         return self.get_titles([community])[0]
 
     def get_titles(self, communities: Sequence[int]) -> list[str]:
@@ -264,20 +266,20 @@ class Communities(StoredCommunities):
             or not all(self._has_chunk(span.chunk) for span in self._get_summary_spans(community))
         )
 
-    def is_alive(self, community: int) -> bool:
-        """True if the community has a living member, and also a living chunk unless it was built without any."""
-        return len(self.filter_alive(np.array([community], np.int64))) > 0
+    def is_visible(self, community: int) -> bool:
+        """True if the community has an existing member, and also an existing chunk unless it was built without any."""
+        return len(self.filter_visible(np.array([community], np.int64))) > 0
 
-    def filter_alive(self, communities: Partition) -> Partition:
-        """Return the communities that are alive, see :meth:`is_alive`, in the given order."""
+    def filter_visible(self, communities: Partition) -> Partition:
+        """Return the visible ones of some communities, see :meth:`is_visible`, in the given order."""
         if self._is_current:
             return communities
-        alive = self._cache.alive
-        unknown = communities[alive[communities] == _UNKNOWN]
+        visible = self._cache.visible
+        unknown = communities[visible[communities] == _UNKNOWN]
         if len(unknown):
-            alive[unknown] = self._mask_with_members(unknown) & self._mask_with_chunks(unknown)
-        alive_communities: Partition = communities[alive[communities] == 1]
-        return alive_communities
+            visible[unknown] = self._mask_with_members(unknown) & self._mask_with_chunks(unknown)
+        visible_communities: Partition = communities[visible[communities] == 1]
+        return visible_communities
 
     def find_by_entity(self, entity: int) -> list[int]:
         """Return the communities of an entity, coarsest first; empty if it has none or is newer than the generation."""
@@ -302,7 +304,7 @@ class Communities(StoredCommunities):
         return [chunk for chunk, _ in chunks]
 
     def list_entities(self) -> list[int]:
-        """Return the living entities that were nodes of the graph, sorted by normal form.
+        """Return the existing entities that were nodes of the graph, sorted by normal form.
 
         Includes entities without a community.
         """
@@ -357,7 +359,7 @@ class Communities(StoredCommunities):
         return [self.get(number).content for number in range(self._count)]
 
     def find_nearest(self, vector: Matrix, count: int, level: int | None = None) -> list[tuple[int, float]]:
-        """Return the ``count`` living communities nearest to a unit vector, with their cosines, best first.
+        """Return the ``count`` visible communities nearest to a unit vector, with their cosines, best first.
 
         With ``level``, only the communities of that partition are considered, see :meth:`list_level`.
         """
@@ -367,7 +369,7 @@ class Communities(StoredCommunities):
         for number in iter_largest(scores, 4 * count):
             if len(nearest) == count:
                 break
-            if self.is_alive(number) if candidates is None else number in candidates:
+            if self.is_visible(number) if candidates is None else number in candidates:
                 nearest.append((number, float(scores[number])))
         return nearest
 
@@ -378,7 +380,7 @@ class Communities(StoredCommunities):
         numbers = iter(row or ())
         for entity, weight in zip(numbers, numbers, strict=True):
             if self._is_current or self._has_entity(entity):
-                yield entity, weight / (1 << 16)
+                yield entity, weight / _WEIGHT_SCALE
 
     @cached_property
     def _is_current(self) -> bool:

@@ -83,7 +83,7 @@ class CommunityIndex(GenerationIndex[Communities]):
         that reports can be written from, and the number of texts by each model."""
         numbers = range(len(communities))
         newer_count = len(communities.list_newer_chunks())
-        hidden_count = sum(not communities.is_alive(community) for community in numbers)
+        hidden_count = sum(not communities.is_visible(community) for community in numbers)
         parts = [
             f"{len(communities):,} communities of {communities.entity_count:,} entities in {communities.levels} "
             f"level{'s' * (communities.levels != 1)}"
@@ -155,10 +155,10 @@ class CommunityIndex(GenerationIndex[Communities]):
         return _iter_outline_nodes(communities, communities.list_roots())
 
     def list_writing_tasks(self, communities: Communities) -> Iterable[WritingTask]:
-        """Yield a task for each living community whose sources all exist."""
+        """Yield a task for each visible community whose sources all exist."""
         for number in range(len(communities)):
             sources = communities.list_sources(number)
-            if sources and communities.is_alive(number) and communities.has_spans(sources):
+            if sources and communities.is_visible(number) and communities.has_spans(sources):
                 community = communities.get(number)
                 yield WritingTask(community.content, community.chunk_count, communities.get_title(number), number)
 
@@ -172,7 +172,7 @@ class CommunityIndex(GenerationIndex[Communities]):
 def _iter_outline_nodes(communities: Communities, numbers: Iterable[int]) -> Iterator[OutlineNode]:
     """Yield the given communities as nodes of an outline, whose children are evaluated on demand."""
     for number in numbers:
-        children = [child for child in communities.get(number).children if communities.is_alive(child)]
+        children = [child for child in communities.get(number).children if communities.is_visible(child)]
         num_members, num_chunks = len(communities.list_members(number)), len(communities.list_chunks(number))
         yield OutlineNode(
             communities.get_title(number),

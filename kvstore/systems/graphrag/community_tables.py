@@ -38,11 +38,11 @@ def get_community_text(state: State, communities: Communities, community: int) -
     return " ".join(map(format_summary_sentence, pieces))
 
 
-def _iter_living(reader: TableReader) -> TableRows:
+def _iter_visible(reader: TableReader) -> TableRows:
     """Yield the numbers of the communities that exist in the state; nothing if there is no index."""
     communities = get_communities(reader.state)
     if communities is not None:
-        yield from filter(communities.is_alive, range(len(communities)))
+        yield from filter(communities.is_visible, range(len(communities)))
 
 
 def _find_by_key(reader: TableReader, key: str) -> TableRows:
@@ -97,14 +97,14 @@ COMMUNITY_TABLE = SqlTable(
         "written_by": _make_column("TEXT", _get_report_model),
         "text": _make_column("TEXT", get_community_text),
     },
-    scan=_iter_living,
+    scan=_iter_visible,
     equal={"community": _find_by_key},
 )
 
 
 def _iter_member_rows(reader: TableReader) -> Iterator[tuple[int, int, float]]:
     """Yield the rows of ``community_members``: community, entity and weight."""
-    for number in _iter_living(reader):
+    for number in _iter_visible(reader):
         yield from _iter_members(reader, number)
 
 
@@ -155,7 +155,7 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
     number = communities.find(key)
     if number is None:
         keys = (
-            communities.get_key(candidate) for candidate in range(len(communities)) if communities.is_alive(candidate)
+            communities.get_key(candidate) for candidate in range(len(communities)) if communities.is_visible(candidate)
         )
         suggestion = suggest(key, keys)
         remedy = (
@@ -173,7 +173,7 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
         "level": community.level,
         "title": communities.get_title(number),
         "parent": _get_parent_key(state, communities, number),
-        "children": [communities.get_key(child) for child in community.children if communities.is_alive(child)],
+        "children": [communities.get_key(child) for child in community.children if communities.is_visible(child)],
         "entities": len(members),
         "strongest": [state.entities.get(entity).name for entity in members[:_MAX_NAMED_MEMBERS]],
         "passages": len(communities.list_chunks(number)),
@@ -194,5 +194,5 @@ def describe_entity_communities(state: State, entity: int) -> Mapping[str, Any]:
     communities = get_communities(state)
     if communities is None:
         return {}
-    numbers = filter(communities.is_alive, communities.find_by_entity(entity))
+    numbers = filter(communities.is_visible, communities.find_by_entity(entity))
     return {"communities": [communities.get_key(number) for number in numbers]}

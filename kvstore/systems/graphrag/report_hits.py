@@ -80,7 +80,7 @@ class ReportSource(NamedTuple):
 
 
 def find_report_sources(state: State, communities: Communities, numbers: Sequence[int]) -> list[ReportSource]:
-    """Return the basis of the report of each community, limited to the allowed documents."""
+    """Return the sources of the report of each community, limited to the allowed documents."""
     return [
         _find_model_report(state, communities, number)
         or ReportSource([span for span in spans if _is_allowed(state, span)], None)

@@ -116,7 +116,7 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
         communities = require_communities(state)
         tree = communities.tree
         numbers = tree.get_partition(0) if self.parents is None else np.sort(tree.list_children(self.parents))
-        numbers = communities.filter_alive(numbers) if self.allowed is None else numbers[self.allowed[numbers]]
+        numbers = communities.filter_visible(numbers) if self.allowed is None else numbers[self.allowed[numbers]]
         scores = communities.compute_cosines(numbers, self.vector).astype(np.float64).round(6)
         if self.rarities:
             best = find_best(numbers, scores, _NUM_SCORED_REPORTS)

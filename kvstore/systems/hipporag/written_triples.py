@@ -76,6 +76,7 @@ class _WrittenTriples(WrittenListFact):
     def convert_item(
         self, item: Sequence[str], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
+        """Return subject, relation and object, separated by tabs. Raises ValueError if the triple is not usable."""
         try:
             triple = parse_triple(item)
         except InputError as error:

@@ -19,7 +19,7 @@ def _iter_topic_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of the table ``topics``, without topics that have no chunk left."""
     topics = bind_generation(reader.state, TOPICS)
     for number, topic in topics.iter_stored() if topics is not None else ():
-        if topics is not None and topics.is_alive(number):
+        if topics is not None and topics.is_visible(number):
             model_text = topics.get_written_text(number)
             chunks = topics.list_chunks(number)
             yield (

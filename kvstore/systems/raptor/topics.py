@@ -1,7 +1,7 @@
 """The topics of one generation, filtered to what one state contains.
 
 In: a generation of the index ``topics`` and a state. Out: topics by level, limited to what still exists. Topics without
-a living chunk are hidden. Sentences and title words of deleted documents are hidden, and a model's text is used only
+an existing chunk are hidden. Sentences and title words of deleted documents are hidden, and a model's text is used only
 while all its sources exist. A chunk newer than the generation is assigned to the topic of its nearest older chunk and,
 in the tree of related content, to the topics of its names.
 """
@@ -43,9 +43,9 @@ _NUM_NEIGHBORS = 32
 class Topics:
     """The topics of one generation in one state.
 
-    A chunk is *living* if the state contains it, and a topic is living if it contains a living chunk. A *newer* chunk
-    was added after the topics were built; it is assigned to topics when the state is read. The *finest* topics are
-    those of level 0. All topics are identified by their number.
+    A chunk *exists* if the state contains it, and a topic is *visible* if it contains an existing chunk. A *newer*
+    chunk was added after the topics were built; it is assigned to topics when the state is read. The *finest* topics
+    are those of level 0. All topics are identified by their number.
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
@@ -77,20 +77,20 @@ class Topics:
             raise _make_missing_error(expected)
 
     def list_level(self, level: int, *, related: bool = False) -> list[int]:
-        """Return the living topics at a level, 0 being the finest.
+        """Return the visible topics at a level, 0 being the finest.
 
         Together they contain every chunk. With ``related``, they are from the tree of related content, and contain
         every chunk that shares an entity with another.
         """
-        return list(filter(self.is_alive, self.tree.list_level(level, related=related).tolist()))
+        return list(filter(self.is_visible, self.tree.list_level(level, related=related).tolist()))
 
     def select_largest(self, limit: int) -> list[int]:
-        """Return the living topics of :meth:`StoredTopicTrees.select_largest`, at most ``limit`` of them."""
-        return list(filter(self.is_alive, self.tree.select_largest(limit).tolist()))
+        """Return the visible topics of :meth:`StoredTopicTrees.select_largest`, at most ``limit`` of them."""
+        return list(filter(self.is_visible, self.tree.select_largest(limit).tolist()))
 
     def list_roots(self, *, related: bool = False) -> list[int]:
-        """Return the living topics that have no parent."""
-        return list(filter(self.is_alive, self.tree.list_roots(related=related).tolist()))
+        """Return the visible topics that have no parent."""
+        return list(filter(self.is_visible, self.tree.list_roots(related=related).tolist()))
 
     def get(self, topic: int) -> Topic:
         """Return a topic as it was built; raises CorruptionError if it is not stored."""
@@ -116,10 +116,10 @@ class Topics:
         return self.tree.is_related(topic)
 
     def list_children(self, topic: int) -> list[int]:
-        """Return the living children of a topic; empty for a finest topic."""
-        return list(filter(self.is_alive, self.tree.list_children(topic)))
+        """Return the visible children of a topic; empty for a finest topic."""
+        return list(filter(self.is_visible, self.tree.list_children(topic)))
 
-    def is_alive(self, topic: int) -> bool:
+    def is_visible(self, topic: int) -> bool:
         """True if a topic contains a chunk of the state, possibly a newer one."""
         return not self._may_have_changed or any(
             any(map(self._has_chunk, self.tree.list_chunks(finest))) or finest in self._newer_by_topic
@@ -127,11 +127,11 @@ class Topics:
         )
 
     def count_chunks(self, topic: int) -> int:
-        """Return the number of living chunks in a topic."""
+        """Return the number of existing chunks in a topic."""
         return len(self.list_chunks(topic)) if self._may_have_changed else int(self.tree.sizes[topic])
 
     def find_summands(self, topic: int) -> tuple[list[int], list[int]]:
-        """Return the topics and the chunks whose vectors add up to the vector sum of a topic's living chunks.
+        """Return the topics and the chunks whose vectors add up to the vector sum of a topic's existing chunks.
 
         The vectors of the returned topics are their stored sums. The sum of a changed topic is the sum of its children,
         if these share no chunk. Topics with the same chunks have the same summands.
@@ -152,7 +152,7 @@ class Topics:
         return [np.frombuffer(row[_SUM_COLUMN], "<f4") for row in self._read_rows(topics)]
 
     def list_chunks(self, topic: int) -> list[int]:
-        """Return the living chunks in a topic, newer ones last."""
+        """Return the existing chunks in a topic, newer ones last."""
         chunks: dict[int, None] = {}
         newer_chunks: dict[int, None] = {}
         for finest in self.tree.iter_finest(topic):
@@ -357,7 +357,7 @@ class Topics:
     def _related_by_chunk(self) -> Mapping[int, Sequence[int]]:
         """For each newer chunk, the level-0 topics of related content whose entities it mentions.
 
-        A topic without a living older chunk is omitted.
+        A topic without an existing older chunk is omitted.
         """
         if not self._newer_chunks or not self._leaf_by_entity:
             return {}
@@ -366,9 +366,9 @@ class Topics:
         for chunk in self._newer_chunks:
             names = (display.resolve_entity(entity) for entity, _, _ in self._state.mentions.get_occurrences(chunk))
             leaves = sorted({self._leaf_by_entity[entity] for entity in names if entity in self._leaf_by_entity})
-            living_leaves = [leaf for leaf in leaves if any(map(self._has_chunk, self.tree.list_chunks(leaf)))]
-            if living_leaves:
-                leaves_by_chunk[chunk] = living_leaves
+            visible_leaves = [leaf for leaf in leaves if any(map(self._has_chunk, self.tree.list_chunks(leaf)))]
+            if visible_leaves:
+                leaves_by_chunk[chunk] = visible_leaves
         return leaves_by_chunk
 
     @cached_property
