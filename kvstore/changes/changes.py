@@ -352,7 +352,7 @@ class Changes:
     def _write_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:
         """Write the records of changed names, remove names without an introduction, and link new names to older chunks.
 
-        Returns the entities of the introduced names, by key.
+        Returns the entities of the names that the changes make known, by key.
         """
         linker.flush()
         removed = dict(names.list_unintroduced())

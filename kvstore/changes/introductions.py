@@ -29,24 +29,24 @@ class NameChanges:
         self._slots_by_introduction: dict[tuple[int, str, str], int] = {}
 
     def introduce(self, key: str, form: str, kind: str) -> None:
-        """Add an introduction of the name with the normal form ``key``."""
+        """Record a statement (an introduction) that makes the name with the normal form ``key`` known."""
         self._introductions.setdefault(key, []).append((form, kind))
 
     def withdraw(self, entity: int, form: str, kind: str) -> None:
-        """Withdraw an introduction of a known name."""
+        """Withdraw one statement (introduction) that makes a name known."""
         self._load_records([entity])
         record = self._records[entity]
         record.remove_introduction(record.get_slot_index(form, kind))
 
     def withdraw_slots(self, introductions: Sequence[tuple[int, int]]) -> dict[int, str]:
-        """Withdraw introductions, each an entity and the index of a slot; return the key of each entity."""
+        """Withdraw statements that make names known, each an entity and a slot index; return the key of each entity."""
         self._load_records([entity for entity, _ in introductions])
         for entity, slot in introductions:
             self._records[entity].remove_introduction(slot)
         return {entity: self._keys[entity] for entity, _ in introductions}
 
     def list_unintroduced(self) -> list[tuple[int, str]]:
-        """Return (entity, key) of each known name that has no introduction left and is not introduced here."""
+        """Return (entity, key) of each known name that no stored and no new statement makes known."""
         return [
             (entity, key)
             for key, entity in self._ids.items()
@@ -62,7 +62,7 @@ class NameChanges:
         return sorted(key for key in unresolved if key not in self._ids)
 
     def write_records(self, new_ids: Mapping[str, int]) -> dict[str, int]:
-        """Write the records of all changed names that are still introduced.
+        """Write the records of all changed names that a statement still makes known.
 
         ``new_ids`` has the entities of new names, by key. Returns the entities of the names introduced here, by key.
         """
@@ -78,7 +78,7 @@ class NameChanges:
         return {key: self._ids[key] for key in self._introductions}
 
     def get_slot(self, entity: int, form: str, kind: str) -> int:
-        """Return the index of the slot that counts an introduction of these changes.
+        """Return the index of the slot that counts the statements of a form and kind of an entity's name.
 
         Must be called after :meth:`write_records`.
         """

@@ -220,7 +220,7 @@ class Linker:
         self._mentions.remove(chunks, ids)
 
     def unlink_entities(self, removed: Mapping[int, str]) -> None:
-        """Remove the mentions of names without introductions. Their block lists are removed with the filter entries."""
+        """Remove the mentions of entities that are no longer known. Their filter entries are removed separately."""
         self._names_removed.update(removed)
         entities_by_abstract: dict[int, set[int]] = {}
         for entity, key in removed.items():

@@ -100,7 +100,7 @@ class _DeferredRegistry(MutableMapping[str, Named]):
         self._entries: dict[str, Named | _DeferredEntry] = {}
 
     def defer(self, names: tuple[str, ...], package: str) -> None:
-        """Register names whose entries a package defines; its import is deferred until one is used."""
+        """Register the names of a package's entries; the package is imported when an entry is first used."""
         self._entries.update(dict.fromkeys(names, _DeferredEntry(package)))
 
     def get_imported(self, name: str) -> Named | None:
@@ -109,6 +109,7 @@ class _DeferredRegistry(MutableMapping[str, Named]):
         return None if isinstance(entry, _DeferredEntry) else entry
 
     def __getitem__(self, name: str) -> Named:
+        """Return the entry with this name; import its package if that is not imported yet."""
         entry = self._entries[name]
         if isinstance(entry, _DeferredEntry):
             _add_system(import_module(entry.package).SYSTEM)
@@ -202,12 +203,12 @@ def _add_system(system: System) -> None:
 
 
 def list_outlines() -> list[SystemOutline]:
-    """Return the outline of every system without importing any."""
+    """Return the outline (names and versions of the contents) of every system, without importing any system."""
     return [_OUTLINES_BY_NAME.get(name) or build_outline(SYSTEMS[name]) for name in SYSTEMS]
 
 
 def build_outline(system: System) -> SystemOutline:
-    """Build the outline of an imported system."""
+    """Build the outline (names and versions of the contents) of an imported system."""
     return SystemOutline(
         tuple(strategy.name for strategy in system.strategies),
         tuple(kind.name for kind in system.indexes),

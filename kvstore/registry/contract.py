@@ -120,11 +120,11 @@ class Maintainer(Protocol):
     """
 
     def remove_document(self, record: DocumentRecord) -> None:
-        """Handle a document that is about to be deleted; the spine still contains all of it."""
+        """Handle a document that is about to be deleted; the core tables (spine) still contain all of it."""
         ...
 
     def apply_delta(self, delta: Delta) -> None:
-        """Apply the changes of a batch to the tables. Called once per batch, after the spine is written."""
+        """Apply the changes of a batch to the tables. Called once per batch, after the core tables are written."""
         ...
 
 
@@ -197,10 +197,10 @@ class Derivation(ABC):
 
     @abstractmethod
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
-        """Return the texts of a stored part that get vectors, embedded in the same batch as the document's chunks."""
+        """Return the texts of a part (the result of :meth:`derive`) to embed, in the same batch as the chunks."""
 
     def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
-        """Yield a sentence for each fault of a stored part, for CHECK."""
+        """Yield a sentence for each fault of a stored part (the result of :meth:`derive`), for CHECK."""
         return iter(())
 
 
@@ -218,7 +218,7 @@ class MaintainedIndex(Index):
         self.derivation = derivation
 
     def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
-        """Return the record of a new index, which is built up to the documents that exist now."""
+        """Return the record of a new index: no document that exists now has a part (derived data) yet."""
         if record.state.get("dropping"):
             raise InputError(f"index {self.name} is being dropped; run DROP INDEX {self.name} to finish")
         return replace(record, state={"built": 0, "until": Counters.load(view).next_document})

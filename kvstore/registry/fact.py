@@ -82,11 +82,11 @@ class Fact(ABC, Generic[Key, Value]):
 
     @abstractmethod
     def describe_row(self, row_key: bytes) -> str:
-        """Describe the fact of the row with this key in the first table, for a message that it is lost."""
+        """Describe the fact stored under a key of the first of its tables, for a message that it is lost."""
 
     @abstractmethod
     def read(self, state: State, row_key: bytes) -> tuple[Key, Value]:
-        """Return the fact of a row of the first table. Raises CorruptionError if the row is missing or damaged."""
+        """Return the fact stored under a key of the first of its tables; raise CorruptionError if none is readable."""
 
     def format_count(self, number: int) -> str:
         """Return the number of facts of this kind in words, or "" if it need not be reported."""

@@ -37,19 +37,19 @@ class StoredDerivation:
 
     @property
     def label(self) -> str:
-        """The name and options that identify its parts until they are stored."""
+        """The name and the options of the derivation, which identify its parts (derived data) until they are stored."""
         return " ".join([self.name, *(f"{name}={value}" for name, value in sorted(self.options.items()))])
 
     def has_part(self, document: int) -> bool:
-        """True if a stored document with this id has a part."""
+        """True if a stored document with this id has a part (derived data)."""
         return self.maintained and not self.built <= document < self.until
 
     def derive_part(self, document: ChunkedText, settings: FixedSettings) -> Any:
-        """Derive the part of a document with the options of this store."""
+        """Derive the part (data) of a document with the options of this store."""
         return self.derivation.derive(document, settings, self.options)
 
     def list_texts(self, part: Any, document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
-        """Return the texts of a part that have vectors: none in a store without an embedder."""
+        """Return the texts of a part (derived data) that have vectors: none in a store without an embedder."""
         return () if settings.embedder.startswith("none:") else self.derivation.list_texts(part, document)
 
 

@@ -207,7 +207,7 @@ class LoadedFile(Generic[Content]):
         self._loaded: tuple[_Stamp | None, Content | None] = None, None
 
     def get(self) -> Content | None:
-        """Return the content of the file that currently has the name; None if there is no usable file."""
+        """Return the content of the file that is at the path now; None if there is no usable file."""
         stamp = _compute_stamp(self.path)
         loaded_stamp, content = self._loaded
         if stamp == loaded_stamp:
@@ -226,17 +226,17 @@ class LoadedFile(Generic[Content]):
 
     @property
     def exists(self) -> bool:
-        """True if a file had that name at the last check, usable or not."""
+        """True if a file, usable or not, was at the path at the last check."""
         return self._loaded[0] is not None
 
     def reject(self, problem: str) -> None:
-        """Stop using the file that was read, for this reason, until another has its name."""
+        """Stop using the file that was read, because of ``problem``, until another file replaces it."""
         with self._load_lock:
             self._loaded = self._loaded[0], None
             self.problem = problem
 
     def _load(self, stamp: _Stamp | None) -> None:
-        """Read the file, whose stamp is ``stamp``, and remember its content or the problem."""
+        """Read the file, and remember its content or the problem with its stamp (see :func:`_compute_stamp`)."""
         if stamp == self._loaded[0]:
             return  # another thread has read it meanwhile
         content = None
@@ -251,7 +251,7 @@ class LoadedFile(Generic[Content]):
 
 
 def _compute_stamp(path: Path) -> _Stamp | None:
-    """Return the stamp of a file, or None if it is missing."""
+    """Return the stamp of a file (its inode, size and time of change), or None if it is missing."""
     try:
         status = os.stat(path)
     except OSError:
@@ -277,7 +277,7 @@ class Draft:
         _write_file(self._descriptor, {**head, **parts_entry}, arrays)
 
     def publish(self) -> None:
-        """Rename the file into place, replacing any other, and remove the parts that it does not name."""
+        """Rename the file into place, replacing the old one, and remove the parts that the new file does not name."""
         # Not flushed to the disk: after a crash of the machine, the checksums fail and the file is rebuilt.
         os.replace(self._partial, self.path)
         self._written_paths.clear()

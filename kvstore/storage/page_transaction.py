@@ -61,7 +61,7 @@ class PageTransaction:
         return db.statistics
 
     def find_damage(self, table: str) -> list[str]:
-        """Return a text for every damaged branch and leaf page of a table."""
+        """Return a description of every damaged branch and leaf page of a table."""
         tree = self.find_table(table)
         if tree is None:
             return []

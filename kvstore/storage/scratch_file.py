@@ -24,8 +24,8 @@ class ScratchFile:
         with tempfile.TemporaryFile(dir=folder if is_writable else None) as file:
             self._descriptor = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._descriptor)
-        self._buffer = bytearray()
-        self._num_written = 0
+        self._buffer = bytearray()  # appended bytes that are not in the file yet
+        self._num_written = 0  # the size of the file in bytes
 
     def __len__(self) -> int:
         return self._num_written + len(self._buffer)

@@ -59,7 +59,7 @@ class WriteTransaction(LmdbView):
 
     def __init__(self, owner: OpenFile, transaction: VerifiedTransaction) -> None:
         super().__init__(owner, transaction)
-        self._thread = get_ident()
+        self._thread = get_ident()  # only this thread may use the transaction
         self._created_tables: dict[str, Handle] = {}
         self._num_changes = 0
         #: The buffered changes of this transaction, and their size in bytes.
