@@ -41,7 +41,12 @@ def test_a_sentence_supports_what_it_says_of_names_before_it(statement: str) -> 
 
 def test_sentences_of_a_passage_end_by_the_rules_of_its_language() -> None:
     sentence = "Nach Art. 5 Abs. 2 Nr. 3 der Satzung zahlt Karl Brandt am 3. Mai die Miete."
-    assert is_supported(sentence, f"{sentence} Der Vertrag endet nicht, und er ist auch nicht neu.")
+    passage = f"{sentence} Der Vertrag endet nicht, und er ist auch nicht neu."
+    assert is_supported(sentence, passage)
+    assert find_supported_sentences([passage], SourcePassages([passage]), name="a summary") == {
+        sentence: [0],
+        "Der Vertrag endet nicht, und er ist auch nicht neu.": [0],
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ wrong: the text is too short, repeats itself or its prompt, or has words or numb
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from ..text.languages import detect_language
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import is_unspaced, segment_words
@@ -72,6 +73,15 @@ def trim_to_sentences(text: str) -> str:
     return line[:last_end] or line
 
 
+def iter_written_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text that a model wrote, by the rules of the language of the text.
+
+    >>> list(iter_written_sentences("Am 3. Mai war er in Kassel. Er ist dort und in Bonn bekannt."))
+    ['Am 3. Mai war er in Kassel.', 'Er ist dort und in Bonn bekannt.']
+    """
+    return (text[start:end] for start, end in split_sentences(text, detect_language(text)))
+
+
 def has_open_bracket(text: str) -> bool:
     """True if a text has half of a pair of round brackets, as a part of a sentence cut at an abbreviation has.
 
@@ -99,7 +109,7 @@ def find_supported_sentences(
     problem: ValueError | None = None
     previous_indices: list[int] = []
     lines = map(trim_to_sentences, texts)
-    for sentence in dict.fromkeys(line[start:end] for line in lines for start, end in split_sentences(line)):
+    for sentence in dict.fromkeys(sentence for line in lines for sentence in iter_written_sentences(line)):
         try:
             check_text(sentence, passages.texts, name=name, prompt=prompt)
             indices = passages.find_supporting(sentence)
@@ -126,8 +136,8 @@ def find_sources(text: str, sources: Sequence[str]) -> list[int]:
     A sentence counts for the source that has most of its words, if that fraction is at least :data:`MIN_SUPPORT`.
     """
     indices: set[int] = set()
-    for start, end in split_sentences(text):
-        supports = [compute_support(text[start:end], [source]) for source in sources]
+    for sentence in iter_written_sentences(text):
+        supports = [compute_support(sentence, [source]) for source in sources]
         best_support = max(supports, default=0.0)
         if best_support >= MIN_SUPPORT:
             indices.add(supports.index(best_support))

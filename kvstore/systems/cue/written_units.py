@@ -12,10 +12,9 @@ from typing import Any, ClassVar
 
 from ...models.json_schema import build_text_schema
 from ...models.statement_support import SourcePassages, begins_with_pronoun
-from ...models.text_checks import has_open_bracket, trim_to_sentences
+from ...models.text_checks import has_open_bracket, iter_written_sentences, trim_to_sentences
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenListFact
-from ...text.sentences import split_sentences
 
 #: The minimum and maximum characters of a statement.
 _MIN_STATEMENT_CHARS, _MAX_STATEMENT_CHARS = 6, 1000
@@ -57,7 +56,7 @@ class _WrittenUnits(WrittenListFact):
     def list_items(self, entry: Any) -> Iterable[tuple[str, bool]]:
         """Yield the distinct sentences of the lines that the model wrote, each with True if its line has others."""
         for line in dict.fromkeys(map(trim_to_sentences, entry)):
-            sentences = [line[start:end] for start, end in split_sentences(line)] or [line]
+            sentences = [*iter_written_sentences(line)] or [line]
             yield from ((sentence, len(sentences) > 1) for sentence in dict.fromkeys(sentences))
 
     def convert_item(
