@@ -35,7 +35,10 @@ class BlockFlow:
     pending_label: str = ""  # the label of an admonition, until its first paragraph
 
     def flush_paragraph(self) -> None:
-        """End the current paragraph."""
+        """End the current paragraph and add it to the blocks.
+
+        A footnote mark in a paragraph of its own becomes the label of the next paragraph.
+        """
         for text in self.inline.take_paragraphs():
             if self.inline.plain:
                 self.blocks.append(MarkdownBlock("paragraph", text))
@@ -127,7 +130,7 @@ class HtmlTable:
         self._fill_row_spans()
 
     def add_cell(self, text: str, is_header: bool, columns: int, rows: int) -> None:
-        """Add a cell to the row."""
+        """Add a cell that spans ``columns`` columns and ``rows`` rows to the current row."""
         if rows > 1:
             self.row_spans[len(self.current_row)] = (rows - 1, text)
         self.current_row += [text, *[""] * (columns - 1)]

@@ -105,7 +105,7 @@ class _LineCollector:
     def track_operator(
         self, operator: bytes, operands: Sequence[Any], transformation: Sequence[float], text_matrix: Sequence[float]
     ) -> None:
-        """Process an operator before pypdf executes it."""
+        """Record where an operator shows text, and adjust its word gaps in place, before pypdf executes it."""
         self._pen.track_operator(operator, operands)
         if operator not in (b"Tj", b"TJ", b"'", b'"') or not operands:
             return
@@ -323,7 +323,7 @@ def _show_as_arrays(page: Any) -> Iterator[None]:
 
 
 def _reorder_columns(lines: list[PageLine]) -> list[PageLine]:
-    """Return the lines of a page; if most lines have two long pieces at two positions, the left column comes first."""
+    """Return the lines of a page, the left column before the right one if many lines have a long text in each."""
     split_lines = [line for line in lines if len(line.pieces) == 2]
     if len(split_lines) < max(_MIN_SPLIT_LINES, _MIN_SPLIT_SHARE * len(lines)):
         return lines

@@ -70,7 +70,10 @@ def _load_parser(language: Language, purpose: str) -> Any:
 
 
 def _iter_boundaries(node: Any, data: bytes, language: Language, names: tuple[str, ...]) -> Iterator[_Boundary]:
-    """Yield the boundaries of the definitions in a node; ``names`` are those of the definitions around it."""
+    """Yield (offset, names of the enclosing definitions) where each definition in a node begins and ends.
+
+    ``names`` are those of the definitions around the node. Long definitions are split further.
+    """
     for start, definition, end in _iter_definitions(node, language):
         inner_names = (*names, _get_definition_name(definition, data))
         yield start, inner_names

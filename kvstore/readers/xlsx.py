@@ -42,7 +42,7 @@ def _iter_rows(sheet: Any) -> Iterator[list[str]]:
 
 
 def _format_value(value: object) -> str:
-    """Return the value of a cell as text: a date in ISO 8601, and midnight only as its date."""
+    """Return the value of a cell as text: dates and times in ISO 8601, a time at midnight as the date alone."""
     if value is None:
         return ""
     if isinstance(value, bool):

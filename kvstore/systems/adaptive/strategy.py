@@ -110,7 +110,7 @@ class AdaptiveStrategy:
         with query.trace.step("weigh walk") as step:
             factors = _compute_walk_factors(query, hybrid, seeds, parts, spreads)
             max_weight = option(query, self, "walk")
-            if "walk" not in query.options and _is_foreign(query):
+            if "walk" not in query.options and _is_not_english(query):
                 max_weight = _MAX_FOREIGN_WALK_WEIGHT
             weight = max_weight * factors.weight_fraction
             step.detail = f"{weight:.3g}: {factors}"
@@ -163,8 +163,8 @@ def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[st
     ]
 
 
-def _is_foreign(query: Query) -> bool:
-    """True if most documents are not in English according to the settings and counters of the store.
+def _is_not_english(query: Query) -> bool:
+    """True if most documents are not in English, by the settings and counters of the store.
 
     With the stemmer ``none``, the language of the question decides.
     """

@@ -31,7 +31,16 @@ from ...text.normalize import to_entity_key
 from ..descriptions.written_descriptions import has_descriptions, iter_descriptions
 from .community_building import NO_COMMUNITY, assign_homes, compute_home_weights
 from .community_reports import MAX_NAMED_MEMBERS, MAX_REPORT_CHUNKS, Finding, list_report_spans
-from .community_rows import COMMUNITIES, ENTITY_COMMUNITIES, MEMBERS, TERMS
+from .community_rows import (
+    COMMUNITIES,
+    ENTITY_COMMUNITIES,
+    FINDINGS_FIELD,
+    FIRST_MEMBER_FIELD,
+    LEVEL_FIELD,
+    MEMBERS,
+    SUMMARY_FIELD,
+    TERMS,
+)
 from .entity_graph import compute_strengths
 from .stored_communities import StoredCommunities, Value, iter_largest
 
@@ -81,7 +90,7 @@ class Communities(StoredCommunities):
     def get_keys(self, communities: Sequence[int]) -> list[str]:
         """Return the keys of several communities, see :meth:`get_key`; reads the names of their members together."""
         self.preload(communities)
-        first_members = [self._get_record(community)[8] for community in communities]
+        first_members = [self._get_record(community)[FIRST_MEMBER_FIELD] for community in communities]
         member_exists = [True] * len(communities) if self._is_current else self._state.entities.has_many(first_members)
         member_groups = [
             [first_member] if exists else [entity for entity, _ in self.iter_members(community)]
@@ -89,7 +98,7 @@ class Communities(StoredCommunities):
         ]
         records = iter(self._state.entities.get_many([entity for members in member_groups for entity in members]))
         names = [min((record.key for record in islice(records, len(members))), default="") for members in member_groups]
-        levels = (self._get_record(community)[0] for community in communities)
+        levels = (self._get_record(community)[LEVEL_FIELD] for community in communities)
         return [f"{level}/{name}" for level, name in zip(levels, names, strict=True)]
 
     def find(self, key: str) -> int | None:
@@ -242,7 +251,11 @@ class Communities(StoredCommunities):
         ordinals. Deleted chunks come first.
         """
         child_rows = [self._get_record(child) for child in self.get(community).children]
-        sentences = (span for row in child_rows for span in (*row[9], *(finding[3:] for finding in row[10])))
+        sentences = (
+            span
+            for row in child_rows
+            for span in (*row[SUMMARY_FIELD], *(finding[3:] for finding in row[FINDINGS_FIELD]))
+        )
         sources = dict.fromkeys(StoredSpan(*span) for span in sentences)
         own_spans: list[tuple[str, StoredSpan]] = []
         for chunk, _ in self._list_home_chunks(community)[:MAX_REPORT_CHUNKS]:

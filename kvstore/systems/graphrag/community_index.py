@@ -79,8 +79,10 @@ class CommunityIndex(GenerationIndex[Communities]):
         return Communities(rows, state)
 
     def describe(self, communities: Communities) -> str:
-        """Return the numbers of communities, entities, newer chunks, hidden communities and descriptions of entities
-        that reports can be written from, and the number of texts by each model."""
+        """Return the sizes of the index as text: communities, entities, newer chunks and hidden communities.
+
+        Then follow the number of descriptions of entities for the reports of a model, and that of texts by each model.
+        """
         numbers = range(len(communities))
         newer_count = len(communities.list_newer_chunks())
         hidden_count = sum(not communities.is_visible(community) for community in numbers)

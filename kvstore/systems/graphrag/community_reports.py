@@ -243,12 +243,13 @@ def _match_sentences(
 def _select_findings(
     relations: Sequence[tuple[int, tuple[int, int], _Candidate]],
 ) -> list[tuple[int, tuple[int, int], _Candidate]]:
-    """Return the strongest relations, each with a different sentence; at most :data:`MAX_FINDINGS`."""
+    """Return at most :data:`MAX_FINDINGS` relations (weight, nodes, sentence), strongest first, no sentence twice."""
     used_spans: set[StoredSpan] = set()
     findings: list[tuple[int, tuple[int, int], _Candidate]] = []
     for relation in sorted(relations, key=lambda relation: (-relation[0], relation[1])):
-        if relation[2].span not in used_spans and len(findings) < MAX_FINDINGS:
-            used_spans.add(relation[2].span)
+        _, _, sentence = relation
+        if sentence.span not in used_spans and len(findings) < MAX_FINDINGS:
+            used_spans.add(sentence.span)
             findings.append(relation)
     return findings
 

@@ -28,6 +28,8 @@ from .community_reports import CommunityReport
 COMMUNITIES, MEMBERS, CHUNK_HOMES = "communities", "community_members", "community_passages"
 ENTITY_COMMUNITIES, VECTORS, TERMS = "entity_communities", "community_vectors", "community_terms"
 TABLES = (COMMUNITIES, MEMBERS, CHUNK_HOMES, ENTITY_COMMUNITIES, VECTORS, TERMS)
+#: Indices of fields in a row of :data:`COMMUNITIES`.
+LEVEL_FIELD, CHILDREN_FIELD, FIRST_MEMBER_FIELD, SUMMARY_FIELD, FINDINGS_FIELD = 0, 2, 8, 9, 10
 
 #: The number of community vectors in one record.
 _VECTORS_PER_BLOCK = 64

@@ -67,7 +67,7 @@ class DriftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return evidence of chunks, fused from the searches of all rounds, with reports of the primer among them."""
+        """Return evidence of chunks, fused from the searches of all rounds, and reports of the nearest communities."""
         nearest_chunks = rank_by_vector(query, max(_NUM_NEAREST, query.reach))
         rankings = [nearest_chunks[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
         starts = find_question_entities(query)

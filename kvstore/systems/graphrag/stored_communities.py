@@ -20,7 +20,16 @@ from ...structures.indexes.generations import GenerationRows
 from ...structures.vectors.vectors import Matrix, cosines
 from .community_building import NO_COMMUNITY
 from .community_reports import Finding
-from .community_rows import CHUNK_HOMES, COMMUNITIES, ENTITY_COMMUNITIES, TERMS, VECTORS
+from .community_rows import (
+    CHILDREN_FIELD,
+    CHUNK_HOMES,
+    COMMUNITIES,
+    ENTITY_COMMUNITIES,
+    FINDINGS_FIELD,
+    SUMMARY_FIELD,
+    TERMS,
+    VECTORS,
+)
 from .stored_tree import StoredTree
 
 Value = TypeVar("Value")
@@ -138,13 +147,13 @@ class StoredCommunities:
 
     def _get_summary_spans(self, community: int) -> list[StoredSpan]:
         """Return the summary sentences of a community at build time."""
-        return [StoredSpan(*span) for span in self._get_record(community)[9]]
+        return [StoredSpan(*span) for span in self._get_record(community)[SUMMARY_FIELD]]
 
     def _get_findings(self, community: int) -> list[Finding]:
         """Return the findings of a community at build time, strongest first."""
         return [
             Finding((first, second), weight, StoredSpan(*span))
-            for first, second, weight, *span in self._get_record(community)[10]
+            for first, second, weight, *span in self._get_record(community)[FINDINGS_FIELD]
         ]
 
     def _list_home_chunks(self, community: int) -> list[tuple[int, float]]:
@@ -164,12 +173,12 @@ class StoredCommunities:
         """Load the records of communities and their descendants, with one read for each level."""
         while communities:
             self.preload(communities)
-            communities = [child for community in communities for child in self._get_record(community)[2]]
+            communities = [child for community in communities for child in self._get_record(community)[CHILDREN_FIELD]]
 
     def _iter_subtree(self, community: int) -> Iterator[int]:
         """Yield a community and its descendants, each before its children."""
         yield community
-        for child in self._get_record(community)[2]:
+        for child in self._get_record(community)[CHILDREN_FIELD]:
             yield from self._iter_subtree(child)
 
     def _get_root_path(self, community: int) -> list[int]:
