@@ -209,7 +209,7 @@ class BatchedChanges:
         self._changes.write_back()
 
     def commit(self, hits: Mapping[str, int]) -> None:
-        """Commit the applied batches, and add ``hits`` (by entity key) to the temperatures."""
+        """Commit the applied batches, and add ``hits`` (lookups by entity key) to the temperatures."""
         self._changes.finish(hits)
         self._transaction.commit()
         self._session.store.filter_cache.put(self._changes.filter, self._transaction.change)

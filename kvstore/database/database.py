@@ -410,7 +410,7 @@ class Database(Handle):
         return compact_store(self._session.environment, self.settings.dimension)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Write the temperatures counted since the last commit to the entity filter.
+        """Add the lookups counted since the last commit to the temperatures of entities.
 
         >>> _ = store.lookup("India")
         >>> store.flush()

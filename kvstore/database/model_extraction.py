@@ -107,7 +107,7 @@ class _RequestQueue:
         return len(self._requests)
 
     def take(self) -> _Request:
-        """Remove and return the next request; if it has too many passages, return the first part of it."""
+        """Remove and return the next request; of a request with too many passages, only its first passages."""
         passages = list(self._requests.popleft().items())
         size = math.ceil(len(passages) / math.ceil(len(passages) / self._max_passages))
         if size < len(passages):
@@ -115,7 +115,7 @@ class _RequestQueue:
         return dict(passages[:size])
 
     def record_answer(self, request: _Request, answered: Container[bytes]) -> None:
-        """Adapt the maximum to an answer, and request the passages without a text again, unless one was sent alone."""
+        """Adapt the maximum size of a request to an answer; queue passages without a text again, unless sent alone."""
         unanswered = {digest: key for digest, key in request.items() if digest not in answered}
         if 2 * len(unanswered) > len(request) > 1:
             self._max_passages = len(request) // 2
@@ -421,7 +421,7 @@ class ModelExtraction:
         return sum(passage.tokens for passage in passages) + overhead * len(self._group_passages(passages))
 
     def _compute_token_budget(self, passages: Sequence[_DistinctPassage], overhead: int) -> int | None:
-        """Return the token limit, None without one; a share is reduced by the cost of passages already written."""
+        """Return the token limit or None; the cost of passages already written reduces a limit given as a fraction."""
         if self._share is None:
             return self._within
         written_passages = [passage for passage in passages if passage.is_written]

@@ -206,7 +206,7 @@ class OpenStore:
             self.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Write the temperatures counted since the last commit to the entity filter, and the use of language models."""
+        """Write the lookups of entities (temperatures) and the use of language models since the last commit."""
         if self.spending:
             self._flush_spending(timeout)
         if not len(self.hits):
@@ -214,7 +214,7 @@ class OpenStore:
         from ..changes.changes import Changes
 
         def write_hits(view: WriteTransaction) -> None:
-            """Add the counted hits to the entity filter within a write transaction."""
+            """Add the counted lookups of entities to the entity filter within a write transaction."""
             seed = self.settings.hash_seed
             entity_filter = self.filter_cache.take_filter(view, hash_seed=seed)
             Changes(view, self.settings, entity_filter).finish(hits)

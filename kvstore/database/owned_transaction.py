@@ -201,7 +201,7 @@ class OwnedTransaction(Queryable):
             )
 
     def _get_other_owner(self) -> str | None:
-        """Return the owner thread's name if the transaction is open and this is another thread, else None."""
+        """Return the name of the owner thread, or None if this is that thread or the transaction has ended."""
         return self._thread.name if self._open and self._thread is not threading.current_thread() else None
 
     def _end_with_store(self, timeout: float) -> None:

@@ -95,7 +95,7 @@ class Queryable(ABC):
     def count(
         self, where: str | Mapping[str, Any] | None = None, parameters: Sequence[Any] | Mapping[str, Any] = ()
     ) -> int:
-        """Return the number of documents, or of those that satisfy ``where``.
+        """Return the number of documents or, with ``where``, the number of documents that satisfy it.
 
         The condition is SQL over the columns of ``documents``, or a mapping. Raises StatementError for invalid SQL,
         InputError for an invalid mapping.

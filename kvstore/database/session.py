@@ -85,7 +85,7 @@ class Session:
         return cached_reranker[1]
 
     def count_hits(self, keys: Iterable[str]) -> None:
-        """Add 1 to the temperature of each of these entities, with the next commit."""
+        """Add 1 to the temperature (number of lookups) of each of these entities, with the next commit."""
         if not self.readonly:
             self.store.hits.add(keys)
 

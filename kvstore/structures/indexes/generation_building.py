@@ -236,7 +236,7 @@ class GenerationBuilder(IndexFiller):
                 self._environment.write_with_growth(partial(_remove_keys, table, keys))
 
     def _remove_unnamed_texts(self, kind: GenerationIndex[Any]) -> None:
-        """Remove texts that a language model wrote for this kind and that the generation in use does not name."""
+        """Remove texts that a language model wrote for this kind, except the texts of the generation in use."""
         with self._open_state() as state:
             record = Indexes(state.lmdb).get(kind)
             if record is not None and not kind.is_usable(record):

@@ -220,7 +220,7 @@ class GenerationIndex(Index, Generic[BoundIndex]):
     def list_writing_tasks(self, bound: BoundIndex) -> Iterable[WritingTask]:
         """Return a task for each text that a language model may write, including texts already written.
 
-        Texts of which a source no longer exists are omitted.
+        A text is omitted if one of its sources no longer exists.
         """
         return ()
 

@@ -62,7 +62,7 @@ class ChunkSegments:
 
     @property
     def change(self) -> int:
-        """The last change whose chunks were added."""
+        """The number of the last change whose chunks were added."""
         return self.coverage[-1][0]
 
     @property
