@@ -111,6 +111,58 @@ def test_an_export_has_them_and_a_wrong_line_is_reported(
         copy.import_(path)
 
 
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ([], "has 0 entries; it must have at least 1"),
+        ([["Robert Fortune"]], "has 1 entries; it must have at least 2"),
+        ([["Robert Fortune", ""]], "must have at least 1"),
+        ([["Robert Fortune", "Robert Fortune was born in"]], "not a whole sentence"),
+        ([["Robert Fortune", "Robert Fortune was born and was born and was born and was born."]], "repeats"),
+        ([["Zorro", "Zorro was born in Kelloe."]], "no sentence of the passages says"),
+        ([["Robert Fortune", "Robert Fortune was not born in Kelloe."]], "no sentence of the passages says"),
+        ([["Robert Fortune", "Robert Fortune took 300 tea plants to Darjeeling."]], "has the number 300"),
+        ([["Ann Lee", "Ann Lee, born in Oslo, sings in the choir of Rome."]], "of the words of a description"),
+        ([["Kelloe", f"{WRITTEN_DESCRIPTIONS.task[:95]}."]], "repeats the prompt"),
+        ([["He", "He took tea plants to Darjeeling."]], "is not a name or a short term"),
+        ([["was born", "Robert Fortune was born in Kelloe."]], "is not a name or a short term"),
+        ([["Fort", "Robert Fortune was born in Kelloe."]], "lacks its name"),
+        ([["Robert Fortune was born in Kelloe", "Robert Fortune was born in Kelloe."]], "but those of its name"),
+    ],
+)
+def test_a_useless_answer_is_refused_with_its_reason(
+    store: kvstore.Store, server: Server, items: list[list[str]], message: str
+) -> None:
+    server.answering = lambda request: build_extract_answer(request, "descriptions", lambda _: items)
+    store.put("fortune", TEXTS["fortune"])
+    report = store.extract("descriptions")
+    assert (report.passages, report.calls, report.refused, report.left) == (0, 2, 2, 1)
+    (failure,) = report.failures
+    assert "document 'fortune'" in failure and message in failure
+    assert message in server.requests[1]["messages"][-1]["content"], "the model gets the reason"
+    assert rows(store, QUERY) == []
+
+
+def test_requests_shrink_for_a_weak_model_and_a_loop_is_cut(store: kvstore.Store, server: Server) -> None:
+    sizes: list[int] = []
+
+    def write_weakly(request: dict[str, Any]) -> Planned:
+        sizes.append(len(list_quoted_texts(request)))
+        if sizes[-1] > 1:
+            return stream('{"passages": [{"passage": 1, "descriptions": [["Robert', *[" Robert"] * 500)
+        return build_extract_answer(
+            request, "descriptions", lambda text: [[" ".join(text.split()[:2]), text.partition(". ")[0] + "."]]
+        )
+
+    server.answering = write_weakly
+    for number in range(8):
+        store.put(f"d{number}", f"Robert Fortune{number} was born in Kelloe. He took tea to Darjeeling.")
+    report = store.extract("descriptions")
+    assert (report.passages, report.left, report.failures) == (8, 0, [])
+    assert sizes[:4] == [8, 4, 2, 1] and report.received < 2000
+    assert len(rows(store, QUERY)) == 8
+
+
 MORE_TEXTS = {
     "bank": "Maria Jensen lends money to Tom Berg. Tom Berg owns a bank.",
     "choir": "Robert Fortune sang in Kelloe. Kelloe is near Darjeeling.",

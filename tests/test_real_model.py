@@ -18,7 +18,7 @@ import pytest
 import kvstore
 from kvstore.models.statement_support import SourcePassages, compute_support
 from kvstore.models.text_checks import MIN_SUPPORT
-from kvstore.models.triple_support import check_triple
+from kvstore.models.triple_support import check_name, check_triple
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
 
 pytestmark = pytest.mark.model
@@ -100,6 +100,14 @@ def test_triples_are_supported_by_their_passage_or_reported(filled: kvstore.Stor
         for triple in filled.triples(key):
             assert SourcePassages([text], [key]).find_supporting(" ".join(triple)) == [0]
             check_triple(*triple, text)
+
+
+def test_descriptions_have_their_name_and_are_supported_or_reported(filled: kvstore.Store) -> None:
+    check_report(filled.extract("descriptions"))
+    query = "SELECT document, entity, text FROM descriptions"
+    for key, name, text in filled.execute(query).fetchall():
+        assert check_name(name) and name.lower() in text.lower()
+        assert SourcePassages([TEXTS[key]], [key]).find_supporting(text) == [0]
 
 
 def test_topics_keep_their_sentences_unless_the_summary_is_supported(filled: kvstore.Store) -> None:

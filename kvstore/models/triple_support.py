@@ -85,9 +85,8 @@ def check_triple(subject: str, relation: str, object_: str, text: str) -> None:
 
     :meth:`~kvstore.models.statement_support.SourcePassages.find_supporting` checks that a sentence has their words.
     """
-    subject_stems, relation_stems, object_stems = map(list_content_stems, (subject, relation, object_))
-    _check_name(subject, subject_stems)
-    _check_name(object_, object_stems)
+    subject_stems, object_stems = map(check_name, (subject, object_))
+    relation_stems = list_content_stems(relation)
     has_spaces = not is_unspaced(text)
     is_english = has_spaces and detect_word_language(segment_words(text), "english") == "english"
     relation_words = segment_words(relation)
@@ -139,12 +138,17 @@ def _iter_name_spans(
             yield subject_span, object_span
 
 
-def _check_name(name: str, stems: Sequence[str]) -> None:
-    """Raise ValueError if a subject or object is not a name or a term; ``stems`` are those of its content words."""
-    words = split_written_words(name)
+def check_name(name: str) -> list[str]:
+    """Return the stems of the content words of a name. Raises ValueError if it is not a name or a short term.
+
+    >>> check_name("the choir of Rome")
+    ['choir', 'rome']
+    """
+    words, stems = split_written_words(name), list_content_stems(name)
     ends = _LINKS | _ARTICLES | _PARTICIPLES
     if not stems or words[0] in _LINKS or words[-1] in ends or len(words) > _MAX_NAME_WORDS:
-        raise ValueError("subject and object of a triple must be names or short terms; write verbs in the relation")
+        raise ValueError(f"{name[:40]!r} is not a name or a short term; write names without verbs")
+    return stems
 
 
 def _has_verb(words: Sequence[str], text: str) -> bool:

@@ -16,8 +16,9 @@ import numpy as np
 from ...derived.passage_graph.structure import GRAPH
 from ...errors import InputError
 from ...models.json_schema import build_array_schema, build_text_schema
-from ...models.statement_support import SourcePassages, begins_with_pronoun
+from ...models.statement_support import SourcePassages, begins_with_pronoun, list_content_stems
 from ...models.text_checks import trim_to_sentences
+from ...models.triple_support import check_name
 from ...registry.fact import Fields
 from ...registry.sql_table import SqlTable, TableRows, hash_row, iter_optional, make_row_counter
 from ...registry.table_reader import TableReader
@@ -68,9 +69,12 @@ class _WrittenDescriptions(WrittenListFact):
         """Return a name, a tab and a sentence. Raises ValueError if the description is not usable."""
         name, sentence = " ".join(item[0].split()), trim_to_sentences(item[1])
         check(sentence, name="a description")
-        key = to_entity_key(name)
-        if not key or key not in to_entity_key(sentence) or begins_with_pronoun(sentence):
+        name_stems, sentence_stems = set(check_name(name)), set(list_content_stems(sentence))
+        has_name = to_entity_key(name) in to_entity_key(sentence) and name_stems <= sentence_stems
+        if not has_name or begins_with_pronoun(sentence):
             raise ValueError("a description lacks its name; write the name in place of a pronoun")
+        if name_stems == sentence_stems:
+            raise ValueError("a description has no words but those of its name; write what the passage says about it")
         source.find_supporting(sentence)
         return f"{name}\t{sentence}"
 
