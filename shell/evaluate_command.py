@@ -51,7 +51,9 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
     help="Write the questions to this file, so that you can correct them and ask them again.",
 )
 @click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Compare this strategy (repeatable).")
-@click.option("--limit", type=click.IntRange(2), default=100, show_default=True, help="Most questions to make.")
+@click.option(
+    "--limit", type=click.IntRange(2), default=100, show_default=True, help="Maximum number of questions to make."
+)
 @click.option("--model", default="none", show_default=True, metavar="NAME", help="Language model that answers.")
 @click.option(
     "--no-chunk-sizes",

@@ -140,7 +140,7 @@ def shell(
 
 
 def _run_command(console: Console, line: str) -> None:
-    """Run a dot command. Their module is imported here, because most scripts have none."""
+    """Run a dot command. The module of dot commands is imported here, because most scripts have none."""
     from .dot_commands import run_command
 
     run_command(console, line)
@@ -201,7 +201,9 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 @click.option(
     "--model", metavar="NAME", help="Language model that writes the answer (default: $KVSTORE_LLM_MODEL, else none)."
 )
-@click.option("--where", metavar="CONDITION", help="Only use documents that satisfy this, such as \"key LIKE 'hr/%'\".")
+@click.option(
+    "--where", metavar="CONDITION", help="Use only documents that satisfy this condition, such as \"key LIKE 'hr/%'\"."
+)
 @click.option("--within", type=click.IntRange(1, 10**18 - 1), metavar="TOKENS", help="Maximum size of the evidence.")
 @click.option("--words", type=click.IntRange(1, 10_000), help="Maximum number of words of an extractive answer.")
 @click.option("--long", "is_long", is_flag=True, help=f"Same as --words {_LONG_ANSWER_WORDS}.")

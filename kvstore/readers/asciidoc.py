@@ -445,7 +445,7 @@ def _get_language(style: Sequence[str]) -> str:
 
 
 def _normalize_mark(mark: str) -> str:
-    """Return the kind of an item's mark: all numbers are one kind, and so are all letters."""
+    """Return an item's mark with numbers as ``1`` and letters as ``a``, so that the items of a list compare equal."""
     if mark[0] == "<":
         return "<"
     return re.sub(r"[a-zA-Z]", "a", re.sub(r"\d+", "1", mark))

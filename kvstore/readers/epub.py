@@ -143,7 +143,7 @@ class _EpubBook:
             raise ReaderError(f"{self._name}: is locked (digital rights management); there is no text to read")
 
     def _read_navigation(self, ncx: str | None) -> Mapping[str, tuple[int, str]]:
-        """Return the level (from 1) and label of each page's first navigation entry."""
+        """Return the level (from 1) and label of each page's first navigation entry, by the path of the page."""
         entries: dict[str, tuple[int, str]] = {}
         if self._contents_page is not None and self._contents_page in self._package:
             tree = LexborHTMLParser(self._package.read_part(self._contents_page).decode("utf-8", "replace"))

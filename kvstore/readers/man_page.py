@@ -327,7 +327,7 @@ class _ManualPage(ManualBlocks):
             level.open_item(ManualItem([], f"{len(level.items) + 1}." if level.kind == "enum" else "-"))
 
     def _extend_term(self, text: str) -> None:
-        """Extend a term that spans several lines (``Xo``)."""
+        """Append text to a term that spans several lines (``Xo``)."""
         items = self._levels[-1].items
         if items:
             items[-1].terms[-1] = f"{items[-1].terms[-1]} {text}".strip()

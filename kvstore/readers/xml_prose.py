@@ -264,7 +264,7 @@ class _XmlProse:
         return self._build_section(element, level)
 
     def _build_list(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
-        """Return a list, after the blocks before its first item."""
+        """Return the blocks before the first item of a list, then the list."""
         list_type = element.get("list-type") or element.get("type") or element.get("rend") or ""
         is_numbered = name in (
             "orderedlist",
