@@ -66,8 +66,9 @@ def find_article(record: Record) -> int:
 
 
 def space_evenly(records: list[Record], count: int) -> list[Record]:
-    """Return ``count`` of the records, evenly spaced."""
-    return [records[index * len(records) // count] for index in range(min(count, len(records)))]
+    """Return ``count`` of the records, evenly spaced, or all of them if there are fewer."""
+    count = min(count, len(records))
+    return [records[index * len(records) // count] for index in range(count)]
 
 
 def fill_store(path: Path, paragraphs: Iterable[Record], settings: Mapping[str, Any]) -> None:
