@@ -255,7 +255,7 @@ class TitleForms(ReadRequest[NameForms]):
     names: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> NameForms:
-        """Add the entities that title links connect with those of each name, and read the keys of all."""
+        """Return the entities of each name and those that title links connect with them, all with their keys."""
         graph = state.get_part(GRAPH)
         entities = np.array(list(chain.from_iterable(self.names)), np.uint32)
         links = graph.read_link_rows(entities[graph.read_degrees(entities).has_links])

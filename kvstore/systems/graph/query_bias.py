@@ -42,7 +42,7 @@ class QueryBias:
         self._factors: Masses = np.empty(0)
 
     def add_cosines(self, chunks: Ids, cosines: Matrix) -> None:
-        """Add the cosines of further chunks, ids ascending."""
+        """Store the factors of further chunks, computed from their cosines with the question without its names."""
         if len(chunks):
             factors = np.exp(self._scale * np.maximum(0.0, cosines))
             order = np.argsort(np.concatenate((self.chunks, chunks)))

@@ -125,7 +125,7 @@ def _select_fitting(numbered_texts: Iterable[tuple[int, str]], max_tokens: int) 
 def _check_findings(
     findings: Sequence[Mapping[str, Any]], names: Sequence[str], numbered_texts: Sequence[tuple[int, str]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the findings that their sources support, with source numbers mapped to indices in the full list.
+    """Yield the findings that their sources support; their source numbers become those in ``numbered_texts``.
 
     Raises ValueError if there is no such finding.
     """

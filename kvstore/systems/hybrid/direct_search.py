@@ -218,7 +218,7 @@ def _run_searches(query: Query, top: int, extra_chunks: Ids) -> tuple[Ranking, W
 def _collect_lexical_scores(word_search: WordSearchResult, other_chunks: Ids, chunks: Ids) -> npt.NDArray[np.float64]:
     """Return the BM25 scores of ``chunks``, in their order.
 
-    Each chunk must be in the ranking of ``word_search`` or in ``other_chunks``, whose scores it also returned.
+    Each chunk must be in the ranking of ``word_search``, or in ``other_chunks``, the chunks of its ``other_scores``.
     """
     scores = dict(word_search.ranking)
     scores.update(zip(other_chunks.tolist(), word_search.other_scores.tolist(), strict=True))

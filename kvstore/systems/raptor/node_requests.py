@@ -1,7 +1,7 @@
 """Requests of ``raptor`` to the trees of a state: nodes with their cosines with the question, and their hits.
 
 In: chunks near a question, or nodes found before. Out: the nodes above or below them. A node is a chunk, an abstract or
-a topic; its vector is that of the text that a language model wrote of it, or the sum of its chunks' vectors. If the
+a topic; its vector is that of the text that a language model wrote about it, or the sum of its chunks' vectors. If the
 state is restricted, there are no topics, since topics include text of other documents.
 """
 

@@ -213,14 +213,14 @@ class Topics:
         return [prompt_spans[source] for source in sources]
 
     def get_text(self, topic: int) -> str:
-        """Return the summary that a language model wrote of a topic, else the extracted summary sentences."""
+        """Return the summary that a language model wrote about a topic, else the extracted summary sentences."""
         model_text = self.get_written_text(topic)
         if model_text is not None:
             return str(model_text.value["summary"])
         return " ".join(format_summary_sentence(self._read_text(span)) for span in self.list_summary_spans(topic))
 
     def get_written_text(self, topic: int) -> WrittenText | None:
-        """Return the text that a language model wrote of a topic, or None if it is missing or a source was deleted."""
+        """Return the text that a language model wrote about a topic; None if it is missing or a source was deleted."""
         if not self._state.lmdb.count(tables.WRITTEN) or not self.has_prompt_texts(topic):
             return None
         return get_written_text(self._state.lmdb, self.get(topic).content)
