@@ -274,6 +274,29 @@ def replace_descriptions(store: kvstore.Store, lines: list[str]) -> None:
         transaction._put_fact(WRITTEN_DESCRIPTIONS, "fortune", value)
 
 
+def test_the_digests_of_reports_do_not_depend_on_history(
+    grouped: kvstore.Store, make_store: MakeStore, server: Server
+) -> None:
+    def list_digests(store: kvstore.Store) -> list[bytes]:
+        store.refresh("communities")
+        with store.state() as state:
+            communities = get_communities(state)
+            assert communities is not None
+            return [communities.get(number).content for number in range(len(communities))]
+
+    grouped.extract("descriptions", where="key = 'acme'")
+    described = list_digests(grouped)
+    other = make_store("other")
+    other.create_index("communities", {"least": 1})
+    other.put("acme", TEXTS["fortune"])
+    other.extract("descriptions")
+    for key, text in reversed((TEXTS | MORE_TEXTS).items()):
+        other.put(key, text)
+    undescribed = list_digests(other)
+    other.extract("descriptions", where="key IN ('acme', 'fortune')")
+    assert list_digests(other) == described != undescribed
+
+
 def test_a_restricted_query_reads_no_report_from_other_descriptions(grouped: kvstore.Store, server: Server) -> None:
     write_reports(grouped, server)
     for condition, expected in [(None, True), ("key = 'fortune'", False), ("key <> 'fortune'", False)]:
