@@ -7,7 +7,7 @@ after the build has an id past the end of the generation; it is assigned to a co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, compress, islice
 from typing import Any
@@ -30,7 +30,15 @@ from ...structures.vectors.vectors import Matrix
 from ...text.normalize import to_entity_key
 from ..descriptions.written_descriptions import has_descriptions, iter_descriptions
 from .community_building import NO_COMMUNITY, assign_homes, compute_home_weights
-from .community_reports import MAX_NAMED_MEMBERS, MAX_REPORT_CHUNKS, Finding, list_report_spans
+from .community_reports import (
+    MAX_NAMED_MEMBERS,
+    MAX_REPORT_CHUNKS,
+    MAX_TITLE_CANDIDATES,
+    NUM_TITLE_NAMES,
+    Finding,
+    build_title,
+    list_report_spans,
+)
 from .community_rows import (
     COMMUNITIES,
     ENTITY_COMMUNITIES,
@@ -44,8 +52,6 @@ from .community_rows import (
 from .entity_graph import compute_strengths
 from .stored_communities import StoredCommunities, Value, iter_largest
 
-#: The number of member names in a title, and the number of strongest members considered for it.
-_NUM_TITLE_NAMES, MAX_TITLE_CANDIDATES = 3, 12
 #: Marks a community whose visibility is not yet known; otherwise the value is 0 or 1.
 _UNKNOWN = -1
 #: Stored weights are integers in units of 1 / _WEIGHT_SCALE.
@@ -184,7 +190,7 @@ class Communities(StoredCommunities):
         members = self.list_strongest_members(missing, MAX_TITLE_CANDIDATES)
         # The first few names usually suffice, since few names contain each other.
         first_entities = list(
-            dict.fromkeys(entity for entities in members for entity in entities[: _NUM_TITLE_NAMES + 1])
+            dict.fromkeys(entity for entities in members for entity in entities[: NUM_TITLE_NAMES + 1])
         )
         names = dict(
             zip(first_entities, (record.name for record in self._state.entities.get_many(first_entities)), strict=True)
@@ -229,12 +235,9 @@ class Communities(StoredCommunities):
         text = get_written_text(self._state.lmdb, self.get(community).content)
         if text is None or not (self.has_spans(self.list_sources(community)) and self._has_named_members(community)):
             return None
-        descriptions = text.value.get("descriptions")
-        if descriptions and not {sentence for _, sentence in self.list_descriptions(community)}.issuperset(
-            descriptions
-        ):
-            return None
-        return text
+        if missing_descriptions := set(text.value.get("descriptions", ())):
+            missing_descriptions -= {sentence for _, sentence in self.list_descriptions(community)}
+        return None if missing_descriptions else text
 
     def read_text(self, span: StoredSpan) -> str:
         """Return the text of a span whose document exists in the state."""
@@ -242,7 +245,7 @@ class Communities(StoredCommunities):
 
     def has_spans(self, spans: Sequence[StoredSpan]) -> bool:
         """True if the chunks of all spans exist in the state."""
-        return all(self._has_chunk(span.chunk) for span in spans)
+        return all(self._state.chunks.has_many(span.chunk for span in spans))
 
     def list_sources(self, community: int) -> list[StoredSpan]:
         """Return the spans that a report on the community is written from.
@@ -274,9 +277,9 @@ class Communities(StoredCommunities):
         members = zip(row, row, strict=True)
         return (
             community in self._newer_by_community
-            or not all(self._has_entity(entity) for entity, _ in members)
-            or not all(self._has_chunk(chunk) for chunk, _ in self._list_stored_chunks([community])[0])
-            or not all(self._has_chunk(span.chunk) for span in self._get_summary_spans(community))
+            or not all(entity in self._state.entities for entity, _ in members)
+            or not all(self._state.chunks.has_many(chunk for chunk, _ in self._list_stored_chunks([community])[0]))
+            or not self.has_spans(self._get_summary_spans(community))
         )
 
     def is_visible(self, community: int) -> bool:
@@ -392,7 +395,7 @@ class Communities(StoredCommunities):
         """Yield the members of a row that exist in the state, with their weights."""
         numbers = iter(row or ())
         for entity, weight in zip(numbers, numbers, strict=True):
-            if self._is_current or self._has_entity(entity):
+            if self._is_current or entity in self._state.entities:
                 yield entity, weight / _WEIGHT_SCALE
 
     @cached_property
@@ -455,17 +458,10 @@ class Communities(StoredCommunities):
             mask[position] = any(self._state.chunks.has_many(chunks)) or community in self._newer_by_community
         return mask
 
-    def _has_chunk(self, chunk: int) -> bool:
-        """True if a chunk exists in the state."""
-        return self._state.chunks.find(chunk) is not None
-
     def _has_named_members(self, community: int) -> bool:
         """True if the state contains every member that a report on the community names."""
         row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()
         return self._is_current or all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2]))
-
-    def _has_entity(self, entity: int) -> bool:
-        return entity in self._state.entities
 
     @cached_property
     def _display(self) -> Any:
@@ -502,14 +498,3 @@ class Communities(StoredCommunities):
                 for community in self._get_root_path(home):
                     chunks_by_community.setdefault(community, []).append((chunk, share))
         return chunks_by_community
-
-
-def build_title(names: Iterable[str]) -> str:
-    """Return a title of the first names that do not contain each other; ``names`` has the strongest member first."""
-    title: list[str] = []
-    for name in names:
-        if not any(name in other or other in name for other in title):
-            title.append(name)
-        if len(title) == _NUM_TITLE_NAMES:
-            break
-    return ", ".join(title)

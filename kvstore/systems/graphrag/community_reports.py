@@ -33,6 +33,8 @@ from .community_building import NO_COMMUNITY, CommunityTree
 
 #: Limits of a summary: sentences, words, and sentences from one document if there are several documents.
 MAX_SUMMARY_SENTENCES, MAX_SUMMARY_WORDS, _MAX_SENTENCES_PER_DOCUMENT = 6, 120, 2
+#: The number of member names in a title, and the number of strongest members considered for it.
+NUM_TITLE_NAMES, MAX_TITLE_CANDIDATES = 3, 12
 #: The maximum number of findings of a community, and of those it inherits from each child.
 MAX_FINDINGS, _MAX_INHERITED_FINDINGS = 8, 2
 #: The maximum number of home chunks, largest share first, that a report is made from.
@@ -63,6 +65,17 @@ class CommunityReport:
 def list_report_spans(summary: Iterable[StoredSpan], findings: Iterable[Finding]) -> list[StoredSpan]:
     """Return the spans of a report that no model wrote: its summary, then its findings, without duplicates."""
     return list(dict.fromkeys((*summary, *(finding.span for finding in findings))))
+
+
+def build_title(names: Iterable[str]) -> str:
+    """Return a title of the first names that do not contain each other; ``names`` has the strongest member first."""
+    title: list[str] = []
+    for name in names:
+        if not any(name in other or other in name for other in title):
+            title.append(name)
+        if len(title) == NUM_TITLE_NAMES:
+            break
+    return ", ".join(title)
 
 
 def read_spans(documents: Documents, spans: Sequence[StoredSpan]) -> list[str]:

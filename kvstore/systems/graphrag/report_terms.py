@@ -13,8 +13,7 @@ from ...storage import records
 from ...structures.state import State
 from ...text.languages import get_text_stemmer
 from ...text.words import count_text_terms
-from .communities import MAX_TITLE_CANDIDATES, build_title
-from .community_reports import CommunityReport, list_report_spans, read_spans
+from .community_reports import MAX_TITLE_CANDIDATES, CommunityReport, build_title, list_report_spans, read_spans
 
 #: The number of reports read together.
 _BATCH_SIZE = 64
