@@ -345,6 +345,6 @@ def test_descriptions_are_dropped_with_their_text(changes: list[tuple[str, str, 
         for key, lines in described.items():
             describe(new, key, lines)
         assert contents(store) == contents(new)
-        shown = {document for (document,) in rows(store, "SELECT document FROM descriptions")}
-        assert shown == described.keys()
+        documents = {document for (document,) in rows(store, "SELECT document FROM descriptions")}
+        assert documents == described.keys()
         assert store.check() == []

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ..retrieval.evidence import Evidence, Hit
-from ..text.blocks import to_plain_text
+from ..text.blocks import skip_marker, to_plain_text
 from ..text.patterns import compile_lazily
 from ..text.words import count_written_words, find_reference_numbers, is_unspaced, list_terms
 from .answer_span import AnswerPart, AnswerSpan, Verdict
@@ -70,8 +70,6 @@ _TOKEN_PATTERN = compile_lazily(
     r"|\b\w*[^\W_]_[^\W_]\w*|\b[^\W\d_]*[a-z]+[A-Z]\w*"
 )
 
-#: The number of an item of an ordered list.
-_ITEM_NUMBER_PATTERN = re.compile(r"\s*(\d+[.)])\s")
 #: The end of a sentence that the next one follows without a blank.
 _UNSPACED_END_PATTERN = compile_lazily("[。！？｡][」』”’）)】》〉]*\\Z")
 
@@ -404,8 +402,8 @@ def render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
 
 def _find_bullet(passage: Passage, snippet: Snippet) -> str:
     """Return the number of an item as it is written, such as ``2.``, or a dash."""
-    number = _ITEM_NUMBER_PATTERN.match(passage.text, snippet.start, snippet.end)
-    return number.group(1) if number else "-"
+    marker = passage.text[snippet.start : skip_marker(passage.text, snippet.start, snippet.end)].strip()
+    return marker if marker[:1].isdigit() else "-"
 
 
 def _truncate(text: str) -> str:
@@ -456,8 +454,6 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Rele
 def build_run_citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
     """Return the citation of a run, with the chunk of its first snippet in a hit."""
     snippets = passage.snippets[run.first : run.last + 1]
-    start, end = (
-        passage.start + len(passage.text[:offset].encode()) for offset in (snippets[0].start, snippets[-1].end)
-    )
+    start, end = passage.to_byte_offset(snippets[0].start), passage.to_byte_offset(snippets[-1].end)
     kind, chunk = next((snippet.hit.kind, snippet.chunk) for snippet in snippets if snippet.hit is not None)
     return Citation(number, passage.document, chunk, start, end, text, kind)

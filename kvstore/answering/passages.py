@@ -80,6 +80,10 @@ class Passage:
     is_whole_document: bool
     snippets: list[Snippet] = field(default_factory=list)
 
+    def to_byte_offset(self, offset: int) -> int:
+        """Return the byte of the document's text at character ``offset`` of the passage."""
+        return self.start + len(self.text[:offset].encode())
+
 
 def build_passages(hits: Sequence[Hit], state: State) -> list[Passage]:
     """Return the passages around the spans of these hits, ordered by the best hit of each."""

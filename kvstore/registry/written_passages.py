@@ -307,6 +307,16 @@ class WrittenListFact(WrittenFact):
         """Return the items to convert; by default those that the model wrote."""
         return list(entry)
 
+    def check_stored_text(self, text: str) -> None:
+        """Raise InputError if an imported text does not have the form of this kind; by default, any text has it."""
+
+    def parse_fields(self, *parts: Any) -> WrittenPassages:
+        """Parse the rows of an export. Raises InputError if a row or a text is invalid."""
+        value = super().parse_fields(*parts)
+        for text in value.list_texts():
+            self.check_stored_text(text)
+        return value
+
     @abstractmethod
     def convert_item(
         self, item: Any, passage: SourcePassage, source: SourcePassages, check: Callable[..., None]

@@ -141,7 +141,7 @@ def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
 
 def _identify_snippet(passage: Passage, index: int) -> tuple[str, int]:
     """Return the document of a snippet and its byte offset there, which are the same in every passage."""
-    return passage.document, passage.start + len(passage.text[: passage.snippets[index].start].encode())
+    return passage.document, passage.to_byte_offset(passage.snippets[index].start)
 
 
 def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -> tuple[int, int]:

@@ -9,7 +9,7 @@ kvstore keeps them apart, so that each goes with its document.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ...models.triple_support import check_name
 from ...registry.fact import Fields
 from ...registry.sql_table import SqlTable, TableRows, hash_row, iter_optional, make_row_counter
 from ...registry.table_reader import TableReader
-from ...registry.written_passages import SourcePassage, WrittenListFact, WrittenPassages
+from ...registry.written_passages import SourcePassage, WrittenListFact
 from ...storage import records
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
@@ -78,12 +78,9 @@ class _WrittenDescriptions(WrittenListFact):
         source.find_supporting(sentence)
         return f"{name}\t{sentence}"
 
-    def parse_fields(self, *parts: Any) -> WrittenPassages:
-        """Parse the rows of an export. Raises InputError if a row is invalid or a text is not a description."""
-        value = super().parse_fields(*parts)
-        for text in value.list_texts():
-            _split_description(text)
-        return value
+    def check_stored_text(self, text: str) -> None:
+        """Raise InputError if a text is not a description."""
+        _split_description(text)
 
 
 def _split_description(text: str) -> tuple[str, str]:

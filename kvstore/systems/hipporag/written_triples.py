@@ -8,7 +8,7 @@ names of a passage, and then for triples of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...errors import InputError
 from ...models.json_schema import build_array_schema, build_text_schema
@@ -87,12 +87,9 @@ class _WrittenTriples(WrittenListFact):
         check_triple(*triple, passage.text)
         return "\t".join(triple)
 
-    def parse_fields(self, *parts: Any) -> WrittenPassages:
-        """Parse the rows of an export. Raises InputError if a row is invalid or a text is not a triple."""
-        value = super().parse_fields(*parts)
-        for text in value.list_texts():
-            parse_triple(text.split("\t"))
-        return value
+    def check_stored_text(self, text: str) -> None:
+        """Raise InputError if a text is not a triple."""
+        parse_triple(text.split("\t"))
 
     def list_introductions(self, value: WrittenPassages) -> Iterable[tuple[str, str]]:
         """Return (form, kind) for each name that the triples introduce as an entity, as the model wrote it."""
