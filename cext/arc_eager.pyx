@@ -114,21 +114,26 @@ cdef struct State:
     vector[int32_t] before  # by child: the previous child of its head on the same side
 
 
-cdef inline int32_t stacked(const State &state, size_t depth) noexcept nogil:
+cdef inline int32_t get_stack_token(const State &state, size_t depth) noexcept nogil:
+    """Return the token ``depth`` places below the top of the stack; -1 if the stack is shorter."""
     return state.stack[state.stack.size() - 1 - depth] if depth < state.stack.size() else -1
 
 
-cdef inline int32_t buffered(const State &state, size_t ahead) noexcept nogil:
+cdef inline int32_t get_buffer_token(const State &state, size_t ahead) noexcept nogil:
+    """Return the token ``ahead`` places behind the first one of the buffer; -1 if the buffer is shorter.
+
+    Returned tokens come before those that were never on the stack.
+    """
     if ahead < state.returned.size():
         return state.returned[state.returned.size() - 1 - ahead]
     cdef int32_t token = state.following + <int32_t>(ahead - state.returned.size())
     return token if token < state.length else -1
 
 
-cdef inline int32_t child(
+cdef inline int32_t get_child(
     const vector[int32_t] &last, const vector[int32_t] &before, int32_t head, int back
 ) noexcept nogil:
-    """Return the latest child of a token, or with ``back`` 1 the one before it; -1 if there is no such child."""
+    """Return the latest child of a token, or with ``back`` 1 the one before it; -1 if there is none."""
     if head < 0 or last[head] < 0:
         return -1
     return before[last[head]] if back else last[head]
@@ -136,34 +141,35 @@ cdef inline int32_t child(
 
 cdef void fill_tokens(const State &state, int32_t *tokens) noexcept nogil:
     """Set ``tokens`` to the tokens in the positions that the network was trained on."""
-    cdef int32_t top = stacked(state, 0), below = stacked(state, 1), first = buffered(state, 0)
+    cdef int32_t top = get_stack_token(state, 0), below = get_stack_token(state, 1), first = get_buffer_token(state, 0)
     tokens[0] = first
-    tokens[1] = buffered(state, 1)
+    tokens[1] = get_buffer_token(state, 1)
     tokens[2] = top
     tokens[3] = below
-    tokens[4] = stacked(state, 2)
-    tokens[5] = child(state.last_left, state.before, top, 0)
-    tokens[6] = child(state.last_right, state.before, top, 0)
-    tokens[7] = child(state.last_left, state.before, first, 0)
-    tokens[8] = child(state.last_right, state.before, top, 1)
-    tokens[9] = child(state.last_left, state.before, below, 0)
-    tokens[10] = child(state.last_left, state.before, below, 1)
-    tokens[11] = child(state.last_right, state.before, below, 0)
-    tokens[12] = child(state.last_right, state.before, below, 1)
+    tokens[4] = get_stack_token(state, 2)
+    tokens[5] = get_child(state.last_left, state.before, top, 0)
+    tokens[6] = get_child(state.last_right, state.before, top, 0)
+    tokens[7] = get_child(state.last_left, state.before, first, 0)
+    tokens[8] = get_child(state.last_right, state.before, top, 1)
+    tokens[9] = get_child(state.last_left, state.before, below, 0)
+    tokens[10] = get_child(state.last_left, state.before, below, 1)
+    tokens[11] = get_child(state.last_right, state.before, below, 0)
+    tokens[12] = get_child(state.last_right, state.before, below, 1)
 
 
-cdef void find_allowed(const State &state, bint *allowed) noexcept nogil:
-    """Set ``allowed`` for the moves that are possible."""
+cdef void find_possible_moves(const State &state, bint *possible) noexcept nogil:
+    """Set ``possible`` for the kinds of moves that are possible in this state."""
     cdef size_t left = state.length - state.following + state.returned.size()
-    cdef int32_t first = buffered(state, 0), second = buffered(state, 1)
+    cdef int32_t first = get_buffer_token(state, 0), second = get_buffer_token(state, 1)
     cdef bint within = left > 0 and not state.begins[first]
-    allowed[SHIFT] = state.stack.empty() or (left >= 2 and within and not state.returned_once[first])
-    allowed[REDUCE] = not state.stack.empty()
-    allowed[LEFT] = allowed[RIGHT] = not state.stack.empty() and within
-    allowed[BREAK] = left >= 2 and second == first + 1 and not state.begins[second]
+    possible[SHIFT] = state.stack.empty() or (left >= 2 and within and not state.returned_once[first])
+    possible[REDUCE] = not state.stack.empty()
+    possible[LEFT] = possible[RIGHT] = not state.stack.empty() and within
+    possible[BREAK] = left >= 2 and second == first + 1 and not state.begins[second]
 
 
-cdef void push(State &state) noexcept nogil:
+cdef void shift_token(State &state) noexcept nogil:
+    """Move the first token of the buffer to the stack."""
     if state.returned.empty():
         state.stack.push_back(state.following)
         state.following += 1
@@ -173,10 +179,10 @@ cdef void push(State &state) noexcept nogil:
 
 
 cdef void apply_move(State &state, int kind, int32_t move, int32_t *heads, int32_t *labels) noexcept nogil:
-    """Make a possible move."""
-    cdef int32_t top = stacked(state, 0), first = buffered(state, 0)
+    """Change a state by a possible move of this kind; ``move`` is its number, which becomes the label of an arc."""
+    cdef int32_t top = get_stack_token(state, 0), first = get_buffer_token(state, 0)
     if kind == SHIFT:
-        push(state)
+        shift_token(state)
     elif kind == REDUCE:
         state.stack.pop_back()
         if heads[top] < 0 and not state.stack.empty():
@@ -192,16 +198,17 @@ cdef void apply_move(State &state, int kind, int32_t move, int32_t *heads, int32
     elif kind == RIGHT:
         heads[first], labels[first] = top, move
         state.before[first], state.last_right[top] = state.last_right[top], first
-        push(state)
+        shift_token(state)
     else:
-        state.begins[buffered(state, 1)] = True
+        state.begins[get_buffer_token(state, 1)] = True
 
 
-cdef void parse_one(Network &net, int32_t length, const uint8_t *kinds, Py_ssize_t moves, float *sums, float *scores,
+cdef void parse_document(Network &net, int32_t length, const uint8_t *kinds, Py_ssize_t moves, float *sums, float *scores,
                     int32_t *heads, int32_t *labels) noexcept nogil:
+    """Parse one document: make the possible move with the highest score until the buffer and the stack are empty."""
     cdef State state
     cdef int32_t[13] tokens
-    cdef bint[5] allowed
+    cdef bint[5] possible
     cdef Py_ssize_t move, best
     state.length = length
     state.following = 0
@@ -213,10 +220,10 @@ cdef void parse_one(Network &net, int32_t length, const uint8_t *kinds, Py_ssize
     while state.following < length or not state.returned.empty() or not state.stack.empty():
         fill_tokens(state, tokens)
         score(net, tokens, sums, scores)
-        find_allowed(state, allowed)
+        find_possible_moves(state, possible)
         best = -1
         for move in range(moves):
-            if allowed[kinds[move]] and (best < 0 or scores[move] > scores[best]):
+            if possible[kinds[move]] and (best < 0 or scores[move] > scores[best]):
                 best = move
         apply_move(state, kinds[best], <int32_t>best, heads, labels)
 
@@ -235,19 +242,19 @@ def parse(const float[:, ::1] rows not None, const float[::1] bias not None, con
     """
     cdef Network net
     cdef Py_ssize_t document, first = 0, tokens = rows.shape[0] - 1, row = bias.shape[0], total = 0
-    cdef bint[5] there
+    cdef bint[5] is_kind_present
     for document in range(MOVES):
-        there[document] = False
+        is_kind_present[document] = False
     for document in range(kinds.shape[0]):
         if kinds[document] >= MOVES:
             raise ValueError(f"{kinds[document]} is not a kind of move")
-        there[kinds[document]] = True
+        is_kind_present[kinds[document]] = True
     for document in range(lengths.shape[0]):
         if lengths[document] < 0:
             raise ValueError("a document has a negative length")
         total += lengths[document]
     if not (
-        there[SHIFT] and there[REDUCE] and upper.shape[0] and row and row % upper.shape[0] == 0
+        is_kind_present[SHIFT] and is_kind_present[REDUCE] and upper.shape[0] and row and row % upper.shape[0] == 0
         and rows.shape[1] == PLACES * row and upper.shape[1] % TOGETHER == 0 and upper.shape[1] >= kinds.shape[0]
         and upper_bias.shape[0] == upper.shape[1] and total == tokens == heads.shape[0] == labels.shape[0]
     ):
@@ -268,7 +275,7 @@ def parse(const float[:, ::1] rows not None, const float[::1] bias not None, con
         for document in range(<Py_ssize_t> sizes.size()):
             if sizes[document]:
                 net.rows = &rows[1 + first, 0]
-                parse_one(net, sizes[document], kind.data(), <Py_ssize_t> kind.size(), sums.data(), scores.data(),
+                parse_document(net, sizes[document], kind.data(), <Py_ssize_t> kind.size(), sums.data(), scores.data(),
                           &parsed_heads[first], &moves[first])
                 first += sizes[document]
         memcpy(&heads[0], parsed_heads.data(), tokens * sizeof(int32_t))

@@ -1,7 +1,7 @@
 # cython: wraparound=False
 """Runs of capitalized words in the sentences of a document, and the names that they form.
 
-In: the pieces of sentences (:func:`kvstore_cext.words.name_pieces`), and the words used by the rules. Out: runs, and
+In: the pieces of sentences (:func:`kvstore_cext.words.list_name_pieces`), and the words used by the rules. Out: runs, and
 the forms of names in order. kvstore.text.names describes the rules and their purpose; this module applies them to every
 capitalized word of a corpus.
 """
@@ -10,14 +10,18 @@ from cpython.unicode cimport PyUnicode_Tailmatch
 
 cdef enum:
     MAX_NUMBER_DIGITS = 4  # digits of the longest number inside a name
-    MIN_ALONE = 2  # a common word in capitals is a name if it occurs alone more often than this
+    MIN_ALONE_OCCURRENCES = 2  # a common word in capitals is a name if it occurs alone more often than this
 
 
 cdef class RunRules:
     """The words and word endings that decide whether a run is a name."""
 
+    # Particles join words of a name (``of``), bridges are pairs of them (``of the``). Bodies are words for
+    # organizations (``Council``), counted words precede a number (``Table 5``), and words beside names are no names
+    # themselves (``Mr``). Broken are hyphens at the end of a line, opening marks begin a sentence.
     cdef frozenset function_words, particles, bridges, bodies, counted, calendar, calendar_short, beside_names
     cdef frozenset peoples, numerals, parts_of_text, broken, opening, saints, keeping_dot
+    # Endings of the words for peoples (``ish``), of adjectives, and of the names of fields of knowledge.
     cdef tuple ends_of_peoples, ends_of_adjectives, ends_of_fields
     cdef Py_ssize_t longest
     cdef object kind_of, is_digest, is_contraction
@@ -40,17 +44,18 @@ cdef class RunRules:
 
     def is_adjective_of_people(self, str word not None) -> bool:
         """True if a word that follows others is an adjective of a people: ``South Korean``, ``African American``."""
-        return self._is_of_people(word)
+        return self._is_people_adjective(word)
 
     def starts_with_page_heading(self, list run not None) -> bool:
         """True if a run begins with the page heading of a manual, before a text: ``SUPPORT Limited``, ``NOTES The``."""
         if not all(isinstance(word, str) for word in run[:2]):
             raise TypeError("a run must be a list of words")
-        return self._is_heading_of_page(run)
+        return self._has_page_heading(run)
 
     # -- Words
 
     cdef bint _is_common(self, str word) except -1:
+        """True if a word is a common word of the language, capitalized or not."""
         return self.kind_of(word) is not None
 
     cdef bint _are_all_common(self, list run) except -1:
@@ -67,16 +72,17 @@ cdef class RunRules:
                 return True
         return False
 
-    cdef bint _is_of_people(self, str word) except -1:
+    cdef bint _is_people_adjective(self, str word) except -1:
+        """True if a word is the adjective of a people: ``British``, ``Korean``."""
         cdef str lower = word.lower()
         if lower in self.peoples:
             return True
         if len(lower) > 5 and word[0].isupper() and lower.endswith(self.ends_of_peoples):
             return True
-        return _ends(lower, "an") and self.kind_of(word) == "adjective"
+        return _has_ending(lower, "an") and self.kind_of(word) == "adjective"
 
-    cdef bint _is_of_date(self, str word, bint short) except -1:
-        """True if a word is the name of a month or a day, possibly shortened."""
+    cdef bint _is_date_word(self, str word, bint short) except -1:
+        """True if a word is the name of a month or a day, or, if ``short``, its abbreviation (``Mar.``)."""
         cdef str lower = word.lower()
         return lower in self.calendar or (short and lower.rstrip(".") in self.calendar_short)
 
@@ -85,6 +91,7 @@ cdef class RunRules:
         return len(word) == 2 or word.find(".", 0, len(word) - 1) >= 0 or word in self.keeping_dot
 
     cdef bint _is_contracted(self, str word) except -1:
+        """True if a word is a contraction such as ``It's``."""
         return ("'" in word or "’" in word) and self.is_contraction(word) is not None
 
     # -- Runs
@@ -107,15 +114,15 @@ cdef class RunRules:
                 first = "_" in piece
                 continue
             if c.isalnum():
-                ended = _ends(piece, ".") and not self._keeps_dot(piece)
+                ended = _has_ending(piece, ".") and not self._keeps_dot(piece)
                 word = piece[:len(piece) - 1] if ended else piece
                 if "_" in word or self._is_contracted(word):
                     ended = True  # an identifier or another piece that is not a name
                 elif word[0].isupper() or (run and not pending and len(word) <= MAX_NUMBER_DIGITS and word.isdigit()):
-                    if len(pending) == 1 and pending[0] == "and" and not self._continues(run, pieces, number):
+                    if len(pending) == 1 and pending[0] == "and" and not self._continues_after_and(run, pieces, number):
                         runs.append((run, at_start))
                         run, pending = [], []
-                    elif run and not pending and _last(run).isdigit() and word.isupper() and (<str> run[0]).isupper():
+                    elif run and not pending and _get_last_word(run).isdigit() and word.isupper() and (<str> run[0]).isupper():
                         runs.append((run[:len(run) - 1], at_start))  # columns of a table
                         run = []
                     if after_slash and len(run) == 1 and not pending:
@@ -130,7 +137,7 @@ cdef class RunRules:
                     run += pending
                     run.append(word)
                     pending = []
-                elif run and not ended and (self._may_bridge(run, pending, word) or self._joins_two(run, pending, word)):
+                elif run and not ended and (self._can_connect(run, pending, word) or self._can_join_with_and(run, pending, word)):
                     pending.append(word)
                 else:
                     ended = True
@@ -142,7 +149,7 @@ cdef class RunRules:
                 continue
             elif run and not pending and (piece in self.broken or (piece == "/" and len(run) > 1)):
                 # "Debian GNU/Linux", "Diffie- Hellman": the mark joins it to the next word.
-                run = _without_last(run)
+                run = _remove_last_word(run)
             if run:
                 runs.append((run, at_start))
                 run, pending = [], []
@@ -155,48 +162,50 @@ cdef class RunRules:
             runs.append((run, at_start))
         return runs
 
-    cdef bint _joins_two(self, list run, list pending, str word) except -1:
+    cdef bint _can_join_with_and(self, list run, list pending, str word) except -1:
         """True if an ``and`` may join two common words after an ``of`` (``Bureau of Weights and Measures``), or before
         a word such as ``Administration`` (``Food and Drug Administration``)."""
-        return word == "and" and not pending and self._is_common(_last(run))
+        return word == "and" and not pending and self._is_common(_get_last_word(run))
 
-    cdef bint _may_bridge(self, list run, list pending, str word) except -1:
+    cdef bint _can_connect(self, list run, list pending, str word) except -1:
+        """True if a word in lower case can connect a run, and the ``pending`` words after it, with more of a name."""
         cdef str lower = word.lower()
-        if lower == "for" and not pending and not self._is_common(_last(run)) and _last(run).lower() not in self.bodies:
+        if lower == "for" and not pending and not self._is_common(_get_last_word(run)) and _get_last_word(run).lower() not in self.bodies:
             return False  # "Slovenia for Ljubljana"
         if lower not in self.particles or lower == "the":
             return len(pending) == 1 and ((<str> pending[0]).lower(), lower) in self.bridges
         return not pending or (len(pending) == 1 and ((<str> pending[0]).lower(), lower) in self.bridges)
 
-    cdef bint _continues(self, list run, list pieces, Py_ssize_t at) except -1:
+    cdef bint _continues_after_and(self, list run, list pieces, Py_ssize_t at) except -1:
         """True if a run continues over an ``and`` with the word at ``at``."""
         cdef Py_ssize_t end = at
-        cdef list behind = []
+        cdef list words_after = []
         cdef str piece
         while end < len(pieces) and (<str> pieces[end])[0].isupper():
             piece = <str> pieces[end]
-            behind.append(piece.rstrip("."))
+            words_after.append(piece.rstrip("."))
             end += 1
-            if _ends(piece, "."):
+            if _has_ending(piece, "."):
                 break
-        if "of" in run[max(0, len(run) - 4):len(run) - 1] and self._is_common(behind[0]):
+        if "of" in run[max(0, len(run) - 4):len(run) - 1] and self._is_common(words_after[0]):
             if self._are_all_common(run[_find_last(run, "of") + 1:]):
                 return True
-        if len(behind) == 1:
+        if len(words_after) == 1:
             # "Love and Honor": neither word is a name alone.
-            return len(run) == 1 and self._is_common(behind[0]) and not (at > 2 and pieces[at - 3] == ",")
-        return _last(behind).lower() in self.bodies and _last(run).lower() not in self.bodies
+            return len(run) == 1 and self._is_common(words_after[0]) and not (at > 2 and pieces[at - 3] == ",")
+        return _get_last_word(words_after).lower() in self.bodies and _get_last_word(run).lower() not in self.bodies
 
     # -- Parts of runs
 
-    cdef bint _is_heading_of_page(self, list run) except -1:
+    cdef bint _has_page_heading(self, list run) except -1:
+        """True if the first of at least two words is the page heading of a manual: ``NOTES The``."""
         cdef str opening = <str> run[0], second = <str> run[1]
         if not opening.isupper() or (second.isupper() and second != "A"):
             return False
         return opening.lower() in self.parts_of_text or (len(opening) > 3 and self._is_common(opening))
 
-    cdef list _without_sentence(self, list run, bint at_start):
-        """Return a run without the sentence that begins after an identifier in it, as in lists of definitions: ``EFAULT
+    cdef list _cut_before_sentence(self, list run, bint at_start):
+        """Return the part of a run before a sentence that follows an identifier, as in lists of definitions: ``EFAULT
         The``, ``VmLib Shared``."""
         cdef Py_ssize_t at
         cdef str before, word
@@ -205,7 +214,7 @@ cdef class RunRules:
             before, word = <str> run[at - 1], <str> run[at]
             if not word[0].isupper() or word.isupper():
                 continue
-            marked = at_start and len(run) == 2 and _is_of_code(before)
+            marked = at_start and len(run) == 2 and _looks_like_code(before)
             marked = marked and not ("-" in before or "'" in before or "’" in before)
             if (before.isupper() and word.lower() in self.function_words) or (marked and self._is_common(word)):
                 return run[:at]
@@ -218,14 +227,14 @@ cdef class RunRules:
         17``."""
         cdef Py_ssize_t end = len(run), at
         cdef bint short = False, dated = False
-        if not end or not (_last(run).isdigit() or self._is_of_date(_last(run), True)):
+        if not end or not (_get_last_word(run).isdigit() or self._is_date_word(_get_last_word(run), True)):
             return run  # most runs
         for at in range(end):
             short = short or (<str> run[at]).isdigit()
-        while end and ((<str> run[end - 1]).isdigit() or self._is_of_date(<str> run[end - 1], short)):
+        while end and ((<str> run[end - 1]).isdigit() or self._is_date_word(<str> run[end - 1], short)):
             end -= 1
         for at in range(end, len(run)):
-            dated = dated or self._is_of_date(<str> run[at], short)
+            dated = dated or self._is_date_word(<str> run[at], short)
         return run[:end] if dated and (end == 0 or run[end - 1] not in self.particles) else run
 
     cdef list _remove_reference(self, list run):
@@ -233,26 +242,26 @@ cdef class RunRules:
         A``."""
         cdef Py_ssize_t end = len(run) - 2
         if end >= 0 and (<str> run[end]).lower().rstrip("s") in self.counted:
-            if _last(run).isdigit() or len(_last(run)) == 1:
+            if _get_last_word(run).isdigit() or len(_get_last_word(run)) == 1:
                 while end and ((<str> run[end - 1])[0].islower() or run[end - 1] == "&"):
                     end -= 1  # the word that joins it to the rest: the Museum of Section 34
                 return run[:end]
         return run
 
-    cdef bint _is_adjective(self, list run) except -1:
+    cdef bint _has_only_adjectives(self, list run) except -1:
         """True if a run of several words is only the name of a people or only adjectives."""
         cdef str word
         if len(run) < 2:
             return False
-        if self._is_of_people(_last(run)) or _last(run).endswith(self.ends_of_adjectives):
+        if self._is_people_adjective(_get_last_word(run)) or _get_last_word(run).endswith(self.ends_of_adjectives):
             return True
         for word in run:
             if self.kind_of(word) != "adjective":
                 return False
         return True
 
-    cdef bint _is_of_person(self, list run) except -1:
-        """True if a run may be the name of a person: several words, none of them a common one."""
+    cdef bint _can_be_person(self, list run) except -1:
+        """True if a run can be the name of a person: several words, none of them a common one."""
         return len(run) > 1 and "&" not in run and not self._is_any_common(run)
 
     cdef bint _splits_at_of_the(self, list run) except -1:
@@ -264,7 +273,7 @@ cdef class RunRules:
         at = _find_last(run, "of")
         if run[at + 1] != "the":
             return False
-        return self._is_of_person(run[:at]) or (at > 1 and len(run) == at + 3 and _last(run).isupper())
+        return self._can_be_person(run[:at]) or (at > 1 and len(run) == at + 3 and _get_last_word(run).isupper())
 
 
 cdef class CapitalRuns:
@@ -286,14 +295,14 @@ cdef class CapitalRuns:
         cdef list run
         self.rules, self.common, self.capitalised = rules, common, capitalised
         self.runs = []
-        for of_sentence in pieces:
-            if not isinstance(of_sentence, list):
+        for sentence_pieces in pieces:
+            if not isinstance(sentence_pieces, list):
                 raise TypeError("the pieces of a sentence must be a list")
-            self.runs.append(rules._find_runs(<list> of_sentence))
+            self.runs.append(rules._find_runs(<list> sentence_pieces))
         # The number of times that each run occurs alone in the document. Single words at the start of a sentence do not count.
         self.alone, self.names_of_runs = {}, {}
-        for of_sentence in self.runs:
-            for item in <list> of_sentence:
+        for sentence_pieces in self.runs:
+            for item in <list> sentence_pieces:
                 if type(item) is tuple:
                     run = <list> (<tuple> item)[0]
                     if len(run) > 1 or not (<tuple> item)[1]:
@@ -327,9 +336,9 @@ cdef class CapitalRuns:
         cdef str word, bare
         cdef list after
         if full_length == 1:  # most runs
-            word = _without_possessor(<str> run[0])
+            word = _strip_possessive(<str> run[0])
             opens = at_start and self._is_capitalized_by_position(run)
-            if not (opens or word.isdigit()) and self._stands_alone(word, at_start):
+            if not (opens or word.isdigit()) and self._is_single_word_name(word, at_start):
                 names.append(word)
             return 0
         while run and at_start and self._is_capitalized_by_position(run):
@@ -338,11 +347,11 @@ cdef class CapitalRuns:
                 run = run[1:]  # "In 1901 Ada"
         if len(run) == 2 and len(<str> run[0]) == 2 and (<str> run[0])[1] == u"." and rules._is_common(<str> run[1]):
             return 0  # the letter of a list item, or of the end of a sentence: "It is module A. Notice it"
-        if at_start and len(run) > 1 and rules._is_heading_of_page(run):
+        if at_start and len(run) > 1 and rules._has_page_heading(run):
             run = run[1:]
             while run and (<str> run[0]).lower() in rules.function_words:
                 run = run[1:]
-        run = rules._without_sentence(run, at_start)
+        run = rules._cut_before_sentence(run, at_start)
         if 1 < len(run) < full_length and rules._are_all_common(run) and tuple(run) not in self.alone:
             return 0  # "Known Causes of Trouble": the removed part belonged to it
         run = rules._remove_reference(rules._remove_date(run))
@@ -352,19 +361,19 @@ cdef class CapitalRuns:
                 break
         else:
             return 0  # SHALL NOT; In 1276
-        if rules._is_adjective(run):
+        if rules._has_only_adjectives(run):
             return 0  # South Korean
         opens = at_start or len(run) < full_length
-        if len(run) == 1 and not self._stands_alone(_without_possessor(<str> run[0]), opens):
+        if len(run) == 1 and not self._is_single_word_name(_strip_possessive(<str> run[0]), opens):
             return 0
         for index in range(len(run)):
             word = <str> run[index]
-            if _is_possessor(word):
+            if _is_possessive(word):
                 bare = word[:len(word) - 2]
                 after = run[index + 1:]
                 if not after or (<str> after[0])[0].isdigit():
                     opens = at_start and (len(run) == 1 or rules._is_common(bare))
-                    if index or self._stands_alone(bare, opens):
+                    if index or self._is_single_word_name(bare, opens):
                         names.append(" ".join([*run[:index], bare]))
                     return 0
                 if index == 1 and run[0] in rules.saints:
@@ -375,7 +384,7 @@ cdef class CapitalRuns:
                 if index or not rules._is_common(bare):
                     names.append(" ".join([*run[:index], bare]))
                 own = not (rules._are_all_common(after) if index else rules._is_any_common(after))
-                if (own and (<str> after[0]).lower() not in rules.bodies) or self._is_known(after):
+                if (own and (<str> after[0]).lower() not in rules.bodies) or self._occurs_alone(after):
                     self._add_part(after, names)
         if run:
             if len(run) <= rules.longest and not rules._splits_at_of_the(run):
@@ -389,41 +398,41 @@ cdef class CapitalRuns:
         cdef Py_ssize_t number
         if "of" not in run and "for" not in run:  # most runs
             return 0
-        segments = _split(run, "for")
+        segments = _split_at_word(run, "for")
         for segment in segments:
-            if len(segments) > 1 and ("of" in segment or self._is_known(segment)):
+            if len(segments) > 1 and ("of" in segment or self._occurs_alone(segment)):
                 # "Best Actress for House of Cards" names House of Cards; "Institute for Advanced Study" does not.
                 names.append(" ".join(segment))
-            parts = _split(segment, "of")
+            parts = _split_at_word(segment, "of")
             if len(parts) < 2:
                 continue
             for number in range(len(parts)):
                 part = <list> parts[number]
-                if number or self._is_known(part):
+                if number or self._occurs_alone(part):
                     self._add_part(part, names)
                 elif len(part) > 1 and self.rules._splits_at_of_the(segment):
                     names.append(" ".join(part))
-                elif len(part) > 1 and part[0] != "The" and self.rules._is_of_person(<list> parts[1]):
+                elif len(part) > 1 and part[0] != "The" and self.rules._can_be_person(<list> parts[1]):
                     # The Analytical Engine of Charles Babbage, but not the Second Battle of Bull Run, nor the British
                     # Society of Aesthetics.
                     names.append(" ".join(part))
         return 0
 
-    cdef bint _is_known(self, list part) except -1:
+    cdef bint _occurs_alone(self, list part) except -1:
         """True if a part of a run also occurs alone."""
         return tuple(part) in self.alone and (len(part) > 1 or not self.rules._is_common(<str> part[0]))
 
     cdef int _add_part(self, list part, list names) except -1:
         """Add a part of a run if it is a name itself."""
         cdef bint of_field
-        if not part or (<str> part[0]).isdigit() or "and" in part or _is_possessor(_last(part)):
+        if not part or (<str> part[0]).isdigit() or "and" in part or _is_possessive(_get_last_word(part)):
             return 0
         of_field = len(part) > 1 and (
-            _last(part).lower().endswith(self.rules.ends_of_fields) or self.rules._is_of_people(<str> part[0])
+            _get_last_word(part).lower().endswith(self.rules.ends_of_fields) or self.rules._is_people_adjective(<str> part[0])
         )
-        if of_field and self.rules._are_all_common(part) and not self._is_known(part):
+        if of_field and self.rules._are_all_common(part) and not self._occurs_alone(part):
             return 0  # "Register of Historic Places", "Museum of American Art"
-        if len(part) > 1 or (not self.rules._is_common(<str> part[0]) and self._stands_alone(<str> part[0], False)):
+        if len(part) > 1 or (not self.rules._is_common(<str> part[0]) and self._is_single_word_name(<str> part[0], False)):
             names.append(" ".join(part))
         return 0
 
@@ -437,9 +446,9 @@ cdef class CapitalRuns:
         if lower in self.common:
             return True
         kind = self.rules.kind_of(word)
-        return kind == "verb" or kind == "other" or _ends(word, "ing")
+        return kind == "verb" or kind == "other" or _has_ending(word, "ing")
 
-    cdef bint _stands_alone(self, str word, bint at_start) except -1:
+    cdef bint _is_single_word_name(self, str word, bint at_start) except -1:
         """True if a single capitalized word is a name."""
         cdef RunRules rules = self.rules
         cdef str lower = word.lower(), bare = lower.rstrip(".")
@@ -447,10 +456,10 @@ cdef class CapitalRuns:
             return False
         if bare in rules.beside_names or lower.endswith(rules.ends_of_adjectives) or rules.is_digest(word) is not None:
             return False
-        if lower in rules.numerals or rules._is_of_people(word):
+        if lower in rules.numerals or rules._is_people_adjective(word):
             return False
         if word.isupper():
-            return not rules._is_common(word) or self.alone.get((word,), 0) > MIN_ALONE
+            return not rules._is_common(word) or self.alone.get((word,), 0) > MIN_ALONE_OCCURRENCES
         if at_start and word not in self.capitalised:
             return False
         # A common word is a name if it is a noun that the document repeatedly capitalizes and never has in lower case.
@@ -460,32 +469,33 @@ cdef class CapitalRuns:
         return kind == "noun" and not at_start and lower not in self.common and self.alone.get((word,), 0) > 1
 
 
-cdef inline str _last(list run):
+cdef inline str _get_last_word(list run):
     return <str> run[len(run) - 1]
 
 
-cdef inline bint _ends(str word, str end) except -1:
+cdef inline bint _has_ending(str word, str end) except -1:
     return PyUnicode_Tailmatch(word, end, 0, len(word), 1)
 
 
-cdef inline bint _is_possessor(str word) except -1:
-    return _ends(word, "'s") or _ends(word, "’s")
+cdef inline bint _is_possessive(str word) except -1:
+    return _has_ending(word, "'s") or _has_ending(word, "’s")
 
 
-cdef inline str _without_possessor(str word):
-    return word[:len(word) - 2] if _is_possessor(word) else word
+cdef inline str _strip_possessive(str word):
+    return word[:len(word) - 2] if _is_possessive(word) else word
 
 
 cdef inline bint _is_in_capitals(str word) except -1:
+    """True if a word is in capitals and too long to be an abbreviation such as ``USA``."""
     return len(word) > 3 and word.isupper()
 
 
 def is_code(str word not None) -> bool:
     """True if a word is not written like a word of a language: it has a mark, a digit or a capital inside."""
-    return _is_of_code(word)
+    return _looks_like_code(word)
 
 
-cdef bint _is_of_code(str word) except -1:
+cdef bint _looks_like_code(str word) except -1:
     return not word.isalpha() or not (word.islower() or word.istitle() or word.isupper())
 
 
@@ -497,7 +507,7 @@ cdef Py_ssize_t _find_last(list run, str word) except -1:
     return at
 
 
-cdef list _without_last(list run):
+cdef list _remove_last_word(list run):
     """Return a run without its last word and without the word that joins it to the others."""
     cdef Py_ssize_t end = len(run) - 1
     while end and not (<str> run[end - 1])[0].isupper():
@@ -505,7 +515,7 @@ cdef list _without_last(list run):
     return run[:end]
 
 
-cdef list _split(list run, str connecting):
+cdef list _split_at_word(list run, str connecting):
     """Return the parts of a run between the occurrences of a connecting word, without articles after it."""
     cdef list parts = []
     cdef Py_ssize_t start = 0, at

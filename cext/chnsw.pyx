@@ -62,6 +62,7 @@ cdef inline uint32_t* get_link_row(const Layered& graph, uint32_t node) noexcept
 
 
 cdef inline Py_ssize_t get_row_width(const Layered& graph, uint32_t node) noexcept nogil:
+    """Return the maximum number of links of a node."""
     return graph.bottom_width if node < graph.first[1] else graph.upper_width
 
 
@@ -105,7 +106,7 @@ cdef void set_query(Walk* walk, const float* values, Py_ssize_t dimension) noexc
 
 
 cdef void start_walk(Walk* walk, size_t nodes) noexcept nogil:
-    """Forget the visited nodes."""
+    """Mark all nodes as not visited. A new epoch makes old marks invalid; they are cleared only when it overflows."""
     walk.epoch += 1
     if walk.marks.size() != nodes or not walk.epoch:
         walk.marks.assign(nodes, 0)
@@ -385,7 +386,7 @@ cdef bint descend(Walk* walk, const Layered& graph, const float* query, const in
 
 
 cdef class LayeredGraphBuilder:
-    """Builds a C-HNSW: call :meth:`advance` until it returns 0, then :meth:`arrays`.
+    """Builds a C-HNSW: call :meth:`link_nodes` until it returns 0, then :meth:`arrays`.
 
     ``layers`` and ``vectors`` are as in :class:`LayeredGraph`. Within a layer, nodes are inserted in the order of
     ``order`` (n), after the one nearest to the layer's mean. A node gets ``m`` links of its own, and at most ``m`` in
@@ -438,7 +439,7 @@ cdef class LayeredGraphBuilder:
         self._layer = layers.shape[0] - 2
         self._inserted = 0
 
-    def advance(self, Py_ssize_t count) -> int:
+    def link_nodes(self, Py_ssize_t count) -> int:
         """Insert up to ``count`` nodes; return the number of nodes left to insert."""
         with nogil:
             while count > 0 and self._layer >= 0:
@@ -501,6 +502,7 @@ cdef class LayeredGraphBuilder:
         self._order[index] = best
 
     cdef void _insert(self, uint32_t node) noexcept nogil:
+        """Link a node with nodes of its layer, which were inserted before; the first one gets no links."""
         cdef size_t i
         if not self._inserted:
             return
@@ -542,7 +544,7 @@ cdef class LayeredGraphBuilder:
             self._chosen.push_back(self._remaining[i])
 
     cdef bint _is_apart(self, uint32_t other, float cosine) noexcept nogil:
-        """True if a candidate is farther from every chosen node than from the node that links are chosen for."""
+        """True if a candidate, whose cosine with the new node is given, is farther from every chosen node than that."""
         cdef float[4] cosines
         cdef size_t index = 0, count, i
         set_query(&self._walk, get_vector(self._graph, other), self._graph.dimension)
@@ -564,7 +566,7 @@ cdef class LayeredGraphBuilder:
         self._used[node] = self._chosen.size()
 
     cdef void _link_back(self, uint32_t node, uint32_t new) noexcept nogil:
-        """Add to a node a link to a new one, if that is among its best."""
+        """Link a node to a new one that links to it. If its row is full, choose the best of all its links."""
         cdef uint32_t* row = get_link_row(self._graph, node)
         cdef size_t i, used = self._used[node], width = get_row_width(self._graph, node)
         if used < width:
@@ -650,7 +652,7 @@ cdef class LayeredGraphBuilder:
 
 
 cdef to_array(const vector[uint32_t]& numbers):
-    """Return numbers as an array."""
+    """Copy numbers to a NumPy array (u32)."""
     cdef uint32_t[::1] out = (array := np.empty(numbers.size(), np.uint32))
     cdef size_t i
     for i in range(numbers.size()):

@@ -53,7 +53,10 @@ cdef class NodeSentences:
         self.max_nodes = max_nodes
 
     def describe(self, nodes, load) -> list:
-        """Return a sentence for each node: ``a (in tree) is under b, c; above d, e``."""
+        """Return a sentence for each node: ``a (in tree) is under b, c; above d, e``.
+
+        ``load`` returns (name, tree, parents, children) of a node that is not in the cache.
+        """
         with self.lock:
             if self.nodes.size() >= self.max_nodes:
                 self.cached_sentences.clear()
@@ -68,12 +71,14 @@ cdef class NodeSentences:
                 self.load = None
 
     cdef str _get_sentence(self, node):
+        """Return the cached sentence of a node, or build it."""
         sentence = self.cached_sentences.get(node)
         if sentence is None:
             sentence = self.cached_sentences[node] = self._build_sentence(node)
         return sentence
 
     cdef str _build_sentence(self, uint64_t node):
+        """Build the sentence of :meth:`describe` for one node."""
         cdef Node record = self._get_node(node)
         self.sentence.clear()
         self.sentence.append(self.texts, record.name, record.name_size)
@@ -86,6 +91,7 @@ cdef class NodeSentences:
         return self.sentence.decode("utf-8")
 
     cdef Node _get_node(self, uint64_t node) except *:
+        """Return the cached record of a node, or decode the node with the ``load`` of the current call."""
         cdef unordered_map[uint64_t, Node].iterator known = self.nodes.find(node)
         cdef Node record
         cdef string text

@@ -63,10 +63,12 @@ cdef struct Filter:
 
 
 cdef inline const int8_t* get_code(const Graph& graph, uint32_t node) noexcept nogil:
+    """Return the code of a node: its vector in numbers of 8 bits."""
     return graph.codes + <Py_ssize_t> node * graph.side
 
 
 cdef inline bint is_packed(const Graph& graph) noexcept nogil:
+    """True if the links of the graph are packed as on disk, not in rows as during the build."""
     return graph.starts != NULL or graph.far_starts != NULL
 
 
@@ -177,6 +179,7 @@ cdef inline uint32_t* get_link_row(const Graph& graph, uint32_t node, Py_ssize_t
 
 
 cdef inline Py_ssize_t get_row_width(const Graph& graph, Py_ssize_t layer) noexcept nogil:
+    """Return the maximum number of links of a node in a layer."""
     return graph.bottom_width if layer == 0 else graph.upper_width
 
 
@@ -192,6 +195,7 @@ cdef inline void fetch_links(const Graph& graph, uint32_t node) noexcept nogil:
 
 
 cdef inline bint is_allowed(const Filter& filter, uint64_t label) noexcept nogil:
+    """True if a search may return the node with this label."""
     return filter.all or (label / filter.size < filter.count and filter.groups[label / filter.size] != 0)
 
 
@@ -265,6 +269,7 @@ cdef inline void set_query_node(Walk* walk, const Graph& graph, uint32_t node) n
 
 
 cdef inline float compute_cosine(Walk* walk, const Graph& graph, uint32_t node) noexcept nogil:
+    """Return the cosine of a node's code with the query of a walk: a code, or else a vector of integers."""
     cdef int32_t product
     if walk.code != NULL:
         product = kv_codes(walk.code, get_code(graph, node), graph.side)
@@ -291,7 +296,7 @@ cdef inline float decode_cosine(uint64_t sort_key) noexcept nogil:
 
 
 cdef void start_walk(Walk* walk, size_t nodes) noexcept nogil:
-    """Forget the visited nodes."""
+    """Mark all nodes as not visited. A new epoch makes old marks invalid; they are cleared only when it overflows."""
     walk.epoch += 1
     if walk.marks.size() != nodes or not walk.epoch:
         walk.marks.assign(nodes, 0)
@@ -543,12 +548,17 @@ cdef class CodeGraph:
             raise ValueError(f"node {node} fails its checksum")
 
     cdef PooledWalk _take_walk(self):
+        """Return the working memory of an earlier search that no thread uses now, or a new one."""
         try:
-            return self._idle.pop()  # only one thread uses it at a time
+            return self._idle.pop()
         except IndexError:
             return PooledWalk()
 
     cdef object _build_result(self, PooledWalk pooled, bint sound):
+        """Return (labels, cosines, scales) of a finished walk, and put its memory back in the pool.
+
+        Raises ValueError if the walk is not ``sound``, because it reached a damaged node.
+        """
         cdef Walk* walk = &pooled.walk
         if not sound:
             raise ValueError(f"node {walk.damaged} fails its checksum")
@@ -637,7 +647,7 @@ cdef int set_packed_links(Graph* graph, const uint64_t[::1] labels, const int8_t
 
 
 cdef class CodeGraphBuilder:
-    """Links nodes: call :meth:`advance` until it returns 0 or enough nodes are linked; then the arrays form a graph.
+    """Links nodes: call :meth:`link_nodes` until it returns 0 or enough nodes are linked; then the arrays form a graph.
 
     The arrays are as in :class:`CodeGraph`, with room for all nodes. The first ``linked`` nodes already have links,
     entered at ``entry``; rows of the others are filled with :data:`NONE`. A node gets as many links as ``upper`` has
@@ -675,7 +685,7 @@ cdef class CodeGraphBuilder:
         """The node at which the highest layer is entered."""
         return self._entry
 
-    def advance(self, Py_ssize_t count) -> int:
+    def link_nodes(self, Py_ssize_t count) -> int:
         """Link up to ``count`` nodes; return the number of nodes left."""
         with nogil:
             while count > 0 and self._linked < self._graph.nodes:
@@ -685,7 +695,7 @@ cdef class CodeGraphBuilder:
         return self._graph.nodes - self._linked
 
     cdef void _insert(self, uint32_t node) noexcept nogil:
-        """Insert a node (Algorithm 1)."""
+        """Link a node in each of its layers (Malkov, Yashunin 2018, Algorithm 1)."""
         cdef Py_ssize_t layer, height = get_height(self._graph, node)
         cdef size_t i
         cdef Filter everything
@@ -742,7 +752,7 @@ cdef class CodeGraphBuilder:
             row[index] = self._chosen[index] if index < <Py_ssize_t> self._chosen.size() else _NONE
 
     cdef void _link_back(self, uint32_t node, uint32_t new, Py_ssize_t layer) noexcept nogil:
-        """Add to a node a link to a new one, if that is among its best."""
+        """Link a node to a new one that links to it. If its row is full, choose the best of all its links."""
         cdef uint32_t* row = get_link_row(self._graph, node, layer)
         cdef Py_ssize_t index, width = get_row_width(self._graph, layer)
         for index in range(width):

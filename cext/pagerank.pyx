@@ -43,7 +43,7 @@ cdef struct Predecessor:
     double likelihood
 
 
-cdef inline uint64_t mix(uint64_t x) noexcept nogil:
+cdef inline uint64_t _mix_bits(uint64_t x) noexcept nogil:
     """Mix the bits of consecutive ids with SplitMix64's finalizer."""
     x = (x ^ (x >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
     x = (x ^ (x >> 27)) * <uint64_t> 0x94D049BB133111EB
@@ -65,7 +65,7 @@ cdef class ForwardPush:
     cdef vector[double] _shares
     cdef vector[int64_t] _seeds
     cdef vector[double] _seed_shares
-    cdef vector[int64_t] _queue, _wanted, _pushed
+    cdef vector[int64_t] _queue, _needed, _pushed
     cdef vector[int64_t] _masses
     # The likelihood of the likeliest walk to each node, once needed, and the possible predecessors on such a walk.
     cdef vector[double] _likelihood
@@ -105,12 +105,12 @@ cdef class ForwardPush:
             number = self._find_or_add_node(seeds[i], sizes[i])
             self._seeds.push_back(number)
             self._seed_shares.push_back(masses[i])
-            self._receive(number, <int64_t> (masses[i] * ONE))
+            self._add_residual(number, <int64_t> (masses[i] * ONE))
 
     cdef int64_t _find_or_add_node(self, uint64_t node, double size) noexcept nogil:
         """Return the number of a node; a new node gets this size."""
         cdef uint64_t mask = self._table.size() - 1
-        cdef uint64_t slot = mix(node) & mask
+        cdef uint64_t slot = _mix_bits(node) & mask
         cdef int64_t number
         while self._table[slot]:
             if self._nodes[self._table[slot] - 1] == node:
@@ -127,20 +127,22 @@ cdef class ForwardPush:
         self._end.push_back(0)
         self._table[slot] = number + 1
         if 2 * self._nodes.size() > self._table.size():
-            self._grow()
+            self._double_table()
         return number
 
-    cdef void _grow(self) noexcept nogil:
+    cdef void _double_table(self) noexcept nogil:
+        """Double the table, which must be at most half full, and put every node in its new slot."""
         cdef uint64_t mask = 2 * self._table.size() - 1, slot
         cdef size_t number
         self._table.assign(mask + 1, 0)
         for number in range(self._nodes.size()):
-            slot = mix(self._nodes[number]) & mask
+            slot = _mix_bits(self._nodes[number]) & mask
             while self._table[slot]:
                 slot = (slot + 1) & mask
             self._table[slot] = number + 1
 
-    cdef inline void _receive(self, int64_t number, int64_t mass) noexcept nogil:
+    cdef inline void _add_residual(self, int64_t number, int64_t mass) noexcept nogil:
+        """Add mass to the residual of a node, and queue the node once it must be pushed."""
         self._residual[number] += mass
         if not self._queued[number] and self._residual[number] > self._epsilon * self._size[number] * ONE:
             self._queued[number] = 1
@@ -199,23 +201,25 @@ cdef class ForwardPush:
         """Push as far as the known rows allow. Returns the nodes whose rows are needed (u64), unordered; an empty array
         at the end."""
         with nogil:
-            self._queue.insert(self._queue.end(), self._wanted.begin(), self._wanted.end())
-            self._wanted.clear()
+            self._queue.insert(self._queue.end(), self._needed.begin(), self._needed.end())
+            self._needed.clear()
             self._push_all()
-        return self._to_nodes(self._wanted)
+        return self._to_nodes(self._needed)
 
     cdef void _push_all(self) noexcept nogil:
+        """Push until rows are needed or no node is queued. Mass from dead ends returns to the seeds only if no row is
+        needed, so that the result does not depend on the order of the rows."""
         cdef int64_t mass
         cdef size_t i
         while True:
             while not self._queue.empty():
                 self._push_round()
-            if not self._wanted.empty() or self._returning == 0:
+            if not self._needed.empty() or self._returning == 0:
                 return
             mass = self._returning
             self._returning = 0
             for i in range(self._seeds.size()):
-                self._receive(self._seeds[i], <int64_t> (mass * self._seed_shares[i]))
+                self._add_residual(self._seeds[i], <int64_t> (mass * self._seed_shares[i]))
 
     cdef void _push_round(self) noexcept nogil:
         """Push every queued node whose row is known, with the residuals from before the round."""
@@ -227,7 +231,7 @@ cdef class ForwardPush:
             node = self._queue[i]
             if not self._known[node]:
                 # It stays marked as queued, and is queued when its row is added.
-                self._wanted.push_back(node)
+                self._needed.push_back(node)
                 continue
             self._queued[node] = 0
             mass = self._residual[node]
@@ -244,9 +248,9 @@ cdef class ForwardPush:
             if self._begin[node] == self._end[node]:
                 self._returning += mass
             for j in range(self._begin[node], self._end[node]):
-                self._receive(self._neighbours[j], <int64_t> (mass * self._shares[j]))
+                self._add_residual(self._neighbours[j], <int64_t> (mass * self._shares[j]))
 
-    def masses(self):
+    def get_masses(self):
         """Return every visited node (u64), its mass (f64), and the part of the total mass of 1 that is still
         missing."""
         cdef size_t i
@@ -271,7 +275,7 @@ cdef class ForwardPush:
         -ln of its share. It is computed for all nodes at once, and again after new nodes were visited.
         """
         cdef uint64_t mask = self._table.size() - 1
-        cdef uint64_t slot = mix(node) & mask
+        cdef uint64_t slot = _mix_bits(node) & mask
         cdef int64_t number
         cdef size_t i
         cdef vector[int64_t] predecessors
@@ -321,6 +325,7 @@ cdef class ForwardPush:
                     self._predecessors.push_back(way)
 
     cdef object _to_nodes(self, const vector[int64_t]& numbers):
+        """Return the nodes of internal numbers as an array (u64)."""
         cdef size_t i
         nodes = np.empty(numbers.size(), np.uint64)
         cdef uint64_t[::1] out = nodes

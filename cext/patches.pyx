@@ -45,6 +45,7 @@ cdef inline uint64_t _read_eight(const uint8_t* at) noexcept:
 
 
 cdef inline uint32_t _hash(uint64_t eight) noexcept:
+    """Return the slot of eight bytes in the table of positions (Fibonacci hashing)."""
     return <uint32_t> ((eight * <uint64_t> 0x9E3779B97F4A7C15) >> (64 - _HASH_BITS))
 
 
@@ -59,6 +60,7 @@ cdef inline Py_ssize_t _count_equal(const uint8_t* one, const uint8_t* other, Py
 
 
 cdef inline void _write_literal(vector[uint8_t]& out, const uint8_t* at, Py_ssize_t count) noexcept:
+    """Append the number of some bytes and the bytes."""
     _write_leb128(out, count)
     out.insert(out.end(), at, at + count)
 
@@ -66,7 +68,10 @@ cdef inline void _write_literal(vector[uint8_t]& out, const uint8_t* at, Py_ssiz
 cdef bint _write_patch(
     const uint8_t* old, Py_ssize_t old_size, const uint8_t* new, Py_ssize_t new_size, vector[uint8_t]& out
 ) noexcept:
-    """Write a patch; False if it would not be shorter than the value."""
+    """Append the patch from ``old`` to ``new`` to ``out``; False if it would not be shorter than ``new``.
+
+    The patch alternates literal bytes with copies of bytes of the old value, as LZ4 does.
+    """
     cdef uint32_t[_POSITIONS] positions  # by hash: position + 1
     cdef bint hashed = False
     cdef Py_ssize_t step = 1 + old_size // _POSITIONS
@@ -140,6 +145,7 @@ def make_patch(old, new):
 
 
 cdef bytes _apply_patch(const uint8_t* old, uint64_t old_size, const uint8_t* at, const uint8_t* end):
+    """Return the new value that the patch from ``at`` to ``end`` makes of ``old``; ValueError if it does not fit."""
     cdef uint64_t expected_size, new_size, done = 0, length, shift, source = 0
     cdef bytes piece
     cdef uint8_t* new
@@ -189,8 +195,7 @@ def apply_patch(old, patch) -> bytes:
 
 
 cdef object _apply_chain(bytes chain, stored):
-    """Apply a chain to the value in the table; each intermediate result has no other reference, so it is
-    apply_patch."""
+    """Return the value that the pieces of a chain make, one after the other, of the value in the table (None: none)."""
     cdef const uint8_t* begin = <const uint8_t*> PyBytes_AS_STRING(chain)
     cdef const uint8_t* at = begin
     cdef const uint8_t* end = begin + len(chain)
@@ -235,6 +240,7 @@ cdef inline bint _needs_stored(chain) except -1:
 
 
 cdef bytes _encode_piece(uint8_t kind, const uint8_t* content, Py_ssize_t size):
+    """Return a piece of a chain: its kind, the size of the content in LEB128, and the content."""
     cdef vector[uint8_t] out
     out.reserve(size + 8)
     out.push_back(kind)
@@ -279,6 +285,7 @@ cdef bytes _make_piece(value, chain, stored, int max_pieces):
 
 
 cdef inline object _extend(chain, piece):
+    """Return a chain with one more piece. A piece that does not change the newest value replaces the chain."""
     if piece is not None and chain is not None and PyBytes_AS_STRING(piece)[0] == _PATCH:
         return <bytes> chain + <bytes> piece
     return piece

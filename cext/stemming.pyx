@@ -30,11 +30,11 @@ cdef dict _EXCEPTIONS = {
 } | {word: word for word in ("sky", "news", "howe", "atlas", "cosmos", "bias", "andes")}
 
 
-cdef inline bint _vowel(Py_UCS4 c) noexcept:
+cdef inline bint _is_vowel(Py_UCS4 c) noexcept:
     return c == u"a" or c == u"e" or c == u"i" or c == u"o" or c == u"u" or c == u"y"
 
 
-cdef inline bint _starts(Word* word, const char* prefix, Py_ssize_t length) noexcept:
+cdef inline bint _has_prefix(Word* word, const char* prefix, Py_ssize_t length) noexcept:
     cdef Py_ssize_t i
     if word.size < length:
         return False
@@ -44,8 +44,8 @@ cdef inline bint _starts(Word* word, const char* prefix, Py_ssize_t length) noex
     return True
 
 
-cdef inline bint _ends_at(Word* word, Py_ssize_t end, const char* suffix, Py_ssize_t length) noexcept:
-    """True if the characters before ``end`` are these."""
+cdef inline bint _has_suffix_at(Word* word, Py_ssize_t end, const char* suffix, Py_ssize_t length) noexcept:
+    """True if the part of a word before ``end`` ends in ``suffix``."""
     cdef Py_ssize_t i
     if end < length:
         return False
@@ -55,8 +55,8 @@ cdef inline bint _ends_at(Word* word, Py_ssize_t end, const char* suffix, Py_ssi
     return True
 
 
-cdef inline bint _ends(Word* word, const char* suffix, Py_ssize_t length) noexcept:
-    return _ends_at(word, word.size, suffix, length)
+cdef inline bint _has_suffix(Word* word, const char* suffix, Py_ssize_t length) noexcept:
+    return _has_suffix_at(word, word.size, suffix, length)
 
 
 cdef inline void _replace(Word* word, Py_ssize_t suffix, const char* other, Py_ssize_t length) noexcept:
@@ -67,112 +67,115 @@ cdef inline void _replace(Word* word, Py_ssize_t suffix, const char* other, Py_s
     word.size = start + length
 
 
-cdef inline bint _vowel_before(Word* word, Py_ssize_t end) noexcept:
+cdef inline bint _has_vowel_before(Word* word, Py_ssize_t end) noexcept:
     cdef Py_ssize_t i
     for i in range(end):
-        if _vowel(word.text[i]):
+        if _is_vowel(word.text[i]):
             return True
     return False
 
 
-cdef bint _short_syllable(Word* word, Py_ssize_t end) noexcept:
+cdef bint _ends_in_short_syllable(Word* word, Py_ssize_t end) noexcept:
     """True if the part before ``end`` ends in a short syllable."""
     cdef Py_UCS4 last
-    if end >= 2 and _vowel(word.text[end - 2]):
+    if end >= 2 and _is_vowel(word.text[end - 2]):
         last = word.text[end - 1]
-        if not _vowel(last) and (
-            end == 2 or (not _vowel(word.text[end - 3]) and last != u"w" and last != u"x" and last != u"Y")
+        if not _is_vowel(last) and (
+            end == 2 or (not _is_vowel(word.text[end - 3]) and last != u"w" and last != u"x" and last != u"Y")
         ):
             return True
-    return _ends_at(word, end, b"past", 4)
+    return _has_suffix_at(word, end, b"past", 4)
 
 
-cdef inline Py_ssize_t _region(Word* word, Py_ssize_t at) noexcept:
+cdef inline Py_ssize_t _find_region(Word* word, Py_ssize_t at) noexcept:
     """Return the offset of the part after the first consonant that follows a vowel, from ``at`` on; -1 for none."""
-    while at < word.size and not _vowel(word.text[at]):
+    while at < word.size and not _is_vowel(word.text[at]):
         at += 1
-    while at < word.size and _vowel(word.text[at]):
+    while at < word.size and _is_vowel(word.text[at]):
         at += 1
     return at + 1 if at < word.size else -1
 
 
 cdef void _mark_regions(Word* word) noexcept:
+    """Set the starts of R1 and R2; the algorithm lists prefixes after which R1 begins."""
     cdef Py_ssize_t at
     word.r1 = word.r2 = word.size
-    if _starts(word, b"gener", 5) or _starts(word, b"inter", 5) or _starts(word, b"later", 5):
+    if _has_prefix(word, b"gener", 5) or _has_prefix(word, b"inter", 5) or _has_prefix(word, b"later", 5):
         at = 5
-    elif _starts(word, b"organ", 5) or _starts(word, b"emerg", 5) or _starts(word, b"arsen", 5):
+    elif _has_prefix(word, b"organ", 5) or _has_prefix(word, b"emerg", 5) or _has_prefix(word, b"arsen", 5):
         at = 5
-    elif _starts(word, b"past", 4):
+    elif _has_prefix(word, b"past", 4):
         at = 4
-    elif _starts(word, b"commun", 6):
+    elif _has_prefix(word, b"commun", 6):
         at = 6
-    elif _starts(word, b"univers", 7):
+    elif _has_prefix(word, b"univers", 7):
         at = 7
     else:
-        at = _region(word, 0)
+        at = _find_region(word, 0)
     if at < 0:
         return
     word.r1 = at
-    at = _region(word, at)
+    at = _find_region(word, at)
     if at >= 0:
         word.r2 = at
 
 
-cdef void _step_1a(Word* word) noexcept:
-    if _ends(word, b"'s'", 3):
+cdef void _apply_step_1a(Word* word) noexcept:
+    """Remove the endings of possessives and plurals."""
+    if _has_suffix(word, b"'s'", 3):
         word.size -= 3
-    elif _ends(word, b"'s", 2):
+    elif _has_suffix(word, b"'s", 2):
         word.size -= 2
-    elif _ends(word, b"'", 1):
+    elif _has_suffix(word, b"'", 1):
         word.size -= 1
-    if _ends(word, b"sses", 4):
+    if _has_suffix(word, b"sses", 4):
         word.size -= 2
-    elif _ends(word, b"ied", 3) or _ends(word, b"ies", 3):
+    elif _has_suffix(word, b"ied", 3) or _has_suffix(word, b"ies", 3):
         word.size -= 2 if word.size >= 5 else 1
-    elif _ends(word, b"s", 1) and not _ends(word, b"ss", 2) and not _ends(word, b"us", 2):
-        if _vowel_before(word, word.size - 2):
+    elif _has_suffix(word, b"s", 1) and not _has_suffix(word, b"ss", 2) and not _has_suffix(word, b"us", 2):
+        if _has_vowel_before(word, word.size - 2):
             word.size -= 1
 
 
-cdef void _step_1b(Word* word) noexcept:
+cdef void _apply_step_1b(Word* word) noexcept:
+    """Remove ``ed``, ``ing`` and their adverbs after a vowel, and restore the end of the verb: ``hoping``, ``hope``."""
     cdef Py_ssize_t suffix
     cdef Py_ssize_t at
     cdef Py_UCS4 last
-    if _ends(word, b"eed", 3) or _ends(word, b"eedly", 5):
+    if _has_suffix(word, b"eed", 3) or _has_suffix(word, b"eedly", 5):
         suffix = 3 if word.text[word.size - 1] == u"d" else 5
         at = word.size - suffix
         if word.r1 <= at and not (
-            (at == 4 and (_ends_at(word, at, b"succ", 4) or _ends_at(word, at, b"proc", 4)))
-            or (at == 3 and _ends_at(word, at, b"exc", 3))
+            (at == 4 and (_has_suffix_at(word, at, b"succ", 4) or _has_suffix_at(word, at, b"proc", 4)))
+            or (at == 3 and _has_suffix_at(word, at, b"exc", 3))
         ):
             word.size = at + 2
         return
-    if _ends(word, b"ed", 2):
+    if _has_suffix(word, b"ed", 2):
         suffix = 2
-    elif _ends(word, b"edly", 4):
+    elif _has_suffix(word, b"edly", 4):
         suffix = 4
-    elif _ends(word, b"ingly", 5):
+    elif _has_suffix(word, b"ingly", 5):
         suffix = 5
-    elif _ends(word, b"ing", 3):
+    elif _has_suffix(word, b"ing", 3):
         suffix = 3
         at = word.size - 3
-        if at == 2 and word.text[1] == u"y" and not _vowel(word.text[0]):
+        if at == 2 and word.text[1] == u"y" and not _is_vowel(word.text[0]):
             _replace(word, 4, b"ie", 2)
             return
         if (
-            (at == 4 and (_starts(word, b"even", 4) or _starts(word, b"cann", 4)
-                          or _starts(word, b"earr", 4) or _starts(word, b"herr", 4)))
-            or (at == 3 and (_starts(word, b"inn", 3) or _starts(word, b"out", 3)))
+            (at == 4 and (_has_prefix(word, b"even", 4) or _has_prefix(word, b"cann", 4)
+                          or _has_prefix(word, b"earr", 4) or _has_prefix(word, b"herr", 4)))
+            or (at == 3 and (_has_prefix(word, b"inn", 3) or _has_prefix(word, b"out", 3)))
         ):
             return
     else:
         return
     at = word.size - suffix
-    if not _vowel_before(word, at):
+    if not _has_vowel_before(word, at):
         return
     word.size = at
-    if _ends(word, b"at", 2) or _ends(word, b"bl", 2) or _ends(word, b"iz", 2):
+    if _has_suffix(word, b"at", 2) or _has_suffix(word, b"bl", 2) or _has_suffix(word, b"iz", 2):
         word.text[at] = u"e"
         word.size += 1
         return
@@ -183,17 +186,18 @@ cdef void _step_1b(Word* word) noexcept:
     ):
         if not (at == 3 and (word.text[0] == u"a" or word.text[0] == u"e" or word.text[0] == u"o")):
             word.size -= 1
-    elif at == word.r1 and _short_syllable(word, at):
+    elif at == word.r1 and _ends_in_short_syllable(word, at):
         word.text[at] = u"e"
         word.size += 1
 
 
-cdef void _step_1c(Word* word) noexcept:
+cdef void _apply_step_1c(Word* word) noexcept:
+    """Replace a final y by i after a consonant: ``cry``, ``cri``."""
     cdef Py_UCS4 last
     if word.size < 3:
         return
     last = word.text[word.size - 1]
-    if (last == u"y" or last == u"Y") and not _vowel(word.text[word.size - 2]):
+    if (last == u"y" or last == u"Y") and not _is_vowel(word.text[word.size - 2]):
         word.text[word.size - 1] = u"i"
 
 
@@ -229,17 +233,18 @@ cdef Rule[18] _STEP_4 = [
 ]
 
 
-cdef inline Py_ssize_t _rule_for(Word* word, Rule* rules, Py_ssize_t count) noexcept:
+cdef inline Py_ssize_t _find_rule(Word* word, Rule* rules, Py_ssize_t count) noexcept:
     """Return the number of the first rule whose suffix the word has, or -1."""
     cdef Py_ssize_t i
     for i in range(count):
-        if _ends(word, rules[i].suffix, rules[i].length):
+        if _has_suffix(word, rules[i].suffix, rules[i].length):
             return i
     return -1
 
 
-cdef void _step_2(Word* word) noexcept:
-    cdef Py_ssize_t rule = _rule_for(word, _STEP_2, 25)
+cdef void _apply_step_2(Word* word) noexcept:
+    """Shorten a derivational suffix in R1: ``rationalize``, ``rational`` plus ``ize``."""
+    cdef Py_ssize_t rule = _find_rule(word, _STEP_2, 25)
     cdef Py_ssize_t at
     cdef Py_UCS4 before
     if rule < 0:
@@ -256,8 +261,9 @@ cdef void _step_2(Word* word) noexcept:
     _replace(word, _STEP_2[rule].length, _STEP_2[rule].other, _STEP_2[rule].size)
 
 
-cdef void _step_3(Word* word) noexcept:
-    cdef Py_ssize_t rule = _rule_for(word, _STEP_3, 9)
+cdef void _apply_step_3(Word* word) noexcept:
+    """Shorten or remove a second derivational suffix in R1, or ``ative`` in R2."""
+    cdef Py_ssize_t rule = _find_rule(word, _STEP_3, 9)
     cdef Py_ssize_t at
     if rule < 0:
         return
@@ -266,8 +272,9 @@ cdef void _step_3(Word* word) noexcept:
         _replace(word, _STEP_3[rule].length, _STEP_3[rule].other, _STEP_3[rule].size)
 
 
-cdef void _step_4(Word* word) noexcept:
-    cdef Py_ssize_t rule = _rule_for(word, _STEP_4, 18)
+cdef void _apply_step_4(Word* word) noexcept:
+    """Remove a derivational suffix in R2; ``ion`` only after s or t."""
+    cdef Py_ssize_t rule = _find_rule(word, _STEP_4, 18)
     cdef Py_ssize_t at
     if rule < 0:
         return
@@ -279,18 +286,19 @@ cdef void _step_4(Word* word) noexcept:
     word.size = at
 
 
-cdef void _step_5(Word* word) noexcept:
+cdef void _apply_step_5(Word* word) noexcept:
+    """Remove a final e that follows no short syllable, and the second l of ``ll``."""
     cdef Py_ssize_t at = word.size - 1
     if at < 0:
         return
     if word.text[at] == u"e":
-        if word.r2 <= at or (word.r1 <= at and not _short_syllable(word, at)):
+        if word.r2 <= at or (word.r1 <= at and not _ends_in_short_syllable(word, at)):
             word.size = at
     elif word.text[at] == u"l" and word.r2 <= at and at > 0 and word.text[at - 1] == u"l":
         word.size = at
 
 
-cdef bint _stem(Word* word) noexcept:
+cdef bint _stem_in_place(Word* word) noexcept:
     """Stem a word in place; True if a y was marked."""
     cdef Py_ssize_t i
     cdef bint marked = False
@@ -301,17 +309,17 @@ cdef bint _stem(Word* word) noexcept:
         word.text[0] = u"Y"
         marked = True
     for i in range(1, word.size):
-        if word.text[i] == u"y" and _vowel(word.text[i - 1]):
+        if word.text[i] == u"y" and _is_vowel(word.text[i - 1]):
             word.text[i] = u"Y"
             marked = True
     _mark_regions(word)
-    _step_1a(word)
-    _step_1b(word)
-    _step_1c(word)
-    _step_2(word)
-    _step_3(word)
-    _step_4(word)
-    _step_5(word)
+    _apply_step_1a(word)
+    _apply_step_1b(word)
+    _apply_step_1c(word)
+    _apply_step_2(word)
+    _apply_step_3(word)
+    _apply_step_4(word)
+    _apply_step_5(word)
     if marked:
         for i in range(word.size):
             if word.text[i] == u"Y":
@@ -342,6 +350,6 @@ def stem_english(str word not None) -> str:
         buffer.text = long.data()
     PyUnicode_AsUCS4(word, buffer.text, size, False)
     buffer.size = size
-    if not _stem(&buffer) and buffer.size == size:
+    if not _stem_in_place(&buffer) and buffer.size == size:
         return word if buffer.text[size - 1] == word[size - 1] else PyUnicode_FromKindAndData(_UCS4, buffer.text, size)
     return PyUnicode_FromKindAndData(_UCS4, buffer.text, buffer.size)

@@ -21,8 +21,10 @@ from libcpp.vector cimport vector
 
 include "posting_block.pxi"
 
-cdef double _ROUNDING = 1 - 1e-12
-cdef uint64_t _GROUP = 5
+# Scores down to this fraction of the minimum still enter, because sums of bounds are rounded.
+cdef double _TIE_FACTOR = 1 - 1e-12
+# The number of consecutive chunk ids that share an entry of a filter.
+cdef uint64_t _GROUP_CHUNKS = 5
 
 
 cdef uint64_t _get_first_chunk(bytes key) except? 0:
@@ -121,7 +123,7 @@ cdef class WordScores:
     cdef vector[double] _scores, _next_scores
     cdef double _k1, _b, _average, _minimum
     cdef size_t _top
-    cdef bint _open
+    cdef bint _admits_new
     cdef const uint8_t[::1] _groups
     cdef bint _filtered
 
@@ -132,7 +134,7 @@ cdef class WordScores:
             raise ValueError("top must be at least 1")
         self._k1, self._b, self._average, self._top = k1, b, average, top
         self._minimum = 0
-        self._open = True
+        self._admits_new = True
         self._filtered = groups is not None
         if self._filtered:
             self._groups = groups
@@ -150,7 +152,7 @@ cdef class WordScores:
         for i in range(chunks.shape[0]):
             self._chunks.push_back(chunks[i])
         self._scores.assign(self._chunks.size(), 0.0)
-        self._open = False
+        self._admits_new = False
         self._top = self._chunks.size() + 1
         self._minimum = -1
 
@@ -158,46 +160,46 @@ cdef class WordScores:
         """Return an upper bound of the scores of a term's postings in these blocks; ``weight`` is the term's rarity."""
         cdef double best = 0
         for record in blocks:
-            best = max(best, self._bound(weight, record))
+            best = max(best, self._compute_block_bound(weight, record))
         return best
 
-    def bound_any_term(self, double weight) -> float:
-        """Return an upper bound of the scores of any term with this weight."""
-        return self._score(weight, 255, 0)
+    def compute_term_bound(self, double weight) -> float:
+        """Return an upper bound of the score that a term of this weight adds to any chunk."""
+        return self._compute_score(weight, 255, 0)  # the largest stored frequency in the shortest chunk
 
-    def may_enter(self, double bound) -> bool:
-        """True if a new chunk with a score of at most ``bound`` may still enter."""
-        return self._open and bound >= self._minimum
+    def can_enter(self, double bound) -> bool:
+        """True if a chunk without a score so far can be among the best with a score of at most ``bound``."""
+        return self._admits_new and bound >= self._minimum
 
     def chunks(self) -> bytes:
-        """Return the chunks so far, ascending, as packed u64."""
+        """Return the ids of the chunks that can still be among the best, ascending, as packed u64."""
         return PyBytes_FromStringAndSize(<char*> self._chunks.data(), 8 * self._chunks.size())
 
     def add(self, double weight, list blocks not None, double bound, double remaining) -> None:
         """Add the scores of a term. ``bound`` is the most that it can add, ``remaining`` the most that later terms can
         add.
 
-        ``blocks`` are keys and sealed values, ascending: all blocks of the term or, if :meth:`may_enter` is false,
+        ``blocks`` are keys and sealed values, ascending: all blocks of the term or, if :meth:`can_enter` is false,
         those that may contain the chunks of :meth:`chunks`.
         """
         cdef vector[uint64_t] firsts
         cdef vector[Posting] postings
         cdef size_t at = 0, end, block, position
         cdef double score
-        cdef bint takes = self.may_enter(bound + remaining), enter
+        cdef bint takes = self.can_enter(bound + remaining), enter
         _list_first_chunks(blocks, firsts)
         self._next_chunks.clear()
         self._next_scores.clear()
         for block in range(firsts.size()):
-            at = self._carry(at, _search_from(self._chunks, at, firsts[block]), remaining)
+            at = self._carry_over(at, _search_from(self._chunks, at, firsts[block]), remaining)
             end = self._chunks.size()
             if block + 1 < firsts.size():
                 end = _search_from(self._chunks, at, firsts[block + 1])
             if at == end and not takes:
                 continue
-            if at == end and not self._any_may_answer(firsts, block):
+            if at == end and not self._may_contain_allowed(firsts, block):
                 continue
-            score = self._bound(weight, blocks[block]) + remaining
+            score = self._compute_block_bound(weight, blocks[block]) + remaining
             enter = takes and score >= self._minimum
             if not enter and not self._has_any_above(at, end, self._minimum - score):
                 at = end  # even the best score of the block would not put them among the best
@@ -205,15 +207,15 @@ cdef class WordScores:
             _decode(blocks[block], firsts[block], postings)
             for position in range(postings.size()):
                 while at < end and self._chunks[at] < postings[position].chunk:
-                    at = self._carry(at, at + 1, remaining)
-                score = self._score(weight, postings[position].frequency, postings[position].length)
+                    at = self._carry_over(at, at + 1, remaining)
+                score = self._compute_score(weight, postings[position].frequency, postings[position].length)
                 if at < end and self._chunks[at] == postings[position].chunk:
-                    self._keep(self._chunks[at], self._scores[at] + score, remaining)
+                    self._keep_candidate(self._chunks[at], self._scores[at] + score, remaining)
                     at += 1
-                elif enter and self._may_answer(postings[position].chunk):
-                    self._keep(postings[position].chunk, score, remaining)
-            at = self._carry(at, end, remaining)
-        self._carry(at, self._chunks.size(), remaining)
+                elif enter and self._is_allowed(postings[position].chunk):
+                    self._keep_candidate(postings[position].chunk, score, remaining)
+            at = self._carry_over(at, end, remaining)
+        self._carry_over(at, self._chunks.size(), remaining)
         self._chunks.swap(self._next_chunks)
         self._scores.swap(self._next_scores)
         self._raise_minimum()
@@ -222,7 +224,7 @@ cdef class WordScores:
         """Return the chunks with the ``top`` best scores, and all that tie with the last of them: packed ids (u64),
         ascending, and scores (f64)."""
         cdef size_t at, count = 0
-        cdef double minimum = self._top_score() if self._scores.size() > self._top else -1
+        cdef double minimum = self._find_top_score() if self._scores.size() > self._top else -1
         for at in range(self._chunks.size()):
             if self._scores[at] >= minimum:
                 self._chunks[count], self._scores[count] = self._chunks[at], self._scores[at]
@@ -231,12 +233,13 @@ cdef class WordScores:
         self._scores.resize(count)
         return self.chunks(), PyBytes_FromStringAndSize(<char*> self._scores.data(), 8 * count)
 
-    cdef inline double _score(self, double weight, double frequency, double length) noexcept:
+    cdef inline double _compute_score(self, double weight, double frequency, double length) noexcept:
+        """Return the BM25 score of a term of this rarity and frequency in a chunk of ``length`` words."""
         return weight * frequency * (self._k1 + 1) / (
             frequency + self._k1 * (1 - self._b + self._b * length / self._average)
         )
 
-    cdef double _bound(self, double weight, tuple record) except? -1:
+    cdef double _compute_block_bound(self, double weight, tuple record) except? -1:
         """Return an upper bound of the scores of the postings of a block."""
         cdef Py_buffer buffer
         cdef uint64_t count
@@ -255,50 +258,54 @@ cdef class WordScores:
         finally:
             PyBuffer_Release(&buffer)
         if bounds.empty():
-            return self._score(weight, 255, 0)
+            return self._compute_score(weight, 255, 0)
         for at in range(bounds.size()):
-            best = max(best, self._score(weight, bounds[at].frequency, bounds[at].length))
+            best = max(best, self._compute_score(weight, bounds[at].frequency, bounds[at].length))
         return best
 
-    cdef inline bint _may_answer(self, uint64_t chunk) noexcept:
-        cdef uint64_t group = chunk // _GROUP
+    cdef inline bint _is_allowed(self, uint64_t chunk) noexcept:
+        """True if the filter allows a chunk to be returned."""
+        cdef uint64_t group = chunk // _GROUP_CHUNKS
         return not self._filtered or (group < <uint64_t> self._groups.shape[0] and self._groups[group] != 0)
 
-    cdef bint _any_may_answer(self, const vector[uint64_t]& firsts, size_t block) noexcept:
-        """True if a chunk that may be returned lies in a block, or between it and the next."""
-        cdef uint64_t first = firsts[block] // _GROUP, end
+    cdef bint _may_contain_allowed(self, const vector[uint64_t]& firsts, size_t block) noexcept:
+        """True if the filter allows any chunk id from the first one of a block to the first one of the next block."""
+        cdef uint64_t first = firsts[block] // _GROUP_CHUNKS, end
         if not self._filtered:
             return True
         end = self._groups.shape[0]
         if block + 1 < firsts.size():
-            end = min(end, firsts[block + 1] // _GROUP + 1)
+            end = min(end, firsts[block + 1] // _GROUP_CHUNKS + 1)
         return first < end and memchr(&self._groups[first], 1, end - first) != NULL
 
-    cdef inline void _keep(self, uint64_t chunk, double score, double remaining) noexcept:
+    cdef inline void _keep_candidate(self, uint64_t chunk, double score, double remaining) noexcept:
+        """Keep a chunk for the next term if its score can still reach the minimum with ``remaining`` added."""
         if score + remaining >= self._minimum:
             self._next_chunks.push_back(chunk)
             self._next_scores.push_back(score)
 
-    cdef inline size_t _carry(self, size_t at, size_t end, double remaining) noexcept:
-        """Keep chunks that do not have the term; return the position after them."""
+    cdef inline size_t _carry_over(self, size_t at, size_t end, double remaining) noexcept:
+        """Keep the candidates from ``at`` to ``end``, which lack the current term, and return ``end``."""
         while at < end:
-            self._keep(self._chunks[at], self._scores[at], remaining)
+            self._keep_candidate(self._chunks[at], self._scores[at], remaining)
             at += 1
         return at
 
     cdef inline bint _has_any_above(self, size_t at, size_t end, double minimum) noexcept:
+        """True if a candidate from ``at`` to ``end`` has a score of at least ``minimum``."""
         while at < end:
             if self._scores[at] >= minimum:
                 return True
             at += 1
         return False
 
-    cdef double _top_score(self) noexcept:
+    cdef double _find_top_score(self) noexcept:
         """Return the lowest of the ``top`` best scores."""
         cdef vector[double] scores = self._scores
         nth_element(scores.begin(), scores.begin() + (self._top - 1), scores.end(), greater[double]())
         return scores[self._top - 1]
 
     cdef void _raise_minimum(self) noexcept:
-        if self._open and self._scores.size() >= self._top:
-            self._minimum = max(self._minimum, self._top_score() * _ROUNDING)
+        """Raise the minimum to the lowest of the ``top`` best scores, which no result can be below."""
+        if self._admits_new and self._scores.size() >= self._top:
+            self._minimum = max(self._minimum, self._find_top_score() * _TIE_FACTOR)

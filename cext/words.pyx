@@ -11,11 +11,11 @@ from libc.stdint cimport int32_t, uint64_t
 from libcpp.vector cimport vector
 
 cdef enum:
-    LONGEST_TOKEN = 64
-    LONGEST_CODE = 100
-    LONGEST_EMPHASIS = 60
-    LONGEST_GAP = 3
-    COLUMNS = 4
+    MAX_TOKEN_CHARACTERS = 64  # a longer word is several tokens
+    MAX_CODE_CHARACTERS = 100
+    MAX_EMPHASIS_CHARACTERS = 60
+    MAX_GAP_WORDS = 3  # words in lower case after a capitalized word that can still be part of a name
+    MIN_COLUMN_SPACES = 4  # so many spaces separate columns
 
 
 cdef struct Word:
@@ -54,7 +54,7 @@ def count_tokens(str text) -> int:
         start = at
         while at < size and _is_word_character(text[at]) and not _is_unspaced(text[at]):
             at += 1
-        count += (at - start + LONGEST_TOKEN - 1) // LONGEST_TOKEN
+        count += (at - start + MAX_TOKEN_CHARACTERS - 1) // MAX_TOKEN_CHARACTERS
         if at == start:
             count += not text[at].isspace()
             at += 1
@@ -121,7 +121,7 @@ cdef class WordSet:
         self._longest = max(map(len, self._words), default=0)
         self._hashes.assign(1 << (2 * len(self._words)).bit_length(), 0)
         for word in self._words:
-            hash = _hash_of(word, 0, len(word))
+            hash = _hash_word(word, 0, len(word))
             slot = hash & (self._hashes.size() - 1)
             while self._hashes[slot]:
                 slot = (slot + 1) & (self._hashes.size() - 1)
@@ -145,7 +145,8 @@ cdef class WordSet:
         return among, runs, letters
 
     cdef bint _contains(self, str text, Py_ssize_t start, Py_ssize_t end) noexcept:
-        cdef uint64_t hash = _hash_of(text, start, end)
+        """True if the set has a word with the hash of this part of a text: the word itself, except for collisions."""
+        cdef uint64_t hash = _hash_word(text, start, end)
         cdef size_t slot = hash & (self._hashes.size() - 1)
         while self._hashes[slot]:
             if self._hashes[slot] == hash:
@@ -154,7 +155,7 @@ cdef class WordSet:
         return False
 
 
-cdef inline uint64_t _hash_of(str text, Py_ssize_t start, Py_ssize_t end) noexcept:
+cdef inline uint64_t _hash_word(str text, Py_ssize_t start, Py_ssize_t end) noexcept:
     """Return the hash of a word, never 0 (FNV-1a)."""
     cdef uint64_t hash = 0xCBF29CE484222325ULL
     for at in range(start, end):
@@ -162,9 +163,9 @@ cdef inline uint64_t _hash_of(str text, Py_ssize_t start, Py_ssize_t end) noexce
     return (hash ^ hash >> 32) | 1
 
 
-def count_terms(str text, stem, leaving_out, bint technical=False) -> dict:
+def count_terms(str text, stem, excluded, bint technical=False) -> dict:
     """Count the stems of the words (``[UNSPACED]{1,2}|[^\\W UNSPACED]+``) of a text, in order of first occurrence.
-    Words of ``leaving_out`` are not counted. In writing without spaces, each character and each pair of consecutive
+    The words in ``excluded`` are not counted. In writing without spaces, each character and each pair of consecutive
     characters is a word.
 
     With ``technical``, also count technical tokens unchanged, each before the words in it, and the stems of the parts
@@ -199,22 +200,22 @@ def count_terms(str text, stem, leaving_out, bint technical=False) -> dict:
             at += 1
             continue
         if technical and word.start >= last_end:
-            stop = _count_token(text, word.start, words, slots)
+            stop = _count_technical_token(text, word.start, words, slots)
             last_end = max(last_end, stop)
-        _count(text, word, words, slots)
+        _count_word(text, word, words, slots)
         if (
             at < size and word.end == word.start + 1 and _is_unspaced(text[at]) and _is_word_character(text[at])
             and _is_unspaced(text[word.start])
         ):
             word.end += 1
             word.hash = (word.hash ^ <uint64_t> <Py_UCS4> text[at]) * 0x100000001B3ULL
-            _count(text, word, words, slots)
+            _count_word(text, word, words, slots)
     counts = {}
     for word in words:
         written = text[word.start:word.end]
         if word.exact:
             counts[written] = counts.get(written, 0) + word.count
-        elif written not in leaving_out:
+        elif written not in excluded:
             term = stem(written)
             counts[term] = counts.get(term, 0) + word.count
             if technical and word.parts:
@@ -225,7 +226,7 @@ def count_terms(str text, stem, leaving_out, bint technical=False) -> dict:
     return counts
 
 
-cdef inline Py_ssize_t _count_token(str text, Py_ssize_t start, vector[Word]& words, vector[int32_t]& slots) except -1:
+cdef inline Py_ssize_t _count_technical_token(str text, Py_ssize_t start, vector[Word]& words, vector[int32_t]& slots) except -1:
     """Count the technical token whose first word starts at ``start``. Returns its end; 0 if no token starts there."""
     cdef Word token
     cdef Py_ssize_t at, end = start, next
@@ -240,7 +241,7 @@ cdef inline Py_ssize_t _count_token(str text, Py_ssize_t start, vector[Word]& wo
         c = text[end]
         if c not in u"-./\\@:":
             break
-        next = end + 2 if c == u":" and _is(text, end + 1, u":") else end + 1
+        next = end + 2 if c == u":" and _has_character(text, end + 1, u":") else end + 1
         if next >= len(text) or not _is_word_character(text[next]):
             break
         marked |= c != u"-"
@@ -252,7 +253,7 @@ cdef inline Py_ssize_t _count_token(str text, Py_ssize_t start, vector[Word]& wo
     token.exact, token.parts = True, False
     for at in range(first, next):
         token.hash = (token.hash ^ <uint64_t> <Py_UCS4> text[at]) * 0x100000001B3ULL
-    _count(text, token, words, slots)
+    _count_word(text, token, words, slots)
     return end
 
 
@@ -281,18 +282,18 @@ cdef inline Py_ssize_t _find_prefix_start(str text, Py_ssize_t start) noexcept:
 cdef inline Py_ssize_t _find_suffix_end(str text, Py_ssize_t end) noexcept:
     """Return the end of a technical token whose last word ends at ``end``: ``\\(\\w{0,2}\\)|\\+\\+(?!\\w)|#(?!\\w)``"""
     cdef Py_ssize_t at = end + 1
-    if _is(text, end, u"("):
+    if _has_character(text, end, u"("):
         while at < len(text) and at < end + 3 and _is_word_character(text[at]):
             at += 1
-        return at + 1 if _is(text, at, u")") else end
-    if _is(text, end, u"+"):
-        return at + 1 if _is(text, at, u"+") and not (at + 1 < len(text) and _is_word_character(text[at + 1])) else end
-    if _is(text, end, u"#"):
+        return at + 1 if _has_character(text, at, u")") else end
+    if _has_character(text, end, u"+"):
+        return at + 1 if _has_character(text, at, u"+") and not (at + 1 < len(text) and _is_word_character(text[at + 1])) else end
+    if _has_character(text, end, u"#"):
         return end if at < len(text) and _is_word_character(text[at]) else at
     return end
 
 
-cdef inline int _count(str text, Word word, vector[Word]& words, vector[int32_t]& slots) except -1:
+cdef inline int _count_word(str text, Word word, vector[Word]& words, vector[int32_t]& slots) except -1:
     """Count a word in its slot or, if another word has it, in the next free one."""
     cdef size_t slot = (word.hash ^ word.hash >> 32) & (slots.size() - 1)
     while slots[slot] >= 0:
@@ -319,7 +320,7 @@ cdef inline bint _are_equal(str text, Word word, Word other) noexcept:
 # -- Pieces of names
 
 
-def name_pieces(str text, set lower, set upper) -> list:
+def list_name_pieces(str text, set lower, set upper) -> list:
     """Return the pieces of a sentence that may be part of a name, end one, or open the sentence, in order.
 
     A piece is a word (with inner hyphens, apostrophes and dots, and a final dot), an option (``-O``), code in
@@ -331,7 +332,7 @@ def name_pieces(str text, set lower, set upper) -> list:
     bar, an opening bracket or a column also opens the sentence.
     """
     cdef Py_ssize_t size = len(text), at = 0, end, bare
-    cdef Py_ssize_t gap = LONGEST_GAP  # words since the last one after which a name may continue
+    cdef Py_ssize_t gap = MAX_GAP_WORDS  # words since the last one after which a name may continue
     cdef bint opened = False, identifier
     cdef Py_UCS4 c
     pieces = []
@@ -341,13 +342,13 @@ def name_pieces(str text, set lower, set upper) -> list:
             end = at
             while end < size and text[end] == u" ":
                 end += 1
-            if end >= at + COLUMNS and at > 0 and not text[at - 1].isspace():
+            if end >= at + MIN_COLUMN_SPACES and at > 0 and not text[at - 1].isspace():
                 pieces.append(text[at:end])
-                gap, opened = LONGEST_GAP, False
+                gap, opened = MAX_GAP_WORDS, False
             at = max(end, at + 1)
             continue
         if c != u"_" and _is_word_character(c):
-            end = bare = _word_end(text, at)
+            end = bare = _find_word_end(text, at)
             while text[bare - 1] == u".":
                 bare -= 1
             if c.islower():
@@ -357,21 +358,21 @@ def name_pieces(str text, set lower, set upper) -> list:
                 upper.add(text[at:bare])
             gap = 0 if c.isupper() or c.isdigit() else gap + 1
             identifier = text.find(u"_", at, end) >= 0
-            if gap <= LONGEST_GAP or not opened or identifier:
+            if gap <= MAX_GAP_WORDS or not opened or identifier:
                 pieces.append(text[at:end])
             opened = not identifier and (opened or not c.isdigit())
         else:
             end = at + 1
             if c == u"`":
-                end = _code_end(text, at)
+                end = _find_code_end(text, at)
             elif c == u"*":
-                end = _emphasis_end(text, at)
+                end = _find_emphasis_end(text, at)
             elif c == u"-":
-                end = _option_end(text, at)
+                end = _find_option_end(text, at)
                 if at > 0 and _is_word_character(text[at - 1]) and at + 1 < size and text[at + 1] in u" \n":
                     end = at + 2
             # The pieces in between show whether a word directly follows a slash, an ampersand or a broken word.
-            gap = LONGEST_GAP - (c in u"/&" or (c == u"-" and text[end - 1] in u" \n"))
+            gap = MAX_GAP_WORDS - (c in u"/&" or (c == u"-" and text[end - 1] in u" \n"))
             opened = (opened or (end > at + 1 and c in u"`*")) and c not in u":|(["
             pieces.append(text[at:end])
         at = end
@@ -379,22 +380,24 @@ def name_pieces(str text, set lower, set upper) -> list:
 
 
 cdef inline bint _is_letter(str text, Py_ssize_t at) noexcept:
+    """True if the text has a letter at an offset, which may be its end."""
     cdef Py_UCS4 c = text[at] if at < len(text) else u" "
     if c < 128:
         return u"a" <= c <= u"z" or u"A" <= c <= u"Z"
     return c.isalnum() and not c.isdecimal()
 
 
-cdef inline bint _is(str text, Py_ssize_t at, Py_UCS4 c) noexcept:
+cdef inline bint _has_character(str text, Py_ssize_t at, Py_UCS4 c) noexcept:
+    """True if the text has this character at an offset, which may be its end."""
     return at < len(text) and text[at] == c
 
 
-cdef Py_ssize_t _word_end(str text, Py_ssize_t start) noexcept:
+cdef Py_ssize_t _find_word_end(str text, Py_ssize_t start) noexcept:
     """Return the end of a match of
     ``(?:[^\\W\\d_]\\.){2,}|[^\\W_]\\w*(?:(?:[-'’&](?=\\w)|\\.(?=[^\\W\\d_]\\.))\\w*)*\\.?``."""
     cdef Py_ssize_t size = len(text), at = start
     cdef Py_UCS4 c
-    while _is_letter(text, at) and _is(text, at + 1, u"."):
+    while _is_letter(text, at) and _has_character(text, at + 1, u"."):
         at += 2
     if at >= start + 4:
         return at
@@ -404,11 +407,11 @@ cdef Py_ssize_t _word_end(str text, Py_ssize_t start) noexcept:
         if not (
             _is_word_character(c)
             or (c in u"-'’&" and at + 1 < size and _is_word_character(text[at + 1]))
-            or (c == u"." and _is_letter(text, at + 1) and _is(text, at + 2, u"."))
+            or (c == u"." and _is_letter(text, at + 1) and _has_character(text, at + 2, u"."))
         ):
             break
         at += 1
-    return at + _is(text, at, u".")
+    return at + _has_character(text, at, u".")
 
 
 cdef inline bint _is_in_address(str text, Py_ssize_t start, Py_ssize_t end) noexcept:
@@ -418,36 +421,36 @@ cdef inline bint _is_in_address(str text, Py_ssize_t start, Py_ssize_t end) noex
     return end < len(text) and (text[end] in u"@/\\" or (text[end - 1] == u"." and _is_word_character(text[end])))
 
 
-cdef Py_ssize_t _option_end(str text, Py_ssize_t start) noexcept:
+cdef Py_ssize_t _find_option_end(str text, Py_ssize_t start) noexcept:
     """Return the end of ``(?<![^\\s(\\[|,])--?(?=[^\\W\\d_])WORD``, or of its first mark if that does not match."""
     cdef Py_ssize_t at = start + 1
     if start > 0 and not (text[start - 1].isspace() or text[start - 1] in u"([|,"):
         return start + 1
-    at += _is(text, at, u"-")
-    return _word_end(text, at) if _is_letter(text, at) else start + 1
+    at += _has_character(text, at, u"-")
+    return _find_word_end(text, at) if _is_letter(text, at) else start + 1
 
 
-cdef Py_ssize_t _code_end(str text, Py_ssize_t start) noexcept:
+cdef Py_ssize_t _find_code_end(str text, Py_ssize_t start) noexcept:
     """Return the end of ```[^`\\n]{1,100}```, or of its first mark if that does not match."""
     cdef Py_ssize_t at = start + 1
-    while at < len(text) and at <= start + LONGEST_CODE and text[at] not in u"`\n":
+    while at < len(text) and at <= start + MAX_CODE_CHARACTERS and text[at] not in u"`\n":
         at += 1
-    return at + 1 if at > start + 1 and _is(text, at, u"`") else start + 1
+    return at + 1 if at > start + 1 and _has_character(text, at, u"`") else start + 1
 
 
-cdef Py_ssize_t _emphasis_end(str text, Py_ssize_t start) noexcept:
+cdef Py_ssize_t _find_emphasis_end(str text, Py_ssize_t start) noexcept:
     """Return the end of ``(?<![\\w*])\\*{1,2}(?=[^\\s*])[^*\\n]{2,60}?(?<=[^\\s*])\\*{1,2}(?![\\w*])``, or of its
     first mark if that does not match."""
     cdef Py_ssize_t begin, end, behind
     if start > 0 and (text[start - 1] == u"*" or _is_word_character(text[start - 1])):
         return start + 1
-    begin = end = _stars_end(text, start)
-    while end < len(text) and end <= begin + LONGEST_EMPHASIS and text[end] not in u"*\n":
+    begin = end = _find_stars_end(text, start)
+    while end < len(text) and end <= begin + MAX_EMPHASIS_CHARACTERS and text[end] not in u"*\n":
         end += 1
-    behind = _stars_end(text, end)
+    behind = _find_stars_end(text, end)
     if (
         begin - start > 2
-        or not 2 <= end - begin <= LONGEST_EMPHASIS
+        or not 2 <= end - begin <= MAX_EMPHASIS_CHARACTERS
         or text[begin].isspace()
         or text[end - 1].isspace()
         or not 1 <= behind - end <= 2
@@ -457,7 +460,7 @@ cdef Py_ssize_t _emphasis_end(str text, Py_ssize_t start) noexcept:
     return behind
 
 
-cdef inline Py_ssize_t _stars_end(str text, Py_ssize_t at) noexcept:
-    while _is(text, at, u"*"):
+cdef inline Py_ssize_t _find_stars_end(str text, Py_ssize_t at) noexcept:
+    while _has_character(text, at, u"*"):
         at += 1
     return at

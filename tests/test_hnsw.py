@@ -35,7 +35,7 @@ def encode_rows(stop: int = COUNT) -> CodedRows:
 
 def build_graph(rows: CodedRows, base: HnswGraph | None = None) -> HnswGraph:
     builder = HnswBuilder(rows, base, m=8, ef_construction=60)
-    while builder.advance(100):
+    while builder.link_nodes(100):
         pass
     return builder.build_graph()
 
@@ -73,7 +73,7 @@ def test_a_walk_finds_the_results_of_a_full_comparison(graph: HnswGraph, monkeyp
 
 def test_a_graph_built_by_hnswlib_is_walked_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     builder = HnswlibBuilder(encode_rows(), m=8, ef_construction=60)
-    while builder.advance(100):
+    while builder.link_nodes(100):
         pass
     graph = builder.build_graph()
     graph.verify()
@@ -91,7 +91,7 @@ def test_a_graph_built_by_hnswlib_is_walked_like_any_other(monkeypatch: pytest.M
 def test_the_links_of_hnswlib_are_taken_over(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     builder = HnswlibBuilder(encode_rows(), m=8, ef_construction=60)
     builder._index.set_num_threads(threads)
-    assert builder.advance(COUNT) == 0
+    assert builder.link_nodes(COUNT) == 0
     graph = builder.build_graph()
     (state,) = builder._index.__getstate__()
     rows_by_node = dict(
@@ -125,7 +125,7 @@ def test_a_graph_is_the_same_however_many_rows_are_linked_at_once(graph: HnswGra
         assert (whole.arrays[name] == array).all(), name
     assert whole.entry == graph.entry
     builder = HnswBuilder(encode_rows(), m=8, ef_construction=60)
-    builder.advance(700)
+    builder.link_nodes(700)
     part = builder.build_graph()
     assert all((part.arrays[name] == array).all() for name, array in half.arrays.items())
 

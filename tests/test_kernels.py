@@ -31,7 +31,7 @@ from kvstore_cext.postings import PostingChanges, count_postings, unpack_posting
 from kvstore_cext.row_products import row_dots, row_products, some_row_dots
 from kvstore_cext.vector_rows import gather_rows
 from kvstore_cext.word_scores import WordScores, select_chunks_with_postings
-from kvstore_cext.words import WordSet, count_terms, count_tokens, find_term_words, find_words, name_pieces
+from kvstore_cext.words import WordSet, count_terms, count_tokens, find_term_words, find_words, list_name_pieces
 
 ROUNDS = int(os.environ.get("KERNEL_ROUNDS", "300"))
 
@@ -463,7 +463,7 @@ def any_word_scores(chance: Chance) -> None:
     calls: list[Callable[[], Any]] = [
         lambda: scores.score_only(chunks),
         lambda: scores.compute_bound(1.5, blocks),
-        lambda: scores.may_enter(chance.draw.choice(numbers)),
+        lambda: scores.can_enter(chance.draw.choice(numbers)),
         lambda: scores.add(2.0, blocks, *(chance.draw.choice(numbers) for _ in range(2))),
         lambda: scores.add(1.0, blocks, 3.0, 0.0),
         lambda: select_chunks_with_postings(chunks, blocks),
@@ -562,7 +562,7 @@ def any_push(chance: Chance) -> None:
         except REFUSED:
             kernel.add_rows(wanted, np.zeros(len(wanted) + 1, np.int64), u64(), f64(), f64())
         kernel.get_predecessors(chance.draw.randrange(40))
-    kernel.masses()
+    kernel.get_masses()
     kernel.get_predecessors(chance.number())
 
 
@@ -579,7 +579,7 @@ def any_layers(chance: Chance) -> None:
     with contextlib.suppress(REFUSED):
         compute_checksums(first, vectors)
     builder = LayeredGraphBuilder(first, vectors, order, chance.draw.choice([2, 3, 16, chance.number()]), 20)
-    while builder.advance(chance.draw.choice([1, 7, 1000])):
+    while builder.link_nodes(chance.draw.choice([1, 7, 1000])):
         with contextlib.suppress(REFUSED):
             builder.arrays()
     above = nodes - (int(first[1]) if len(first) > 1 else 0)
@@ -609,7 +609,7 @@ def any_words(chance: Chance) -> None:
         lambda: find_term_words(text),
         lambda: WordSet(chance.draw.choice([{"a", "le"}, set(), {""}, [1], None])).count(text),
         lambda: count_terms(text, chance.draw.choice([str, str.upper, None]), chance.draw.choice([set(), {"a"}, None])),
-        lambda: name_pieces(text, chance.draw.choice([set(), None]), set()),
+        lambda: list_name_pieces(text, chance.draw.choice([set(), None]), set()),
     ):
         with contextlib.suppress(REFUSED):
             call()

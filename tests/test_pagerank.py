@@ -82,7 +82,7 @@ def power_iteration(graph: Weights, seeds: dict[int, float], restart: float) -> 
 @given(graphs, seeds, restarts)
 def test_push_agrees_with_the_power_iteration(graph: Weights, seeds: dict[int, float], restart: float) -> None:
     expected = power_iteration(graph, seeds, restart)
-    nodes, masses, missing = push(graph, seeds, restart, 1e-9).masses()
+    nodes, masses, missing = push(graph, seeds, restart, 1e-9).get_masses()
     found = dict(zip(nodes.tolist(), masses.tolist(), strict=True))
     assert missing < 1e-6
     for node, mass in expected.items():
@@ -93,7 +93,7 @@ def test_push_agrees_with_the_power_iteration(graph: Weights, seeds: dict[int, f
 @given(graphs, seeds, restarts, st.sampled_from([1e-1, 1e-2, 1e-3]))
 def test_error_and_work_are_bounded(graph: Weights, seeds: dict[int, float], restart: float, epsilon: float) -> None:
     kernel = push(graph, seeds, restart, epsilon)
-    nodes, masses, missing = kernel.masses()
+    nodes, masses, missing = kernel.get_masses()
     expected = power_iteration(graph, seeds, restart)
     errors = [expected[node] - mass for node, mass in zip(nodes.tolist(), masses.tolist(), strict=True)]
     # Never too much, and what is missing in all is what the kernel says.
@@ -121,8 +121,8 @@ def test_no_order_and_no_numbering_changes_a_bit(
     shares = {node: mass / total for node, mass in seeds.items()}
     one = push(graph, shares, restart, epsilon)
     two = push({other[node]: shuffled(row) for node, row in graph.items()}, shuffled(shares), restart, epsilon)
-    found, masses, missing = one.masses()
-    again, others, lost = two.masses()
+    found, masses, missing = one.get_masses()
+    again, others, lost = two.get_masses()
     expected = dict(zip([other[node] for node in found.tolist()], masses.tolist(), strict=True))
     assert dict(zip(again.tolist(), others.tolist(), strict=True)) == expected
     assert (missing, one.pushes, one.rows) == (lost, two.pushes, two.rows)
@@ -152,7 +152,7 @@ def test_ways_are_the_likeliest_walks(graph: Weights, seeds: dict[int, float], r
     shares = {node: mass / total for node, mass in seeds.items()}
     kernel = push(graph, seeds, restart, 1e-12)
     expected = likeliest(graph, shares, restart)
-    for node in kernel.masses()[0].tolist():
+    for node in kernel.get_masses()[0].tolist():
         way = one_way(kernel, node)
         likelihood = shares.get(way[0], 0.0) if way else 0.0
         for before, after in itertools.pairwise(way):

@@ -35,7 +35,7 @@ from kvstore.text.words import (
 )
 from kvstore_cext.capital_runs import CapitalRuns
 from kvstore_cext.stemming import stem_english
-from kvstore_cext.words import name_pieces
+from kvstore_cext.words import list_name_pieces
 
 WORD = r"(?:(?:[^\W\d_]\.){2,}|[^\W_]\w*(?:(?:[-'’&](?=\w)|\.(?=[^\W\d_]\.))\w*)*\.?)"
 PIECE = re.compile(
@@ -190,7 +190,7 @@ def test_pieces_of_names_are_those_near_a_capital(text: str) -> None:
         opened = opened and piece not in OPENING_MARKS and piece[0] != " "
     lower: set[str] = set()
     upper: set[str] = set()
-    assert name_pieces(text, lower, upper) == expected
+    assert list_name_pieces(text, lower, upper) == expected
     assert lower == lower_expected
     assert upper == upper_expected
 
@@ -208,7 +208,7 @@ def test_pieces_that_do_not_belong_to_a_name_form_none(sentences: list[str]) -> 
     pieces = [[match.group() for match in PIECE.finditer(rest)] for rest in rests]
     common, capitalised = set[str](), set[str]()
     for rest in rests:
-        name_pieces(rest, common, capitalised)
+        list_name_pieces(rest, common, capitalised)
     whole._runs = CapitalRuns(_RULES, pieces, common, capitalised)
     for index in range(len(sentences)):
         assert list(seen.iter_names(index)) == list(whole.iter_names(index))

@@ -117,14 +117,14 @@ def find_best_by_words(
     ]
     try:
         max_scores = [  # the most that each term can add to the score of a chunk
-            search.bound_any_term(weights.rarities[term])
+            search.compute_term_bound(weights.rarities[term])
             if blocks is None
             else search.compute_bound(weights.rarities[term], blocks)
             for term, blocks in zip(terms, block_lists, strict=True)
         ]
         for index, (term, size, blocks) in enumerate(zip(terms, sizes, block_lists, strict=True)):
             max_score, max_remaining = max_scores[index], math.fsum(max_scores[index + 1 :])
-            if blocks is None and search.may_enter(max_score + max_remaining):
+            if blocks is None and search.can_enter(max_score + max_remaining):
                 blocks = state.postings.get_blocks(term)
             elif blocks is None:
                 blocks = state.postings.get_candidate_blocks(term, np.frombuffer(search.chunks(), np.uint64), size)
@@ -145,7 +145,10 @@ def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
         for term, size in zip(terms, state.postings.get_sizes(terms), strict=True):
             weight = weights.rarities[term]
             search.add(
-                weight, state.postings.get_candidate_blocks(term, ascending, size), search.bound_any_term(weight), 0.0
+                weight,
+                state.postings.get_candidate_blocks(term, ascending, size),
+                search.compute_term_bound(weight),
+                0.0,
             )
         scores = np.empty(len(chunks))
         scores[order] = _to_arrays(search)[1]

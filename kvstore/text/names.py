@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_code
-from kvstore_cext.words import name_pieces
+from kvstore_cext.words import list_name_pieces
 
 from .blocks import to_plain_text
 from .everyday_words import NOUN, get_everyday_kind, is_everyday
@@ -279,7 +279,7 @@ class SentenceNames:
             titles, remaining = replace_titles(sentence)
             if titles:
                 self._titles[len(pieces)] = titles
-            pieces.append(name_pieces(remaining, common, capitalized))
+            pieces.append(list_name_pieces(remaining, common, capitalized))
         self._runs = CapitalRuns(_RULES, pieces, common, capitalized)
 
     def iter_names(self, sentence: int) -> Iterator[Name]:

@@ -190,7 +190,7 @@ def compute_personalized_pagerank(
         if len(pending_nodes):
             for kernel_rows in rows.read_rows(pending_nodes):
                 push.add_rows(*kernel_rows)
-    reached_nodes, masses, missing = push.masses()
+    reached_nodes, masses, missing = push.get_masses()
     is_reached_entity = mask_entities(reached_nodes)
     return PageRank(
         reached_nodes[~is_reached_entity],

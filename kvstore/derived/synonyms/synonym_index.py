@@ -77,7 +77,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         entities = np.concatenate([entities, np.array(new_entities, np.uint32)])
         coded_rows.append(CodedRows.from_vectors(np.arange(start, len(vectors), dtype=np.uint64), vectors[start:]))
         builder = HnswBuilder(CodedRows.concatenate(coded_rows), base_graph, **_GRAPH_OPTIONS)
-        while builder.advance(_GRAPH_BATCH):
+        while builder.link_nodes(_GRAPH_BATCH):
             pass
         graph = builder.build_graph()
         num_embedded = len(new_entities)

@@ -268,7 +268,7 @@ def _build_graph(rows: CodedRows, base: HnswGraph | None, options: _BuildOptions
         builder = HnswlibBuilder(rows, **graph_options)
     else:
         builder = HnswBuilder(rows, base, **graph_options)
-    while builder.advance(_LINK_BATCH):
+    while builder.link_nodes(_LINK_BATCH):
         tools.progress(builder.num_linked, total)
         if tools.is_cancelled():
             break

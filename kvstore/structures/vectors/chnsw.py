@@ -63,11 +63,11 @@ def build_layered_arrays(
         [start + np.argsort(keys, kind="stable") for start, keys in zip(layer_starts.tolist(), digests, strict=False)]
     )
     builder = LayeredGraphBuilder(layer_starts, vectors, order.astype(np.uint32), m, _EF_CONSTRUCTION)
-    remaining = builder.advance(0)
+    remaining = builder.link_nodes(0)
     while remaining:
         if is_cancelled():
             return None
-        remaining = builder.advance(_INSERT_BATCH)
+        remaining = builder.link_nodes(_INSERT_BATCH)
         progress(len(vectors) - remaining, len(vectors))
     graph_arrays = zip(("links0", "links", "down", "entry", "checks"), builder.arrays(), strict=True)
     return arrays | dict(graph_arrays)

@@ -196,9 +196,9 @@ class HnswBuilder:
             ef_construction=ef_construction,
         )
 
-    def advance(self, count: int) -> int:
+    def link_nodes(self, count: int) -> int:
         """Link up to ``count`` rows without holding the GIL, and return how many are left."""
-        remaining = self._builder.advance(count)
+        remaining = self._builder.link_nodes(count)
         self.num_linked = len(self._rows.labels) - remaining
         return remaining
 

@@ -32,7 +32,7 @@ class HnswlibBuilder:
         self._index.init_index(max(1, len(rows.labels)), M=m, ef_construction=ef_construction, random_seed=SEED)
         self.num_linked = 0
 
-    def advance(self, count: int) -> int:
+    def link_nodes(self, count: int) -> int:
         """Link up to ``count`` rows without holding the GIL, and return how many are left."""
         stop = min(self.num_linked + count, len(self._rows.labels))
         span = slice(self.num_linked, stop)
