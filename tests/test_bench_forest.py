@@ -27,7 +27,7 @@ from forest_baselines import (  # noqa: E402
     LmdbSearch,
     NaiveSearch,
     Pair,
-    grow,
+    build_trees,
 )
 
 NAMES = [f"name {number}" for number in range(12)]
@@ -62,18 +62,18 @@ def test_every_baseline_finds_the_same_locations_and_context(drawn: list[list[Pa
                     for name, found in zip(NAMES, nodes, strict=True)
                     for node in found
                 }
-                told = sorted(hierarchy.build_sentences(chain.from_iterable(nodes)))
-        roots = grow(trees)
+                sentences = sorted(hierarchy.build_sentences(chain.from_iterable(nodes)))
+        roots = build_trees(trees)
         for search in (NaiveSearch, BloomSearch, ImprovedBloomSearch, DictionarySearch):
             baseline = search(roots)
-            found = [(name, node) for name in NAMES for node in baseline.find_locations(name)]
+            found = [(name, node) for name in NAMES for node in baseline.find_nodes(name)]
             assert len(found) == len(places), search
             assert {
                 (name, node.tree, () if node.parent is None else (node.parent.name,)) for name, node in found
             } == places, search
-            assert sorted(baseline.build_context(NAMES, relatives)) == told, search
+            assert sorted(baseline.build_context(NAMES, relatives)) == sentences, search
         lmdb = LmdbSearch(roots, folder / "lmdb")
-        assert sorted(lmdb.build_context(NAMES, relatives)) == told
+        assert sorted(lmdb.build_context(NAMES, relatives)) == sentences
         lmdb.close()
 
 

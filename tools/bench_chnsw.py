@@ -46,8 +46,8 @@ from kvstore_cext.chnsw import LayeredGraph
 Matrix = npt.NDArray[np.float32]
 #: Nearest nodes asked for a layer; what both graphs are built with.
 TOP, M, EF_CONSTRUCTION = 5, 16, 100
-#: Candidates kept in a layer, tried one after the other, and the recall that is wanted.
-EFS, WANTED = (5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 100, 125, 150, 200), 0.99
+#: The values of ef that are tried one after the other, and the recall that a system must reach.
+EFS, MIN_RECALL = (5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 100, 125, 150, 200), 0.99
 #: The number of documents per commit.
 BATCH = 500
 
@@ -58,27 +58,30 @@ BATCH = 500
 )
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Whose vectors these are.")
 @click.option("--queries", default=300, show_default=True, help="Questions asked, at most.")
-@click.option("--store", "kept", type=click.Path(path_type=Path), help="Keep the store here, or use what is here.")
-def main(folders: Sequence[Path], embedder: str, queries: int, kept: Path | None) -> None:
+@click.option(
+    "--store", "store_path", type=click.Path(path_type=Path), help="Folder of the store; an existing store is used."
+)
+def main(folders: Sequence[Path], embedder: str, queries: int, store_path: Path | None) -> None:
     """Build both over the layers of attributed communities, and run every query on both."""
     questions = [row["question"] for folder in folders for row in iter_rows(folder / "questions.jsonl")]
     with tempfile.TemporaryDirectory() as scratch:
-        layers, parents = load_layers(kept or Path(scratch) / "store", folders, embedder)
+        layers, parents = load_layers(store_path or Path(scratch) / "store", folders, embedder)
         question_vectors = open_embedder(embedder).embed(questions[:queries])
         report = measure(layers, parents, np.ascontiguousarray(question_vectors), Path(scratch))
     print(json.dumps({"data": [folder.name for folder in folders], **report}))
 
 
 def iter_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file of JSON lines."""
     with path.open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def load_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[list[Matrix], list[npt.NDArray[Any]]]:
     """Return the vectors of entities and communities (finest first), and the parents of all but the coarsest."""
-    known = path.exists()
+    exists = path.exists()
     with kvstore.open(path, embedder=embedder) as store:
-        for folder in folders if not known else ():
+        for folder in folders if not exists else ():
             passages = list(iter_rows(folder / "corpus.jsonl"))
             for first in range(0, len(passages), BATCH):
                 with store.transaction() as transaction:
@@ -91,49 +94,52 @@ def load_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[lis
     layers, parents, above = [entities], [], tree.finest
     for level in range(int(tree.level.max(initial=-1)), -1, -1):
         here = np.flatnonzero(tree.level == level)
-        places = np.full(len(tree) + 1, -1)  # the last: of none
-        places[here] = np.arange(len(here))
-        parents.append(places[above])
+        positions = np.full(len(tree) + 1, -1)  # the last entry, at index -1, is for nodes without a parent
+        positions[here] = np.arange(len(here))
+        parents.append(positions[above])
         above = tree.parents[here]
         layers.append(tree.vectors[here])
     return layers, parents
 
 
 def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Matrix, scratch: Path) -> dict[str, Any]:
-    """Both over the same layers."""
+    """Build C-HNSW and one graph of hnswlib per layer over the same layers, and return the figures of both."""
     nearest = [find_exact_nearest(layer, questions) for layer in layers]
     started = time.perf_counter()
     digests = [np.random.default_rng(0).permutation(len(layer)).astype(np.uint64) for layer in layers]
     arrays = build_layered_arrays(layers, parents, digests, m=M, exact_below=0)
     assert arrays is not None
-    built = time.perf_counter() - started
+    build_seconds = time.perf_counter() - started
     started = time.perf_counter()
-    separate = [build_hnswlib_graph(layer) for layer in layers]
-    built_apart = time.perf_counter() - started
+    hnswlib_graphs = [build_hnswlib_graph(layer) for layer in layers]
+    hnswlib_build_seconds = time.perf_counter() - started
 
     names = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
     graph = LayeredGraph(*(arrays[name] for name in names))
     counts = np.full(len(layers), TOP, np.int64)
 
     def make_joint_search(linked: bool) -> Callable[[Matrix, int], tuple[list[npt.NDArray[Any]], int]]:
+        """Return a search of all layers in C-HNSW: (nodes by layer, distances). Links down are used if ``linked``."""
+
         def search(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
             nodes, _, bounds, compared = graph.search(question, counts, ef, follow_links_down=linked)
-            found = [nodes[low:high] for low, high in pairwise(bounds)]
-            return [part - first for part, first in zip(found, arrays["layers"], strict=False)], compared
+            nodes_by_layer = [nodes[low:high] for low, high in pairwise(bounds)]
+            return [part - first for part, first in zip(nodes_by_layer, arrays["layers"], strict=False)], compared
 
         return search
 
-    replayed = [Replay(one, layer) for one, layer in zip(separate, layers, strict=True)]
+    replays = [Replay(graph, layer) for graph, layer in zip(hnswlib_graphs, layers, strict=True)]
 
     def search_layers_separately(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
-        results = [replay.search(question, ef) for replay in replayed]
+        """Search each graph of hnswlib; return the nodes by layer and the number of distances of all searches."""
+        results = [replay.search(question, ef) for replay in replays]
         return [labels for labels, _ in results], sum(compared for _, compared in results)
 
-    def ask_together(question: Matrix, ef: int) -> None:
+    def search_joint_graph(question: Matrix, ef: int) -> None:
         graph.search(question, counts, ef)
 
-    def ask_apart(question: Matrix, ef: int) -> None:
-        for graph in separate:
+    def search_hnswlib_graphs(question: Matrix, ef: int) -> None:
+        for graph in hnswlib_graphs:
             graph.knn_query(question, k=min(TOP, graph.element_count), num_threads=1)
 
     searches = {
@@ -144,11 +150,15 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
     sides = {name: measure_quality(search, questions, nearest) for name, search in searches.items()}
     at_20, unlinked = (measure_at_ef(make_joint_search(linked), questions, nearest, 20) for linked in (True, False))
     ours, theirs = time_searches(
-        [(ask_together, sides["chnsw"]["ef"], []), (ask_apart, sides["hnswlib"]["ef"], separate)], questions
+        [
+            (search_joint_graph, sides["chnsw"]["ef"], []),
+            (search_hnswlib_graphs, sides["hnswlib"]["ef"], hnswlib_graphs),
+        ],
+        questions,
     )
     nodes = sum(map(len, layers))
-    same = sum(one.same for one in replayed) / sum(one.asked for one in replayed)
-    assert same > 0.98, f"only {same:.1%} of the walks found what hnswlib found"
+    share_equal = sum(replay.num_equal for replay in replays) / sum(replay.num_searches for replay in replays)
+    assert share_equal > 0.98, f"only {share_equal:.1%} of the walks found what hnswlib found"
     return {
         "layers": [len(layer) for layer in layers],
         "dimension": questions.shape[1],
@@ -167,7 +177,7 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
             "ratio_to_unlinked": round(at_20["distances"] / unlinked["distances"], 3),
             "unlinked": unlinked,
         },
-        "build_s": {"chnsw": round(built, 2), "hnswlib": round(built_apart, 2)},
+        "build_s": {"chnsw": round(build_seconds, 2), "hnswlib": round(hnswlib_build_seconds, 2)},
         **measure_opening(arrays, questions, counts, scratch),
     }
 
@@ -176,8 +186,8 @@ def find_exact_nearest(layer: Matrix, questions: Matrix) -> list[tuple[float, se
     """Return for each question the least cosine among the nearest nodes, and all nodes that are at least as near."""
     nearest_by_question = []
     for row in questions @ layer.T:
-        least = float(np.sort(row)[-min(TOP, len(row))])
-        nearest_by_question.append((least, set(np.flatnonzero(row >= least - 1e-6).tolist())))
+        min_cosine = float(np.sort(row)[-min(TOP, len(row))])
+        nearest_by_question.append((min_cosine, set(np.flatnonzero(row >= min_cosine - 1e-6).tolist())))
     return nearest_by_question
 
 
@@ -205,7 +215,7 @@ def measure_quality(search: Any, questions: Matrix, nearest: list[list[tuple[flo
     """Return recall and number of distances at the smallest ef that reaches the required recall."""
     for ef in EFS:
         measured = measure_at_ef(search, questions, nearest, ef)
-        if measured["recall"] >= WANTED:
+        if measured["recall"] >= MIN_RECALL:
             break
     return {"ef": ef, **measured}
 
@@ -248,6 +258,7 @@ def measure_opening(
 
 
 def build_hnswlib_graph(layer: Matrix) -> Any:
+    """Build the graph of hnswlib of one layer."""
     graph = hnswlib.Index("ip", layer.shape[1])
     graph.init_index(len(layer), M=M, ef_construction=EF_CONSTRUCTION, random_seed=SEED)
     graph.add_items(layer, np.arange(len(layer)), num_threads=1)
@@ -259,20 +270,20 @@ class Replay:
 
     def __init__(self, graph: Any, layer: Matrix) -> None:
         self._graph, self._layer = graph, layer
-        #: Searches, and those of which the walk found what hnswlib found; among equals it may take another way.
-        self.asked, self.same = 0, 0
+        #: The searches so far, and those in which the walk found the same cosines as hnswlib.
+        self.num_searches, self.num_equal = 0, 0
         state = graph.__getstate__()[0]
         count, stride = state["cur_element_count"], state["size_data_per_element"]
         level0 = state["data_level0"].view(np.uint8)[: count * stride].reshape(count, stride)
         self._labels = level0[:, state["label_offset"] : state["label_offset"] + 8].copy().view(np.uint64)[:, 0]
         links = level0[:, : 4 + 4 * state["max_M0"]].copy().view(np.uint32)
         self._level0 = [row[1 : 1 + (row[0] & 0xFFFF)].astype(np.int64) for row in links]
-        width, place, lists = state["size_links_per_element"], 0, state["link_lists"].view(np.uint8)
+        width, offset, lists = state["size_links_per_element"], 0, state["link_lists"].view(np.uint8)
         self._above: dict[int, list[npt.NDArray[np.int64]]] = {}
         for node, levels in enumerate(state["element_levels"][:count].tolist()):
-            above = lists[place : place + levels * width].copy().view(np.uint32).reshape(levels, width // 4)
+            above = lists[offset : offset + levels * width].copy().view(np.uint32).reshape(levels, width // 4)
             self._above[node] = [row[1 : 1 + (row[0] & 0xFFFF)].astype(np.int64) for row in above]
-            place += levels * width
+            offset += levels * width
         self._top, self._entry = state["max_level"], state["enterpoint_node"]
 
     def search(self, question: Matrix, ef: int) -> tuple[npt.NDArray[Any], int]:
@@ -280,12 +291,14 @@ class Replay:
         count = min(TOP, len(self._layer))
         self._graph.set_ef(max(ef, count))
         labels, distances = self._graph.knn_query(question, k=count, num_threads=1)
-        found, compared = self._walk(question, max(ef, count), count)
-        self.asked += 1
-        self.same += np.allclose(found, 1 - np.sort(distances[0]), atol=1e-5)
+        walk_cosines, compared = self._walk(question, max(ef, count), count)
+        self.num_searches += 1
+        self.num_equal += np.allclose(walk_cosines, 1 - np.sort(distances[0]), atol=1e-5)
         return labels[0].astype(np.int64), compared
 
     def _walk(self, question: Matrix, ef: int, count: int) -> tuple[list[float], int]:
+        """Search as hnswlib does; return the ``count`` best cosines and the number of computed distances."""
+
         def compute_cosine(nodes: Any) -> Any:
             return self._layer[self._labels[nodes].astype(np.int64)] @ question
 

@@ -35,7 +35,7 @@ from forest_baselines import (
     NaiveSearch,
     Pair,
     Search,
-    grow,
+    build_trees,
 )
 
 import kvstore
@@ -76,14 +76,14 @@ def cut_trees(pairs: Sequence[Pair], count: int, nodes: int, seed: int) -> dict[
     for root in names:
         tree_pairs: list[Pair] = []
         seen = {root}
-        waiting = deque([root])
-        while waiting and len(seen) < nodes:
-            parent = waiting.popleft()
+        queue = deque([root])
+        while queue and len(seen) < nodes:
+            parent = queue.popleft()
             for child in children.get(parent, ()):
                 if child not in seen and len(seen) < nodes:
                     seen.add(child)
                     tree_pairs.append((child, parent))
-                    waiting.append(child)
+                    queue.append(child)
         if len(seen) == nodes:
             trees[f"tree {len(trees)}"] = tree_pairs
             if len(trees) == count:
@@ -152,7 +152,7 @@ def measure_table(
     trees: dict[str, list[Pair]], entities: Sequence[int], folder: Path, turns: int
 ) -> list[dict[str, int | float]]:
     """Return the rows of tables 1 and 2: milliseconds per question for each number of entities."""
-    roots = grow(trees)
+    roots = build_trees(trees)
     names = sorted({name for pairs in trees.values() for pair in pairs for name in pair})
     rng = random.Random(SEED)
     rows: list[dict[str, int | float]] = []

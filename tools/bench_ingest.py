@@ -157,7 +157,7 @@ def measure_size(path: Path) -> dict[str, float]:
     alone = (path / "data.mdb").stat().st_size / content_bytes
     names = run("names embedded", EMBED_NAMES, path).printed["names"]
     files = {file.name: file.stat().st_size for file in path.iterdir()}
-    tell(f"{names} names embedded: {files}")
+    log(f"{names} names embedded: {files}")
     together = sum(files.values()) / (content_bytes + names * vector)
     return {"file_ratio": round(alone, 3), "file_ratio_names": round(together, 3)}
 
@@ -167,7 +167,7 @@ def has_parser() -> bool:
     try:
         list(LanguagePipeline("en").read(["A ship."], lambda text, parses: None))
     except kvstore.errors.LanguageError as error:
-        tell(f"the parser is not measured: {error}")
+        log(f"the parser is not measured: {error}")
         return False
     return True
 
@@ -200,7 +200,7 @@ def run(name: str, code: str, *arguments: object) -> Measured:
     measured = Measured(json.loads(output.splitlines()[-1]), sum(memory.peaks.values()) / 1024)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    tell(
+    log(
         f"{name}: {measured.seconds:.1f} s, {worked:.1f} s of processor time with the start; "
         f"{measured.megabytes:.0f} MB, {memory.anonymous / 1024:.0f} MB at once that are no file's"
     )
@@ -275,7 +275,7 @@ def fill_store(store: kvstore.Store, documents: list[tuple[str, str]]) -> None:
 def create_store(path: Path, documents: list[tuple[str, str]]) -> kvstore.Store:
     store = kvstore.open(path, embedder=f"none:{DIMENSION}", settings={"language": "rules"})
     fill_store(store, documents)
-    tell(f"{path.name}: {store.statistics()['chunks']} chunks")
+    log(f"{path.name}: {store.statistics()['chunks']} chunks")
     return store
 
 
@@ -309,7 +309,7 @@ def put_again(store: kvstore.Store, documents: list[tuple[str, str]]) -> float:
         start = time.perf_counter()
         store.put(key, text, vectors=vectors)
         times.append(1000 * (time.perf_counter() - start))
-    tell(f"put again: {statistics.median(times):.1f} ms, mean {statistics.mean(times):.1f}, most {max(times):.1f}")
+    log(f"put again: {statistics.median(times):.1f} ms, mean {statistics.mean(times):.1f}, most {max(times):.1f}")
     return round(statistics.median(times), 2)
 
 
@@ -325,11 +325,11 @@ def measure_compact(scratch: Path, documents: int) -> dict[str, Any]:
     with create_store(scratch / "fresh", remaining_documents) as store:
         fresh = (store.path / "data.mdb").stat().st_size
         compacted = store.compact().bytes_after
-    tell(f"compacted: {after} bytes; a fresh store: {fresh} bytes, {compacted} compacted")
+    log(f"compacted: {after} bytes; a fresh store: {fresh} bytes, {compacted} compacted")
     return {"compact_ratio": round(after / fresh, 3)}
 
 
-def tell(text: str) -> None:
+def log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

@@ -147,13 +147,14 @@ class Run:
         return figures["memory_mb"] or 0
 
     def _measure_row(self, measured: Measured, corpus: Corpus, row: str, folder: Path) -> Figures | None:
-        order = {"system": measured.name, "row": row, "folder": str(folder), "cache": str(self.cache)}
-        order |= {"count": corpus.count, "batch": self.batch}
+        """Measure one row of a system in a separate process; None if the process fails, {} if the system lacks it."""
+        job = {"system": measured.name, "row": row, "folder": str(folder), "cache": str(self.cache)}
+        job |= {"count": corpus.count, "batch": self.batch}
         out = self.scratch / "figures.json"
         out.unlink(missing_ok=True)
-        order["out"] = str(out)
+        job["out"] = str(out)
         label = f"{measured.label}, {corpus.count:,} passages, {row}"
-        if not self._run_process(measured, "measured", [json.dumps(order)], label):
+        if not self._run_measured_process(measured, "measured", [json.dumps(job)], label):
             return None
         figures: dict[str, Any] = json.loads(out.read_text())
         if "describe_nearest" in figures:
@@ -172,7 +173,9 @@ class Run:
             for question in corpus.read_questions()[:OPENED]:
                 arguments = [measured.name, ask, str(folder), question.text, question.vector.hex(), str(out)]
                 out.unlink(missing_ok=True)
-                if not self._run_process(measured, "first_answer", arguments, f"{measured.label}, first {ask} answer"):
+                if not self._run_measured_process(
+                    measured, "first_answer", arguments, f"{measured.label}, first {ask} answer"
+                ):
                     break
                 output = out.read_text()
                 if not output:
@@ -186,12 +189,13 @@ class Run:
     def _warm_up(self, measured: Measured, corpus: Corpus) -> None:
         """Run a system once on a few documents before measuring it, so that its code is compiled."""
         folder = self.scratch / "warm"
-        order = {"system": measured.name, "row": "warm", "folder": str(folder), "cache": str(self.cache), "out": ""}
-        arguments = [json.dumps(order | {"count": corpus.count})]
-        self._run_process(measured, "measured", arguments, f"{measured.label}, warm-up")
+        job = {"system": measured.name, "row": "warm", "folder": str(folder), "cache": str(self.cache), "out": ""}
+        arguments = [json.dumps(job | {"count": corpus.count})]
+        self._run_measured_process(measured, "measured", arguments, f"{measured.label}, warm-up")
         shutil.rmtree(folder, ignore_errors=True)
 
-    def _run_process(self, measured: Measured, module: str, arguments: list[str], label: str) -> bool:
+    def _run_measured_process(self, measured: Measured, module: str, arguments: list[str], label: str) -> bool:
+        """Run a module of ``peers`` in a new process. Report a failure under ``label``, and return False for it."""
         path = [measured.path, str(TOOLS), os.environ.get("PYTHONPATH", "")]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # nobody who has installed a system compiles it at each start
@@ -210,22 +214,34 @@ class Run:
         return True
 
     def _report_failure(self, reason: str) -> None:
+        """Print a reason now, and repeat it after the tables."""
         self.not_run.append(reason)
         click.echo(reason, err=True)
 
 
 @click.command()
 @click.option("--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--cache", type=click.Path(path_type=Path), help="Where vectors and made documents are kept.")
+@click.option("--cache", type=click.Path(path_type=Path), help="Folder of the cached vectors and generated documents.")
 @click.option(
-    "--embedder", default=EMBEDDER, show_default=True, help="Whose vectors a new cache has, of 384 components."
+    "--embedder",
+    default=EMBEDDER,
+    show_default=True,
+    help="The embedder of a new cache; its vectors have 384 components.",
 )
-@click.option("--systems", default=",".join(NAMES), show_default=True, help="What to measure.")
-@click.option("--rows", default=",".join(EVERY_ROW), show_default=True, help="What to measure of it.")
-@click.option("--size", "sizes", default="1,10", show_default=True, help="How many times the passages.")
-@click.option("--growth", "grown", default="10000,100000", show_default=True, help="Passages that growth compares.")
+@click.option("--systems", default=",".join(NAMES), show_default=True, help="Systems to measure.")
+@click.option("--rows", default=",".join(EVERY_ROW), show_default=True, help="Rows of the table to measure.")
+@click.option(
+    "--size", "sizes", default="1,10", show_default=True, help="Sizes, as multiples of the number of passages."
+)
+@click.option(
+    "--growth",
+    "growth_sizes",
+    default="10000,100000",
+    show_default=True,
+    help="Two numbers of passages that growth compares.",
+)
 @click.option("--beside", multiple=True, metavar="NAME=FOLDER", help="Another checkout of kvstore, by its path.")
-@click.option("--batch", default=1000, show_default=True, help="Documents that a system is handed at a time.")
+@click.option("--batch", default=1000, show_default=True, help="Documents that a system loads at a time.")
 @click.option("--stores", type=click.Path(path_type=Path), help="Keep the stores here, and use them again.")
 @click.option("--time-limit", "seconds", default=3600, show_default=True, help="Seconds for one row of one system.")
 @click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures to a file.")
@@ -236,7 +252,7 @@ def main(
     systems: str,
     rows: str,
     sizes: str,
-    grown: str,
+    growth_sizes: str,
     beside: tuple[str, ...],
     batch: int,
     stores: Path | None,
@@ -252,14 +268,14 @@ def main(
     wanted = _select_names("--rows", rows, EVERY_ROW)
     if not all(size.isdigit() and int(size) for size in sizes.split(",")):
         raise click.UsageError(f"--size takes whole numbers with commas between them, not {sizes!r}")
-    compared = [int(count) for count in grown.split(",") if count.isdigit() and int(count)]
+    compared = [int(count) for count in growth_sizes.split(",") if count.isdigit() and int(count)]
     if len(compared) != 2:
-        raise click.UsageError(f"--growth takes two numbers with a comma between them, not {grown!r}")
+        raise click.UsageError(f"--growth takes two numbers with a comma between them, not {growth_sizes!r}")
     on = describe_environment()
     cache = cache or Path(click.get_app_dir("kvstore-peers"))
     with tempfile.TemporaryDirectory() as scratch:
-        kept = (stores or Path(scratch)).resolve()
-        run = Run(data, cache, kept, Path(scratch), batch, seconds, stores is not None)
+        stores_folder = (stores or Path(scratch)).resolve()
+        run = Run(data, cache, stores_folder, Path(scratch), batch, seconds, stores is not None)
         run.stores.mkdir(parents=True, exist_ok=True)
         columns = []
         for name in chosen:
@@ -293,7 +309,7 @@ def main(
             for bar in iter_reached_bars(figures, ours, count // passages)
         ]
         bars += iter_reached_bars(growth, ours, None)
-        found = {
+        result = {
             "sizes": run.sizes,
             "growth": growth,
             "bars": [asdict(bar) for bar in bars],
@@ -303,12 +319,12 @@ def main(
             "not_run": run.not_run,
         }
     if out is not None:
-        out.write_text(json.dumps(found, indent=1, ensure_ascii=False))
+        out.write_text(json.dumps(result, indent=1, ensure_ascii=False))
     labels = [column.label for column in columns]
-    for count, of_systems in run.sizes.items():
-        _print(f"{count:,} passages", of_systems, labels)
+    for count, figures_by_system in run.sizes.items():
+        _print_figures(f"{count:,} passages", figures_by_system, labels)
     if growth:
-        _print("times as long at {1:,} passages as at {0:,}".format(*compared), growth, labels)
+        _print_figures("times as long at {1:,} passages as at {0:,}".format(*compared), growth, labels)
     _print_bars(bars)
     for reason in run.not_run:
         click.echo(f"not run: {reason}")
@@ -326,33 +342,37 @@ def _compute_growth(small: dict[str, Figures], large: dict[str, Figures]) -> dic
     }
 
 
-def _select_names(option: str, given: str, known: tuple[str, ...]) -> list[str]:
-    names = given.split(",")
+def _select_names(option: str, value: str, known: tuple[str, ...]) -> list[str]:
+    """Return the names in the value of an option, which commas separate; raise UsageError for an unknown one."""
+    names = value.split(",")
     for name in names:
         if name not in known:
             raise click.UsageError(f"{option} has no {name!r}; there are {', '.join(known)}")
     return names
 
 
-def _print(title: str, figures: dict[str, Figures], labels: list[str]) -> None:
+def _print_figures(title: str, figures: dict[str, Figures], labels: list[str]) -> None:
+    """Print a table of the figures that any system has, with a column for each system."""
     click.echo(f"\n{title:52}" + "".join(f"{label:>11}" for label in labels))
-    for name, shown in SHOWN.items():
+    for name, label in SHOWN.items():
         values = [figures.get(label, {}).get(name) for label in labels]
         if any(value is not None for value in values):
-            click.echo(f"{shown:52}" + "".join(f"{_format_value(value):>11}" for value in values))
+            click.echo(f"{label:52}" + "".join(f"{_format_value(value):>11}" for value in values))
 
 
 def _print_bars(bars: list[Reached]) -> None:
+    """Print the measured value and the limit of each target."""
     if bars:
         click.echo(f"\n{'bar':52}{'':>11}{'measured':>11}{'bar':>13}")
     for bar in bars:
         where = "growth" if bar.size is None else f"×{bar.size}"
-        shown = f"{bar.figure}, {where}"
+        label = f"{bar.figure}, {where}"
         numbers = f"{_format_value(bar.measured):>11}{'≥' if bar.least else '≤':>3}{_format_value(bar.bar):>10}"
-        click.echo(f"{shown:52}{bar.system:>11}{numbers}  {'met' if bar.met else 'NOT MET'}")
+        click.echo(f"{label:52}{bar.system:>11}{numbers}  {'met' if bar.met else 'NOT MET'}")
 
 
 def _format_value(value: float | None) -> str:
+    """Format a figure with about three digits; a missing one is a dash."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
@@ -360,6 +380,7 @@ def _format_value(value: float | None) -> str:
 
 @contextmanager
 def _open_in_place(folder: Path) -> Iterator[Path]:
+    """Yield the folder itself, for rows that change nothing."""
     yield folder
 
 
@@ -381,6 +402,7 @@ def _open_copy(folder: Path) -> Iterator[Path]:
 
 
 def _measure_size(folder: Path) -> int:
+    """Return the bytes of all files in a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 

@@ -131,10 +131,10 @@ def measure(
             print(f"\r{number:,} of {count:,} vectors stored", end="", file=sys.stderr, flush=True)
         started, cpu_started = time.perf_counter(), time.process_time()
 
-        def tell(progress: kvstore.IndexProgress) -> None:
+        def log(progress: kvstore.IndexProgress) -> None:
             print(f"\r{progress.done:,} of {progress.total:,} in the graph ", end="", file=sys.stderr, flush=True)
 
-        store.create_index("vectors", options, progress=tell)
+        store.create_index("vectors", options, progress=log)
         built, cpu = time.perf_counter() - started, time.process_time() - cpu_started
         print(file=sys.stderr)
         with store.snapshot() as snapshot:

@@ -118,15 +118,15 @@ def main(
 
         if index is not None:
             with open_store("index") as pages:
-                report = evaluate_index(pages, index, Path(scratch), tell)
+                report = evaluate_index(pages, index, Path(scratch), log)
         elif overview:
             shares: list[dict[str, Any]] = []
             chosen = strategy or (*list_overview_strategies(), "hybrid")
             for place in data:
                 questions = load(place, limit_corpus)
                 with open_store(questions.name.replace(":", "-")) as passages:
-                    fill_store(passages, questions, False, tell)
-                    shares += build_overview_rows(passages, questions.folder, chosen, tell)
+                    fill_store(passages, questions, False, log)
+                    shares += build_overview_rows(passages, questions.folder, chosen, log)
             report = {"rows": shares, "differences": []}
         else:
             measured = strategy or (tuple(STRATEGIES) if compare else () if ablated else (None,))
@@ -138,11 +138,11 @@ def main(
                 imported = triples and (questions.folder / "triples.jsonl").exists()
                 name = questions.name.replace(":", "-") + ("-triples" if imported else "")
                 with open_store(name) as passages:
-                    seconds = fill_store(passages, questions, imported, tell)
+                    seconds = fill_store(passages, questions, imported, log)
                     asked.of(passages, name, [questions], seconds, rows, gains)
             if manual is not None:
                 with open_store("manual") as pages:
-                    seconds, sets = make_manual_sets(pages, manual, Path(scratch), tell)
+                    seconds, sets = make_manual_sets(pages, manual, Path(scratch), log)
                     asked.of(pages, None, sets, seconds, rows, gains)
             report = rows[0] if len(rows) == 1 else {"rows": rows, "differences": gains}
     if as_json:
@@ -189,18 +189,18 @@ class _Asked:
         if self.compare:
             from evaluation.baselines import build_baselines
 
-            retrievers += build_baselines(store, tell)
+            retrievers += build_baselines(store, log)
         for questions in sets:
             dataset = name or questions.name
             head = {"dataset": dataset, "ingest_s": round(seconds, 1)}
-            measured = {each.name: compute_outcomes(each, questions, store, tell) for each in retrievers}
+            measured = {each.name: compute_outcomes(each, questions, store, log) for each in retrievers}
             if self.answers:
                 for strategy in self.strategies:
                     label = f"ASK {strategy or store._session.settings.strategy}"
-                    measured[label] = answer_outcomes(store, questions, strategy, self.model, tell)
+                    measured[label] = answer_outcomes(store, questions, strategy, self.model, log)
                     if self.segments:
                         measured[f"{label} AS SEGMENTS"] = answer_outcomes(
-                            store, questions, strategy, self.model, tell, as_segments=True
+                            store, questions, strategy, self.model, log, as_segments=True
                         )
             rows += [head | build_row(store, questions, system, found) for system, found in measured.items() if found]
             gains += compare_systems(dataset, measured)
@@ -212,7 +212,7 @@ class _Asked:
         there = {index.kind for index in store.indexes()}
         for kind in dict.fromkeys([*self.kinds, *needed]):
             if kind not in there:
-                tell(f"CREATE INDEX {kind}")
+                log(f"CREATE INDEX {kind}")
                 store.create_index(kind)
 
 
@@ -258,7 +258,7 @@ def format_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
 
 
-def tell(text: str) -> None:
+def log(text: str) -> None:
     """Show progress to a person; a log needs none."""
     if sys.stderr.isatty():
         print(f"\r{text}\033[K", end="", file=sys.stderr)

@@ -39,7 +39,7 @@ class TreeNode:
             parent.children.append(self)
 
 
-def grow(trees: Mapping[str, Sequence[Pair]]) -> list[TreeNode]:
+def build_trees(trees: Mapping[str, Sequence[Pair]]) -> list[TreeNode]:
     """Build trees from pairs, every parent before its children; return the roots. Children are ordered by name."""
     roots = []
     for tree, pairs in trees.items():
@@ -61,11 +61,11 @@ def describe_node(node: TreeNode, relatives: int) -> str:
         above.append(parent.name)
         parent = parent.parent
     below: list[str] = []
-    waiting = deque([node])
-    while waiting and len(below) < relatives:
-        for child in waiting.popleft().children:
+    queue = deque([node])
+    while queue and len(below) < relatives:
+        for child in queue.popleft().children:
             below.append(child.name)
-            waiting.append(child)
+            queue.append(child)
     return format_sentence(node.name, node.tree, above, below[:relatives])
 
 
@@ -82,16 +82,20 @@ class Search(Protocol):
     """A method of finding a name."""
 
     def build_context(self, names: Iterable[str], relatives: int) -> list[str]:
-        """Return the sentences about every place of every name."""
+        """Return the sentences about every node of every name."""
         ...
 
 
 class _InMemory(ABC):
+    """A method that finds the nodes of a name among nodes in memory."""
+
     @abstractmethod
-    def find_locations(self, name: str) -> list[TreeNode]: ...
+    def find_nodes(self, name: str) -> list[TreeNode]:
+        """Return every node with a name."""
 
     def build_context(self, names: Iterable[str], relatives: int) -> list[str]:
-        return [describe_node(node, relatives) for name in names for node in self.find_locations(name)]
+        """Return the sentences about every node of every name."""
+        return [describe_node(node, relatives) for name in names for node in self.find_nodes(name)]
 
 
 class NaiveSearch(_InMemory):
@@ -100,21 +104,21 @@ class NaiveSearch(_InMemory):
     def __init__(self, roots: Sequence[TreeNode]) -> None:
         self._roots = roots
 
-    def find_locations(self, name: str) -> list[TreeNode]:
+    def find_nodes(self, name: str) -> list[TreeNode]:
         found = []
-        waiting = deque(self._roots)
-        while waiting:
-            node = waiting.popleft()
+        queue = deque(self._roots)
+        while queue:
+            node = queue.popleft()
             if node.name == name:
                 found.append(node)
-            waiting.extend(node.children)
+            queue.extend(node.children)
         return found
 
 
 class BloomSearch(_InMemory):
-    """Bloom Filter T-RAG: a filter in each node says whether the name may be there or below, else the way is cut.
+    """Bloom Filter T-RAG: a subtree is skipped if the Bloom filter of its root does not contain the name.
 
-    Ten bits a name of a whole tree and seven hashes, which err once in 120.
+    Ten bits per name of the largest tree and seven hashes: one false positive in 120.
     """
 
     def __init__(self, roots: Sequence[TreeNode]) -> None:
@@ -124,19 +128,20 @@ class BloomSearch(_InMemory):
         for root in roots:
             self._fill_blooms(root)
 
-    def find_locations(self, name: str) -> list[TreeNode]:
-        wanted = self._compute_mask(name)
+    def find_nodes(self, name: str) -> list[TreeNode]:
+        mask = self._compute_mask(name)
         found = []
-        waiting = deque(self._roots)
-        while waiting:
-            node = waiting.popleft()
-            if node.bloom & wanted == wanted:
+        queue = deque(self._roots)
+        while queue:
+            node = queue.popleft()
+            if node.bloom & mask == mask:
                 if node.name == name:
                     found.append(node)
-                waiting.extend(node.children)
+                queue.extend(node.children)
         return found
 
     def _compute_mask(self, name: str) -> int:
+        """Return the seven bits of a name in a Bloom filter."""
         digest = blake2b(name.encode(), digest_size=28).digest()
         mask = 0
         for start in range(0, 28, 4):
@@ -144,6 +149,7 @@ class BloomSearch(_InMemory):
         return mask
 
     def _fill_blooms(self, node: TreeNode) -> int:
+        """Fill the filters of a node and of all nodes below it; return the filter of the node."""
         node.bloom = self._compute_mask(node.name)
         for child in node.children:
             node.bloom |= self._fill_blooms(child)
@@ -153,21 +159,21 @@ class BloomSearch(_InMemory):
 class ImprovedBloomSearch(BloomSearch):
     """Improved Bloom Filter T-RAG: nodes just above the leaves are not checked."""
 
-    def find_locations(self, name: str) -> list[TreeNode]:
-        wanted = self._compute_mask(name)
+    def find_nodes(self, name: str) -> list[TreeNode]:
+        mask = self._compute_mask(name)
         found = []
-        waiting = deque(self._roots)
-        while waiting:
-            node = waiting.popleft()
-            if node.above_leaves or node.bloom & wanted == wanted:
+        queue = deque(self._roots)
+        while queue:
+            node = queue.popleft()
+            if node.above_leaves or node.bloom & mask == mask:
                 if node.name == name:
                     found.append(node)
-                waiting.extend(node.children)
+                queue.extend(node.children)
         return found
 
 
 def _mark_leaf_parents(node: TreeNode) -> int:
-    """Mark the nodes whose children are all leaves; returns the number of nodes."""
+    """Mark the nodes in a subtree whose children are all leaves, and return the number of its nodes."""
     node.above_leaves = bool(node.children) and not any(child.children for child in node.children)
     return 1 + sum(_mark_leaf_parents(child) for child in node.children)
 
@@ -177,13 +183,13 @@ class DictionarySearch(_InMemory):
 
     def __init__(self, roots: Sequence[TreeNode]) -> None:
         self._nodes: dict[str, list[TreeNode]] = {}
-        waiting = deque(roots)
-        while waiting:
-            node = waiting.popleft()
+        queue = deque(roots)
+        while queue:
+            node = queue.popleft()
             self._nodes.setdefault(node.name, []).append(node)
-            waiting.extend(node.children)
+            queue.extend(node.children)
 
-    def find_locations(self, name: str) -> list[TreeNode]:
+    def find_nodes(self, name: str) -> list[TreeNode]:
         return self._nodes.get(name, [])
 
 
@@ -196,12 +202,12 @@ class LmdbSearch:
         self._nodes = self._environment.open_db(b"nodes")
         ids: dict[TreeNode, int] = {}
         places: dict[str, list[int]] = {}
-        waiting = deque(roots)
-        while waiting:
-            node = waiting.popleft()
+        queue = deque(roots)
+        while queue:
+            node = queue.popleft()
             ids[node] = len(ids)
             places.setdefault(node.name, []).append(ids[node])
-            waiting.extend(node.children)
+            queue.extend(node.children)
         with self._environment.begin(write=True) as transaction:
             for name, found in places.items():
                 transaction.put(name.encode(), msgpack.packb(found), db=self._names)
@@ -211,18 +217,22 @@ class LmdbSearch:
                 transaction.put(_ID.pack(number), msgpack.packb(body), db=self._nodes)
 
     def close(self) -> None:
+        """Close the LMDB environment."""
         self._environment.close()
 
     def build_context(self, names: Iterable[str], relatives: int) -> list[str]:
-        told = []
+        """Return the sentences about every node of every name."""
+        sentences = []
         with self._environment.begin(buffers=True) as transaction:
             for name in names:
                 found = transaction.get(name.encode(), db=self._names)
                 for number in () if found is None else msgpack.unpackb(found):
-                    told.append(self._build_sentence(transaction, number, relatives))
-        return told
+                    sentences.append(self._build_sentence(transaction, number, relatives))
+        return sentences
 
     def _build_sentence(self, transaction: Any, number: int, relatives: int) -> str:
+        """Return the sentence about the node with this number."""
+
         def get_node(number: int) -> Any:
             return msgpack.unpackb(transaction.get(_ID.pack(number), db=self._nodes))
 
@@ -232,9 +242,9 @@ class LmdbSearch:
             name_above, _, parent, _ = get_node(parent)
             names_above.append(name_above)
         names_below: list[str] = []
-        waiting = deque(children)
-        while waiting and len(names_below) < relatives:
-            name_below, _, _, children = get_node(waiting.popleft())
+        queue = deque(children)
+        while queue and len(names_below) < relatives:
+            name_below, _, _, children = get_node(queue.popleft())
             names_below.append(name_below)
-            waiting.extend(children)
+            queue.extend(children)
         return format_sentence(name, tree, names_above, names_below)

@@ -89,7 +89,7 @@ def answer_outcomes(
     questions: QuestionSet,
     strategy: str | None,
     model: str | None,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
     *,
     as_segments: bool = False,
 ) -> list[Outcome]:
@@ -123,7 +123,7 @@ def answer_outcomes(
             measures["cited"] = 0.0 if answer.abstained else compute_coverage(question.spans, cited)
         measures["answered"], measures["confidence"] = float(not answer.abstained), answer.confidence
         outcomes.append(Outcome(measures, elapsed, elapsed, answer.evidence.pool))
-        tell(f"{questions.name}: {number} of {len(known_questions)} answers")
+        log(f"{questions.name}: {number} of {len(known_questions)} answers")
     return outcomes
 
 

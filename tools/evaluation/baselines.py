@@ -65,11 +65,11 @@ class _Chunks:
         return self.select_best(places, self.vectors[places] @ vector)
 
 
-def build_baselines(store: kvstore.Store, tell: Callable[[str], None]) -> list[Retriever]:
+def build_baselines(store: kvstore.Store, log: Callable[[str], None]) -> list[Retriever]:
     """Build all baselines from the content of a store."""
     with store.state() as view:
         chunks = _Chunks(view)
-        tree, graph = _TreeRag(view, chunks, store.embed, tell), _GraphRag(view, chunks, store.embed, tell)
+        tree, graph = _TreeRag(view, chunks, store.embed, log), _GraphRag(view, chunks, store.embed, log)
     everything = np.arange(len(chunks.ids))
 
     def search_dense(_: str, vector: Matrix) -> Retrieved:
@@ -109,7 +109,7 @@ class _TreeRag:
     both. A store without trees has all its names for one level."""
 
     def __init__(
-        self, view: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], tell: Callable[[str], None]
+        self, view: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], log: Callable[[str], None]
     ) -> None:
         self._chunks = chunks
         names = [(entity, record.name) for entity, record in view.entities.scan()]
@@ -117,7 +117,7 @@ class _TreeRag:
         in_trees = set(of_node.values())
         names = [(entity, name) for entity, name in names if not in_trees or entity in in_trees]
         self._entities = [entity for entity, _ in names]
-        self._index = _build_hnsw_index(_embed_texts(embed, [name for _, name in names], "names", tell))
+        self._index = _build_hnsw_index(_embed_texts(embed, [name for _, name in names], "names", log))
         self._relatives: dict[int, set[int]] = {}
         for node, entity in of_node.items():
             for parent in view.forest.iter_parents(node):
@@ -140,13 +140,13 @@ class _GraphRag:
     """Abstracts in an approximate index; those nearest to the question, and those that share most entities."""
 
     def __init__(
-        self, view: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], tell: Callable[[str], None]
+        self, view: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], log: Callable[[str], None]
     ) -> None:
         self._chunks = chunks
         leaves = [(abstract, record) for abstract, record in view.abstracts.scan() if abstract < FIRST_UPPER_ABSTRACT]
         self._leaves = [abstract for abstract, _ in leaves]
         texts = [view.abstracts.read_text(record) for _, record in leaves]
-        self._index = _build_hnsw_index(_embed_texts(embed, texts, "abstracts", tell))
+        self._index = _build_hnsw_index(_embed_texts(embed, texts, "abstracts", log))
         self._chunk_ids = {abstract: list(view.abstracts.get_chunk_ids(abstract)) for abstract in self._leaves}
         self._abstracts: dict[int, list[int]] = {}
         self._entities: dict[int, list[int]] = {}
@@ -178,12 +178,12 @@ def _iter_nodes(view: State, names: list[tuple[int, str]]) -> Iterable[int]:
 
 
 def _embed_texts(
-    embed: Callable[[list[str]], Matrix], texts: list[str], what: str, tell: Callable[[str], None]
+    embed: Callable[[list[str]], Matrix], texts: list[str], what: str, log: Callable[[str], None]
 ) -> Matrix:
     parts = []
     for start in range(0, len(texts), _BATCH):
         parts.append(embed(texts[start : start + _BATCH]))
-        tell(f"{min(start + _BATCH, len(texts))} of {len(texts)} {what} embedded for the baselines")
+        log(f"{min(start + _BATCH, len(texts))} of {len(texts)} {what} embedded for the baselines")
     return np.concatenate(parts)
 
 

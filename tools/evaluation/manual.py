@@ -73,16 +73,14 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def make_manual_sets(
-    store: kvstore.Store, archive: Path, scratch: Path, tell: Callable[[str], None]
+    store: kvstore.Store, archive: Path, scratch: Path, log: Callable[[str], None]
 ) -> tuple[float, list[QuestionSet]]:
     """Ingest the pages of an archive if the store is empty, and make both sets; return them and the seconds."""
     folder = scratch / "pages"
     unpack(archive, folder)
     seconds = 0.0
     if not store.keys():
-        report = store.ingest(
-            folder, progress=lambda now: tell(f"{now.done} of {now.total} files, {now.chunks} chunks")
-        )
+        report = store.ingest(folder, progress=lambda now: log(f"{now.done} of {now.total} files, {now.chunks} chunks"))
         seconds = report.seconds
         for failure in report.failures:
             print(f"{failure.place}: {failure.reason}", file=sys.stderr)

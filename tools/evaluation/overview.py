@@ -64,7 +64,7 @@ def load_overview_questions(folder: Path) -> list[OverviewQuestion]:
 
 
 def build_overview_rows(
-    store: kvstore.Store, folder: Path, strategies: Sequence[str], tell: Callable[[str], None]
+    store: kvstore.Store, folder: Path, strategies: Sequence[str], log: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """Return a row for each system and each of the two ways to ask; ``store`` contains the documents of the folder."""
     questions = load_overview_questions(folder)
@@ -84,7 +84,7 @@ def build_overview_rows(
                     for name, value in answer_shares(text, question.answers).items():
                         figures.setdefault(f"{name}_{words}w", []).append(value)
                     figures.setdefault(f"read_{words}w", []).append(len(text.split()))
-                tell(f"{folder.name}, {system}: {number} of {len(questions)} questions")
+                log(f"{folder.name}, {system}: {number} of {len(questions)} questions")
             means = {name: round(statistics.mean(values), 4) for name, values in figures.items()}
             rows.append(
                 {"dataset": folder.name, "scope": scope, "strategy": system, "questions": len(questions), **means}

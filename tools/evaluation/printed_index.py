@@ -20,7 +20,7 @@ from .manual import unpack
 from .question_sets import read_lines
 
 
-def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, tell: Callable[[str], None]) -> dict[str, Any]:
+def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, log: Callable[[str], None]) -> dict[str, Any]:
     """Measure LOOKUP against a printed index.
 
     Returns the fraction of index terms for which it leads to a gold page, among the terms that occur on one.
@@ -30,7 +30,7 @@ def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, tell: Calla
         raise click.UsageError(f"there is no archive of pages beside {index}")
     folder = scratch / "pages"
     unpack(archive, folder)
-    report = store.ingest(folder, progress=lambda now: tell(f"{now.done} of {now.total} files, {now.chunks} chunks"))
+    report = store.ingest(folder, progress=lambda now: log(f"{now.done} of {now.total} files, {now.chunks} chunks"))
     for failure in report.failures:
         print(f"{failure.place}: {failure.reason}", file=sys.stderr)
     texts: dict[str, bytes] = {}

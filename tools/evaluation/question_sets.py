@@ -90,7 +90,7 @@ def load(place: str, limit: int | None) -> QuestionSet:
     return QuestionSet(name, folder, passages, questions, details)
 
 
-def fill_store(store: kvstore.Store, questions: QuestionSet, triples: bool, tell: Callable[[str], None]) -> float:
+def fill_store(store: kvstore.Store, questions: QuestionSet, triples: bool, log: Callable[[str], None]) -> float:
     """Put the texts, and the triples if requested, into a store; return the seconds it took.
 
     A store that already has them all is left unchanged.
@@ -103,7 +103,7 @@ def fill_store(store: kvstore.Store, questions: QuestionSet, triples: bool, tell
         with store.transaction() as transaction:
             for passage in passages[start : start + _BATCH]:
                 transaction.put(passage["id"], passage["text"], title=passage.get("title"))
-        tell(f"{questions.name}: {min(start + _BATCH, len(passages))} of {len(passages)} passages")
+        log(f"{questions.name}: {min(start + _BATCH, len(passages))} of {len(passages)} passages")
     if triples:
         store.ingest(questions.folder / "triples.jsonl", format="triples")
     return time.perf_counter() - started

@@ -113,7 +113,7 @@ class VectorRetriever:
 
 
 def compute_outcomes(
-    retriever: Retriever, questions: QuestionSet, store: kvstore.Store, tell: Callable[[str], None]
+    retriever: Retriever, questions: QuestionSet, store: kvstore.Store, log: Callable[[str], None]
 ) -> list[Outcome]:
     """Return the outcome of every question of a set, in order; ``store`` holds its documents."""
     texts = Texts(store) if questions.details else None
@@ -128,5 +128,5 @@ def compute_outcomes(
         within = retrieved.within
         measures = measure(question, passages) if texts is None else measure_places(question, passages, texts, within)
         outcomes.append(Outcome(measures, elapsed, bare, retrieved.pool))
-        tell(f"{questions.name}, {retriever.name}: {number} of {len(questions.questions)} questions")
+        log(f"{questions.name}, {retriever.name}: {number} of {len(questions.questions)} questions")
     return outcomes

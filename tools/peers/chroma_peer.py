@@ -23,32 +23,37 @@ class Chroma(Peer):
     setup = "PersistentClient, space cosine, adds of the client's largest batch or less"
 
     def load(self, batches: Iterable[Batch]) -> None:
-        client = self._client()
+        """Create the store with all documents of the batches."""
+        client = self._open_client()
         collection = client.create_collection(
             "documents", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
         )
-        most = client.get_max_batch_size()
+        max_batch = client.get_max_batch_size()
         for documents, vectors in batches:
-            for first in range(0, len(documents), most):
-                part = documents[first : first + most]
+            for first in range(0, len(documents), max_batch):
+                part = documents[first : first + max_batch]
                 collection.add(
                     ids=[document.key for document in part],
-                    embeddings=vectors[first : first + most],
+                    embeddings=vectors[first : first + max_batch],
                     documents=[_join_text(document) for document in part],
                     metadatas=[_make_metadata(document) for document in part],
                 )
 
     def open(self) -> None:
-        self.client = self._client()
+        """Open the store that :meth:`load` created."""
+        self.client = self._open_client()
         self.collection = self.client.get_collection("documents", embedding_function=None)
 
     def search_by_vector(self, vector: bytes, top: int) -> Found:
-        return self._found(vector, top)
+        """Return the ``top`` documents nearest to a vector, best first."""
+        return self._search(vector, top)
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
-        return self._found(vector, top, where={field: value})
+        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        return self._search(vector, top, where={field: value})
 
     def replace(self, document: Document, vector: bytes) -> None:
+        """Replace the document with the same key."""
         self.collection.update(
             ids=[document.key],
             embeddings=[_to_list(vector)],
@@ -57,30 +62,36 @@ class Chroma(Peer):
         )
 
     def delete_keys(self, keys: Sequence[str]) -> None:
-        most = self.client.get_max_batch_size()
-        for first in range(0, len(keys), most):
-            self.collection.delete(ids=list(keys[first : first + most]))
+        """Delete the documents with these keys."""
+        max_batch = self.client.get_max_batch_size()
+        for first in range(0, len(keys), max_batch):
+            self.collection.delete(ids=list(keys[first : first + max_batch]))
 
     def delete_where(self, field: str, value: int) -> None:
+        """Delete the documents whose ``field`` has this value."""
         self.collection.delete(where={field: value})
 
-    def _client(self) -> Any:
+    def _open_client(self) -> Any:
+        """Open the client of the folder, with its telemetry turned off."""
         import chromadb
 
         return chromadb.PersistentClient(self.folder, settings=chromadb.Settings(anonymized_telemetry=False))
 
-    def _found(self, vector: bytes, top: int, **clauses: Any) -> Found:
-        found = self.collection.query(
+    def _search(self, vector: bytes, top: int, **clauses: Any) -> Found:
+        """Query the collection with a vector; ``clauses`` are further arguments of Chroma, such as ``where``."""
+        result = self.collection.query(
             query_embeddings=[_to_list(vector)], n_results=top, include=["documents", "distances"], **clauses
         )
-        return list(zip(found["ids"][0], found["documents"][0], strict=True))
+        return list(zip(result["ids"][0], result["documents"][0], strict=True))
 
 
 def _join_text(document: Document) -> str:
+    """Return the title and the text of a document as one text."""
     return f"{document.title}\n\n{document.text}"
 
 
 def _make_metadata(document: Document) -> dict[str, int]:
+    """Return the fields that filters use."""
     return {"shelf": document.shelf, "drawer": document.drawer}
 
 

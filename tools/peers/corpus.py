@@ -3,7 +3,7 @@
 In: a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question). On disk, in a cache folder: the
 documents of each size as JSON lines, and their vectors as rows of float32. Out: a :class:`Corpus`. The original texts
 come first. Further documents are copies of them with other words and names, drawn by a seeded generator from the
-running text (so frequent words stay frequent), with vectors turned a little at random. A document has two numbers as
+running text (so frequent words stay frequent), with noise added to their vectors. A document has two numbers as
 metadata: ``shelf`` (0 to 9) and ``drawer`` (0 to 99), spread evenly over the documents.
 """
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 DIMENSION = 384
 EMBEDDER = "all-MiniLM-L6-v2"
 #: For a copy: the fraction of words that are replaced, and the length of the noise added to its vector.
-CHANGED_WORDS = 0.15
-TURNED = 0.35
+CHANGED_WORD_SHARE = 0.15
+NOISE_LENGTH = 0.35
 #: The copy number of replacement documents, which no corpus reaches.
 REPLACEMENT = 1_000_000
 
@@ -75,18 +75,18 @@ class Corpus:
         """
         cache.mkdir(parents=True, exist_ok=True)
         passages = _read_lines(data / "corpus.jsonl")
-        made = cls(cache, len(passages) if count is None else count)
+        corpus = cls(cache, len(passages) if count is None else count)
         vectors = cache / "passages.f32"
         texts = [f"{passage['title']}\n\n{passage['text']}" for passage in passages]
-        if not _complete(vectors, len(passages)):
-            _write(vectors, _embed_texts(texts, embedder))
+        if not _is_complete(vectors, len(passages)):
+            _write_rows(vectors, _embed_texts(texts, embedder))
         if not (cache / "questions.json").exists():
             questions = [line["question"] for line in _read_lines(data / "questions.jsonl")]
             rows = [row.tolist() for row in _embed_texts(questions, embedder)]
-            _replace(cache / "questions.json", json.dumps([questions, rows]).encode())
-        if not (made._documents.exists() and _complete(made._vectors, made.count)):
-            made._make(passages, vectors)
-        return made
+            _write_atomically(cache / "questions.json", json.dumps([questions, rows]).encode())
+        if not (corpus._documents.exists() and _is_complete(corpus._vectors, corpus.count)):
+            corpus._build(passages, vectors)
+        return corpus
 
     def iter_batches(self, size: int) -> Iterator[Batch]:
         """Yield all documents in order, ``size`` at a time."""
@@ -140,7 +140,8 @@ class Corpus:
         texts = sum(len(document.text.encode()) + len(document.title.encode()) for document in self.read_documents())
         return texts + self.count * DIMENSION * 4
 
-    def _make(self, passages: list[dict[str, Any]], vectors: Path) -> None:
+    def _build(self, passages: list[dict[str, Any]], vectors: Path) -> None:
+        """Write the documents and vectors of the corpus: the passages, then altered copies of them."""
         import numpy as np
 
         originals = [
@@ -163,12 +164,12 @@ class Corpus:
         draft.replace(self._documents)
 
 
-def _compute_shelf_and_drawer(place: int) -> tuple[int, int]:
-    """Return shelf and drawer of a document.
+def _compute_shelf_and_drawer(number: int) -> tuple[int, int]:
+    """Return shelf and drawer of the document with this number.
 
     Each drawer has one document in a hundred, each shelf one in ten, evenly spread.
     """
-    return (place * 3 + place // 10) % 10, (place * 37 + place // 100) % 100
+    return (number * 3 + number // 10) % 10, (number * 37 + number // 100) % 100
 
 
 def _alter_document(document: Document, key: str, copy: int, words: list[str], names: list[str]) -> Document:
@@ -178,7 +179,7 @@ def _alter_document(document: Document, key: str, copy: int, words: list[str], n
     """
     choose = Random(f"{copy}/{document.key}")
     text = document.text.split()
-    changed = {position for position in range(len(text)) if choose.random() < CHANGED_WORDS} | {
+    changed = {position for position in range(len(text)) if choose.random() < CHANGED_WORD_SHARE} | {
         choose.randrange(len(text))
     }
     for position in sorted(changed):
@@ -199,38 +200,44 @@ def _list_words(documents: list[Document]) -> tuple[list[str], list[str]]:
 def _add_noise(np: Any, rows: Matrix, copy: int) -> Matrix:
     """Return unit vectors near others: noise of a given length is added, and the sum normalized."""
     noise = np.random.default_rng(copy).standard_normal(rows.shape, np.float32)
-    turned: Matrix = rows + noise * np.float32(TURNED / DIMENSION**0.5)
-    turned /= np.linalg.norm(turned, axis=1, keepdims=True)
-    return turned
+    noisy_rows: Matrix = rows + noise * np.float32(NOISE_LENGTH / DIMENSION**0.5)
+    noisy_rows /= np.linalg.norm(noisy_rows, axis=1, keepdims=True)
+    return noisy_rows
 
 
 def _embed_texts(texts: list[str], embedder: str) -> Matrix:
+    """Return the vectors of texts from one of kvstore's embedders."""
     from kvstore.models.embedder import open_embedder
 
     return open_embedder(embedder).embed(texts)
 
 
 def _read_rows(np: Any, file: Any, number: int) -> Matrix:
+    """Read the next ``number`` vectors of an open file."""
     rows: Matrix = np.frombuffer(file.read(number * DIMENSION * 4), np.float32).reshape(number, DIMENSION)
     return rows
 
 
-def _complete(file: Path, rows: int) -> bool:
+def _is_complete(file: Path, rows: int) -> bool:
+    """True if a file of vectors has this many rows."""
     return file.exists() and file.stat().st_size == rows * DIMENSION * 4
 
 
-def _write(file: Path, rows: Matrix) -> None:
+def _write_rows(file: Path, rows: Matrix) -> None:
+    """Write vectors to a file as float32."""
     import numpy as np
 
-    _replace(file, np.ascontiguousarray(rows, np.float32).tobytes())
+    _write_atomically(file, np.ascontiguousarray(rows, np.float32).tobytes())
 
 
-def _replace(file: Path, content: bytes) -> None:
+def _write_atomically(file: Path, content: bytes) -> None:
+    """Replace a file in one step, so that an interrupted run leaves no partial file."""
     draft = file.with_suffix(f".{os.getpid()}")
     draft.write_bytes(content)
     draft.replace(file)
 
 
 def _read_lines(file: Path) -> list[dict[str, Any]]:
+    """Return the objects of a file of JSON lines."""
     with file.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]

@@ -32,6 +32,7 @@ class DuckDB(Peer):
     setup = "FLOAT[384] and array_cosine_similarity, primary key on key, inserts from Arrow; fts where it is installed"
 
     def load(self, batches: Iterable[Batch]) -> None:
+        """Create the store with all documents of the batches."""
         import os
 
         import pyarrow as pa
@@ -46,46 +47,55 @@ class DuckDB(Peer):
             self.connection.register("batch", batch)
             self.connection.execute("INSERT INTO documents SELECT * FROM batch")
             self.connection.unregister("batch")
-        if self._has_words():
+        if self._load_full_text_search():
             self.connection.execute("PRAGMA create_fts_index('documents', 'key', 'title', 'text')")
         self.connection.execute("CHECKPOINT")
         self.close()
 
     def open(self) -> None:
+        """Open the store that :meth:`load` created."""
         import duckdb
 
         self.connection = duckdb.connect(f"{self.folder}/documents.duckdb")
 
     def close(self) -> None:
+        """Close the store."""
         self.connection.close()
 
     def search_by_vector(self, vector: bytes, top: int) -> Found:
-        return self._rows(_NEAREST.format(where=""), (_to_list(vector), top))
+        """Return the ``top`` documents nearest to a vector, best first."""
+        return self._query(_NEAREST.format(where=""), (_to_list(vector), top))
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
-        return self._rows(_NEAREST.format(where=f"WHERE {field} = ?"), (value, _to_list(vector), top))
+        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        return self._query(_NEAREST.format(where=f"WHERE {field} = ?"), (value, _to_list(vector), top))
 
     def search_by_words(self, question: str, top: int) -> Found:
-        if not self._has_words():
+        """Return the ``top`` documents for a question by BM25, best first."""
+        if not self._load_full_text_search():
             raise NotAnswered("the extension fts is not installed")
-        return self._rows(
+        return self._query(
             "SELECT key, text FROM (SELECT key, text, fts_main_documents.match_bm25(key, ?) AS score FROM documents) "
             "WHERE score IS NOT NULL ORDER BY score DESC LIMIT ?",
             (question, top),
         )
 
     def replace(self, document: Document, vector: bytes) -> None:
+        """Replace the document with the same key."""
         self.connection.execute(
             "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?::FLOAT[384])", (*document, _to_list(vector))
         )
 
     def delete_keys(self, keys: Sequence[str]) -> None:
+        """Delete the documents with these keys."""
         self.connection.execute("DELETE FROM documents WHERE key IN (SELECT unnest(?))", (list(keys),))
 
     def delete_where(self, field: str, value: int) -> None:
+        """Delete the documents whose ``field`` has this value."""
         self.connection.execute(f"DELETE FROM documents WHERE {field} = ?", (value,))
 
-    def _has_words(self) -> bool:
+    def _load_full_text_search(self) -> bool:
+        """Load the extension ``fts``; return False if it is not installed."""
         import duckdb
 
         try:
@@ -94,7 +104,8 @@ class DuckDB(Peer):
             return False
         return True
 
-    def _rows(self, statement: str, values: Sequence[Any]) -> Found:
+    def _query(self, statement: str, values: Sequence[Any]) -> Found:
+        """Return the keys and texts that a query selects."""
         return [(key, text) for key, text in self.connection.execute(statement, values).fetchall()]
 
 

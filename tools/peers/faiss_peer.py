@@ -24,6 +24,7 @@ class Faiss(Peer):
     setup = "IndexHNSWFlat, 32 links, efSearch 64, inner product; IDSelectorBitmap as filter"
 
     def load(self, batches: Iterable[Batch]) -> None:
+        """Create the store with all documents of the batches."""
         import faiss
         import numpy as np
 
@@ -33,6 +34,7 @@ class Faiss(Peer):
         faiss.write_index(index, f"{self.folder}/vectors.faiss")
 
     def open(self) -> None:
+        """Open the store that :meth:`load` created."""
         import faiss
         import numpy as np
 
@@ -44,14 +46,17 @@ class Faiss(Peer):
         }
 
     def search_by_vector(self, vector: bytes, top: int) -> Found:
+        """Return the ``top`` documents nearest to a vector, best first."""
         return self._search(vector, top, self.faiss.SearchParametersHNSW(efSearch=_SEARCHED))
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
         bits = self.numpy.packbits(self.fields[field] == value, bitorder="little")
         selector = self.faiss.IDSelectorBitmap(bits)
         return self._search(vector, top, self.faiss.SearchParametersHNSW(sel=selector, efSearch=_SEARCHED))
 
     def _search(self, vector: bytes, top: int, parameters: Any) -> Found:
+        """Search the graph with the search parameters of Faiss. It returns -1 for each missing result."""
         row = self.numpy.frombuffer(vector, self.numpy.float32).reshape(1, -1)
         _, indexes = self.index.search(row, top, params=parameters)
         documents = [self.documents[index] for index in indexes[0].tolist() if index >= 0]

@@ -23,6 +23,7 @@ class Kvstore(Peer):
     )
 
     def load(self, batches: Iterable[Batch]) -> None:
+        """Create the store with all documents of the batches."""
         import kvstore
 
         settings = {"language": "rules", "chunk_tokens": 2000}
@@ -41,56 +42,69 @@ class Kvstore(Peer):
             store.refresh()  # builds the vector index, which is otherwise built in the background
 
     def open(self) -> None:
+        """Open the store that :meth:`load` created."""
         import kvstore
 
         self.store = kvstore.open(self.folder, create=False)
 
     def close(self) -> None:
+        """Close the store."""
         self.store.close()
 
     def search_by_vector(self, vector: bytes, top: int) -> Found:
-        return self._found("", vector, top, using="vector")
+        """Return the ``top`` documents nearest to a vector, best first."""
+        return self._search("", vector, top, using="vector")
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
-        return self._found("", vector, top, using="vector", where=f"meta ->> '{field}' = ?", parameters=(value,))
+        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        return self._search("", vector, top, using="vector", where=f"meta ->> '{field}' = ?", parameters=(value,))
 
     def search_by_words(self, question: str, top: int) -> Found:
+        """Return the ``top`` documents for a question by BM25, best first."""
         return [(hit.document, hit.text) for hit in self.store.search(question, using="lexical", top=top)]
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
-        return self._found(question, vector, top, using="hybrid")
+        """Return the ``top`` documents for a question and its vector, best first."""
+        return self._search(question, vector, top, using="hybrid")
 
     def replace(self, document: Document, vector: bytes) -> None:
+        """Replace the document with the same key."""
         self.store.put(
             document.key,
             document.text,
             title=document.title,
             meta={"shelf": document.shelf, "drawer": document.drawer},
-            vectors=self._row(vector),
+            vectors=self._to_array(vector),
         )
 
     def delete_keys(self, keys: Sequence[str]) -> None:
+        """Delete the documents with these keys."""
         with self.store.transaction() as transaction:
             transaction.delete_many(keys)
 
     def delete_where(self, field: str, value: int) -> None:
+        """Delete the documents whose ``field`` has this value."""
         self.store.delete_where(f"meta ->> '{field}' = ?", (value,))
 
     def list_strategies(self) -> dict[str, Callable[[str, bytes, int], Found]]:
+        """Return the search function of each other strategy, by its name."""
+
         def make_query(name: str) -> Callable[[str, bytes, int], Found]:
             return lambda question, vector, top: [
                 (hit.document, hit.text)
-                for hit in self.store.retrieve(question, using=name, vector=self._row(vector), top=top).hits
+                for hit in self.store.retrieve(question, using=name, vector=self._to_array(vector), top=top).hits
             ]
 
         return {name: make_query(name) for name in ("graph", "hipporag", "bridge", "cft")}
 
-    def _found(self, question: str, vector: bytes, top: int, **clauses: Any) -> Found:
-        hits = self.store.search(question or "?", vector=self._row(vector), top=top, **clauses)
+    def _search(self, question: str, vector: bytes, top: int, **clauses: Any) -> Found:
+        """Search with a vector and further clauses. kvstore rejects an empty question, so "?" replaces it."""
+        hits = self.store.search(question or "?", vector=self._to_array(vector), top=top, **clauses)
         return [(hit.document, hit.text) for hit in hits]
 
     @staticmethod
-    def _row(vector: bytes) -> Any:
+    def _to_array(vector: bytes) -> Any:
+        """Return a vector as an array of float32."""
         import numpy as np
 
         return np.frombuffer(vector, np.float32)

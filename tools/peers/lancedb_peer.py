@@ -26,11 +26,12 @@ class LanceDB(Peer):
     setup = "create_table from batches, BTREE on key, BITMAP on shelf and drawer, native FTS on text; exact vectors"
 
     def load(self, batches: Iterable[Batch]) -> None:
+        """Create the store with all documents of the batches."""
         import lancedb
         import pyarrow as pa
 
         schema = _make_schema(pa)
-        rows = pa.RecordBatchReader.from_batches(schema, (_record_batch(pa, schema, batch) for batch in batches))
+        rows = pa.RecordBatchReader.from_batches(schema, (_to_record_batch(pa, schema, batch) for batch in batches))
         table = lancedb.connect(self.folder).create_table("documents", rows)
         table.create_scalar_index("key", index_type="BTREE")
         for field in ("shelf", "drawer"):
@@ -39,39 +40,47 @@ class LanceDB(Peer):
         table.optimize()
 
     def open(self) -> None:
+        """Open the store that :meth:`load` created."""
         import lancedb
 
         self.table = lancedb.connect(self.folder).open_table("documents")
 
     def search_by_vector(self, vector: bytes, top: int) -> Found:
-        return _read_results(self._nearest(vector, top))
+        """Return the ``top`` documents nearest to a vector, best first."""
+        return _read_results(self._query_nearest(vector, top))
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
-        return _read_results(self._nearest(vector, top).where(f"{field} = {value}", prefilter=True))
+        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        return _read_results(self._query_nearest(vector, top).where(f"{field} = {value}", prefilter=True))
 
     def search_by_words(self, question: str, top: int) -> Found:
+        """Return the ``top`` documents for a question by BM25, best first."""
         return _read_results(self.table.search(question, query_type="fts").select(_COLUMNS).limit(top))
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
+        """Return the ``top`` documents for a question and its vector, best first."""
         query = self.table.search(query_type="hybrid").vector(_to_array(vector)).text(question).distance_type("cosine")
         return _read_results(query.select(_COLUMNS).limit(top))
 
     def replace(self, document: Document, vector: bytes) -> None:
+        """Replace the document with the same key."""
         import pyarrow as pa
 
         from .corpus import Batch
 
         schema = _make_schema(pa)
-        row = pa.Table.from_batches([_record_batch(pa, schema, Batch([document], _to_array(vector).reshape(1, -1)))])
+        row = pa.Table.from_batches([_to_record_batch(pa, schema, Batch([document], _to_array(vector).reshape(1, -1)))])
         self.table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all().execute(row)
 
     def delete_keys(self, keys: Sequence[str]) -> None:
+        """Delete the documents with these keys."""
         self.table.delete("key IN ({})".format(", ".join(f"'{key}'" for key in keys)))
 
     def delete_where(self, field: str, value: int) -> None:
+        """Delete the documents whose ``field`` has this value."""
         self.table.delete(f"{field} = {value}")
 
-    def _nearest(self, vector: bytes, top: int) -> Any:
+    def _query_nearest(self, vector: bytes, top: int) -> Any:
         return self.table.search(_to_array(vector)).distance_type("cosine").select([*_COLUMNS, "_distance"]).limit(top)
 
 
@@ -87,7 +96,8 @@ def _make_schema(pa: Any) -> Any:
     )
 
 
-def _record_batch(pa: Any, schema: Any, batch: Batch) -> Any:
+def _to_record_batch(pa: Any, schema: Any, batch: Batch) -> Any:
+    """Return documents and their vectors as a batch of Arrow; ``pa`` is the module ``pyarrow``."""
     documents, vectors = batch
     return pa.RecordBatch.from_arrays(
         [

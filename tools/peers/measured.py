@@ -23,22 +23,22 @@ from .systems import load_system
 
 def main() -> None:
     """Run the job."""
-    order = json.loads(sys.argv[1])
-    corpus = Corpus(Path(order["cache"]), order["count"])
+    job = json.loads(sys.argv[1])
+    corpus = Corpus(Path(job["cache"]), job["count"])
     figures: Figures | dict[str, str]
-    if order["row"] == "interpreter":
-        figures = _measure_interpreter(corpus, order["batch"])
+    if job["row"] == "interpreter":
+        figures = _measure_interpreter(corpus, job["batch"])
     else:
-        peer: Peer = load_system(order["system"])(order["folder"])
-        if order["row"] == "warm":
+        peer: Peer = load_system(job["system"])(job["folder"])
+        if job["row"] == "warm":
             _warm_up(peer, corpus)
             return
-        more = {"batch": order["batch"]} if order["row"] == "load" else {}
+        more = {"batch": job["batch"]} if job["row"] == "load" else {}
         try:
-            figures = measure(order["row"], peer, corpus, **more)
+            figures = measure(job["row"], peer, corpus, **more)
         except NotAnswered as reason:
             figures = {"describe_nearest": str(reason)}
-    Path(order["out"]).write_text(json.dumps(figures))
+    Path(job["out"]).write_text(json.dumps(figures))
 
 
 def _warm_up(peer: Peer, corpus: Corpus) -> None:

@@ -21,12 +21,14 @@ class Numpy(Peer):
     setup = "float32 matrix in memory, one product a question, masks as filters"
 
     def load(self, batches: Iterable[Batch]) -> None:
+        """Create the store with all documents of the batches."""
         import numpy as np
 
         vectors = write_documents(self.folder, batches)
         np.save(f"{self.folder}/vectors.npy", np.concatenate(vectors))
 
     def open(self) -> None:
+        """Open the store that :meth:`load` created."""
         import numpy as np
 
         self.numpy: Any = np
@@ -37,15 +39,23 @@ class Numpy(Peer):
         }
 
     def search_by_vector(self, vector: bytes, top: int) -> Found:
-        return self._best(self.vectors @ self.numpy.frombuffer(vector, self.numpy.float32), None, top)
+        """Return the ``top`` documents nearest to a vector, best first."""
+        return self._select_nearest(self.vectors @ self.numpy.frombuffer(vector, self.numpy.float32), None, top)
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
-        places = self.numpy.flatnonzero(self.fields[field] == value)
-        return self._best(self.vectors[places] @ self.numpy.frombuffer(vector, self.numpy.float32), places, top)
+        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        positions = self.numpy.flatnonzero(self.fields[field] == value)
+        return self._select_nearest(
+            self.vectors[positions] @ self.numpy.frombuffer(vector, self.numpy.float32), positions, top
+        )
 
-    def _best(self, cosines: Any, places: Any, top: int) -> Found:
-        least = min(top, len(cosines))
-        best = self.numpy.argpartition(-cosines, least - 1)[:least]
+    def _select_nearest(self, cosines: Any, positions: Any, top: int) -> Found:
+        """Return the ``top`` documents with the greatest cosines.
+
+        ``positions`` are the rows that the cosines belong to; None means all rows.
+        """
+        count = min(top, len(cosines))
+        best = self.numpy.argpartition(-cosines, count - 1)[:count]
         best = best[self.numpy.argsort(-cosines[best])]
-        chosen = best if places is None else places[best]
+        chosen = best if positions is None else positions[best]
         return [(self.documents[index].key, self.documents[index].text) for index in chosen.tolist()]

@@ -20,7 +20,7 @@ Figures = dict[str, float | None]
 
 TOP = 10
 #: The maximum number of rounds, the processor time after which no further question is asked, and the minimum questions.
-ROUNDS, SECONDS, LEAST_QUESTIONS = 3, 20.0, 20
+ROUNDS, SECONDS, MIN_QUESTIONS = 3, 20.0, 20
 #: The number of replaced documents.
 REPLACED = 200
 #: The share and field of each filter.
@@ -28,10 +28,11 @@ FILTERS = {"1": "drawer", "10": "shelf"}
 
 
 def load(peer: Peer, corpus: Corpus, batch: int) -> Figures:
-    """Measure building the store, without the time for reading the documents."""
+    """Measure building the store from batches of ``batch`` documents, without the time for reading them."""
     reading = 0.0
 
     def read() -> Iterator[Batch]:
+        """Yield the batches, and add up the time for reading them, which is not part of the measurement."""
         nonlocal reading
         batches = corpus.iter_batches(batch)
         while True:
@@ -135,6 +136,7 @@ def delete_where(peer: Peer, corpus: Corpus) -> Figures:
 
 
 def _measure_one_by_one(peer: Peer, name: str, changes: list[Callable[[], None]]) -> Figures:
+    """Measure changes that are made durable one by one: mean and median time, and bytes written per change."""
     peer.open()
     before, written = get_processor_seconds(), get_bytes_written()
     times = []
@@ -151,6 +153,7 @@ def _measure_one_by_one(peer: Peer, name: str, changes: list[Callable[[], None]]
 
 
 def _measure_deletion(peer: Peer, name: str, delete: Callable[[], None]) -> Figures:
+    """Measure one call that deletes many documents: its time until the store is closed, and the bytes written."""
     peer.open()
     before, written = get_processor_seconds(), get_bytes_written()
     delete()
@@ -159,6 +162,7 @@ def _measure_deletion(peer: Peer, name: str, delete: Callable[[], None]) -> Figu
 
 
 def _measure_written_bytes(name: str, unit: str, before: tuple[int, int], divisor: float) -> Figures:
+    """Return the bytes written since ``before`` by write calls, and those that reached the disk, in ``unit``."""
     calls, disk = (now - then for now, then in zip(get_bytes_written(), before, strict=True))
     return {f"{name}_written_{unit}": calls / divisor, f"{name}_disk_written_{unit}": disk / divisor}
 
@@ -169,8 +173,10 @@ Asked = tuple[Question, str, int]
 def _measure_queries(
     peer: Peer, name: str, questions: list[Asked], ask: Callable[..., Found]
 ) -> tuple[Figures, list[Found]]:
-    """Measure the mean of each round; return the median of these and the mean of the first, where no question is
-    repeated.
+    """Ask all questions in several rounds; return the figures and the results of the first round.
+
+    The figures are the median of the rounds' mean times, and the mean time of the first round, which repeats no
+    question.
     """
     peer.open()
     for question in questions[-3:]:
@@ -183,7 +189,7 @@ def _measure_queries(
         answers = []
         for question in questions:
             answers.append(ask(*question))
-            if get_processor_seconds() - began > SECONDS and len(answers) >= LEAST_QUESTIONS:
+            if get_processor_seconds() - began > SECONDS and len(answers) >= MIN_QUESTIONS:
                 break
         if len(answers) == len(questions) or not rounds:
             rounds.append((get_processor_seconds() - start) / len(answers))
@@ -195,26 +201,27 @@ def _measure_queries(
 
 
 def _get_strategy(peer: Peer, name: str) -> Callable[..., Found]:
+    """Return a function that asks one of the peer's strategies. The peer must be open when it is called."""
     return lambda question, *_: peer.list_strategies()[name](question.text, question.vector, TOP)
 
 
 def _compute_recall(corpus: Corpus, queries: list[Asked], results: list[Found]) -> float:
-    """Return the recall of the true ten; an equally near document counts too."""
+    """Return the share of the exact nearest ten documents that the results contain; ties count as nearest."""
     import numpy as np
 
     vectors, documents = corpus.read_vectors(), corpus.read_documents()
     indexes = {document.key: index for index, document in enumerate(documents)}
     fields = {field: np.array([getattr(document, field) for document in documents]) for field in FILTERS.values()}
-    right = of = 0
+    num_right = num_wanted = 0
     for (question, field, value), answer in zip(queries, results, strict=False):
         cosines = vectors @ np.frombuffer(question.vector, np.float32)
         if field:
             cosines[fields[field] != value] = -2
         wanted = min(TOP, int(np.count_nonzero(cosines > -2)))
-        least = np.partition(cosines, -wanted)[-wanted] - 1e-5
-        right += sum(cosines[indexes[key]] >= least for key in dict(answer))
-        of += wanted
-    return right / of
+        min_cosine = np.partition(cosines, -wanted)[-wanted] - 1e-5  # peers round cosines differently
+        num_right += sum(cosines[indexes[key]] >= min_cosine for key in dict(answer))
+        num_wanted += wanted
+    return num_right / num_wanted
 
 
 #: The rows by name. The flag says whether a row changes the store, and therefore gets a copy.

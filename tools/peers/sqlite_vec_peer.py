@@ -29,12 +29,12 @@ _SCHEMA = """
 _NEAREST = "SELECT id, distance FROM vectors WHERE embedding MATCH ?1 AND k = ?2"
 _HYBRID = """
     WITH near AS (
-        SELECT id, row_number() OVER (ORDER BY distance) AS place FROM vectors WHERE embedding MATCH ?1 AND k = 50
-    ), said AS (
-        SELECT rowid AS id, row_number() OVER (ORDER BY rank) AS place FROM words WHERE words MATCH ?2
+        SELECT id, row_number() OVER (ORDER BY distance) AS position FROM vectors WHERE embedding MATCH ?1 AND k = 50
+    ), worded AS (
+        SELECT rowid AS id, row_number() OVER (ORDER BY rank) AS position FROM words WHERE words MATCH ?2
         ORDER BY rank LIMIT 50
     ), shares AS (
-        SELECT id, 1.0 / (60 + place) AS share FROM near UNION ALL SELECT id, 1.0 / (60 + place) FROM said
+        SELECT id, 1.0 / (60 + position) AS share FROM near UNION ALL SELECT id, 1.0 / (60 + position) FROM worded
     )
     SELECT key, text FROM (SELECT id, sum(share) AS score FROM shares GROUP BY id ORDER BY score DESC LIMIT ?3)
     JOIN documents USING (id) ORDER BY score DESC
@@ -49,6 +49,7 @@ class SqliteVec(Peer):
     setup = "WAL, synchronous FULL, vec0 with metadata columns, FTS5 (porter) over an external content table"
 
     def load(self, batches: Iterable[Batch]) -> None:
+        """Create the store with all documents of the batches."""
         import os
 
         os.makedirs(self.folder, exist_ok=True)
@@ -66,6 +67,7 @@ class SqliteVec(Peer):
         self.close()
 
     def open(self) -> None:
+        """Open the store that :meth:`load` created."""
         import apsw
         import sqlite_vec
 
@@ -75,44 +77,57 @@ class SqliteVec(Peer):
         self.connection.execute("PRAGMA synchronous = FULL")
 
     def close(self) -> None:
+        """Close the store."""
         self.connection.close()
 
     def search_by_vector(self, vector: bytes, top: int) -> Found:
-        return self._rows(_NEAREST, (vector, top))
+        """Return the ``top`` documents nearest to a vector, best first."""
+        return self._query(_NEAREST, (vector, top))
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
-        return self._rows(f"{_NEAREST} AND {field} = ?3", (vector, top, value))
+        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        return self._query(f"{_NEAREST} AND {field} = ?3", (vector, top, value))
 
     def search_by_words(self, question: str, top: int) -> Found:
+        """Return the ``top`` documents for a question by BM25, best first."""
         statement = "SELECT rowid AS id, rank AS distance FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?"
-        return self._rows(statement, (_build_match_query(question), top))
+        return self._query(statement, (_build_match_query(question), top))
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
+        """Return the ``top`` documents for a question and its vector, best first."""
         return list(self.connection.execute(_HYBRID, (vector, _build_match_query(question), top)))
 
     def replace(self, document: Document, vector: bytes) -> None:
+        """Replace the document with the same key."""
         with self.connection:
-            number = self._take_out(document.key)
+            number = self._delete_row(document.key)
             self._insert(number, document, vector)
 
     def delete_keys(self, keys: Sequence[str]) -> None:
+        """Delete the documents with these keys."""
         with self.connection:
             for key in keys:
-                self._take_out(key)
+                self._delete_row(key)
 
     def delete_where(self, field: str, value: int) -> None:
+        """Delete the documents whose ``field`` has this value."""
         with self.connection:
             statement = f"SELECT key FROM vectors JOIN documents USING (id) WHERE {field} = ?"
             for (key,) in self.connection.execute(statement, (value,)).fetchall():
-                self._take_out(key)
+                self._delete_row(key)
 
     def _insert(self, number: int, document: Document, vector: bytes) -> None:
+        """Insert a document into the three tables under its row number."""
         execute = self.connection.execute
         execute("INSERT INTO documents VALUES (?, ?, ?, ?)", (number, document.key, document.title, document.text))
         execute("INSERT INTO vectors VALUES (?, ?, ?, ?)", (number, vector, document.shelf, document.drawer))
         execute("INSERT INTO words(rowid, title, text) VALUES (?, ?, ?)", (number, document.title, document.text))
 
-    def _take_out(self, key: str) -> int:
+    def _delete_row(self, key: str) -> int:
+        """Delete a document from the three tables, and return its row number.
+
+        The full-text table stores no texts, so the deleted text must be passed to it again.
+        """
         execute = self.connection.execute
         number, title, text = execute("SELECT id, title, text FROM documents WHERE key = ?", (key,)).fetchone()
         execute("INSERT INTO words(words, rowid, title, text) VALUES ('delete', ?, ?, ?)", (number, title, text))
@@ -120,7 +135,8 @@ class SqliteVec(Peer):
         execute("DELETE FROM documents WHERE id = ?", (number,))
         return int(number)
 
-    def _rows(self, ranking: str, values: Sequence[Any]) -> Found:
+    def _query(self, ranking: str, values: Sequence[Any]) -> Found:
+        """Return the documents of a query for ids and distances, nearest first."""
         statement = f"WITH ranking AS MATERIALIZED ({ranking}) SELECT key, text FROM ranking JOIN documents USING (id)"
         return list(self.connection.execute(f"{statement} ORDER BY distance", values))
 

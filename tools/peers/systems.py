@@ -26,8 +26,8 @@ _DISTRIBUTIONS = {"kvstore": "kvstore-db", "sqlite_vec": "sqlite-vec", "faiss": 
 
 def load_system(name: str) -> type[Peer]:
     """Return the class of a system."""
-    module, of_class = _MODULES[name]
-    peer_class: type[Peer] = getattr(import_module(f"peers.{module}"), of_class)
+    module, class_name = _MODULES[name]
+    peer_class: type[Peer] = getattr(import_module(f"peers.{module}"), class_name)
     return peer_class
 
 

@@ -21,6 +21,7 @@ class Tantivy(Peer):
     setup = "en_stem on title and text, raw key, texts stored; one writer, one commit at the end of a load"
 
     def load(self, batches: Iterable[Batch]) -> None:
+        """Create the store with all documents of the batches."""
         import os
 
         import tantivy
@@ -41,6 +42,7 @@ class Tantivy(Peer):
         writer.wait_merging_threads()
 
     def open(self) -> None:
+        """Open the store that :meth:`load` created."""
         import tantivy
 
         self.tantivy = tantivy
@@ -48,12 +50,14 @@ class Tantivy(Peer):
         self.searcher = self.index.searcher()
 
     def search_by_words(self, question: str, top: int) -> Found:
+        """Return the ``top`` documents for a question by BM25, best first."""
         query = self.index.parse_query(" ".join(re.findall(r"\w+", question)).lower(), ["title", "text"])
         hits = self.searcher.search(query, top).hits
         documents = [self.searcher.doc(address) for _, address in hits]
         return [(document.get_first("key"), document.get_first("text")) for document in documents]
 
     def replace(self, document: Document, vector: bytes) -> None:
+        """Replace the document with the same key."""
         writer = self.index.writer()
         writer.delete_documents("key", document.key)
         writer.add_document(_make_tantivy_document(self.tantivy, document))
@@ -61,6 +65,7 @@ class Tantivy(Peer):
         writer.wait_merging_threads()
 
     def delete_keys(self, keys: Sequence[str]) -> None:
+        """Delete the documents with these keys."""
         writer = self.index.writer()
         for key in keys:
             writer.delete_documents("key", key)
@@ -68,6 +73,7 @@ class Tantivy(Peer):
         writer.wait_merging_threads()
 
     def delete_where(self, field: str, value: int) -> None:
+        """Delete the documents whose ``field`` has this value."""
         writer = self.index.writer()
         writer.delete_documents(field, value)
         writer.commit()
@@ -75,6 +81,7 @@ class Tantivy(Peer):
 
 
 def _make_tantivy_document(tantivy: Any, document: Document) -> Any:
+    """Convert a document; ``tantivy`` is the module."""
     return tantivy.Document(
         key=document.key,
         title=document.title,

@@ -38,6 +38,7 @@ class Txtai(Peer):
     setup = "content, hybrid (dense and BM25), external vectors; saved after every change"
 
     def load(self, batches: Iterable[Batch]) -> None:
+        """Create the store with all documents of the batches."""
         from txtai import Embeddings
 
         embeddings = Embeddings(
@@ -48,18 +49,22 @@ class Txtai(Peer):
         embeddings.close()
 
     def open(self) -> None:
+        """Open the store that :meth:`load` created."""
         from txtai import Embeddings
 
         self.embeddings = Embeddings()
         self.embeddings.load(self.folder, config={"transform": get_vectors})
 
     def close(self) -> None:
+        """Close the store."""
         self.embeddings.close()
 
     def search_by_vector(self, vector: bytes, top: int) -> Found:
+        """Return the ``top`` documents nearest to a vector, best first."""
         return self._asked("?", vector, top, 1.0)
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
         _VECTORS["?"] = _to_array(vector)
         rows = self.embeddings.search(
             f"SELECT id, text FROM txtai WHERE similar(:question, 1.0) AND {field} = :value",
@@ -69,22 +74,27 @@ class Txtai(Peer):
         return [(row["id"], row["text"]) for row in rows]
 
     def search_by_words(self, question: str, top: int) -> Found:
+        """Return the ``top`` documents for a question by BM25, best first."""
         return self._asked(question, bytes(4 * 384), top, 0.0)
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
+        """Return the ``top`` documents for a question and its vector, best first."""
         return self._asked(question, vector, top, None)
 
     def replace(self, document: Document, vector: bytes) -> None:
+        """Replace the document with the same key."""
         from .corpus import Batch
 
         self.embeddings.upsert(_iter_rows([Batch([document], [_to_array(vector)])]))
         self.embeddings.save(self.folder)
 
     def delete_keys(self, keys: Sequence[str]) -> None:
+        """Delete the documents with these keys."""
         self.embeddings.delete(list(keys))
         self.embeddings.save(self.folder)
 
     def delete_where(self, field: str, value: int) -> None:
+        """Delete the documents whose ``field`` has this value."""
         rows = self.embeddings.search(
             f"SELECT id FROM txtai WHERE {field} = :value", 10**9, parameters={"value": value}
         )

@@ -1,4 +1,4 @@
-"""Draw the batches of the training: windows with labels, pairs of windows to tell apart, and groups to choose from.
+"""Draw the batches of the training: windows with labels, pairs of windows to log apart, and groups to choose from.
 
 A batch is a function of (seed, step). It holds, for each of some near misses written by people, a window with the
 plausible words, another window of the article, and a question of the same passage that the window does answer; for
