@@ -59,17 +59,17 @@ def test_every_baseline_finds_the_same_locations_and_context(drawn: list[list[Pa
                         forest.get_tree_name(forest.get_node(node).tree),
                         tuple(map(forest.get_key, forest.iter_parents(node))),
                     )
-                    for name, found in zip(NAMES, nodes, strict=True)
-                    for node in found
+                    for name, entity_nodes in zip(NAMES, nodes, strict=True)
+                    for node in entity_nodes
                 }
                 sentences = sorted(hierarchy.build_sentences(chain.from_iterable(nodes)))
         roots = build_trees(trees)
         for search in (NaiveSearch, BloomSearch, ImprovedBloomSearch, DictionarySearch):
             baseline = search(roots)
-            found = [(name, node) for name in NAMES for node in baseline.find_nodes(name)]
-            assert len(found) == len(places), search
+            entity_nodes = [(name, node) for name in NAMES for node in baseline.find_nodes(name)]
+            assert len(entity_nodes) == len(places), search
             assert {
-                (name, node.tree, () if node.parent is None else (node.parent.name,)) for name, node in found
+                (name, node.tree, () if node.parent is None else (node.parent.name,)) for name, node in entity_nodes
             } == places, search
             assert sorted(baseline.build_context(NAMES, relatives)) == sentences, search
         lmdb = LmdbSearch(roots, folder / "lmdb")

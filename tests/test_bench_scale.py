@@ -44,10 +44,10 @@ def test_measurements_are_written_to_a_file(tmp_path: Path) -> None:
     for count, factor in ((10_000, 1), (100_000, 7)):
         done.save_figures(count, "load", {"index_mb": 100.0, "data_mb": 30.0 * factor})
         done.save_figures(count, "ask", {"chunks": count, "vector_ms": 2.0 * factor, "memory_mb": 80})
-    found = bench_scale.compute_figures(bench_scale.Progress(tmp_path / "work"), [10_000, 100_000])
-    assert found["100000"]["load_writer_s"] == 0.5
-    assert found["100000"]["load_written_kb"] == 20 and found["100000"]["load_written_data_kb"] == 15
-    assert found["10000"]["index_ratio"] == 0.5 and found["100000"]["index_ratio"] == 5
+    figures = bench_scale.compute_figures(bench_scale.Progress(tmp_path / "work"), [10_000, 100_000])
+    assert figures["100000"]["load_writer_s"] == 0.5
+    assert figures["100000"]["load_written_kb"] == 20 and figures["100000"]["load_written_data_kb"] == 15
+    assert figures["10000"]["index_ratio"] == 0.5 and figures["100000"]["index_ratio"] == 5
     run = ran(tmp_path, "--minutes", "0", "--sizes", "10000,100000")
     rows = {line[:44].strip(): line[44:].split() for line in run.stdout.splitlines()}
     assert rows["vector, ms"] == ["2", "14.0", "98.0"] and "1,000,000 (guess)" in run.stdout
@@ -65,13 +65,13 @@ def test_every_step_of_a_small_size_is_measured(tmp_path: Path) -> None:
     out = tmp_path / "figures.json"
     run = ran(tmp_path, "--sizes", "10000", "--json", str(out))
     assert run.returncode == 0, run.stderr
-    found = json.loads(out.read_text())
-    figures = found["sizes"]["10000"]
+    report = json.loads(out.read_text())
+    figures = report["sizes"]["10000"]
     assert 9_000 < figures["chunks"] < 12_000 and figures["check_found"] == []
     for name in ("load_writer_s", "load_written_kb", "hybrid_ms", "vector_filter_1_ms", "open_ms", "replace_p50_ms"):
         assert figures[name] > 0, name
     assert figures["compact_after_mb"] > 5 and figures["backup_mb"] > 5
-    assert len(found["parts"]) == 1
+    assert len(report["parts"]) == 1
     assert not list(tmp_path.glob("work/copy*"))
 
 

@@ -151,7 +151,7 @@ def test_places_in_documents_are_measured_in_chunks_and_characters(tmp_path: Pat
 
 def test_answers_are_measured_by_citations_and_content(monkeypatch: pytest.MonkeyPatch, make_store: Any) -> None:
     monkeypatch.syspath_prepend(TOOLS)
-    from evaluation.answers import answer_outcomes, compute_coverage
+    from evaluation.answers import compute_answer_outcomes, compute_coverage
     from evaluation.passages import TextSpan
     from evaluation.question_sets import Question, QuestionSet
 
@@ -165,14 +165,16 @@ def test_answers_are_measured_by_citations_and_content(monkeypatch: pytest.Monke
         Question("Which volcano erupted near Grindavik?", frozenset("b"), "Fagradalsfjall", (place,)),
     ]
     questions = QuestionSet("tiny", Path(), [], asked, details=True)
-    right, none = (outcome.measures for outcome in answer_outcomes(store, questions, None, "none", lambda text: None))
+    right, none = (
+        outcome.measures for outcome in compute_answer_outcomes(store, questions, None, "none", lambda text: None)
+    )
     assert right["contains"] == right["answered"] == 1 and right["cited"] == pytest.approx(1, abs=0.05)
     assert none["contains"] == none["answered"] == none["cited"] == 0 and none["confidence"] < right["confidence"]
 
 
 def test_places_are_counted_in_characters(monkeypatch: pytest.MonkeyPatch, make_store: Any) -> None:
     monkeypatch.syspath_prepend(TOOLS)
-    from evaluation.measures import measure_places
+    from evaluation.measures import measure_spans
     from evaluation.passages import Passage, Texts, TextSpan
     from evaluation.question_sets import Question
 
@@ -182,12 +184,12 @@ def test_places_are_counted_in_characters(monkeypatch: pytest.MonkeyPatch, make_
     hits = sorted(store.retrieve("line", using="lexical", top=50).hits, key=lambda hit: hit.start)
     found = [Passage(hit.document, hit.start, hit.end, hit.text) for hit in hits]
     texts = Texts(store)
-    places = [texts.place(passage) for passage in found]
+    places = [texts.locate_passage(passage) for passage in found]
     assert [text[place.start : place.end] for place in places] == [passage.text for passage in found]
     # From the end of the first chunk to the beginning of the third.
     gold = TextSpan("b", places[0].end - 5, places[2].start + 3)
     question = Question("?", frozenset({"b"}), None, (gold,))
-    measures = measure_places(question, found, texts)
+    measures = measure_spans(question, found, texts)
     assert (measures["hit@1"], measures["recall@2"], measures["recall@5"]) == (1, pytest.approx(2 / 3), 1)
     # The white space between chunks is in none of them.
     common, read = gold.end - gold.start - 2, len(text) - len(places) + 1
@@ -196,9 +198,9 @@ def test_places_are_counted_in_characters(monkeypatch: pytest.MonkeyPatch, make_
     assert measures["iou_400w"] == pytest.approx(common / (read + 2))
     assert measures["whole_400w"] == 1
     # Segments are measured by what was found for so many words.
-    part = measure_places(question, found, texts, {400: found[:2], 1500: found})
+    part = measure_spans(question, found, texts, {400: found[:2], 1500: found})
     assert (part["whole_400w"], part["whole_1500w"], "hit@1" in part) == (0, 1, False)
-    assert measure_places(Question("?", frozenset(), None, ()), found, texts)["hit@8"] == 0
+    assert measure_spans(Question("?", frozenset(), None, ()), found, texts)["hit@8"] == 0
 
 
 PAGE = """<html><head><title>pg_move</title></head><body><div class="refentry"><h2><span class="refentrytitle">pg_move
@@ -233,7 +235,12 @@ def test_questions_are_made_from_a_manual_by_rule(
     store = make_store()
     _, (options, headings) = make_manual_sets(store, tmp_path / "manual.tar", tmp_path, lambda _: None)
     text = store.get(next(iter(store.keys()))).text
-    pieces = [text[span.start : span.end] for each in (options, headings) for q in each.questions for span in q.spans]
+    pieces = [
+        text[span.start : span.end]
+        for questions in (options, headings)
+        for q in questions.questions
+        for span in q.spans
+    ]
     begins = [" ".join(piece.split())[:20] for piece in pieces]
     assert begins == ["Moves all the rows o", "Sets how many rows a", "A large table is mov"]
 
@@ -254,14 +261,14 @@ def test_intervals_are_those_of_the_paired_differences(monkeypatch: pytest.Monke
 
 def test_measures_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(TOOLS)
-    from evaluation.answers import answer_measures, compute_bert_score, compute_bleu, split_words
+    from evaluation.answers import compute_answer_measures, compute_bert_score, compute_bleu, split_words
 
     def vectors(text: str) -> Any:
         """Every word is at a right angle to all others."""
         known = ["the", "cat", "sat", "on", "mat", "dog"]
         return np.eye(len(known), dtype=np.float32)[[known.index(word) for word in split_words(text)]]
 
-    found = answer_measures("The cat sat on the mat. [1, 2]", "The dog sat on the mat", vectors)
+    found = compute_answer_measures("The cat sat on the mat. [1, 2]", "The dog sat on the mat", vectors)
     assert found["rouge-1"] == pytest.approx(5 / 6)
     assert found["rouge-2"] == pytest.approx(3 / 5)
     assert found["rouge-l"] == pytest.approx(5 / 6)
@@ -269,7 +276,7 @@ def test_measures_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["bertscore"] == pytest.approx(5 / 6)
     assert found["bleu"] == pytest.approx((5 / 6 * 4 / 6 * 3 / 5 * 2 / 4) ** 0.25)
     assert compute_bleu(["cat"], ["the", "cat"]) == pytest.approx(np.exp(-1))
-    assert answer_measures("", "the cat", vectors) == dict.fromkeys(found, 0.0)
+    assert compute_answer_measures("", "the cat", vectors) == dict.fromkeys(found, 0.0)
     near = np.array([[1, 0], [0.6, 0.8], [0.6, 0.8]], np.float32)
     precision, recall = (1 + 0.8) / 2, (1 + 0.8 + 0.8) / 3
     matched = compute_bert_score(np.eye(2, dtype=np.float32), near)

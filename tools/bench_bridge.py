@@ -104,6 +104,7 @@ def alter_capitalized_words(text: str, ending: str) -> str:
     """Return a text whose capitalized words, except function words, have another ending."""
 
     def change(match: re.Match[str]) -> str:
+        """Append the ending to a word, unless it is a function word."""
         word = match.group()
         return word if word.lower() in FUNCTION_WORDS else word + ending
 

@@ -122,6 +122,7 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
         """Return a search of all layers in C-HNSW: (nodes by layer, distances). Links down are used if ``linked``."""
 
         def search(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
+            """Search the graph, and number the nodes within their layers."""
             nodes, _, bounds, compared = graph.search(question, counts, ef, follow_links_down=linked)
             nodes_by_layer = [nodes[low:high] for low, high in pairwise(bounds)]
             return [part - first for part, first in zip(nodes_by_layer, arrays["layers"], strict=False)], compared
@@ -136,9 +137,11 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
         return [labels for labels, _ in results], sum(compared for _, compared in results)
 
     def search_joint_graph(question: Matrix, ef: int) -> None:
+        """Search all layers of C-HNSW once, to be timed."""
         graph.search(question, counts, ef)
 
     def search_hnswlib_graphs(question: Matrix, ef: int) -> None:
+        """Search every graph of hnswlib once, to be timed."""
         for graph in hnswlib_graphs:
             graph.knn_query(question, k=min(TOP, graph.element_count), num_threads=1)
 
@@ -300,6 +303,7 @@ class Replay:
         """Search as hnswlib does; return the ``count`` best cosines and the number of computed distances."""
 
         def compute_cosine(nodes: Any) -> Any:
+            """Return the cosine of each node with the question."""
             return self._layer[self._labels[nodes].astype(np.int64)] @ question
 
         node, compared = self._entry, 1

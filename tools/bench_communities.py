@@ -111,24 +111,24 @@ def measure_methods(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any
         }
         for count in (1, 10):
             draws = (random.Random(100 * count + trial).sample(keys, count) for trial in range(trials))
-            kept = [
-                compute_shares(before, compute_communities_after(store, options, partial(leave_out, drawn)))
-                for drawn in draws
+            kept_shares = [
+                compute_shares(before, compute_communities_after(store, options, partial(delete_documents, keys_drawn)))
+                for keys_drawn in draws
             ]
-            row[f"kept_after_{count}"] = mean(groups for groups, _ in kept)
-        drawn = random.Random(7).sample(keys, trials)
-        anew = [
+            row[f"kept_after_{count}"] = compute_rounded_mean(groups for groups, _ in kept_shares)
+        keys_drawn = random.Random(7).sample(keys, trials)
+        changed_shares = [
             compute_shares(before, compute_communities_after(store, options, partial(add_sentence, key)))
-            for key in drawn
+            for key in keys_drawn
         ]
-        row["texts_anew"] = mean(1 - texts for _, texts in anew)
+        row["texts_anew"] = compute_rounded_mean(1 - texts for _, texts in changed_shares)
         yield row
 
 
-Found = dict[frozenset[str], bytes]
+CommunityDigests = dict[frozenset[str], bytes]
 
 
-def compute_communities(state: State, options: CommunityOptions) -> Found:
+def compute_communities(state: State, options: CommunityOptions) -> CommunityDigests:
     """Return the communities of a state: their members by name, each with the digest of the inputs of its text."""
     tree = build_communities(state, options)
     members: dict[int, set[str]] = {}
@@ -139,7 +139,7 @@ def compute_communities(state: State, options: CommunityOptions) -> Found:
 
 def compute_communities_after(
     store: kvstore.Store, options: CommunityOptions, change: Callable[[kvstore.Transaction], object]
-) -> Found:
+) -> CommunityDigests:
     """Return the communities after a change, which is then rolled back."""
     transaction = store.transaction()
     try:
@@ -150,23 +150,26 @@ def compute_communities_after(
         transaction.rollback()
 
 
-def leave_out(keys: Sequence[str], transaction: kvstore.Transaction) -> None:
+def delete_documents(keys: Sequence[str], transaction: kvstore.Transaction) -> None:
+    """Delete documents within a transaction."""
     for key in keys:
         transaction.delete(key)
 
 
 def add_sentence(key: str, transaction: kvstore.Transaction) -> None:
+    """Append a sentence to a document within a transaction."""
     document = transaction.get(key)
     transaction.put(key, f"{document.text} It was changed since.", title=document.title)
 
 
-def compute_shares(before: Found, after: Found) -> tuple[float, float]:
+def compute_shares(before: CommunityDigests, after: CommunityDigests) -> tuple[float, float]:
     """Return the share of communities with the same members, and the share of texts that exist already."""
     texts = set(before.values())
     return len(before.keys() & after.keys()) / len(before), sum(text in texts for text in after.values()) / len(after)
 
 
-def mean(values: Iterable[float]) -> float:
+def compute_rounded_mean(values: Iterable[float]) -> float:
+    """Return the mean of some values with four digits."""
     return round(statistics.fmean(values), 4)
 
 
@@ -181,6 +184,7 @@ def compute_modularity(edges: Edges, labels: Partition) -> float:
 
 
 def _compute_centers(vectors: npt.NDArray[np.float64], labels: Partition) -> tuple[npt.NDArray[np.float64], Partition]:
+    """Return the mean vector of each group, and the size of each group."""
     sizes = np.bincount(labels)
     centres = np.zeros((len(sizes), vectors.shape[1]))
     np.add.at(centres, labels, vectors)

@@ -41,7 +41,7 @@ TURNS = 5
 LOAD_TURNS = 3
 CALLS = 20_000
 #: The number of addresses per entity for single calls, and the number that these request.
-ADDRESSES, WANTED = 12, 10
+ADDRESSES, MAX_ADDRESSES = 12, 10
 SMALL = 10_000
 SIZES = (0.7, 0.85, 1.0, 1.2, 1.4)
 FILTER_TABLES = (tables.BUCKET_PAGES, tables.FILTER_DIRECTORY, tables.BLOCK_PAGES, tables.ADDRESS_BLOCKS)
@@ -87,11 +87,12 @@ def time_in_turns(*measured: Callable[[], object], turns: int = TURNS) -> list[f
 
 
 def iter_batches(names: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the names in batches, each with the index of its first name."""
     for start in range(0, len(names), BATCH):
         yield start, names[start : start + BATCH]
 
 
-def load(path: Path, names: list[str], durability: str = "full") -> float:
+def load_filter(path: Path, names: list[str], durability: str = "full") -> float:
     """Return the seconds to build a store of names with one address each, in transactions of 10,000."""
     addresses = [np.array([number], np.uint64) for number in range(len(names))]
     start = perf_counter()
@@ -117,7 +118,7 @@ def load_lmdb(path: Path, keys: list[bytes]) -> float:
     return perf_counter() - start
 
 
-class Rival:
+class LmdbLookups:
     """py-lmdb over the same keys, within one read transaction."""
 
     def __init__(self, path: Path) -> None:
@@ -125,16 +126,20 @@ class Rival:
         self.transaction = self.environment.begin(buffers=True)
 
     def get_all(self, keys: list[bytes]) -> None:
+        """Look up keys one after the other."""
         get = self.transaction.get
         for key in keys:
             get(key)
 
     def close(self) -> None:
+        """End the transaction and close the environment."""
         self.transaction.abort()
         self.environment.close()
 
 
-def make_sqlite(path: Path, names: list[str], rich: dict[str, npt.NDArray[np.uint64]]) -> sqlite3.Connection:
+def make_sqlite(
+    path: Path, names: list[str], addresses_by_name: dict[str, npt.NDArray[np.uint64]]
+) -> sqlite3.Connection:
     """Build the same entities in SQLite: names with entity, count and temperature; addresses clustered by entity."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.executescript(
@@ -142,15 +147,15 @@ def make_sqlite(path: Path, names: list[str], rich: dict[str, npt.NDArray[np.uin
         "CREATE TABLE names (key TEXT PRIMARY KEY, entity INTEGER, count INTEGER, temperature INTEGER) WITHOUT ROWID;"
         "CREATE TABLE addresses (entity INTEGER, address INTEGER, PRIMARY KEY (entity, address)) WITHOUT ROWID;"
     )
-    counts = {name: len(addresses) for name, addresses in rich.items()}
+    counts = {name: len(addresses) for name, addresses in addresses_by_name.items()}
     rows = sorted((name, entity, counts.get(name, 1), 0) for entity, name in enumerate(names, 1))
     connection.executemany("INSERT INTO names VALUES (?, ?, ?, ?)", rows)
-    places = (
+    address_rows = (
         (entity, address)
         for entity, name in enumerate(names, 1)
-        for address in (rich[name].tolist() if name in rich else (entity - 1,))
+        for address in (addresses_by_name[name].tolist() if name in addresses_by_name else (entity - 1,))
     )
-    connection.executemany("INSERT INTO addresses VALUES (?, ?)", places)
+    connection.executemany("INSERT INTO addresses VALUES (?, ?)", address_rows)
     connection.execute("COMMIT")
     connection.execute("BEGIN")
     return connection
@@ -159,49 +164,49 @@ def make_sqlite(path: Path, names: list[str], rich: dict[str, npt.NDArray[np.uin
 # -- Figures
 
 
-def measure_lookups(folder: Path, names: list[str], absent: list[str], text: str) -> dict[str, float]:
+def measure_lookups(folder: Path, names: list[str], absent_names: list[str], text: str) -> dict[str, float]:
     """Measure all reads, over the stores at ``folder``/filter and ``folder``/lmdb."""
     hashed = NameHash(SEED)
-    keys, absent_keys = [name.encode() for name in names], [name.encode() for name in absent]
+    keys, absent_keys = [name.encode() for name in names], [name.encode() for name in absent_names]
     count = len(names)
     shuffled = random.Random(2).sample(names, min(count, CALLS))
     first = {name: number for number, name in enumerate(names)}
-    rich = {
+    addresses_by_name = {
         name: np.arange(ADDRESSES, dtype=np.uint64) * np.uint64(1 << 40) + np.uint64(first[name]) for name in shuffled
     }
     order = random.Random(3).sample(range(count), count)
     asked_names, asked_keys = [names[i] for i in order], [keys[i] for i in order]
     result: dict[str, float] = {}
     with Environment.open(folder / "filter", buffered=get_buffered_tables()) as environment:
-        rival = Rival(folder / "lmdb")
+        lmdb_lookups = LmdbLookups(folder / "lmdb")
         with environment.snapshot() as view:
             filter_ = EntityFilter(view, hash_seed=SEED)
-            result["absent_answered"] = int(np.count_nonzero(filter_.find_many(absent)))
+            result["absent_answered"] = int(np.count_nonzero(filter_.find_many(absent_names)))
             entities, addresses = filter_.lookup_many(asked_names)
             expected = np.array(order, np.uint64)
             result["wrong_answers"] = int(np.count_nonzero((entities != expected + 1) | (addresses != expected)))
-            hashes = np.array([hashed(name) for name in absent], np.uint64)
+            hashes = np.array([hashed(name) for name in absent_names], np.uint64)
             seconds = time_in_turns(
-                lambda: filter_.find_many(absent),
+                lambda: filter_.find_many(absent_names),
                 lambda: count_candidates(filter_._index, hashes),
-                lambda: rival.get_all(absent_keys),
+                lambda: lmdb_lookups.get_all(absent_keys),
             )
             for key, value in zip(("probe_absent_ns", "kernel_probe_ns", "lmdb_absent_ns"), seconds, strict=True):
                 result[key] = value / count * 1e9
             result |= measure_growth_of_lookups(
-                folder, names, lambda: filter_.lookup_many(asked_names), rival, asked_keys
+                folder, names, lambda: filter_.lookup_many(asked_names), lmdb_lookups, asked_keys
             )
             folded = fold(text)
             (seconds_text,) = time_in_turns(lambda: filter_.recognize(folded, 6))
             result["ngrams_per_s"] = count_word_sequences(text, 6) / seconds_text
-        rival.close()
+        lmdb_lookups.close()
         with environment.write() as writing:
             filter_ = EntityFilter(writing, hash_seed=SEED)
-            filter_.add_many(list(rich), list(rich.values()))
+            filter_.add_many(list(addresses_by_name), list(addresses_by_name.values()))
             filter_.flush()
         for name in shuffled:
-            rich[name] = np.union1d(rich[name], np.array([first[name]], np.uint64))
-        sqlite = make_sqlite(folder / "sqlite", names, rich)
+            addresses_by_name[name] = np.union1d(addresses_by_name[name], np.array([first[name]], np.uint64))
+        sqlite = make_sqlite(folder / "sqlite", names, addresses_by_name)
         query = (
             "SELECT n.entity, n.count, n.temperature, a.address FROM names n JOIN addresses a ON a.entity = n.entity "
             "WHERE n.key = ? ORDER BY a.address LIMIT ?"
@@ -209,18 +214,20 @@ def measure_lookups(folder: Path, names: list[str], absent: list[str], text: str
         with environment.snapshot() as view:
             filter_ = EntityFilter(view, hash_seed=SEED)
             name = shuffled[0]
-            ours, theirs = filter_.lookup(name, WANTED), sqlite.execute(query, (name, WANTED)).fetchall()
+            ours, theirs = filter_.lookup(name, MAX_ADDRESSES), sqlite.execute(query, (name, MAX_ADDRESSES)).fetchall()
             assert ours is not None
             entry = ours[0]
             assert [(entry.entity, entry.count, entry.temperature, address) for address in ours[1].tolist()] == theirs
 
             def call_filter() -> None:
+                """Look up each name with a separate call."""
                 for name in shuffled:
-                    filter_.lookup(name, WANTED)
+                    filter_.lookup(name, MAX_ADDRESSES)
 
             def call_sqlite() -> None:
+                """Run a query of SQLite for each name."""
                 for name in shuffled:
-                    sqlite.execute(query, (name, WANTED)).fetchall()
+                    sqlite.execute(query, (name, MAX_ADDRESSES)).fetchall()
 
             seconds = time_in_turns(call_filter, call_sqlite)
             result["lookup_call_us"], result["sqlite_call_us"] = (value / len(shuffled) * 1e6 for value in seconds)
@@ -229,11 +236,11 @@ def measure_lookups(folder: Path, names: list[str], absent: list[str], text: str
 
 
 def measure_growth_of_lookups(
-    folder: Path, names: list[str], look_up: Callable[[], object], rival: Rival, keys: list[bytes]
+    folder: Path, names: list[str], look_up: Callable[[], object], lmdb_lookups: LmdbLookups, keys: list[bytes]
 ) -> dict[str, float]:
     """Measure lookups of present names in the large stores and, in the same turns, in stores of 10,000 names."""
     small = names[:SMALL]
-    small_rival, small_keys = Rival(folder / "small_lmdb"), [name.encode() for name in small]
+    small_lmdb_lookups, small_keys = LmdbLookups(folder / "small_lmdb"), [name.encode() for name in small]
     passes = max(1, len(names) // SMALL // 10)
     with (
         Environment.open(folder / "small", buffered=get_buffered_tables()) as environment,
@@ -241,18 +248,20 @@ def measure_growth_of_lookups(
     ):
         filter_ = EntityFilter(view, hash_seed=SEED)
 
-        def look_up_small() -> None:
+        def look_up_small_in_filter() -> None:
+            """Look up all names of the small store, several times."""
             for _ in range(passes):
                 filter_.lookup_many(small)
 
-        def get_small() -> None:
+        def get_small_from_lmdb() -> None:
+            """Look up the same names in the small LMDB environment."""
             for _ in range(passes):
-                small_rival.get_all(small_keys)
+                small_lmdb_lookups.get_all(small_keys)
 
         large, theirs, ours_small, theirs_small = time_in_turns(
-            look_up, lambda: rival.get_all(keys), look_up_small, get_small
+            look_up, lambda: lmdb_lookups.get_all(keys), look_up_small_in_filter, get_small_from_lmdb
         )
-    small_rival.close()
+    small_lmdb_lookups.close()
     return {
         "lookup_present_ns": large / len(keys) * 1e9,
         "lmdb_present_ns": theirs / len(keys) * 1e9,
@@ -285,7 +294,7 @@ def measure_growth(path: Path, names: list[str]) -> dict[str, float]:
                     filter_.insert(name, number + 1)
                     times[number] = perf_counter_ns() - start
                 filter_.flush()
-    changed = 0
+    max_changed_pages = 0
     with Environment.open(
         path.with_name("changed"), durability="relaxed", buffered=get_buffered_tables()
     ) as environment:
@@ -293,9 +302,9 @@ def measure_growth(path: Path, names: list[str]) -> dict[str, float]:
         filter_ = EntityFilter(view, hash_seed=SEED)
         for number, name in enumerate(names, 1):
             filter_.insert(name, number)
-            changed = max(changed, len(filter_._pages.buckets.take_changed()))
+            max_changed_pages = max(max_changed_pages, len(filter_._pages.buckets.take_changed()))
         view.abort()
-    return {"insert_p999_us": float(np.quantile(times, 0.999)) / 1000, "max_pages_dirtied": changed}
+    return {"insert_p999_us": float(np.quantile(times, 0.999)) / 1000, "max_pages_dirtied": max_changed_pages}
 
 
 def measure_bytes(environment: Environment, names: tuple[str, ...]) -> int:
@@ -325,7 +334,7 @@ def put_entities(view: WriteTransaction, first: int, part: list[str]) -> None:
 
 def measure_sizes(path: Path, names: list[str], items: int) -> dict[str, float]:
     """Return the bytes per entity, averaged over several sizes of one growing store."""
-    pages, everything = [], []
+    pages, entity_table_bytes = [], []
     done = 0
     with Environment.open(path, durability="relaxed", buffered=get_buffered_tables()) as environment:
         for size in (int(items * share) for share in SIZES):
@@ -335,10 +344,10 @@ def measure_sizes(path: Path, names: list[str], items: int) -> dict[str, float]:
                     put_entities(view, done, part)
                 done += len(part)
             pages.append(measure_bytes(environment, (tables.BUCKET_PAGES,)) / size)
-            everything.append(measure_bytes(environment, ENTITY_TABLES) / size)
+            entity_table_bytes.append(measure_bytes(environment, ENTITY_TABLES) / size)
     return {
         "page_bytes_per_entity": statistics.mean(pages),
-        "total_bytes_per_entity": statistics.mean(everything),
+        "total_bytes_per_entity": statistics.mean(entity_table_bytes),
     }
 
 
@@ -346,8 +355,9 @@ def measure_opening(path: Path, name: str) -> float:
     """Return the milliseconds from a closed store to its first answer."""
 
     def open_and_ask() -> None:
+        """Open the store and look up one name."""
         with Environment.open(path, buffered=get_buffered_tables()) as environment, environment.snapshot() as view:
-            assert EntityFilter(view, hash_seed=SEED).lookup(name, WANTED) is not None
+            assert EntityFilter(view, hash_seed=SEED).lookup(name, MAX_ADDRESSES) is not None
 
     return time_in_turns(open_and_ask, turns=4 * TURNS)[0] * 1000
 
@@ -356,36 +366,37 @@ def run(items: int, file: Path | None, text: str, folder: Path) -> dict[str, flo
     """Return all figures."""
     names = select_distinct_names(int(items * max(SIZES)), file, SEED)
     known_names = set(names)
-    absent: list[str] = []
+    absent_names: list[str] = []
     for name in generate_names(SEED + 1):
         if name not in known_names:
             known_names.add(name)
-            absent.append(name)
-            if len(absent) == items:
+            absent_names.append(name)
+            if len(absent_names) == items:
                 break
     del known_names
     stored, small = names[:items], names[:SMALL]
     keys = [name.encode() for name in stored]
     result: dict[str, float] = {"items": items}
-    loads: list[float] = []
-    rivals: list[float] = []
+    filter_times: list[float] = []
+    lmdb_times: list[float] = []
     for _ in range(LOAD_TURNS):
         for name in ("filter", "lmdb"):
             shutil.rmtree(folder / name, ignore_errors=True)
-        loads.append(load(folder / "filter", stored))
-        rivals.append(load_lmdb(folder / "lmdb", keys))
-    result |= {"load_s": statistics.median(loads), "lmdb_load_s": statistics.median(rivals)}
-    load(folder / "small", small)
+        filter_times.append(load_filter(folder / "filter", stored))
+        lmdb_times.append(load_lmdb(folder / "lmdb", keys))
+    result |= {"load_s": statistics.median(filter_times), "lmdb_load_s": statistics.median(lmdb_times)}
+    load_filter(folder / "small", small)
     load_lmdb(folder / "small_lmdb", [name.encode() for name in small])
     result["open_ms"] = measure_opening(folder / "filter", stored[-1])
     result["open_ms_10k"] = measure_opening(folder / "small", small[-1])
-    result |= measure_lookups(folder, stored, absent, text)
+    result |= measure_lookups(folder, stored, absent_names, text)
     result |= measure_growth(folder / "growth", stored)
     result |= measure_sizes(folder / "sizes", names, items)
     return result
 
 
 def main() -> int:
+    """Parse the arguments, run all measurements, and print the figures; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--items", type=int, default=1_000_000, help="names in the store (default: 1,000,000)")
     parser.add_argument("--names", type=Path, help="a file of names to come first: CSV or one a line, gzip or not")

@@ -75,20 +75,20 @@ def cut_trees(pairs: Sequence[Pair], count: int, nodes: int, seed: int) -> dict[
     trees: dict[str, list[Pair]] = {}
     for root in names:
         tree_pairs: list[Pair] = []
-        seen = {root}
+        tree_names = {root}
         queue = deque([root])
-        while queue and len(seen) < nodes:
+        while queue and len(tree_names) < nodes:
             parent = queue.popleft()
             for child in children.get(parent, ()):
-                if child not in seen and len(seen) < nodes:
-                    seen.add(child)
+                if child not in tree_names and len(tree_names) < nodes:
+                    tree_names.add(child)
                     tree_pairs.append((child, parent))
                     queue.append(child)
-        if len(seen) == nodes:
+        if len(tree_names) == nodes:
             trees[f"tree {len(trees)}"] = tree_pairs
             if len(trees) == count:
                 return trees
-    # A small hierarchy has few large subtrees: they are taken again.
+    # A small hierarchy has few large subtrees, so they are repeated.
     different = len(trees)
     for number in range(different, count) if different else ():
         trees[f"tree {number}"] = trees[f"tree {number % different}"]
@@ -113,8 +113,9 @@ class StoreSearch:
         self._hierarchy = Hierarchy(snapshot._state, RELATIVES)
 
     def build_context(self, names: Sequence[str], relatives: int) -> list[str]:
+        """Return the sentences about every node of every name, and count the names that have nodes as hits."""
         nodes = self._hierarchy.find_nodes(names)
-        self._store._session.count_hits([name for name, found in zip(names, nodes, strict=True) if found])
+        self._store._session.count_hits([name for name, entity_nodes in zip(names, nodes, strict=True) if entity_nodes])
         return self._hierarchy.build_sentences(chain.from_iterable(nodes))
 
 
@@ -125,6 +126,7 @@ class FreshStoreSearch:
         self._store = store
 
     def build_context(self, names: Sequence[str], relatives: int) -> list[str]:
+        """Return the same sentences as :class:`StoreSearch`, from a new snapshot."""
         with self._store.snapshot() as snapshot:
             return StoreSearch(self._store, snapshot).build_context(names, relatives)
 
@@ -133,17 +135,20 @@ class FreshStoreSearch:
 
 
 def measure_seconds(function: Callable[..., object], *arguments: object) -> float:
+    """Return the seconds of one call."""
     start = perf_counter()
     function(*arguments)
     return perf_counter() - start
 
 
 def ask(search: Search, questions: Sequence[Sequence[str]]) -> None:
+    """Ask a search all questions, each a list of names."""
     for question in questions:
         search.build_context(question, RELATIVES)
 
 
 def ask_cold(path: Path, question: Sequence[str]) -> None:
+    """Open a store, and ask it one question."""
     with kvstore.open(path, readonly=True) as store:
         FreshStoreSearch(store).build_context(question, RELATIVES)
 
@@ -172,19 +177,21 @@ def measure_table(
             num_asked = 20 if key in SLOW else len(names)
             if [sorted(search.build_context([name], RELATIVES)) for name in names[:num_asked]] != expected[:num_asked]:
                 raise AssertionError(f"{key}: other sentences than those of the dictionary")
-        for many in entities:
-            turned = [[rng.sample(names, min(many, len(names))) for _ in range(QUESTIONS)] for _ in range(turns)]
-            # One search after the other, each asked once before it is timed: a search that walks all trees leaves the
-            # processor's caches full of them.
+        for num_entities in entities:
+            questions_by_turn = [
+                [rng.sample(names, min(num_entities, len(names))) for _ in range(QUESTIONS)] for _ in range(turns)
+            ]
+            # Measure one search after the other, and ask each once before: a search that walks all trees evicts the
+            # data of the next one from the processor's caches.
             times: dict[str, list[float]] = {}
             for key, search in searches.items():
-                asked_now = [questions[:1] if key in SLOW else questions for questions in turned]
-                for questions in asked_now:
+                question_batches = [questions[:1] if key in SLOW else questions for questions in questions_by_turn]
+                for questions in question_batches:
                     ask(search, questions)
-                times[key] = [1000 * measure_seconds(ask, search, batch) / len(batch) for batch in asked_now]
+                times[key] = [1000 * measure_seconds(ask, search, batch) / len(batch) for batch in question_batches]
             medians = {key: statistics.median(key_times) for key, key_times in times.items()}
             size = 1 + max(map(len, trees.values()))
-            rows.append({"trees": len(trees), "nodes_per_tree": size, "entities": many, **medians})
+            rows.append({"trees": len(trees), "nodes_per_tree": size, "entities": num_entities, **medians})
     lmdb_search.close()
     for row in rows:
         questions = [rng.sample(names, min(int(row["entities"]), len(names))) for _ in range(turns)]
@@ -194,7 +201,7 @@ def measure_table(
 
 
 def measure_hierarchy(file: Path, pairs: Sequence[Pair], folder: Path) -> dict[str, Any]:
-    """Loading the whole hierarchy, EXPAND in it, and stating and withdrawing edges, among them some on its cycles."""
+    """Measure loading the whole hierarchy, EXPAND in it, and adding and removing edges, some of them on cycles."""
     tree = file.name.partition(".")[0]
     plain = folder / f"{tree}.csv"
     with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as source:
@@ -230,8 +237,9 @@ def measure_edges(store: kvstore.Store, pairs: Sequence[Pair], tree: str) -> dic
     with store.transaction() as transaction:
 
         def change(method: Callable[..., bool], child: str, parent: str) -> None:
+            """Call a method for an edge, and make the transaction apply the change."""
             method(child, parent, tree=tree)
-            transaction.keys()  # what was only noted so far is carried out before it is read
+            transaction.keys()  # a transaction applies its pending changes before it reads
 
         for child, parent in edges:
             inserts.append(1e6 * measure_seconds(change, transaction.put_edge, child, parent))
@@ -256,12 +264,13 @@ def run(file: Path, folder: Path, sizes: Sequence[int], turns: int) -> dict[str,
         for count in sorted({count for count, _ in SETTINGS}):
             tree_folder = folder / f"{count} trees of {nodes}"
             tree_folder.mkdir()
-            entities = [many for trees, many in SETTINGS if trees == count]
+            entities = [num_entities for trees, num_entities in SETTINGS if trees == count]
             tables += measure_table(cut_trees(pairs, count, nodes, SEED), entities, tree_folder, turns)
     return {"tables": tables, **measure_hierarchy(file, pairs, folder)}
 
 
 def main() -> int:
+    """Parse the arguments, run all measurements, and print the figures; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("pairs", type=Path, help="a CSV file of child,parent pairs with a header, gzip or not")
     parser.add_argument("--turns", type=int, default=15, help="turns of each method (default: 15)")

@@ -111,6 +111,9 @@ def main(data: Path | None, limit: int | None, chunks: int, embedder: str, only:
 
 
 def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) -> dict[str, Any]:
+    """Compare an ingest with embedding the same texts alone: seconds, memory, the size of the files,
+    and a first ``ask``.
+    """
     lines = (data / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:limit]
     corpus, texts, path = scratch / "corpus.jsonl", scratch / "texts.json", scratch / "rules"
     corpus.write_text("\n".join(lines), encoding="utf-8")
@@ -118,22 +121,22 @@ def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) 
         settings = store.settings
     passages = [json.loads(line) for line in lines]
     extracted = (extract(p["id"], p["text"], settings, title=p.get("title")) for p in passages)
-    every = (build_embedding_texts(build_chunked_text(document, {}), settings) for document in extracted)
-    texts.write_text(json.dumps([text for of_document in every for text in of_document]))
-    alone = run("embedding alone", EMBED, texts, embedder)
+    texts_by_document = (build_embedding_texts(build_chunked_text(document, {}), settings) for document in extracted)
+    texts.write_text(json.dumps([text for document_texts in texts_by_document for text in document_texts]))
+    embedding = run("embedding alone", EMBED, texts, embedder)
     rules = run("ingest, names by rule", INGEST, corpus, path, embedder, "rules")
     assert rules.printed["documents"] == len(passages)
     ingests = [rules]
     if has_parser():
         ingests.append(run("ingest, with the parser", INGEST, corpus, scratch / "parser", embedder, "en"))
-    ratios = [round(ingest.seconds / alone.seconds, 3) for ingest in ingests]
+    ratios = [round(ingest.seconds / embedding.seconds, 3) for ingest in ingests]
     return {
         "passages": len(passages),
-        "embed_s": round(alone.seconds, 2),
+        "embed_s": round(embedding.seconds, 2),
         "ingest_s": round(rules.seconds, 2),
         "ratio": ratios[0],
         "ratio_parser": ratios[1] if len(ratios) > 1 else None,
-        "peak_mb_above_embedder": round(max(ingest.megabytes for ingest in ingests) - alone.megabytes, 1),
+        "peak_mb_above_embedder": round(max(ingest.megabytes for ingest in ingests) - embedding.megabytes, 1),
         "ask_s": measure_ask(path, f"Who or what is {passages[0].get('title') or passages[0]['id']}?"),
     } | measure_size(path)
 
@@ -150,20 +153,20 @@ def measure_ask(path: Path, question: str) -> float:
 
 
 def measure_size(path: Path) -> dict[str, float]:
-    """Compare the size of the files of a new store with the size of its content."""
+    """Return the size of the files of a new store, divided by the size of its texts and vectors."""
     with kvstore.open(path, readonly=True) as store:
-        counted, vector = store.statistics(), 4 * store.settings.dimension
-    content_bytes = int(counted["text_bytes"]) + int(counted["chunks"]) * vector
-    alone = (path / "data.mdb").stat().st_size / content_bytes
+        figures, vector_bytes = store.statistics(), 4 * store.settings.dimension
+    content_bytes = int(figures["text_bytes"]) + int(figures["chunks"]) * vector_bytes
+    data_file_ratio = (path / "data.mdb").stat().st_size / content_bytes
     names = run("names embedded", EMBED_NAMES, path).printed["names"]
     files = {file.name: file.stat().st_size for file in path.iterdir()}
     log(f"{names} names embedded: {files}")
-    together = sum(files.values()) / (content_bytes + names * vector)
-    return {"file_ratio": round(alone, 3), "file_ratio_names": round(together, 3)}
+    total_ratio = sum(files.values()) / (content_bytes + names * vector_bytes)
+    return {"file_ratio": round(data_file_ratio, 3), "file_ratio_names": round(total_ratio, 3)}
 
 
 def has_parser() -> bool:
-    """True if the pipeline ``en`` is installed."""
+    """True if the language pipeline ``en`` is installed; otherwise log that the parser is not measured."""
     try:
         list(LanguagePipeline("en").read(["A ship."], lambda text, parses: None))
     except kvstore.errors.LanguageError as error:
@@ -181,11 +184,12 @@ class Measured:
 
     @property
     def seconds(self) -> float:
+        """The seconds that the program measured itself, without its start."""
         return float(self.printed["seconds"])
 
 
 def run(name: str, code: str, *arguments: object) -> Measured:
-    """Run a program, and report its costs."""
+    """Run a program in a new process, log its costs, and return its output and its memory."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
     memory = Memory()
@@ -199,10 +203,10 @@ def run(name: str, code: str, *arguments: object) -> Measured:
         raise click.ClickException(f"a measured program ended with status {process.returncode}")
     measured = Measured(json.loads(output.splitlines()[-1]), sum(memory.peaks.values()) / 1024)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    processor_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     log(
-        f"{name}: {measured.seconds:.1f} s, {worked:.1f} s of processor time with the start; "
-        f"{measured.megabytes:.0f} MB, {memory.anonymous / 1024:.0f} MB at once that are no file's"
+        f"{name}: {measured.seconds:.1f} s, {processor_seconds:.1f} s of processor time with the start; "
+        f"{measured.megabytes:.0f} MB, at most {memory.anonymous / 1024:.0f} MB of anonymous memory"
     )
     return measured
 
@@ -216,7 +220,7 @@ class Memory:
 
 
 def watch(process: int, memory: Memory, ended: threading.Event) -> None:
-    """Keep the memory of a process and of all below it, as long as they are there to be asked."""
+    """Record the memory of a process and of its children every 50 ms, until ``ended`` is set."""
     while not ended.wait(0.05):
         anonymous = 0
         for number in iter_process_tree(process):
@@ -232,6 +236,7 @@ def watch(process: int, memory: Memory, ended: threading.Event) -> None:
 
 
 def iter_process_tree(process: int) -> Iterator[int]:
+    """Yield the id of a process and of all processes below it, as Linux lists them in ``/proc``."""
     yield process
     for listed in Path(f"/proc/{process}/task").glob("*/children"):
         try:
@@ -261,10 +266,12 @@ def generate_documents(number: int, chunks: int, seed: int) -> Iterator[tuple[st
 
 
 def make_vectors(store: kvstore.Store, text: str, random_numbers: np.random.Generator) -> Any:
+    """Return a random vector for each chunk of a text."""
     return random_numbers.standard_normal((len(extract("k", text, store.settings).chunks), DIMENSION), np.float32)
 
 
 def fill_store(store: kvstore.Store, documents: list[tuple[str, str]]) -> None:
+    """Store documents with random vectors, 100 per transaction."""
     random_numbers = np.random.default_rng(3)
     for first in range(0, len(documents), 100):
         with store.transaction() as transaction:
@@ -273,6 +280,7 @@ def fill_store(store: kvstore.Store, documents: list[tuple[str, str]]) -> None:
 
 
 def create_store(path: Path, documents: list[tuple[str, str]]) -> kvstore.Store:
+    """Create a store of documents with random vectors."""
     store = kvstore.open(path, embedder=f"none:{DIMENSION}", settings={"language": "rules"})
     fill_store(store, documents)
     log(f"{path.name}: {store.statistics()['chunks']} chunks")
@@ -280,19 +288,19 @@ def create_store(path: Path, documents: list[tuple[str, str]]) -> kvstore.Store:
 
 
 def measure_replace(scratch: Path, chunks: int) -> dict[str, Any]:
-    """Replacing documents of 20 chunks in a durable store, one paragraph of others, and CHECK of it."""
+    """Measure replacing documents of 20 chunks, editing a paragraph of others, and CHECK, in a durable store."""
     documents = list(generate_documents(chunks // 20, 20, 1))
     others = list(generate_documents(REPLACEMENTS, 20, 2))
     with create_store(scratch / "replace", documents) as store:
-        store.refresh("vectors")  # else the index would be extended in the background meanwhile
+        store.refresh("vectors")  # otherwise the background would extend the index during the measurement
         chosen = [documents[number * 7 % len(documents)] for number in range(2 * REPLACEMENTS)]
-        replaced = put_again(store, [(key, text) for (key, _), (_, text) in zip(chosen, others, strict=False)])
+        replaced = replace_documents(store, [(key, text) for (key, _), (_, text) in zip(chosen, others, strict=False)])
         edits = []
         for (key, text), (_, other) in zip(chosen[REPLACEMENTS:], others, strict=True):
             paragraphs = text.split("\n\n")
             paragraphs[10] = other.split("\n\n")[10]
             edits.append((key, "\n\n".join(paragraphs)))
-        edited = put_again(store, edits)
+        edited = replace_documents(store, edits)
         start = time.perf_counter()
         problems = store.check()
         check_seconds = time.perf_counter() - start
@@ -300,7 +308,7 @@ def measure_replace(scratch: Path, chunks: int) -> dict[str, Any]:
     return {"replace_p50_ms": replaced, "edit_p50_ms": edited, "check_s": round(check_seconds, 1)}
 
 
-def put_again(store: kvstore.Store, documents: list[tuple[str, str]]) -> float:
+def replace_documents(store: kvstore.Store, documents: list[tuple[str, str]]) -> float:
     """Return the median time, in milliseconds, of replacing existing documents."""
     random_numbers = np.random.default_rng(5)
     times = []
@@ -309,18 +317,18 @@ def put_again(store: kvstore.Store, documents: list[tuple[str, str]]) -> float:
         start = time.perf_counter()
         store.put(key, text, vectors=vectors)
         times.append(1000 * (time.perf_counter() - start))
-    log(f"put again: {statistics.median(times):.1f} ms, mean {statistics.mean(times):.1f}, most {max(times):.1f}")
+    log(f"replaced: {statistics.median(times):.1f} ms, mean {statistics.mean(times):.1f}, maximum {max(times):.1f}")
     return round(statistics.median(times), 2)
 
 
 def measure_compact(scratch: Path, documents: int) -> dict[str, Any]:
-    """Deleting a tenth of many small documents, and COMPACT, against a fresh store of the others."""
-    made = list(generate_documents(documents, 1, 4))
-    gone = {key for key, _ in random.Random(6).sample(made, documents // 10)}
-    remaining_documents = [document for document in made if document[0] not in gone]
-    with create_store(scratch / "compacted", made) as store:
+    """Compare a store after deleting a tenth of its documents and COMPACT with a new store of the other documents."""
+    documents_made = list(generate_documents(documents, 1, 4))
+    deleted_keys = {key for key, _ in random.Random(6).sample(documents_made, documents // 10)}
+    remaining_documents = [document for document in documents_made if document[0] not in deleted_keys]
+    with create_store(scratch / "compacted", documents_made) as store:
         with store.transaction() as transaction:
-            transaction.delete_many(sorted(gone))
+            transaction.delete_many(sorted(deleted_keys))
         after = store.compact().bytes_after
     with create_store(scratch / "fresh", remaining_documents) as store:
         fresh = (store.path / "data.mdb").stat().st_size
@@ -330,6 +338,7 @@ def measure_compact(scratch: Path, documents: int) -> dict[str, Any]:
 
 
 def log(text: str) -> None:
+    """Print a line of progress to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 

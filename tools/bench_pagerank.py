@@ -57,6 +57,7 @@ def put(store: kvstore.Store, passages: list[dict[str, Any]], copy: int) -> None
     """Store the texts; a copy other than 0 has other words throughout."""
 
     def alter_names(text: str) -> str:
+        """Append a suffix of the copy to every word."""
         return _WORD.sub(lambda word: f"{word.group()}q{copy}", text) if copy else text
 
     with store.transaction() as transaction:

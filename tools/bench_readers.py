@@ -50,13 +50,15 @@ def measure(page: Page) -> Measured:
     """Read a page and compare."""
     (document,) = read_bytes(page.markup, f"{page.name}.html")
     assert isinstance(document, RawDocument)
-    source, stored, shown = (
+    source, stored, page_words = (
         Counter(page.words),
         Counter(split_tokens(_remove_markup(document.text))),
         _count_visible_words(page.markup),
     )
-    source &= shown  # a generator shows some of its source in another form, such as a code language or a link target
-    other = shown - source
+    source &= (
+        page_words  # a generator shows some of its source in another form, such as a code language or a link target
+    )
+    other = page_words - source
     lost, added = source - stored, (stored - source) & other
     return Measured(
         page.generator,
@@ -106,11 +108,11 @@ def main(arguments: list[str]) -> int:
     asked = parser.parse_args(arguments)
     pages, missing = list(iter_written_pages()), {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, made in () if asked.written else iter_pages(Path(folder), asked.python):
-            if isinstance(made, Unavailable):
-                missing[name] = str(made)
+        for name, html_parts in () if asked.written else iter_pages(Path(folder), asked.python):
+            if isinstance(html_parts, Unavailable):
+                missing[name] = str(html_parts)
             else:
-                pages += made
+                pages += html_parts
     measured = [measure(page) for page in pages]
     if asked.json:
         print(

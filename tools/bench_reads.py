@@ -85,6 +85,7 @@ class _CountingReader(StateReader):
         self.reads = 0
 
     def _answer_requests(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
+        """Answer requests, and add the reads that they made."""
         before = self._view.reads
         answers = super()._answer_requests(requests)
         self.reads += self._view.reads - before
@@ -99,7 +100,10 @@ def measure_strategy(
     *,
     repetitions: int = 3,
 ) -> dict[str, Any]:
-    """Measure the number of reads of a strategy for some questions, and its time, the least of some repetitions."""
+    """Return the means over some questions: rounds of requests, requests, and LMDB reads within and outside requests.
+
+    The time of a question is the shortest of ``repetitions``.
+    """
     rounds, requests, reads, reads_outside, times = [], [], [], [], []
     for question in questions:
         with store.snapshot() as snapshot:
@@ -125,6 +129,7 @@ def measure_strategy(
 
 
 def _time_question(store: kvstore.Store, strategy: str, question: str, options: Mapping[str, Any] | None) -> float:
+    """Return the processor time of one question in milliseconds."""
     started = time.process_time()
     store.retrieve(question, using=strategy, options=options)
     return 1000 * (time.process_time() - started)

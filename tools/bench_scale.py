@@ -91,12 +91,12 @@ def main(
     until = time.time() + 60 * minutes if minutes is not None else float("inf")
     progress = Progress(work)
     settings = {"embedder": embedder, "language": "rules"}
-    grown = (grow(progress, count, until, {"workers": workers, **settings}, kinds) for count in counts)
+    grown = (load_and_measure(progress, count, until, {"workers": workers, **settings}, kinds) for count in counts)
     stopped = next(filter(None, grown), "")
     figures = compute_figures(progress, counts)
     if out is not None:
         out.write_text(json.dumps({"sizes": figures, "parts": progress.load_parts()}, indent=1))
-    show(figures)
+    print_table(figures)
     if stopped:
         click.echo(f"stopped before {stopped}; the same command goes on there")
 
@@ -114,14 +114,14 @@ class Progress:
         """Return the loaded parts, in order."""
         return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
-    def run(self, count: int, step: str, **order: Any) -> dict[str, Any]:
-        """Run a step in a process and save its figures."""
+    def run(self, count: int, step: str, **job: Any) -> dict[str, Any]:
+        """Run a step in a new process, and return its figures."""
         out = self.work / "step.json"
-        order |= {"step": step, "out": str(out)}
+        job |= {"step": step, "out": str(out)}
         path = os.pathsep.join(filter(None, [str(TOOLS), os.environ.get("PYTHONPATH", "")]))
         environment = os.environ | {"PYTHONPATH": path}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise each process would compile what it imports
-        command = [sys.executable, "-P", "-c", "from scale.steps import main; main()", json.dumps(order)]
+        command = [sys.executable, "-P", "-c", "from scale.steps import main; main()", json.dumps(job)]
         click.echo(f"{count:,} chunks: {step}", err=True)
         ended = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL)
         if ended.returncode:
@@ -129,9 +129,9 @@ class Progress:
         figures: dict[str, Any] = json.loads(out.read_text())
         return figures
 
-    def save_figures(self, count: int, step: str, found: dict[str, Any]) -> None:
+    def save_figures(self, count: int, step: str, figures: dict[str, Any]) -> None:
         """Save the figures of a step."""
-        self.steps.setdefault(str(count), {})[step] = found
+        self.steps.setdefault(str(count), {})[step] = figures
         draft = self._file.with_suffix(".new")
         draft.write_text(json.dumps(self.steps, indent=1))
         draft.replace(self._file)
@@ -141,14 +141,19 @@ class Progress:
         return step in self.steps.get(str(count), {})
 
 
-def grow(progress: Progress, count: int, until: float, settings: dict[str, Any], kinds: tuple[str, ...]) -> str:
-    """Load up to a size and measure it; return the step for which there was no time, if any."""
+def load_and_measure(
+    progress: Progress, count: int, until: float, settings: dict[str, Any], kinds: tuple[str, ...]
+) -> str:
+    """Load up to ``count`` chunks and measure the store, skipping finished steps.
+
+    Return a description of the step for which no time was left before ``until``, or ''.
+    """
     if not progress.has(count, "load"):
         first, last = len(progress.load_parts()), count // PART
         if time.time() > until:
             return f"load at {count:,} chunks"
-        order: dict[str, Any] = {"first": first, "last": last, "log": str(progress.log), "until": min(until, 1e12)}
-        figures = progress.run(count, "load", store=str(progress.store), **order, **settings)
+        job: dict[str, Any] = {"first": first, "last": last, "log": str(progress.log), "until": min(until, 1e12)}
+        figures = progress.run(count, "load", store=str(progress.store), **job, **settings)
         if figures["last"] < last - 1:
             return f"the rest of the load at {count:,} chunks"
         progress.save_figures(count, "load", figures)
@@ -162,12 +167,12 @@ def grow(progress: Progress, count: int, until: float, settings: dict[str, Any],
             shutil.copytree(progress.store, progress.copy)
             progress.save_figures(count, step, {})
             continue
-        order: dict[str, Any] = {"paragraphs": count} if step in ("ask", "replace") else {}
+        job: dict[str, Any] = {"paragraphs": count} if step in ("ask", "replace") else {}
         store = progress.copy if step in ON_COPY else progress.store
         shutil.rmtree(progress.work / "backup", ignore_errors=True)
         kind = step.removeprefix("index ")
-        order |= {"kind": kind} if kind != step else {}
-        progress.save_figures(count, step, progress.run(count, step.partition(" ")[0], store=str(store), **order))
+        job |= {"kind": kind} if kind != step else {}
+        progress.save_figures(count, step, progress.run(count, step.partition(" ")[0], store=str(store), **job))
     shutil.rmtree(progress.copy.parent, ignore_errors=True)
     shutil.rmtree(progress.work / "backup", ignore_errors=True)
     return ""
@@ -180,47 +185,51 @@ def compute_figures(progress: Progress, counts: list[int]) -> dict[str, dict[str
     for count in counts:
         steps = progress.steps.get(str(count), {})
         flat: dict[str, Any] = {}
-        for step, of_step in steps.items():
-            for name, value in of_step.items():
+        for step, step_figures in steps.items():
+            for name, value in step_figures.items():
                 flat[f"{step}_{name}" if name in ("memory_mb", "anonymous_mb") else name] = value
         parts = [part for part in progress.load_parts() if before <= part["part"] * PART < count]
         chunks = sum(part["chunks"] for part in parts)
         if "load" in steps and chunks:
-            written, of_index = (sum(part[name] for part in parts) for name in ("written", "index_written"))
-            every = [part for part in progress.load_parts() if part["part"] * PART < count]
+            written, index_written_before = (sum(part[name] for part in parts) for name in ("written", "index_written"))
+            all_parts = [part for part in progress.load_parts() if part["part"] * PART < count]
             flat |= {
                 "load_writer_s": 1000 * sum(part["writer_s"] for part in parts) / chunks,
                 "load_s": 1000 * sum(part["all_s"] for part in parts) / chunks,
                 "load_written_kb": written / chunks / 1000,
-                "load_written_data_kb": (written - of_index) / chunks / 1000,
-                "load_memory_mb": max(part["memory_mb"] for part in every),
+                "load_written_data_kb": (written - index_written_before) / chunks / 1000,
+                "load_memory_mb": max(part["memory_mb"] for part in all_parts),
             }
             if flat["index_mb"]:
-                flat["index_ratio"] = sum(part["index_written"] for part in every) / flat["index_mb"] / 1e6
+                flat["index_ratio"] = sum(part["index_written"] for part in all_parts) / flat["index_mb"] / 1e6
         figures_by_size[str(count)] = flat
         before = count
     return figures_by_size
 
 
-def show(found: dict[str, dict[str, Any]]) -> None:
-    """Return the table, with extrapolations to ten times the largest size."""
-    measured = [count for count, flat in found.items() if flat]
-    asked = [name for flat in found.values() for name in flat if name.endswith("_ms") and name not in SHOWN]
+def print_table(figures: dict[str, dict[str, Any]]) -> None:
+    """Print the figures of all sizes, with an extrapolation to ten times the largest size."""
+    measured = [count for count, flat in figures.items() if flat]
+    asked = [name for flat in figures.values() for name in flat if name.endswith("_ms") and name not in SHOWN]
     names = SHOWN | {name: f"{name.removesuffix('_ms').replace('_', ' ')}, ms" for name in dict.fromkeys(asked)}
-    made = [name for flat in found.values() for name in flat if name.startswith("index_") and name.endswith("_s")]
-    names |= {name: f"{name.removesuffix('_s').replace('_', ' ')}, s" for name in dict.fromkeys(made)}
-    guess = len(measured) > 1 and 10 * int(measured[-2]) == int(measured[-1])
-    head = [f"{int(count):,}" for count in measured] + ([f"{10 * int(measured[-1]):,} (guess)"] if guess else [])
+    index_names = [
+        name for flat in figures.values() for name in flat if name.startswith("index_") and name.endswith("_s")
+    ]
+    names |= {name: f"{name.removesuffix('_s').replace('_', ' ')}, s" for name in dict.fromkeys(index_names)}
+    can_extrapolate = len(measured) > 1 and 10 * int(measured[-2]) == int(measured[-1])
+    head = [f"{int(count):,}" for count in measured] + (
+        [f"{10 * int(measured[-1]):,} (guess)"] if can_extrapolate else []
+    )
     click.echo(f"{'':44}" + "".join(f"{text:>20}" for text in head))
-    for name, shown in names.items():
-        values = [found[count].get(name) for count in measured]
+    for name, label in names.items():
+        values = [figures[count].get(name) for count in measured]
         if all(value is None for value in values):
             continue
-        if guess:
+        if can_extrapolate:
             values.append(values[-1] ** 2 / values[-2] if values[-1] and values[-2] else None)
-        click.echo(f"{shown:44}" + "".join(f"{_format_number(value):>20}" for value in values))
+        click.echo(f"{label:44}" + "".join(f"{_format_number(value):>20}" for value in values))
     for count in measured:
-        for name, value in found[count].items():
+        for name, value in figures[count].items():
             if name.endswith("_not_asked"):
                 click.echo(f"{int(count):,} chunks: {name.removesuffix('_not_asked')} was not asked: {value}")
             if name == "check_found" and value:
@@ -228,6 +237,7 @@ def show(found: dict[str, dict[str, Any]]) -> None:
 
 
 def _format_number(value: float | None) -> str:
+    """Format a figure with about three digits; a missing one is a dash."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3g}"

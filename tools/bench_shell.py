@@ -46,12 +46,12 @@ QUERIES = 2000
 BARS = {"prompt_ms": 400.0, "completion_ms": 30.0, "select_by_key_us": 200.0, "count_chunks_s": 0.3}
 
 
-def fill_chunks(path: Path, wanted: int) -> int:
-    """Build a store of at least the given number of chunks; return its number of chunks."""
+def fill_chunks(path: Path, min_chunks: int) -> int:
+    """Build a store of at least ``min_chunks`` chunks; return its number of chunks."""
     chance = random.Random(SEED)
     with kvstore.open(path, embedder="hashing", settings={"language": "rules"}, durability="relaxed") as store:
         chunks = number = 0
-        while chunks < wanted:
+        while chunks < min_chunks:
             with store.transaction() as transaction:
                 for _ in range(10):
                     text = "\n\n".join(" ".join(chance.choices(WORDS, k=150)) + "." for _ in range(PARAGRAPHS))
@@ -131,10 +131,11 @@ def measure_median_seconds(function: Callable[[], object], times: int) -> float:
 
 
 def select_by_key(store: kvstore.Store, names: list[str]) -> Callable[[], object]:
-    """Query one row of ``entities``, a different one in each call."""
+    """Return a function that selects one row of ``entities`` by its key, a different one in each call."""
     chance = random.Random(SEED)
 
     def query() -> None:
+        """Select the row of a random name, and check it."""
         name = chance.choice(names)
         rows = store.execute("SELECT name, kind FROM entities WHERE key = ?", (name,)).fetchall()
         assert rows == [(name.title(), "name")]

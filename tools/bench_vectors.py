@@ -99,6 +99,7 @@ def load_or_embed(data: Path, embedder: str, cache: Path | None) -> tuple[Matrix
 
 
 def iter_rows(data: Path, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the files ``name`` of all question sets."""
     for path in sorted(data.glob(f"qa/*/{name}")):
         with path.open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
@@ -118,7 +119,7 @@ def generate_copies(vectors: Matrix, count: int, noise: float) -> Iterator[Matri
 def measure(
     folder: Path, batches: Iterator[Matrix], count: int, questions: Matrix, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Fill a store, build its index, and run every query both ways."""
+    """Fill a store, build its vector index, and run every query with the index and exactly."""
     settings = {"dimension": questions.shape[1]}
     with kvstore.open(folder / "store", embedder=f"none:{questions.shape[1]}", settings=settings) as store:
         store.drop_index("vectors")  # otherwise it would grow while the store is filled
@@ -132,27 +133,28 @@ def measure(
         started, cpu_started = time.perf_counter(), time.process_time()
 
         def log(progress: kvstore.IndexProgress) -> None:
+            """Print the progress of the build on one line."""
             print(f"\r{progress.done:,} of {progress.total:,} in the graph ", end="", file=sys.stderr, flush=True)
 
         store.create_index("vectors", options, progress=log)
-        built, cpu = time.perf_counter() - started, time.process_time() - cpu_started
+        build_seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
         print(file=sys.stderr)
         with store.snapshot() as snapshot:
-            exactly, exact_times = run_queries(snapshot, questions, exact=True)
-            by_index, times = run_queries(snapshot, questions, exact=False)
+            exact_results, exact_times = run_queries(snapshot, questions, exact=True)
+            index_results, times = run_queries(snapshot, questions, exact=False)
         size = sum(path.stat().st_size for path in store.path.glob("vectors*.index"))
-    shared = [
+    overlaps = [
         len(set(exact_ids) & set(found_ids)) / len(exact_ids)
-        for exact_ids, found_ids in zip(exactly, by_index, strict=True)
+        for exact_ids, found_ids in zip(exact_results, index_results, strict=True)
     ]
     return {
         "vectors": number,
         "dimension": questions.shape[1],
         "queries": len(questions),
         **{name: value for name, value in options.items() if name != "exact_below"},
-        "build_s": round(built, 1),
-        "build_cpu_s": round(cpu, 1),
-        "recall_at_10": round(statistics.mean(shared), 4),
+        "build_s": round(build_seconds, 1),
+        "build_cpu_s": round(cpu_seconds, 1),
+        "recall_at_10": round(statistics.mean(overlaps), 4),
         "p50_ms": round(1000 * statistics.median(times), 3),
         "p95_ms": round(1000 * float(np.quantile(times, 0.95)), 3),
         "exact_p50_ms": round(1000 * statistics.median(exact_times), 3),
@@ -161,7 +163,10 @@ def measure(
 
 
 def run_queries(snapshot: kvstore.Snapshot, questions: Matrix, *, exact: bool) -> tuple[list[list[int]], list[float]]:
-    """Return the nearest chunks of each question, and the seconds of the second run of each."""
+    """Return the nearest chunks of each question and its seconds.
+
+    Every question is asked twice, and the second run counts. ``exact`` compares all vectors instead of using the index.
+    """
     results, times = [], []
     for _ in range(2):
         results, times = [], []

@@ -195,6 +195,7 @@ def _format_command(command: Sequence[str]) -> str:
 
 
 def _get_processor_seconds() -> float:
+    """Return the processor time of all finished child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -90,6 +90,7 @@ def build_page(cli: click.Group) -> str:
 
 
 def _iter_cells(command: click.Command) -> Iterator[tuple[str, str]]:
+    """Yield the cells of the table of options, escaped for Markdown."""
     for written, says in iter_options(command):
         yield written.replace("|", "\\|"), says.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 

@@ -38,6 +38,7 @@ def rewrite_links(text: str, source: str, page: str) -> str:
     """Rewrite the links of a repository text for a page of the site; both are given by their paths from the root."""
 
     def rewrite_link(match: re.Match[str]) -> str:
+        """Return a link to the page of the site, or only its label if the site lacks the target."""
         picture, label, target = match.groups()
         path, mark, heading = target.partition("#")
         if not path or ":" in path:

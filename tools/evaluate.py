@@ -36,7 +36,7 @@ from typing import Any
 
 import click
 from evaluation.ablations import ABLATIONS, build_ablations
-from evaluation.answers import answer_outcomes
+from evaluation.answers import compute_answer_outcomes
 from evaluation.manual import make_manual_sets
 from evaluation.measures import Outcome, compute_differences, summarize
 from evaluation.overview import build_overview_rows
@@ -112,9 +112,10 @@ def main(
         folder.mkdir(exist_ok=True)
 
         def open_store(name: str) -> kvstore.Store:
-            made = kvstore.open(folder / name, embedder=embedder, settings={"language": language})
-            made.set("reranker", reranker)
-            return made
+            """Open or create a store of the run's folder with the chosen embedder, language and reranker."""
+            opened = kvstore.open(folder / name, embedder=embedder, settings={"language": language})
+            opened.set("reranker", reranker)
+            return opened
 
         if index is not None:
             with open_store("index") as pages:
@@ -122,33 +123,33 @@ def main(
         elif overview:
             shares: list[dict[str, Any]] = []
             chosen = strategy or (*list_overview_strategies(), "hybrid")
-            for place in data:
-                questions = load(place, limit_corpus)
+            for path in data:
+                questions = load(path, limit_corpus)
                 with open_store(questions.name.replace(":", "-")) as passages:
                     fill_store(passages, questions, False, log)
                     shares += build_overview_rows(passages, questions.folder, chosen, log)
             report = {"rows": shares, "differences": []}
         else:
-            measured = strategy or (tuple(STRATEGIES) if compare else () if ablated else (None,))
-            asked = _Asked(measured, compare, answers, segments, ablated, kinds, model)
+            strategies = strategy or (tuple(STRATEGIES) if compare else () if ablated else (None,))
+            measurement = _Measurement(strategies, compare, answers, segments, ablated, kinds, model)
             rows: list[dict[str, Any]] = []
             gains: list[dict[str, Any]] = []
-            for place in data:
-                questions = load(place, limit_corpus)
+            for path in data:
+                questions = load(path, limit_corpus)
                 imported = triples and (questions.folder / "triples.jsonl").exists()
                 name = questions.name.replace(":", "-") + ("-triples" if imported else "")
                 with open_store(name) as passages:
                     seconds = fill_store(passages, questions, imported, log)
-                    asked.of(passages, name, [questions], seconds, rows, gains)
+                    measurement.add_rows(passages, name, [questions], seconds, rows, gains)
             if manual is not None:
                 with open_store("manual") as pages:
                     seconds, sets = make_manual_sets(pages, manual, Path(scratch), log)
-                    asked.of(pages, None, sets, seconds, rows, gains)
+                    measurement.add_rows(pages, None, sets, seconds, rows, gains)
             report = rows[0] if len(rows) == 1 else {"rows": rows, "differences": gains}
     if as_json:
         print(json.dumps(report))
     elif "rows" in report:
-        print(format_table([{name: value for name, value in each.items() if name in SHOWN} for each in report["rows"]]))
+        print(format_table([{name: value for name, value in row.items() if name in SHOWN} for row in report["rows"]]))
         print(format_table([flatten_gain(gain) for gain in report["differences"]]))
     else:
         for name, value in report.items():
@@ -156,8 +157,8 @@ def main(
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What to measure on every set: strategies (None: that of the session), other systems, answers."""
+class _Measurement:
+    """The options of a run: strategies (None: that of the session), other systems, answers."""
 
     strategies: Sequence[str | None]
     compare: bool
@@ -167,7 +168,7 @@ class _Asked:
     kinds: Sequence[str]
     model: str | None
 
-    def of(
+    def add_rows(
         self,
         store: kvstore.Store,
         name: str | None,
@@ -180,7 +181,7 @@ class _Asked:
 
         ``store`` contains the documents of all sets. ``name`` replaces the name of a set in the row.
         """
-        self._make_indexes(store)
+        self._create_indexes(store)
         retrievers: list[Retriever] = [StrategyRetriever(store, strategy) for strategy in self.strategies]
         if self.ablated:
             retrievers += build_ablations(store, self.ablated)
@@ -193,25 +194,31 @@ class _Asked:
         for questions in sets:
             dataset = name or questions.name
             head = {"dataset": dataset, "ingest_s": round(seconds, 1)}
-            measured = {each.name: compute_outcomes(each, questions, store, log) for each in retrievers}
+            outcomes_by_system = {
+                retriever.name: compute_outcomes(retriever, questions, store, log) for retriever in retrievers
+            }
             if self.answers:
                 for strategy in self.strategies:
                     label = f"ASK {strategy or store._session.settings.strategy}"
-                    measured[label] = answer_outcomes(store, questions, strategy, self.model, log)
+                    outcomes_by_system[label] = compute_answer_outcomes(store, questions, strategy, self.model, log)
                     if self.segments:
-                        measured[f"{label} AS SEGMENTS"] = answer_outcomes(
+                        outcomes_by_system[f"{label} AS SEGMENTS"] = compute_answer_outcomes(
                             store, questions, strategy, self.model, log, as_segments=True
                         )
-            rows += [head | build_row(store, questions, system, found) for system, found in measured.items() if found]
-            gains += compare_systems(dataset, measured)
+            rows += [
+                head | build_row(store, questions, system, outcomes)
+                for system, outcomes in outcomes_by_system.items()
+                if outcomes
+            ]
+            gains += compare_systems(dataset, outcomes_by_system)
 
-    def _make_indexes(self, store: kvstore.Store) -> None:
-        """Make the indexes that are wanted, and that the strategies need."""
+    def _create_indexes(self, store: kvstore.Store) -> None:
+        """Create the indexes that the user requested or the strategies need."""
         strategies = [STRATEGIES[name] for name in (*self.strategies, self.ablated) if name is not None]
         needed = [kind for strategy in strategies if (kind := getattr(strategy, "needs", None))]
-        there = {index.kind for index in store.indexes()}
+        existing_kinds = {index.kind for index in store.indexes()}
         for kind in dict.fromkeys([*self.kinds, *needed]):
-            if kind not in there:
+            if kind not in existing_kinds:
                 log(f"CREATE INDEX {kind}")
                 store.create_index(kind)
 
@@ -230,13 +237,18 @@ def build_row(store: kvstore.Store, questions: QuestionSet, system: str, outcome
     }
 
 
-def compare_systems(dataset: str, measured: dict[str, list[Outcome]]) -> list[dict[str, Any]]:
+def compare_systems(dataset: str, outcomes_by_system: dict[str, list[Outcome]]) -> list[dict[str, Any]]:
     """Return the gain of the first strategy over every other system, on the questions of one set."""
-    first, *others = measured
+    first, *others = outcomes_by_system
     return [
-        {"dataset": dataset, "strategy": first, "over": other, **compute_differences(measured[first], measured[other])}
+        {
+            "dataset": dataset,
+            "strategy": first,
+            "over": other,
+            **compute_differences(outcomes_by_system[first], outcomes_by_system[other]),
+        }
         for other in others
-        if len(measured[other]) == len(measured[first])
+        if len(outcomes_by_system[other]) == len(outcomes_by_system[first])
     ]
 
 
@@ -259,7 +271,7 @@ def format_table(rows: list[dict[str, Any]]) -> str:
 
 
 def log(text: str) -> None:
-    """Show progress to a person; a log needs none."""
+    """Print progress to standard error if a person reads it."""
     if sys.stderr.isatty():
         print(f"\r{text}\033[K", end="", file=sys.stderr)
 

@@ -71,7 +71,7 @@ def main(
                 asked = ask_set(answer_set, folder, rules)
                 rows.append({"set": answer_set.name, **summarize_asked(asked)})
                 asked_of_set += asked
-                lines += [{"set": answer_set.name, **_describe(each)} for each in asked]
+                lines += [{"set": answer_set.name, **_describe(question)} for question in asked]
             if len(answer_sets) > 1:
                 rows.append({"set": name, **summarize_asked(asked_of_set)})
     if details is not None:
@@ -89,6 +89,7 @@ def ask_set(answer_set: AnswerSet, folder: Path, rules: bool) -> list[AskedQuest
             opened.set("answer_reader", "off")
 
         def show_progress(number: int) -> None:
+            """Print the number of the current question if standard error is a terminal."""
             if sys.stderr.isatty():
                 print(f"\r{answer_set.name}: {number} of {len(answer_set.questions)}", end="", file=sys.stderr)
 

@@ -110,12 +110,16 @@ def measure_language(
     """Return the figures of a language, and its questions with their answers."""
     paragraphs = load_records("corpus", language, data)
     all_questions = load_records("questions", language, data)
-    questions = space_evenly([each for each in all_questions if find_half(each["gold"][0]) == chosen_half], count)
+    questions = space_evenly(
+        [question for question in all_questions if find_half(question["gold"][0]) == chosen_half], count
+    )
     whole_path, half_path = folder / language, folder / f"{language}-half-{1 - chosen_half}"
     started = time.process_time()
     fill_store(whole_path, paragraphs, settings)
     cpu_seconds = time.process_time() - started
-    fill_store(half_path, (each for each in paragraphs if find_half(each["id"]) != chosen_half), settings)
+    fill_store(
+        half_path, (paragraph for paragraph in paragraphs if find_half(paragraph["id"]) != chosen_half), settings
+    )
     with kvstore.open(whole_path) as store:
         hits, lexical_hits = count_hits(store, questions, 1), count_hits(store, questions, 1, "lexical")
         rows = ask_all(store, questions)
@@ -143,7 +147,9 @@ def measure_pair(
     """Return the hits of questions in one language on paragraphs in another."""
     question_language, text_language = pair.split(":")
     questions = read_records(data / f"questions-{question_language}.jsonl")
-    questions = space_evenly([each for each in questions if find_half(each["gold"][0]) == chosen_half], count)
+    questions = space_evenly(
+        [question for question in questions if find_half(question["gold"][0]) == chosen_half], count
+    )
     path = folder / f"{text_language}-multilingual"
     settings = {"embedder": "multilingual-e5-small", **settings}
     fill_store(path, read_records(data / f"corpus-{text_language}.jsonl"), settings)

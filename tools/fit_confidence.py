@@ -42,8 +42,8 @@ from kvstore.answering.confidence import SIMILARITY_WEIGHTS, WORD_WEIGHTS
 from kvstore.evaluation.asked_questions import compute_area_under_curve
 from kvstore.sql.literals import format_literal
 
-#: Questions of another set that a store is asked, at most, and those that a small store is asked.
-_OTHERS, _OF_SMALL = 20, 20
+#: The maximum number of questions of another set that a store, and a small store, is asked.
+_FOREIGN_QUESTIONS, _SMALL_STORE_QUESTIONS = 20, 20
 NOTES = Path(__file__).resolve().parent / "note_folders"
 #: Passages of a small store.
 _PASSAGES = 10
@@ -61,28 +61,30 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Asked:
-    """One question asked of one store: the features of its confidence, if the store answers it, and its half.
+    """One question asked of one store, and the features of its confidence (``parts``).
 
-    ``set`` is the data set of the store, and ``of`` that of the question.
+    ``set`` is the data set of the store, and ``question_set`` that of the question. ``is_own`` is True if the store
+    contains the answer, ``is_tuning`` if the question is in the half for fitting, and ``is_withheld`` if the documents
+    with the answer were excluded from the search.
     """
 
     store: str
     questions: str
     set: str
-    of: str
+    question_set: str
     parts: dict[str, float]
-    own: bool
-    tuning: bool
-    withheld: bool = False
+    is_own: bool
+    is_tuning: bool
+    is_withheld: bool = False
 
 
 @dataclass(frozen=True)
-class Stored:
+class AskedStore:
     """A store, the data set it was built from, and the sets of questions that it answers."""
 
     name: str
     store: kvstore.Store
-    own: Sequence[QuestionSet]
+    own_sets: Sequence[QuestionSet]
     manual: bool = False
 
     @property
@@ -98,10 +100,10 @@ class Stored:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A manual of HTML pages, in an archive: questions on options and headings are made from it.",
 )
-@click.option("--small", default=20, show_default=True, help="How many stores of ten passages to make.")
-@click.option("--mixed", default=4, show_default=True, help="How many passages are one document in a mixed store.")
-@click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
-@click.option("--least", default=0.5, show_default=True, help="The confidence from which on a question is answered.")
+@click.option("--small", default=20, show_default=True, help="Number of stores of ten passages.")
+@click.option("--mixed", default=4, show_default=True, help="Number of passages per document in a mixed store.")
+@click.option("--store", type=click.Path(path_type=Path), help="Folder of the stores; existing stores are used.")
+@click.option("--least", "min_confidence", default=0.5, show_default=True, help="The minimum confidence of an answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
     data: tuple[str, ...],
@@ -109,7 +111,7 @@ def main(
     small: int,
     mixed: int,
     store: Path | None,
-    least: float,
+    min_confidence: float,
     as_json: bool,
 ) -> None:
     """Fit the weights of the confidence, and measure them on other questions."""
@@ -118,73 +120,81 @@ def main(
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stores:
         folder = store or Path(scratch)
         folder.mkdir(exist_ok=True)
-        stored = []
+        asked_stores = []
         for questions in [*sets, *(join_passages(questions, mixed) for questions in passages if mixed)]:
             opened_store = stores.enter_context(kvstore.open(folder / questions.name.replace(":", "-")))
             fill_store(opened_store, questions, False, lambda text: None)
-            stored.append(Stored(questions.name, opened_store, [questions]))
+            asked_stores.append(AskedStore(questions.name, opened_store, [questions]))
         if manual is not None:
             opened_store = stores.enter_context(kvstore.open(folder / "manual"))
-            stored.append(
-                Stored(
+            asked_stores.append(
+                AskedStore(
                     "manual",
                     opened_store,
                     make_manual_sets(opened_store, manual, Path(scratch), lambda text: None)[1],
                     True,
                 )
             )
-        asked = [asked_question for stored_set in stored for asked_question in ask_store(stored_set, stored)]
+        asked = [question for store_asked in asked_stores for question in ask_store(store_asked, asked_stores)]
         for questions in sorted(NOTES.glob("*.jsonl")):
-            asked += ask_notes(folder, questions, stored)
+            asked += ask_notes(folder, questions, asked_stores)
         asked += [
             asked_question
             for number in range(small if passages else 0)
             for asked_question in ask_small_stores(folder, passages, number)
         ]
     report = {
-        name: fit_and_evaluate(asked, [feature for feature in weights if feature != "constant"], least)
+        name: fit_and_evaluate(asked, [feature for feature in weights if feature != "constant"], min_confidence)
         for name, weights in (("with similarity", SIMILARITY_WEIGHTS), ("words alone", WORD_WEIGHTS))
     }
     print(json.dumps(report) if as_json else json.dumps(report, indent=1))
 
 
 def join_passages(questions: QuestionSet, count: int) -> QuestionSet:
-    """Return the same passages, with ``count`` passages in each document."""
-    documents, within = [], {}
+    """Return the same set with ``count`` consecutive passages in each document, as in files of several notes."""
+    documents, joined_keys = [], {}
     for start in range(0, len(questions.passages), count):
-        some = questions.passages[start : start + count]
-        documents.append({"id": f"notes-{start}", "text": "\n\n".join(question["text"] for question in some)})
-        within |= {question["id"]: f"notes-{start}" for question in some}
+        group = questions.passages[start : start + count]
+        documents.append({"id": f"notes-{start}", "text": "\n\n".join(question["text"] for question in group)})
+        joined_keys |= {question["id"]: f"notes-{start}" for question in group}
     joined_questions = [
-        replace(question, gold=frozenset(map(within.__getitem__, question.gold))) for question in questions.questions
+        replace(question, gold=frozenset(map(joined_keys.__getitem__, question.gold)))
+        for question in questions.questions
     ]
     return replace(questions, name=f"{questions.name}{_MIXED}", passages=documents, questions=joined_questions)
 
 
-def ask_store(stored: Stored, others: Sequence[Stored]) -> list[Asked]:
-    """Ask a store the questions of all sets."""
+def ask_store(store_asked: AskedStore, others: Sequence[AskedStore]) -> list[Asked]:
+    """Ask a store its own questions and samples of the questions of other sets, which it cannot answer.
+
+    The store is also asked its own questions without the documents that answer them, if the set needs whole documents.
+    """
     asked_questions = []
     for other_store in [
         *others,
-        *([Stored(stored.name, stored.store, make_unanswerable_sets(stored.own))] if stored.manual else []),
+        *(
+            [AskedStore(store_asked.name, store_asked.store, make_unanswerable_sets(store_asked.own_sets))]
+            if store_asked.manual
+            else []
+        ),
     ]:
-        is_own = other_store is stored
-        if other_store.origin == stored.origin and other_store in others and not is_own:
+        is_own = other_store is store_asked
+        if other_store.origin == store_asked.origin and other_store in others and not is_own:
             continue
-        for questions in other_store.own:
-            interval = 1 if is_own else max(1, len(questions.questions) // _OTHERS)
+        for questions in other_store.own_sets:
+            interval = 1 if is_own else max(1, len(questions.questions) // _FOREIGN_QUESTIONS)
             for position, question in enumerate(questions.questions[::interval]):
-                names = (stored.name, questions.name, stored.origin, other_store.origin)
-                asked_questions.append(ask(stored.store, names, question.text, is_own, position % 2 == 0))
-                if is_own and not questions.details and not stored.manual:
+                names = (store_asked.name, questions.name, store_asked.origin, other_store.origin)
+                asked_questions.append(ask(store_asked.store, names, question.text, is_own, position % 2 == 0))
+                if is_own and not questions.details and not store_asked.manual:
                     left_out = f"key NOT IN ({', '.join(map(format_literal, sorted(question.gold)))})"
-                    asked = ask(stored.store, names, question.text, False, position % 2 == 0, left_out)
-                    asked_questions.append(replace(asked, withheld=True))
+                    asked = ask(store_asked.store, names, question.text, False, position % 2 == 0, left_out)
+                    asked_questions.append(replace(asked, is_withheld=True))
     return asked_questions
 
 
-def ask_notes(folder: Path, questions: Path, others: Sequence[Stored]) -> list[Asked]:
-    """Ask a store of a folder of notes the questions of the folder and those of some sets."""
+def ask_notes(folder: Path, questions: Path, others: Sequence[AskedStore]) -> list[Asked]:
+    """Ask a store of a folder of notes the questions about the folder, and samples of the questions of other stores."""
     notes, asked_questions = questions.with_suffix(""), []
     with kvstore.open(folder / notes.name) as opened:
         opened.ingest(notes, workers=0)
@@ -195,12 +205,14 @@ def ask_notes(folder: Path, questions: Path, others: Sequence[Stored]) -> list[A
             asked_questions.append(
                 ask(opened, names, question["question"], question["answer"] is not None, position % 2 == 0)
             )
-        asked_questions += ask_store(Stored(notes.name, opened, []), others)
+        asked_questions += ask_store(AskedStore(notes.name, opened, []), others)
     return asked_questions
 
 
 def make_unanswerable_sets(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
-    """Return questions on options and parameters that do not exist: each part of a name is reversed."""
+    """Return the questions on options and parameters with each of their names reversed, so that the name does not
+    exist.
+    """
     (options,) = [questions for questions in sets if questions.name == "manual-options"]
     questions = []
     for question in options.questions:
@@ -210,7 +222,10 @@ def make_unanswerable_sets(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
 
 
 def ask_small_stores(folder: Path, sets: Sequence[QuestionSet], number: int) -> list[Asked]:
-    """Ask stores of ten passages the question that each was built around, and other questions of the same set."""
+    """Build the store of ten passages around one question, and ask it this question and others of the same set.
+
+    ``number`` chooses the set and the question. Questions with only some of their passages in the store are left out.
+    """
     question_set = sets[number % len(sets)]
     question = question_set.questions[(number * 7) % len(question_set.questions)]
     gold_indexes = [index for index, passage in enumerate(question_set.passages) if passage["id"] in question.gold]
@@ -224,7 +239,7 @@ def ask_small_stores(folder: Path, sets: Sequence[QuestionSet], number: int) -> 
                 for index in sorted(indexes):
                     passage = question_set.passages[index]
                     transaction.put(passage["id"], passage["text"], title=passage.get("title"))
-        interval = max(1, len(question_set.questions) // _OF_SMALL)
+        interval = max(1, len(question_set.questions) // _SMALL_STORE_QUESTIONS)
         for index, other in enumerate([question, *question_set.questions[::interval]]):
             if other.gold <= stored_keys or other.gold.isdisjoint(stored_keys):
                 is_own = other.gold <= stored_keys
@@ -241,7 +256,11 @@ def ask(
     is_tuning: bool,
     where: str | None = None,
 ) -> Asked:
-    """Return the features of one question; ``names`` are those of the store, the questions, and their sets."""
+    """Return one question with the features of its confidence.
+
+    ``names`` are the fields ``store``, ``questions``, ``set`` and ``question_set`` of :class:`Asked`; ``where``
+    restricts the search.
+    """
     _, weighed = store.weigh(text, where=where)
     feature_names = sorted((SIMILARITY_WEIGHTS.keys() | WORD_WEIGHTS.keys()) - {"constant"})
     return Asked(*names, {feature: getattr(weighed, feature) or 0.0 for feature in feature_names}, is_own, is_tuning)
@@ -249,17 +268,17 @@ def ask(
 
 def fit_and_evaluate(asked: Sequence[Asked], names: Sequence[str], min_confidence: float) -> dict[str, Any]:
     """Fit weights on the questions for fitting, and evaluate them on the others and on held-out sets."""
-    withheld = _build_table([question for question in asked if question.withheld], names)
-    asked = [question for question in asked if not question.withheld]
+    is_withheld = _build_table([question for question in asked if question.is_withheld], names)
+    asked = [question for question in asked if not question.is_withheld]
     features = _build_table(asked, names)
-    is_own = np.array([question.own for question in asked], float)
-    is_tuning = np.array([question.tuning for question in asked])
+    is_own = np.array([question.is_own for question in asked], float)
+    is_tuning = np.array([question.is_tuning for question in asked])
     weights = _fit_weights(asked, features, is_tuning)
     confidence = 1 / (1 + np.exp(-(features @ weights)))
     report = ~is_tuning
     held_out = {}
     for name in sorted({question.set for question in asked}):
-        is_held_out = np.array([name in (question.set, question.of) for question in asked])
+        is_held_out = np.array([name in (question.set, question.question_set) for question in asked])
         confidences = 1 / (1 + np.exp(-(features @ _fit_weights(asked, features, is_tuning & ~is_held_out))))
         held_out[name] = _compute_answered_shares(asked, confidences >= min_confidence, is_held_out)
     return {
@@ -269,9 +288,9 @@ def fit_and_evaluate(asked: Sequence[Asked], names: Sequence[str], min_confidenc
         "answered_own": round(float((confidence[report & (is_own == 1)] >= min_confidence).mean()), 4),
         "answered_others": round(float((confidence[report & (is_own == 0)] >= min_confidence).mean()), 4),
         "answered_withheld": round(
-            float((withheld @ weights > np.log(min_confidence / (1 - min_confidence))).mean()), 4
+            float((is_withheld @ weights > np.log(min_confidence / (1 - min_confidence))).mean()), 4
         )
-        if len(withheld)
+        if len(is_withheld)
         else None,
         "answered": _compute_answered_shares(asked, confidence >= min_confidence, report),
         "held_out": held_out,
@@ -286,9 +305,12 @@ def _build_table(asked: Sequence[Asked], names: Sequence[str]) -> Numbers:
 
 def _fit_weights(asked: Sequence[Asked], features: Numbers, selected: Mask) -> Numbers:
     """Return the weights that fit some of the questions; the constant is last."""
-    is_own = np.array([question.own for question in asked], float)
-    # Of what a store does not answer, what is on its own matters counts as much as what is on others.
-    groups = [(question.store, question.own, question.of == question.set, question.questions) for question in asked]
+    is_own = np.array([question.is_own for question in asked], float)
+    # Among unanswerable questions, those on the topics of the store weigh as much as those on other topics.
+    groups = [
+        (question.store, question.is_own, question.question_set == question.set, question.questions)
+        for question in asked
+    ]
     counts = Counter(group for group, is_selected in zip(groups, selected, strict=True) if is_selected)
     sets = Counter(group[:3] for group in counts)
     counts_by_outcome = Counter(group[:2] for group in sets)
@@ -310,13 +332,13 @@ def _fit_weights(asked: Sequence[Asked], features: Numbers, selected: Mask) -> N
     return fitted
 
 
-def _compute_answered_shares(asked: Sequence[Asked], answered: Mask, taken: Mask) -> dict[str, float]:
-    """Return the share answered of some of the questions, by store and question set."""
+def _compute_answered_shares(asked: Sequence[Asked], answered: Mask, counted: Mask) -> dict[str, float]:
+    """Return the share of answered questions by store and question set; only ``counted`` questions count."""
     outcomes: dict[str, list[bool]] = {}
-    for question, is_counted, is_answered in zip(asked, taken, answered, strict=True):
+    for question, is_counted, is_answered in zip(asked, counted, answered, strict=True):
         if is_counted:
-            kind = "its own " if question.own else "others of " if question.store == "small" else ""
-            label = "its own" if question.own and question.store == "small" else f"{kind}{question.questions}"
+            kind = "its own " if question.is_own else "others of " if question.store == "small" else ""
+            label = "its own" if question.is_own and question.store == "small" else f"{kind}{question.questions}"
             outcomes.setdefault(f"{question.store} asked {label}", []).append(bool(is_answered))
     return {label: round(sum(is_answered) / len(is_answered), 3) for label, is_answered in sorted(outcomes.items())}
 

@@ -105,6 +105,7 @@ class NaiveSearch(_InMemory):
         self._roots = roots
 
     def find_nodes(self, name: str) -> list[TreeNode]:
+        """Return every node with a name, comparing the names of all nodes."""
         found = []
         queue = deque(self._roots)
         while queue:
@@ -129,6 +130,7 @@ class BloomSearch(_InMemory):
             self._fill_blooms(root)
 
     def find_nodes(self, name: str) -> list[TreeNode]:
+        """Return every node with a name, skipping subtrees whose filters lack it."""
         mask = self._compute_mask(name)
         found = []
         queue = deque(self._roots)
@@ -160,6 +162,7 @@ class ImprovedBloomSearch(BloomSearch):
     """Improved Bloom Filter T-RAG: nodes just above the leaves are not checked."""
 
     def find_nodes(self, name: str) -> list[TreeNode]:
+        """Return every node with a name, without testing filters directly above the leaves."""
         mask = self._compute_mask(name)
         found = []
         queue = deque(self._roots)
@@ -190,6 +193,7 @@ class DictionarySearch(_InMemory):
             queue.extend(node.children)
 
     def find_nodes(self, name: str) -> list[TreeNode]:
+        """Return every node with a name."""
         return self._nodes.get(name, [])
 
 
@@ -234,6 +238,7 @@ class LmdbSearch:
         """Return the sentence about the node with this number."""
 
         def get_node(number: int) -> Any:
+            """Return the stored node: name, tree, parent and children."""
             return msgpack.unpackb(transaction.get(_ID.pack(number), db=self._nodes))
 
         name, tree, parent, children = get_node(number)

@@ -42,6 +42,7 @@ def generate_names(seed: int) -> Iterator[str]:
     chance = random.Random(seed)
 
     def stem() -> str:
+        """Return one to three random syllables."""
         syllables = chance.choice((1, 2, 2, 3))
         return "".join(
             chance.choice(_ONSETS) + chance.choice(_VOWELS) + chance.choice(_CODAS) for _ in range(syllables)

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
-from evaluation.measures import DEPTH, measure, measure_places
+from evaluation.measures import DEPTH, measure, measure_spans
 from evaluation.passages import Passage, Texts
 from evaluation.question_sets import QuestionSet, fill_store, load
 
@@ -108,7 +108,7 @@ def compute_means(
     for question in question_set.questions[::step]:
         evidence = store.retrieve(question.text, using=strategy, top=DEPTH, options=options)
         hits = [Passage(hit.document, hit.start, hit.end, hit.text) for hit in evidence.hits]
-        measures = measure(question, hits) if texts is None else measure_places(question, hits, texts)
+        measures = measure(question, hits) if texts is None else measure_spans(question, hits, texts)
         for name in MEASURES:
             if name in measures:
                 values[name].append(measures[name])

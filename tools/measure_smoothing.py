@@ -34,6 +34,7 @@ class _RecordingGraph(E5Graph):
         self.inputs: dict[str, str] = {}
 
     def _add_linear(self, rows: str, name: str) -> str:
+        """Add a linear layer, and record the name of its input rows."""
         self.inputs[name] = rows
         return super()._add_linear(rows, name)
 

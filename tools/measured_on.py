@@ -26,7 +26,7 @@ def describe_environment() -> MeasuredOn:
     """Return the current date and environment."""
     return MeasuredOn(
         day=datetime.date.today().isoformat(),
-        commit=_commit(),
+        commit=_describe_commit(),
         machine=(
             f"{_read_processor_name()}, {os.cpu_count()} cores, {_read_memory_size()} GB, "
             f"Python {platform.python_version()}"
@@ -35,13 +35,15 @@ def describe_environment() -> MeasuredOn:
     )
 
 
-def _commit() -> str:
+def _describe_commit() -> str:
+    """Return the commit as git describes it, with a mark if files are changed."""
     command = ["git", "describe", "--always", "--dirty"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return run.stdout.strip() or "unknown"
 
 
 def _read_processor_name() -> str:
+    """Return the model name of the processor, or its architecture."""
     try:
         cpu_information = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -53,4 +55,5 @@ def _read_processor_name() -> str:
 
 
 def _read_memory_size() -> int:
+    """Return the size of the memory in GB."""
     return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9)

@@ -37,8 +37,8 @@ SYSTEMS = {
 class Row:
     """A row of a table: its name, its figures, their unit, and the factor that converts a figure to this unit.
 
-    ``short`` is its name in the table of losses. If ``of`` is set, a system without that figure has none here:
-    for example, the size of a system that stores no vectors cannot be compared.
+    ``short`` is its name in the table of losses. If ``required_figure`` is set, a system without that figure has none
+    in this row: for example, the size of a system that stores no vectors cannot be compared.
     """
 
     name: str
@@ -46,13 +46,19 @@ class Row:
     unit: str
     factor: float = 1.0
     short: str = ""
-    of: str = ""
+    required_figure: str = ""
 
 
 ROWS = (
     Row("load, with given vectors (kvstore also derives names, graph and filter)", ("load_s",), "s", short="loading"),
     Row("memory of the load, without that of the interpreter", ("load_memory_mb",), "MB", short="memory of a load"),
-    Row("size on disk, relative to text and vectors", ("disk_ratio",), "times", short="size on disk", of="vector_ms"),
+    Row(
+        "size on disk, relative to text and vectors",
+        ("disk_ratio",),
+        "times",
+        short="size on disk",
+        required_figure="vector_ms",
+    ),
     Row(
         "vector search with a filter that selects 1 %; 10 %",
         ("filter_1_ms", "filter_10_ms"),
@@ -90,39 +96,40 @@ REASONS = {
 Figures = Mapping[str, float | None]
 
 
-def select_figures(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the figures for the tables from a run; raises ValueError if kvstore or a row of it is missing."""
-    wanted = {figure: row.of for row in ROWS for figure in row.figures}
+def select_figures(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Select the figures for the tables from a run; raises ValueError if a figure of kvstore is missing."""
+    gate_by_figure = {figure: row.required_figure for row in ROWS for figure in row.figures}
     sizes = {
         count: {
             system: {
-                figure: of_size[system][figure]
-                for figure, of in wanted.items()
-                if of_size[system].get(figure) is not None and of_size[system].get(of or figure) is not None
+                figure: figures_by_system[system][figure]
+                for figure, required_figure in gate_by_figure.items()
+                if figures_by_system[system].get(figure) is not None
+                and figures_by_system[system].get(required_figure or figure) is not None
             }
             for system in SYSTEMS
-            if system in of_size
+            if system in figures_by_system
         }
-        for count, of_size in sorted(found["sizes"].items(), key=lambda size: int(size[0]))
+        for count, figures_by_system in sorted(run["sizes"].items(), key=lambda size: int(size[0]))
     }
-    for count, of_size in sizes.items():
-        if missing := [figure for figure in wanted if figure not in of_size.get("kvstore", {})]:
+    for count, figures_by_system in sizes.items():
+        if missing := [figure for figure in gate_by_figure if figure not in figures_by_system.get("kvstore", {})]:
             raise ValueError(f"kvstore has no {', '.join(missing)} at {count} passages; measure all rows but growth")
-    versions = {system: found["versions"][system] for system in SYSTEMS if system in found["versions"]}
-    return {"sizes": sizes, "versions": versions, "measured_on": found["measured_on"]}
+    versions = {system: run["versions"][system] for system in SYSTEMS if system in run["versions"]}
+    return {"sizes": sizes, "versions": versions, "measured_on": run["measured_on"]}
 
 
-def build_tables(kept: Mapping[str, Any]) -> dict[str, str]:
+def build_tables(run: Mapping[str, Any]) -> dict[str, str]:
     """Return the parts of the pages, by name."""
-    sizes: dict[str, dict[str, Figures]] = kept["sizes"]
+    sizes: dict[str, dict[str, Figures]] = run["sizes"]
     small = next(iter(sizes.values()))
-    on, versions = kept["measured_on"], kept["versions"]
+    on, versions = run["measured_on"], run["versions"]
     others = ", ".join(f"{system} {version}" for system, version in versions.items() if system != "kvstore")
     load = "; the machine was busy, which hardly affects processor time" if on["busy"] >= 1 else ""
     head = f"Processor times of one run on {on['day']}, commit {on['commit']} ({on['machine']}{load}), with {others}."
     lines = [f"{head} A cell is empty if the system does not support the operation.\n"]
-    for count, of_size in sizes.items():
-        lines += [*_format_table(f"{int(count):,} passages", of_size, ROWS), ""]
+    for count, figures_by_system in sizes.items():
+        lines += [*_format_table(f"{int(count):,} passages", figures_by_system, ROWS), ""]
     chosen = [row for row in ROWS if row.figures[0] in CHOSEN]
     chosen.sort(key=lambda row: CHOSEN.index(row.figures[0]))
     return {
@@ -137,14 +144,15 @@ def build_tables(kept: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _format_table(
-    title: str, of_systems: Mapping[str, Figures], rows: Iterator[Row] | tuple[Row, ...] | list[Row]
+    title: str, figures_by_system: Mapping[str, Figures], rows: Iterator[Row] | tuple[Row, ...] | list[Row]
 ) -> list[str]:
-    columns = [system for system in SYSTEMS if system in of_systems]
+    """Format the figures of one size as a table of Markdown, with a column for each system."""
+    columns = [system for system in SYSTEMS if system in figures_by_system]
     lines = [f"| {title} | {' | '.join(SYSTEMS[system] for system in columns)} |", "|---" * (len(columns) + 1) + "|"]
     for row in rows:
         cells = []
         for system in columns:
-            values = [of_systems[system].get(figure) for figure in row.figures]
+            values = [figures_by_system[system].get(figure) for figure in row.figures]
             figures = "; ".join(_format_figure(value * row.factor) for value in values if value is not None)
             cells.append(f"{figures} {row.unit}" if figures else "")
         lines.append(f"| {row.name} | {' | '.join(cells)} |")
@@ -156,13 +164,15 @@ def _iter_losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
     for row in ROWS:
         for figure in row.figures:
             ahead = []
-            for count, of_size in sizes.items():
-                ours = of_size["kvstore"][figure]
+            for count, figures_by_system in sizes.items():
+                ours = figures_by_system["kvstore"][figure]
                 assert ours is not None
                 better = {
                     system: value
-                    for system in of_size
-                    if system != "kvstore" and (value := of_size[system].get(figure)) is not None and value < ours
+                    for system in figures_by_system
+                    if system != "kvstore"
+                    and (value := figures_by_system[system].get(figure)) is not None
+                    and value < ours
                 }
                 if better:
                     losses = ", ".join(
@@ -177,17 +187,18 @@ def _iter_losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
 
 
 def _format_figure(value: float) -> str:
+    """Format a figure with about three digits."""
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
-def build_files(kept: Path = KEPT) -> dict[Path, str]:
+def build_files(run_file: Path = KEPT) -> dict[Path, str]:
     """Return the pages with tables, and their new contents."""
-    parts = build_tables(json.loads(kept.read_text(encoding="utf-8")))
+    parts = build_tables(json.loads(run_file.read_text(encoding="utf-8")))
     pages = {path: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", ROOT / "docs" / "compare.md")}
     for path, page in pages.items():
         pages[path] = re.sub(
             r"(<!-- peers: (\w+) -->\n).*?(<!-- end of peers -->)",
-            lambda found: f"{found[1]}{parts[found[2]]}\n{found[3]}",
+            lambda match: f"{match[1]}{parts[match[2]]}\n{match[3]}",
             page,
             flags=re.DOTALL,
         )
@@ -197,6 +208,7 @@ def build_files(kept: Path = KEPT) -> dict[Path, str]:
 @click.command(help=__doc__)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=False)
 def main(file: Path | None) -> None:
+    """Write the tables into the pages; with ``file``, first replace the stored run by this one."""
     if file is not None:
         try:
             figures = select_figures(json.loads(file.read_text(encoding="utf-8")))

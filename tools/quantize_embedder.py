@@ -43,7 +43,7 @@ _MAX_TOKENS, _WIDTH = 256, 384
 #: How the difficulty of quantizing is divided between activations and weights (the exponent α of SmoothQuant).
 _SMOOTHING = 0.5
 #: A channel counts as having at least this share of the largest activation, so that no scale becomes extreme.
-_LEAST_ACTIVATION = 1e-3
+_MIN_ACTIVATION_SHARE = 1e-3
 #: The constant added to the diagonal of the Hessian, as a share of its mean.
 _DAMPING = 0.01
 #: The number of inputs rounded before their errors are applied to all later inputs.
@@ -86,6 +86,7 @@ class _RecordingGraph(BertGraph):
         self.inputs: dict[str, str] = {}
 
     def _add_linear(self, rows: str, name: str) -> str:
+        """Add a linear layer, and record the name of its input rows."""
         self.inputs[name] = rows
         return super()._add_linear(rows, name)
 
@@ -98,6 +99,7 @@ class _QuantizedGraph(QuantizedBertGraph):
         self._statistics = statistics
 
     def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
+        """Add the word vectors as bytes, with a scale for each word."""
         scales = np.abs(table).max(axis=1, keepdims=True) / MAX_WEIGHT
         scales[scales == 0] = 1
         numbers = np.rint(table / scales).astype(np.int8)
@@ -108,12 +110,18 @@ class _QuantizedGraph(QuantizedBertGraph):
         return self._add_operation("Mul", [self._add_cast(rows, "words.floats"), row_scales], "tokens")
 
     def _add_position_table(self, table: npt.NDArray[np.float32]) -> str:
+        """Add the position vectors in half precision."""
         halves = self._add_constant("position_table", table[:_MAX_TOKENS].astype(np.float16))
         return self._add_cast(halves, "position_table.floats")
 
     def _quantize_layer(
         self, name: str, scales: Array, shift: float
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Return a linear layer as bytes, the scale of each output column, and the bias.
+
+        The weights are multiplied by the ``scales`` of the inputs. The bias removes the effect of ``shift``, which is
+        added to the inputs, and of the mean rounding error.
+        """
         matrix = self._take_weight(name).T.astype(np.float64) * scales[:, None]
         means, moments = self._statistics[name].transform(scales, shift)
         numbers, column_scales = round_matrix(matrix, moments)
@@ -130,12 +138,13 @@ class _QuantizedGraph(QuantizedBertGraph):
         if name.endswith("attention.output.dense"):
             return np.ones(len(statistics.maxima))  # its inputs are means of values and have no extreme channels
         matrix_maxima = np.max([np.abs(self._weights[f"{other}.weight"]).max(axis=0) for other in names], axis=0)
-        maxima = np.maximum(statistics.maxima, _LEAST_ACTIVATION * statistics.maxima.max())
+        maxima = np.maximum(statistics.maxima, _MIN_ACTIVATION_SHARE * statistics.maxima.max())
         scales = maxima**_SMOOTHING / matrix_maxima.astype(np.float64) ** (1 - _SMOOTHING)
         scales /= np.exp(np.log(scales).mean())
         return scales.astype(np.float32).astype(np.float64)
 
     def _add_cast(self, name: str, result: str) -> str:
+        """Add a conversion to float32, and return the name of its result."""
         return self._add_operation("Cast", [name], result, to=self._helper.TensorProto.FLOAT)
 
 
@@ -186,6 +195,7 @@ def collect_statistics(model: Path) -> dict[str, _InputStatistics]:
     graphs: list[_RecordingGraph] = []
 
     def make_graph(weights: Tensors) -> BertGraph:
+        """Create the recording graph, and keep it for this function."""
         graphs.append(_RecordingGraph(weights))
         return graphs[0]
 

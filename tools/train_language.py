@@ -158,28 +158,28 @@ def make_training_texts(nlp: Language, texts: Sequence[list[Sentence]], chance: 
 
 
 def test_texts(nlp: Language, texts: Sequence[list[Sentence]]) -> list[Example]:
-    """Whole documents, with the breaks that the treebank has."""
+    """Return whole documents as examples, with the paragraph breaks of the treebank."""
     breaks = [["\n\n" if sentence.opens_paragraph else "" for sentence in text] for text in texts]
     golds = [build_document(nlp.vocab, *text, blanks=False) for text in zip(texts, breaks, strict=True)]
     return [Example(nlp.make_doc(gold.text), gold) for gold in golds]
 
 
 def make_batches(examples: Sequence[Example], words: int, chance: random.Random) -> list[list[Example]]:
-    """Return the examples in batches of about the given number of words.
+    """Return the examples in shuffled batches of about ``words`` words.
 
     A batch has texts of similar length, because the parser processes them in parallel.
     """
-    made: list[list[Example]] = []
+    batches: list[list[Example]] = []
     for start in range(0, len(examples), BUCKET):
         size = words
         for example in sorted(examples[start : start + BUCKET], key=lambda example: len(example.predicted)):
             if size >= words:
-                made.append([])
+                batches.append([])
                 size = 0
-            made[-1].append(example)
+            batches[-1].append(example)
             size += len(example.predicted)
-    chance.shuffle(made)
-    return made
+    chance.shuffle(batches)
+    return batches
 
 
 def set_word_vectors(nlp: Language) -> None:
@@ -202,7 +202,7 @@ def set_word_vectors(nlp: Language) -> None:
 
 def teach_lemmas(nlp: Language, texts: Sequence[list[Sentence]]) -> None:
     """Add a lemmatizer: rules, the base forms in the treebanks, and exceptions to the rules."""
-    seen: dict[tuple[str, str], Counter[tuple[str, str, str]]] = defaultdict(Counter)
+    counts: dict[tuple[str, str], Counter[tuple[str, str, str]]] = defaultdict(Counter)
     index: dict[str, set[str]] = {pos: set() for pos in RULES}
     for word in (word for text in texts for sentence in text for word in sentence.words):
         pos = word.pos.lower()
@@ -210,17 +210,17 @@ def teach_lemmas(nlp: Language, texts: Sequence[list[Sentence]]) -> None:
         if pos in index and word.lemma != "_":
             lemma = word.lemma if pos == "pron" else word.lemma.lower()
             index[pos].add(lemma)
-            seen[pos, word.form.lower()][word.form, word.morph, lemma] += 1
+            counts[pos, word.form.lower()][word.form, word.morph, lemma] += 1
     tables = Lookups()
     tables.add_table("lemma_rules", {pos: [list(rule) for rule in rules] for pos, rules in RULES.items()})
     tables.add_table("lemma_index", {pos: sorted(lemmas) for pos, lemmas in index.items()})
     exceptions = tables.add_table("lemma_exc", {pos: {} for pos in RULES})
     lemmatizer = nlp.add_pipe("lemmatizer", config={"mode": "rule"})
     lemmatizer.initialize(lookups=tables)
-    for (pos, form), counts in sorted(seen.items()):
+    for (pos, form), lemma_counts in sorted(counts.items()):
         wrong = 0
         lemmas: Counter[str] = Counter()
-        for (written_form, morph, lemma), count in counts.items():
+        for (written_form, morph, lemma), count in lemma_counts.items():
             token = Doc(nlp.vocab, words=[written_form], pos=[pos.upper()], morphs=[morph])[0]
             if not lemmatizer.is_base_form(token):
                 wrong += count * (lemmatizer.rule_lemmatize(token)[0] != lemma)
@@ -243,15 +243,15 @@ def train(args: argparse.Namespace) -> None:
     teach_lemmas(nlp, texts)
     optimizer = Adam(RATE, L2=0.01, L2_is_weight_decay=True, use_averages=True)
     total = args.epochs * sum(len(example.predicted) for example in first)
-    seen = step = 0
+    num_words = step = 0
     for epoch in range(args.epochs):
         started = process_time()
         losses: dict[str, float] = {}
         size = BATCH_WORDS[0] + (BATCH_WORDS[1] - BATCH_WORDS[0]) * epoch // args.epochs
         for batch in make_batches(make_training_texts(nlp, texts, chance), size, chance):
             step += 1
-            seen += sum(len(example.predicted) for example in batch)
-            optimizer.learn_rate = RATE * min(1.0, step / WARMUP) * max(0.01, 1 - seen / total)
+            num_words += sum(len(example.predicted) for example in batch)
+            optimizer.learn_rate = RATE * min(1.0, step / WARMUP) * max(0.01, 1 - num_words / total)
             nlp.update(batch, sgd=optimizer, drop=DROPOUT, losses=losses)
         with nlp.use_params(optimizer.averages):
             save(nlp, args.to)
@@ -301,6 +301,7 @@ def evaluate(nlp: Language, treebanks: Path) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Train the pipeline as its options say, and print its figures on the test texts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--treebanks", type=Path, required=True, help="the folder of the treebanks")
     parser.add_argument("--to", type=Path, help="train, and write the pipeline here")

@@ -70,7 +70,7 @@ def iter_documents(path: Path) -> Iterator[list[Sentence]]:
                     joined_until, space_after_joined = int(columns[0].partition("-")[2]), space
                     continue
                 index = int(columns[0])
-                # Words written as one ("don't") have no space between them; the whole says what follows the last.
+                # Words written together ("don't") have no space between them; their first line says if a space follows.
                 if index < joined_until:
                     space = False
                 elif index == joined_until:
@@ -81,6 +81,7 @@ def iter_documents(path: Path) -> Iterator[list[Sentence]]:
 
 
 def _parse_word(columns: Sequence[str], space_after: bool) -> Word:
+    """Return the word of a line of CoNLL-U; ``space_after`` is True if a space follows the word."""
     index, form, lemma, pos, tag, morph, head, relation = columns[:8]
     features = "|".join(pair for pair in morph.split("|") if pair.partition("=")[0] in FEATURES)
     governor = int(head) - 1 if int(head) else int(index) - 1
@@ -111,17 +112,17 @@ def build_document(
         if text and words:
             append_blank(text)
             column = 0
-        places: list[int] = []
+        positions: list[int] = []
         for word in sentence.words:
             if wrap and words and words[-1].space_after and column + len(word.form) > wrap:
                 append_blank("\n")
                 column = 0
-            places.append(len(words))
+            positions.append(len(words))
             words.append(replace(word))
             heads.append(-1)
             column += len(word.form) + word.space_after
-        for place, word in zip(places, sentence.words, strict=True):
-            heads[place] = places[word.head]
+        for position, word in zip(positions, sentence.words, strict=True):
+            heads[position] = positions[word.head]
     return Doc(
         vocab,
         words=[word.form for word in words],

@@ -40,6 +40,7 @@ class Script:
 
     @property
     def licence_file(self) -> str:
+        """The file name of the script's license."""
         return f"LICENSE.{self.file.removesuffix('.min.js')}"
 
 
@@ -97,6 +98,7 @@ def _fetch_script(script: Script) -> tuple[bytes, bytes, str]:
         with tarfile.open(Path(folder) / packed["filename"]) as archive:
 
             def read(name: str) -> bytes:
+                """Return a file of the package."""
                 member = archive.extractfile(f"package/{name}")
                 if member is None:
                     sys.exit(f"{script.package} {script.version} has no file {name}")

@@ -101,6 +101,7 @@ def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
         )
 
     def put_passages(store: kvstore.Store) -> None:
+        """Store every passage of the articles."""
         with store.transaction() as transaction:
             for passage in passages.values():
                 transaction.put(passage["id"], passage["text"], title=passage["title"].replace("_", " "))
@@ -162,6 +163,7 @@ def _load_chains(data: Path, name: str) -> Iterator[AnswerSet]:
 
 
 def _ingest_folder(folder: Path) -> Callable[[kvstore.Store], object]:
+    """Return a function that ingests a folder into a store."""
     return lambda store: store.ingest(folder, workers=0)
 
 
@@ -169,6 +171,7 @@ def _ingest_archive(archive: Path, name: str) -> Callable[[kvstore.Store], objec
     """Return a function that unpacks an archive and ingests its one folder."""
 
     def ingest(store: kvstore.Store) -> None:
+        """Unpack the archive into a temporary folder, and ingest it."""
         import tempfile
 
         with tempfile.TemporaryDirectory() as scratch:

@@ -26,13 +26,13 @@ from .question_sets import QuestionSet
 
 _WORD = re.compile(r"\w+")
 _CITATION = re.compile(r"\s*\[\d+(?:, \d+)*\]")
-_LONGEST_RUN = 4
+_MAX_RUN_WORDS = 4
 
 #: A function that returns the vectors of a text's tokens, one per row.
 TokenVectors = Callable[[str], Matrix]
 
 
-def answer_measures(answer: str, expected: str, vectors: TokenVectors) -> dict[str, float]:
+def compute_answer_measures(answer: str, expected: str, vectors: TokenVectors) -> dict[str, float]:
     """Return all measures of one answer; citations in it do not count."""
     text = _CITATION.sub("", answer)
     mine, gold = split_words(text), split_words(expected)
@@ -56,7 +56,7 @@ def compute_bleu(mine: Sequence[str], gold: Sequence[str]) -> float:
     if not mine or not gold:
         return 0.0
     logarithms = []
-    for length in range(1, min(_LONGEST_RUN, len(mine)) + 1):
+    for length in range(1, min(_MAX_RUN_WORDS, len(mine)) + 1):
         runs = _count_runs(mine, length)
         smoothing = int(length > 1)
         matched = sum((runs & _count_runs(gold, length)).values()) + smoothing
@@ -84,7 +84,7 @@ def make_token_embedder(store: kvstore.Store) -> TokenVectors:
     return lambda text: store.embed(split_words(text))
 
 
-def answer_outcomes(
+def compute_answer_outcomes(
     store: kvstore.Store,
     questions: QuestionSet,
     strategy: str | None,
@@ -95,9 +95,9 @@ def answer_outcomes(
 ) -> list[Outcome]:
     """Measure the answers of ASK to every question with a known answer or spans; times are those of whole answers.
 
-    In addition to :func:`answer_measures`: ``words``, their number; ``contains``, if it contains the expected answer
-    (not for yes and no); ``cited``, the share of the characters of the spans that the citations cover; ``answered``,
-    if the store did not abstain, and ``confidence``. An abstention contains and cites nothing.
+    In addition to :func:`compute_answer_measures`: ``words``, their number; ``contains``, if it contains the expected
+    answer (not for yes and no); ``cited``, the share of the characters of the spans that the citations cover;
+    ``answered``, if the store did not abstain, and ``confidence``. An abstention contains and cites nothing.
     """
     known_questions = [question for question in questions.questions if question.answer or question.spans]
     vectors = make_token_embedder(store)
@@ -107,7 +107,7 @@ def answer_outcomes(
         started = time.perf_counter()
         answer = store.ask(question.text, using=strategy, model=model, as_segments=as_segments)
         elapsed = 1000 * (time.perf_counter() - started)
-        measures = answer_measures(answer.text, question.answer, vectors) if question.answer else {}
+        measures = compute_answer_measures(answer.text, question.answer, vectors) if question.answer else {}
         measures["false_citations"] = float(bool(answer.dropped))
         bare = _CITATION.sub("", answer.text)
         measures["words"] = float(len(bare.split()))
@@ -117,7 +117,7 @@ def answer_outcomes(
             measures["contains"] = float(has_answer and not answer.abstained)
         if question.spans:
             cited = [
-                texts.place(Passage(citation.document, citation.start, citation.end, citation.text))
+                texts.locate_passage(Passage(citation.document, citation.start, citation.end, citation.text))
                 for citation in answer.citations
             ]
             measures["cited"] = 0.0 if answer.abstained else compute_coverage(question.spans, cited)
@@ -144,14 +144,17 @@ def _remove_articles(words: Sequence[str]) -> list[str]:
 
 
 def _count_runs(words: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
+    """Count the runs of ``length`` consecutive words."""
     return Counter(tuple(words[start : start + length]) for start in range(len(words) - length + 1))
 
 
 def _compute_overlap(mine: Counter[tuple[str, ...]], gold: Counter[tuple[str, ...]]) -> float:
+    """Return the F measure of two multisets of runs."""
     return _compute_f_measure(sum((mine & gold).values()), sum(mine.values()), sum(gold.values()))
 
 
 def _compute_f_measure(common: int, mine: int, gold: int) -> float:
+    """Return the F measure of two collections of the sizes ``mine`` and ``gold`` with ``common`` common elements."""
     return 2 * common / (mine + gold) if common else 0.0
 
 

@@ -36,44 +36,45 @@ _BATCH = 256
 class _Chunks:
     """All chunks of a store in memory: their documents, texts and vectors."""
 
-    def __init__(self, view: State) -> None:
-        rows = list(view.chunks.scan())
+    def __init__(self, state: State) -> None:
+        rows = list(state.chunks.scan())
         self.ids = [chunk for chunk, _ in rows]
-        self.place = {chunk: place for place, chunk in enumerate(self.ids)}
-        keys = {record.document: view.documents.get(record.document).key for _, record in rows}
+        self.indexes = {chunk: index for index, chunk in enumerate(self.ids)}
+        keys = {record.document: state.documents.get(record.document).key for _, record in rows}
         self.documents = [keys[record.document] for _, record in rows]
         self.spans = [(record.start, record.end) for _, record in rows]
-        titles = {document: view.documents.get(document).title or "" for document in keys}
+        titles = {document: state.documents.get(document).title or "" for document in keys}
         self.titles = [titles[record.document] for _, record in rows]
-        self.texts = [view.read_chunk_text(chunk) for chunk in self.ids]
-        self.vectors = view.vectors.gather([(record.block, record.row) for _, record in rows])
+        self.texts = [state.read_chunk_text(chunk) for chunk in self.ids]
+        self.vectors = state.vectors.gather([(record.block, record.row) for _, record in rows])
 
-    def get_passage(self, place: int) -> Passage:
-        """Return the chunk with an index."""
-        return Passage(self.documents[place], *self.spans[place], self.texts[place])
+    def get_passage(self, index: int) -> Passage:
+        """Return the chunk at an index of :attr:`ids`."""
+        return Passage(self.documents[index], *self.spans[index], self.texts[index])
 
     def select_best(self, indexes: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> Retrieved:
-        """Return the best of some chunks, given by index, with their scores."""
+        """Return the chunks with the best scores among some chunks; ``indexes`` are their indexes in :attr:`ids`."""
         count = min(CHUNKS, len(indexes))
         top = np.argpartition(-scores, count - 1)[:count] if count else np.empty(0, np.int64)
         order = indexes[top[np.argsort(-scores[top], kind="stable")]].tolist()
         return Retrieved([self.get_passage(index) for index in order], len(indexes))
 
     def find_nearest(self, chunks: Iterable[int], vector: Matrix) -> Retrieved:
-        """Return the best of some chunks, given by id, by cosine."""
-        places = np.array(sorted({self.place[chunk] for chunk in chunks if chunk in self.place}), np.int64)
-        return self.select_best(places, self.vectors[places] @ vector)
+        """Return the chunks nearest to a vector among the chunks with these ids."""
+        indexes = np.array(sorted({self.indexes[chunk] for chunk in chunks if chunk in self.indexes}), np.int64)
+        return self.select_best(indexes, self.vectors[indexes] @ vector)
 
 
 def build_baselines(store: kvstore.Store, log: Callable[[str], None]) -> list[Retriever]:
     """Build all baselines from the content of a store."""
-    with store.state() as view:
-        chunks = _Chunks(view)
-        tree, graph = _TreeRag(view, chunks, store.embed, log), _GraphRag(view, chunks, store.embed, log)
-    everything = np.arange(len(chunks.ids))
+    with store.state() as state:
+        chunks = _Chunks(state)
+        tree, graph = _TreeRag(state, chunks, store.embed, log), _GraphRag(state, chunks, store.embed, log)
+    all_indexes = np.arange(len(chunks.ids))
 
     def search_dense(_: str, vector: Matrix) -> Retrieved:
-        return chunks.select_best(everything, chunks.vectors @ vector)
+        """Return the chunks nearest to a vector, by comparing all of them."""
+        return chunks.select_best(all_indexes, chunks.vectors @ vector)
 
     embed = store.embedder.embed_query
     return [
@@ -85,6 +86,8 @@ def build_baselines(store: kvstore.Store, log: Callable[[str], None]) -> list[Re
 
 
 class _Bm25s:
+    """BM25 of the package bm25s."""
+
     name = "bm25s"
 
     def __init__(self, chunks: _Chunks) -> None:
@@ -96,11 +99,12 @@ class _Bm25s:
 
     def __call__(self, question: str) -> Retrieved:
         count = min(CHUNKS, len(self._chunks.ids))
-        places, _ = self._index.retrieve(self._tokenize([question]), k=count, show_progress=False)
-        found = [self._chunks.get_passage(place) for place in places[0].tolist()]
-        return Retrieved(found, len(self._chunks.ids))
+        indexes, _ = self._index.retrieve(self._tokenize([question]), k=count, show_progress=False)
+        passages = [self._chunks.get_passage(index) for index in indexes[0].tolist()]
+        return Retrieved(passages, len(self._chunks.ids))
 
     def _tokenize(self, texts: Sequence[str]) -> object:
+        """Return the stems of texts without stop words, as bm25s expects them."""
         return bm25s.tokenize(list(texts), stopwords="en", stemmer=self._stemmer, show_progress=False)
 
 
@@ -109,85 +113,89 @@ class _TreeRag:
     both. A store without trees has all its names for one level."""
 
     def __init__(
-        self, view: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], log: Callable[[str], None]
+        self, state: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], log: Callable[[str], None]
     ) -> None:
         self._chunks = chunks
-        names = [(entity, record.name) for entity, record in view.entities.scan()]
-        of_node = {node: view.forest.get_node(node).entity for node in _iter_nodes(view, names)}
-        in_trees = set(of_node.values())
-        names = [(entity, name) for entity, name in names if not in_trees or entity in in_trees]
+        names = [(entity, record.name) for entity, record in state.entities.scan()]
+        entities_by_node = {node: state.forest.get_node(node).entity for node in _iter_nodes(state, names)}
+        tree_entities = set(entities_by_node.values())
+        names = [(entity, name) for entity, name in names if not tree_entities or entity in tree_entities]
         self._entities = [entity for entity, _ in names]
         self._index = _build_hnsw_index(_embed_texts(embed, [name for _, name in names], "names", log))
         self._relatives: dict[int, set[int]] = {}
-        for node, entity in of_node.items():
-            for parent in view.forest.iter_parents(node):
-                self._relatives.setdefault(entity, set()).add(of_node[parent])
-                self._relatives.setdefault(of_node[parent], set()).add(entity)
+        for node, entity in entities_by_node.items():
+            for parent in state.forest.iter_parents(node):
+                self._relatives.setdefault(entity, set()).add(entities_by_node[parent])
+                self._relatives.setdefault(entities_by_node[parent], set()).add(entity)
         self._mentions: dict[int, set[int]] = {}
-        for chunk, mentions in view.mentions.scan():
+        for chunk, mentions in state.mentions.scan():
             for entity in {mention.entity for mention in mentions}:
                 self._mentions.setdefault(entity, set()).add(chunk)
 
     def __call__(self, _: str, vector: Matrix) -> Retrieved:
         labels, _distances = self._index.knn_query(vector, k=min(_NEAREST, len(self._entities)))
-        near = [self._entities[label] for label in labels[0].tolist()]
-        reached = {relative for entity in near for relative in self._relatives.get(entity, ())}.union(near)
-        found = (chunk for entity in reached for chunk in self._mentions.get(entity, ()))
-        return self._chunks.find_nearest(found, vector)
+        nearest = [self._entities[label] for label in labels[0].tolist()]
+        entities = {relative for entity in nearest for relative in self._relatives.get(entity, ())}.union(nearest)
+        passages = (chunk for entity in entities for chunk in self._mentions.get(entity, ()))
+        return self._chunks.find_nearest(passages, vector)
 
 
 class _GraphRag:
     """Abstracts in an approximate index; those nearest to the question, and those that share most entities."""
 
     def __init__(
-        self, view: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], log: Callable[[str], None]
+        self, state: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], log: Callable[[str], None]
     ) -> None:
         self._chunks = chunks
-        leaves = [(abstract, record) for abstract, record in view.abstracts.scan() if abstract < FIRST_UPPER_ABSTRACT]
+        leaves = [(abstract, record) for abstract, record in state.abstracts.scan() if abstract < FIRST_UPPER_ABSTRACT]
         self._leaves = [abstract for abstract, _ in leaves]
-        texts = [view.abstracts.read_text(record) for _, record in leaves]
+        texts = [state.abstracts.read_text(record) for _, record in leaves]
         self._index = _build_hnsw_index(_embed_texts(embed, texts, "abstracts", log))
-        self._chunk_ids = {abstract: list(view.abstracts.get_chunk_ids(abstract)) for abstract in self._leaves}
+        self._chunk_ids = {abstract: list(state.abstracts.get_chunk_ids(abstract)) for abstract in self._leaves}
         self._abstracts: dict[int, list[int]] = {}
         self._entities: dict[int, list[int]] = {}
-        for key, entry in view.filter.iter_entries():
-            for rank, place in map(split_address, view.filter.get_addresses(key).tolist()):
-                if rank != NODE_RANK and place < FIRST_UPPER_ABSTRACT:
-                    self._abstracts.setdefault(entry.entity, []).append(place)
-                    self._entities.setdefault(place, []).append(entry.entity)
+        for key, entry in state.filter.iter_entries():
+            for rank, address in map(split_address, state.filter.get_addresses(key).tolist()):
+                if rank != NODE_RANK and address < FIRST_UPPER_ABSTRACT:
+                    self._abstracts.setdefault(entry.entity, []).append(address)
+                    self._entities.setdefault(address, []).append(entry.entity)
 
     def __call__(self, _: str, vector: Matrix) -> Retrieved:
         labels, _distances = self._index.knn_query(vector, k=min(_NEAREST, len(self._leaves)))
-        near = [self._leaves[label] for label in labels[0].tolist()]
+        nearest = [self._leaves[label] for label in labels[0].tolist()]
         shared = Counter(
             other
-            for abstract in near
+            for abstract in nearest
             for entity in self._entities.get(abstract, ())
             for other in self._abstracts[entity]
         )
         hop = [abstract for abstract, _ in shared.most_common(_NEAREST * _NEAREST)]
-        return self._chunks.find_nearest((chunk for leaf in {*near, *hop} for chunk in self._chunk_ids[leaf]), vector)
+        return self._chunks.find_nearest(
+            (chunk for leaf in {*nearest, *hop} for chunk in self._chunk_ids[leaf]), vector
+        )
 
 
-def _iter_nodes(view: State, names: list[tuple[int, str]]) -> Iterable[int]:
+def _iter_nodes(state: State, names: list[tuple[int, str]]) -> Iterable[int]:
     """Yield every node of the entity trees."""
     for entity, _ in names:
-        for rank, place in map(split_address, view.filter.get_addresses(view.entities.get(entity).key).tolist()):
+        for rank, address in map(split_address, state.filter.get_addresses(state.entities.get(entity).key).tolist()):
             if rank == NODE_RANK:
-                yield place
+                yield address
 
 
 def _embed_texts(
-    embed: Callable[[list[str]], Matrix], texts: list[str], what: str, log: Callable[[str], None]
+    embed: Callable[[list[str]], Matrix], texts: list[str], kind: str, log: Callable[[str], None]
 ) -> Matrix:
+    """Embed texts in batches, and log the progress; ``kind`` says in the log what the texts are."""
     parts = []
     for start in range(0, len(texts), _BATCH):
         parts.append(embed(texts[start : start + _BATCH]))
-        log(f"{min(start + _BATCH, len(texts))} of {len(texts)} {what} embedded for the baselines")
+        log(f"{min(start + _BATCH, len(texts))} of {len(texts)} {kind} embedded for the baselines")
     return np.concatenate(parts)
 
 
 def _build_hnsw_index(vectors: Matrix) -> hnswlib.Index:
+    """Build an HNSW index of unit vectors."""
     index = hnswlib.Index(space="ip", dim=vectors.shape[1])
     index.init_index(max_elements=len(vectors), M=16, ef_construction=100, random_seed=0)
     index.add_items(vectors)

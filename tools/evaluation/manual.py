@@ -21,11 +21,11 @@ import kvstore
 from .passages import TextSpan
 from .question_sets import Question, QuestionSet
 
-#: Questions of one set, taken evenly over all there could be.
+#: The maximum number of questions of a set, drawn evenly from all candidates.
 _QUESTIONS = 200
-#: Words of a definition by which it is known, and that it has at least.
-_LEAD = 20
-_LEAST = 8
+#: The first words of a definition that identify it, and the minimum number of its words.
+_LEAD_WORDS = 20
+_MIN_WORDS = 8
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"^(?:Chapter\s+|Appendix\s+|Part\s+)?(?:[A-Z]|[IVX]+|\d+)(?:\.\d+)*\.\s+")
 _OPTION = re.compile(r"--[a-z][\w-]+")
@@ -87,27 +87,29 @@ def make_manual_sets(
     definitions = [definition for path in sorted(folder.rglob("*.html")) for definition in iter_definitions(path)]
     texts = _Words(store)
     sets = []
-    for name, asked in (
+    for name, candidates in (
         ("options", make_option_questions(definitions)),
         ("headings", make_heading_questions(definitions)),
     ):
-        step = max(1.0, len(asked) / _QUESTIONS)
-        chosen = [asked[int(index * step)] for index in range(min(_QUESTIONS, len(asked)))]
+        step = max(1.0, len(candidates) / _QUESTIONS)
+        chosen = [candidates[int(index * step)] for index in range(min(_QUESTIONS, len(candidates)))]
         questions = [texts.make_question(text, definition) for text, definition in chosen]
         sets.append(QuestionSet(f"manual-{name}", folder, [], questions, details=True))
     return seconds, sets
 
 
-def make_option_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]]:
+def make_option_questions(definitions: Sequence[Definition]) -> list[tuple[str, Definition]]:
     """Return a question for each option of a command, and for each parameter that only one place defines."""
-    named = [(name, definition) for definition in found if not definition.heading for name in definition.names]
-    times = Counter(name for name, _ in named)
-    of_command = Counter((definition.command, name) for name, definition in named)
+    named_definitions = [
+        (name, definition) for definition in definitions if not definition.heading for name in definition.names
+    ]
+    counts = Counter(name for name, _ in named_definitions)
+    counts_by_command = Counter((definition.command, name) for name, definition in named_definitions)
     questions = []
-    for name, definition in named:
-        if name.startswith("--") and definition.command and of_command[definition.command, name] == 1:
+    for name, definition in named_definitions:
+        if name.startswith("--") and definition.command and counts_by_command[definition.command, name] == 1:
             phrase = OF_OPTIONS[len(questions) % len(OF_OPTIONS)]
-        elif not name.startswith("--") and times[name] == 1:
+        elif not name.startswith("--") and counts[name] == 1:
             phrase = OF_PARAMETERS[len(questions) % len(OF_PARAMETERS)]
         else:
             continue
@@ -115,13 +117,13 @@ def make_option_questions(found: Sequence[Definition]) -> list[tuple[str, Defini
     return questions
 
 
-def make_heading_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]]:
+def make_heading_questions(definitions: Sequence[Definition]) -> list[tuple[str, Definition]]:
     """Return a question for each heading of two words or more that no other section has."""
-    headings = [heading for heading in found if heading.heading and len(_WORD.findall(heading.title)) > 1]
-    times = Counter(heading.title.lower() for heading in headings)
+    headings = [heading for heading in definitions if heading.heading and len(_WORD.findall(heading.title)) > 1]
+    counts = Counter(heading.title.lower() for heading in headings)
     questions = []
     for heading in headings:
-        if times[heading.title.lower()] == 1:
+        if counts[heading.title.lower()] == 1:
             lowered = _TITLE_CASE.sub(lambda match: match.group().lower(), heading.title)
             phrase = OF_HEADINGS[len(questions) % len(OF_HEADINGS)]
             questions.append((phrase.format(title=heading.title, lowered=lowered), heading))
@@ -135,11 +137,11 @@ def iter_definitions(path: Path) -> Iterator[Definition]:
     command = next((text for kind, text, _ in parser.parts if kind == "command"), "")
     for (kind, text, codes), (next_kind, lead, _) in zip(parser.parts, parser.parts[1:], strict=False):
         words = _WORD.findall(lead)
-        if kind not in ("dt", "heading") or next_kind != "p" or len(words) < _LEAST:
+        if kind not in ("dt", "heading") or next_kind != "p" or len(words) < _MIN_WORDS:
             continue
         names = tuple(code for code in codes if _OPTION.fullmatch(code) or _PARAMETER.fullmatch(code))
         title = _NUMBER.sub("", text).rstrip("?")
-        yield Definition(path.name, command, kind == "heading", title, names, tuple(words[:_LEAD]))
+        yield Definition(path.name, command, kind == "heading", title, names, tuple(words[:_LEAD_WORDS]))
 
 
 class _Page(HTMLParser):
@@ -156,6 +158,7 @@ class _Page(HTMLParser):
         self._codes: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin a part or a name in code, and end the previous part."""
         classes = dict(attrs).get("class") or ""
         if tag == "code" and classes in ("option", "varname"):
             self._code = []
@@ -170,6 +173,7 @@ class _Page(HTMLParser):
             self._open, self._text, self._titled = ("command", tag), [], True
 
     def handle_endtag(self, tag: str) -> None:
+        """End the name in code, or the part, that this tag began."""
         if self._code is not None and tag == "code":
             self._codes.append("".join(self._code).strip())
             self._code = None
@@ -177,12 +181,14 @@ class _Page(HTMLParser):
             self._close()
 
     def handle_data(self, data: str) -> None:
+        """Add text to the open part, and to the open name in code."""
         if self._code is not None:
             self._code.append(data)
         if self._open:
             self._text.append(data)
 
     def _close(self) -> None:
+        """End the open part, if any, and add it to :attr:`parts`."""
         if self._open:
             text = " ".join("".join(self._text).split())
             if text:
@@ -206,6 +212,9 @@ class _Words:
         return Question(text, frozenset(keys), None, spans)
 
     def _find_spans(self, keys: Iterable[str], definition: Definition) -> Iterator[TextSpan]:
+        """Yield the span of the definition's first words in each document: after its title, or else the
+        first occurrence.
+        """
         title = _WORD.findall(definition.title)
         for key in keys:
             document = self._store.get(key)
@@ -213,8 +222,8 @@ class _Words:
             matches = list(_WORD.finditer(document.text))
             words = [match.group() for match in matches]
             lead = list(definition.lead)
-            places = [span for span in range(len(words) - len(lead) + 1) if words[span : span + len(lead)] == lead]
-            # Two definitions may begin alike: the one behind its term is meant.
-            headed = [span for span in places if words[max(0, span - len(title)) : span] == title]
-            for span in (headed or places)[:1]:
+            starts = [span for span in range(len(words) - len(lead) + 1) if words[span : span + len(lead)] == lead]
+            # Two definitions may begin with the same words: choose the one after its term.
+            starts_after_title = [span for span in starts if words[max(0, span - len(title)) : span] == title]
+            for span in (starts_after_title or starts)[:1]:
                 yield TextSpan(key, matches[span].start(), matches[span + len(lead) - 1].end())

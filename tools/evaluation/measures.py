@@ -70,7 +70,7 @@ def measure(question: Question, found: Found) -> dict[str, float]:
     return measures
 
 
-def measure_places(
+def measure_spans(
     question: Question, retrieved: Found, texts: Texts, results_by_words: Mapping[int, Found] | None = None
 ) -> dict[str, float]:
     """Return the measures of one question that needs spans of documents; all 0 if the store has lost them.
@@ -79,7 +79,7 @@ def measure_places(
     """
     measures: dict[str, float] = {}
     if results_by_words is None:
-        gold = texts.chunks(question.spans)
+        gold = texts.find_chunks(question.spans)
         chunks = [(passage.document, passage.start) for passage in retrieved]
         measures = {f"hit@{cut}": float(not gold.isdisjoint(chunks[:cut])) for cut in HITS}
         measures |= {f"recall@{cut}": len(gold.intersection(chunks[:cut])) / max(1, len(gold)) for cut in RECALLS}
@@ -93,7 +93,9 @@ def measure_places(
         measures[f"precision_{words}w"] = common / max(1, len(read_characters))
         measures[f"iou_{words}w"] = common / max(1, len(gold_characters | read_characters))
         # Neither chunk contains the white space between them.
-        missing_characters = (texts.text(document)[offset] for document, offset in gold_characters - read_characters)
+        missing_characters = (
+            texts.get_text(document)[offset] for document, offset in gold_characters - read_characters
+        )
         measures[f"whole_{words}w"] = float(bool(gold_characters) and all(map(str.isspace, missing_characters)))
     return measures
 
@@ -102,8 +104,8 @@ def _cut_to_words(retrieved: Found, words: int, texts: Texts) -> list[TextSpan]:
     """Return the spans of the first ``words`` words of some chunks."""
     spans = []
     for passage in retrieved:
-        span = texts.place(passage)
-        ends = [match.end() for match in _WORD.finditer(texts.text(span.document), span.start, span.end)]
+        span = texts.locate_passage(passage)
+        ends = [match.end() for match in _WORD.finditer(texts.get_text(span.document), span.start, span.end)]
         spans.append(span if len(ends) <= words else TextSpan(span.document, span.start, ends[words - 1]))
         words -= len(ends)
         if words <= 0:
@@ -116,11 +118,14 @@ def _list_characters(spans: Sequence[TextSpan], texts: Texts) -> set[tuple[str, 
     return {
         (span.document, character)
         for span in spans
-        for character in range(*strip_span(texts.text(span.document), span.start, span.end))
+        for character in range(*strip_span(texts.get_text(span.document), span.start, span.end))
     }
 
 
 def _normalize(text: str) -> str:
+    """Return the words of a text in lower case, with single spaces, so that answers compare equal
+    despite punctuation.
+    """
     return " ".join(_WORD.findall(text.lower()))
 
 

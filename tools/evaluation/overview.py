@@ -29,17 +29,17 @@ from kvstore.text.words import FUNCTION_WORDS, count_text_tokens
 
 from .question_sets import read_lines
 
-#: Words of what is found that are read.
+#: The numbers of words at the beginning of a result that are measured.
 WORDS = (400, 1500)
 #: Kinds of index that strategies for an overview may read.
 _KINDS = ("topics", "communities")
-#: Hits asked for: the length is what limits.
-_MOST = 200
-#: How often the length is corrected: it is given in tokens, of which texts have more or fewer to a word.
+#: The maximum number of hits, large enough that the limit of length takes effect first.
+_MAX_HITS = 200
+#: The maximum number of requests with a corrected limit, because it counts tokens, whose number per word varies.
 _TRIES = 4
-_MORE = 1.1
+_LENGTH_MARGIN = 1.1
 _WORD = re.compile(r"\w+")
-_LEAST_LETTERS = 4
+_MIN_LETTERS = 4
 
 
 @dataclass(frozen=True)
@@ -53,24 +53,27 @@ class OverviewQuestion:
 
 def load_overview_questions(folder: Path) -> list[OverviewQuestion]:
     """Return the questions of a folder that ask for an overview of one document."""
-    found = [
+    questions = [
         OverviewQuestion(row["question"], row["gold"][0], row.get("answers") or [row["answer"]])
         for row in read_lines(folder / "questions.jsonl")
         if len(row["gold"]) == 1 and (row.get("answers") or row.get("answer")) and is_overview_question(row["question"])
     ]
-    if not found:
+    if not questions:
         raise click.UsageError(f"{folder}: no question asks for an overview and has a written answer")
-    return found
+    return questions
 
 
 def build_overview_rows(
     store: kvstore.Store, folder: Path, strategies: Sequence[str], log: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """Return a row for each system and each of the two ways to ask; ``store`` contains the documents of the folder."""
+    """Return a row of figures for each system and scope: asked of its own document, or of the whole store.
+
+    The store must contain the documents of the folder.
+    """
     questions = load_overview_questions(folder)
-    made = {status.kind for status in store.indexes()}
+    existing_kinds = {status.kind for status in store.indexes()}
     for kind in _KINDS:
-        if kind in INDEXES and kind not in made:
+        if kind in INDEXES and kind not in existing_kinds:
             store.execute(f"CREATE INDEX {kind}")
     rows = []
     for scope in ("document", "store"):
@@ -81,7 +84,7 @@ def build_overview_rows(
                     started = time.perf_counter()
                     text = _retrieve_words(store, system, question, words, scope == "document")
                     figures.setdefault(f"ms_{words}w", []).append(1000 * (time.perf_counter() - started))
-                    for name, value in answer_shares(text, question.answers).items():
+                    for name, value in compute_answer_shares(text, question.answers).items():
                         figures.setdefault(f"{name}_{words}w", []).append(value)
                     figures.setdefault(f"read_{words}w", []).append(len(text.split()))
                 log(f"{folder.name}, {system}: {number} of {len(questions)} questions")
@@ -92,53 +95,59 @@ def build_overview_rows(
     return rows
 
 
-def answer_shares(text: str, answers: Sequence[str]) -> dict[str, float]:
+def compute_answer_shares(text: str, answers: Sequence[str]) -> dict[str, float]:
     """Return the shares of reference answers that a text contains, as means over the answers."""
-    mine = _split_words(text)
+    text_words = _split_words(text)
     shares: dict[str, list[float]] = {}
     for answer in answers:
-        gold = _split_words(answer)
+        answer_words = _split_words(answer)
         for name, (has, wanted) in {
-            "words": (_select_long_words(mine), _select_long_words(gold)),
-            "content": (_select_long_words(mine), _select_long_words(gold) - FUNCTION_WORDS),
-            "bigrams": (set(pairwise(mine)), set(pairwise(gold))),
+            "words": (_select_long_words(text_words), _select_long_words(answer_words)),
+            "content": (_select_long_words(text_words), _select_long_words(answer_words) - FUNCTION_WORDS),
+            "bigrams": (set(pairwise(text_words)), set(pairwise(answer_words))),
         }.items():
             shares.setdefault(name, []).append(len(has & wanted) / max(1, len(wanted)))
     return {name: statistics.mean(values) for name, values in shares.items()}
 
 
-def _retrieve_words(store: kvstore.Store, system: str, question: OverviewQuestion, words: int, alone: bool) -> str:
-    """Return the first words that a system retrieves for a question, asked of its document or of all documents."""
-    keys = [question.document] if alone else store.keys()
+def _retrieve_words(
+    store: kvstore.Store, system: str, question: OverviewQuestion, words: int, in_document: bool
+) -> str:
+    """Return the first words that a system retrieves for a question, from its document or from all documents."""
+    keys = [question.document] if in_document else store.keys()
     if system == "beginning":
-        return " ".join(_cut(_get_text(store, key), words // len(keys)) for key in keys)
-    clauses: dict[str, Any] = {"where": "key = ?", "parameters": (question.document,)} if alone else {}
+        return " ".join(_take_words(_get_text(store, key), words // len(keys)) for key in keys)
+    clauses: dict[str, Any] = {"where": "key = ?", "parameters": (question.document,)} if in_document else {}
     document_text = _get_text(store, question.document)
-    within = int(_MORE * words * count_text_tokens(document_text) / len(document_text.split()))
+    within = int(_LENGTH_MARGIN * words * count_text_tokens(document_text) / len(document_text.split()))
     for _ in range(_TRIES):
-        evidence = store.retrieve(question.text, using=system, top=_MOST, within=within, **clauses)
+        evidence = store.retrieve(question.text, using=system, top=_MAX_HITS, within=within, **clauses)
         text = "\n".join(hit.text for hit in evidence.hits)
-        read = len(text.split())
-        if read <= words:
+        num_words = len(text.split())
+        if num_words <= words:
             break
-        # What is cut off is the end of a document where hits come in the order of the text.
-        within = within * words // read
-    return _cut(text, words)
+        # If hits are in the order of the text, cutting the result would cut off the end of the document.
+        within = within * words // num_words
+    return _take_words(text, words)
 
 
 def _get_text(store: kvstore.Store, key: str) -> str:
+    """Return the text of an existing document."""
     document = store.get(key)
     assert document is not None
     return document.text
 
 
-def _cut(text: str, words: int) -> str:
+def _take_words(text: str, words: int) -> str:
+    """Return the first words of a text."""
     return " ".join(text.split()[:words])
 
 
 def _split_words(text: str) -> list[str]:
+    """Return the words of a text in lower case."""
     return _WORD.findall(text.lower())
 
 
 def _select_long_words(words: Sequence[str]) -> set[str]:
-    return {word for word in words if len(word) >= _LEAST_LETTERS}
+    """Return the words that are long enough to have a meaning of their own."""
+    return {word for word in words if len(word) >= _MIN_LETTERS}

@@ -40,29 +40,29 @@ class Texts:
 
     def __init__(self, store: kvstore.Store) -> None:
         self._store = store
-        with store.state() as view:
+        with store.state() as state:
             self._chunks: dict[str, list[tuple[int, int]]] = {}
             keys: dict[int, str] = {}
-            for _, record in view.chunks.scan():
+            for _, record in state.chunks.scan():
                 key = keys.get(record.document)
                 if key is None:
-                    key = keys[record.document] = view.documents.get(record.document).key
+                    key = keys[record.document] = state.documents.get(record.document).key
                 self._chunks.setdefault(key, []).append((record.start, record.end))
         self._texts = lru_cache(maxsize=64)(self._read)
 
-    def text(self, document: str) -> str:
+    def get_text(self, document: str) -> str:
         """Return the stored text of a document."""
         return self._texts(document)[0]
 
-    def place(self, passage: Passage) -> TextSpan:
+    def locate_passage(self, passage: Passage) -> TextSpan:
         """Return the span of a chunk, in characters."""
         to_characters = self._texts(passage.document)[1]
         return TextSpan(passage.document, int(to_characters[passage.start]), int(to_characters[passage.end]))
 
-    def chunks(self, places: Sequence[TextSpan]) -> set[tuple[str, int]]:
+    def find_chunks(self, spans: Sequence[TextSpan]) -> set[tuple[str, int]]:
         """Return the keys and first bytes of the chunks that overlap some spans."""
         keys = set()
-        for document, start, end in places:
+        for document, start, end in spans:
             text, to_characters = self._texts(document)
             start, end = strip_span(text, start, end)
             for first, last in self._chunks.get(document, ()):
@@ -71,6 +71,7 @@ class Texts:
         return keys
 
     def _read(self, document: str) -> tuple[str, npt.NDArray[np.int64]]:
+        """Return the text of a document, and the character offset of each of its bytes."""
         stored = self._store.get(document)
         assert stored is not None
         data = np.frombuffer(stored.text.encode(), np.uint8)

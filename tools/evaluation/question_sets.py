@@ -59,13 +59,13 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-def load(place: str, limit: int | None) -> QuestionSet:
+def load(path: str, limit: int | None) -> QuestionSet:
     """Load the question set at ``FOLDER`` or ``FOLDER:N`` (its first N texts; otherwise the first ``limit``).
 
     If some questions have spans, only those are loaded: the others ask about whole documents.
     """
-    head, colon, count = place.rpartition(":")
-    folder = Path(head) if colon and count.isdigit() else Path(place)
+    head, colon, count = path.rpartition(":")
+    folder = Path(head) if colon and count.isdigit() else Path(path)
     if colon and count.isdigit():
         limit = int(count)
     if not (folder / "corpus.jsonl").is_file() or not (folder / "questions.jsonl").is_file():
@@ -91,9 +91,9 @@ def load(place: str, limit: int | None) -> QuestionSet:
 
 
 def fill_store(store: kvstore.Store, questions: QuestionSet, triples: bool, log: Callable[[str], None]) -> float:
-    """Put the texts, and the triples if requested, into a store; return the seconds it took.
+    """Put the texts of a set into a store, and its triples if ``triples``; return the seconds that this took.
 
-    A store that already has them all is left unchanged.
+    A store that already has all texts is left unchanged, unless triples are added.
     """
     started = time.perf_counter()
     passages = questions.passages

@@ -14,7 +14,7 @@ from typing import Protocol
 import kvstore
 from kvstore.structures.vectors.vectors import Matrix
 
-from .measures import WORDS, Found, Outcome, measure, measure_places
+from .measures import WORDS, Found, Outcome, measure, measure_spans
 from .passages import Passage, Texts
 from .question_sets import QuestionSet
 
@@ -66,10 +66,10 @@ class StrategyRetriever:
         evidence = self._store.retrieve(question, using=self._using, options=self._options)
         embedding = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name.startswith("embed "))
         started = time.perf_counter()
-        longer = self._store.retrieve(question, using=self._using, top=CHUNKS, options=self._options)
-        elapsed = 1000 * (time.perf_counter() - started)
-        found = [*_list_passages(evidence), *_list_passages(longer)[len(evidence.hits) :]]
-        return Retrieved(found, evidence.pool, embedding, None, elapsed)
+        more_evidence = self._store.retrieve(question, using=self._using, top=CHUNKS, options=self._options)
+        milliseconds = 1000 * (time.perf_counter() - started)
+        found = [*_list_passages(evidence), *_list_passages(more_evidence)[len(evidence.hits) :]]
+        return Retrieved(found, evidence.pool, embedding, None, milliseconds)
 
 
 class SegmentRetriever:
@@ -85,14 +85,16 @@ class SegmentRetriever:
         embedding = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name.startswith("embed "))
         started = time.perf_counter()
         within = {words: _list_passages(self._retrieve(question, round(TOKENS_A_WORD * words))) for words in WORDS}
-        elapsed = 1000 * (time.perf_counter() - started)
-        return Retrieved(_list_passages(evidence), evidence.pool, embedding, within, elapsed)
+        milliseconds = 1000 * (time.perf_counter() - started)
+        return Retrieved(_list_passages(evidence), evidence.pool, embedding, within, milliseconds)
 
     def _retrieve(self, question: str, within: int | None = None) -> kvstore.Evidence:
+        """Retrieve segments; ``within`` limits their total length in tokens."""
         return self._store.retrieve(question, using=self._using, top=CHUNKS, as_segments=True, within=within)
 
 
 def _list_passages(evidence: kvstore.Evidence) -> list[Passage]:
+    """Return the hits of evidence as passages."""
     return [Passage(hit.document, hit.start, hit.end, hit.text) for hit in evidence.hits]
 
 
@@ -122,11 +124,11 @@ def compute_outcomes(
     for number, question in enumerate(questions.questions, 1):
         started = time.perf_counter()
         retrieved = retriever(question.text)
-        elapsed = 1000 * (time.perf_counter() - started) - retrieved.untimed_ms
-        bare = elapsed - retrieved.embedding_ms
+        milliseconds = 1000 * (time.perf_counter() - started) - retrieved.untimed_ms
+        bare_milliseconds = milliseconds - retrieved.embedding_ms
         passages = retrieved.found
         within = retrieved.within
-        measures = measure(question, passages) if texts is None else measure_places(question, passages, texts, within)
-        outcomes.append(Outcome(measures, elapsed, bare, retrieved.pool))
+        measures = measure(question, passages) if texts is None else measure_spans(question, passages, texts, within)
+        outcomes.append(Outcome(measures, milliseconds, bare_milliseconds, retrieved.pool))
         log(f"{questions.name}, {retriever.name}: {number} of {len(questions.questions)} questions")
     return outcomes

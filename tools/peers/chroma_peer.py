@@ -96,6 +96,7 @@ def _make_metadata(document: Document) -> dict[str, int]:
 
 
 def _to_list(vector: bytes) -> Any:
+    """Return a vector as a list of numbers."""
     import numpy as np
 
     return np.frombuffer(vector, np.float32)

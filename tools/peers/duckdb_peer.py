@@ -110,6 +110,7 @@ class DuckDB(Peer):
 
 
 def _to_list(vector: bytes) -> Any:
+    """Return a vector as a list of numbers."""
     from array import array
 
     return array("f", vector).tolist()

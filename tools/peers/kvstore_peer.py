@@ -90,6 +90,7 @@ class Kvstore(Peer):
         """Return the search function of each other strategy, by its name."""
 
         def make_query(name: str) -> Callable[[str, bytes, int], Found]:
+            """Return the search function of one strategy."""
             return lambda question, vector, top: [
                 (hit.document, hit.text)
                 for hit in self.store.retrieve(question, using=name, vector=self._to_array(vector), top=top).hits

@@ -81,10 +81,12 @@ class LanceDB(Peer):
         self.table.delete(f"{field} = {value}")
 
     def _query_nearest(self, vector: bytes, top: int) -> Any:
+        """Return an unfinished query for the ``top`` nearest rows by cosine."""
         return self.table.search(_to_array(vector)).distance_type("cosine").select([*_COLUMNS, "_distance"]).limit(top)
 
 
 def _make_schema(pa: Any) -> Any:
+    """Return the schema of the table; ``pa`` is the module ``pyarrow``."""
     return pa.schema(
         [
             ("key", pa.string()),
@@ -112,11 +114,13 @@ def _to_record_batch(pa: Any, schema: Any, batch: Batch) -> Any:
 
 
 def _read_results(query: Any) -> Found:
+    """Run a query, and return its keys and texts."""
     rows = query.to_arrow()
     return list(zip(rows["key"].to_pylist(), rows["text"].to_pylist(), strict=True))
 
 
 def _to_array(vector: bytes) -> Any:
+    """Return a vector as an array."""
     import numpy as np
 
     return np.frombuffer(vector, np.float32)

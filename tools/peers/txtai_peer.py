@@ -61,7 +61,7 @@ class Txtai(Peer):
 
     def search_by_vector(self, vector: bytes, top: int) -> Found:
         """Return the ``top`` documents nearest to a vector, best first."""
-        return self._asked("?", vector, top, 1.0)
+        return self._search("?", vector, top, 1.0)
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
         """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
@@ -75,11 +75,11 @@ class Txtai(Peer):
 
     def search_by_words(self, question: str, top: int) -> Found:
         """Return the ``top`` documents for a question by BM25, best first."""
-        return self._asked(question, bytes(4 * 384), top, 0.0)
+        return self._search(question, bytes(4 * 384), top, 0.0)
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
         """Return the ``top`` documents for a question and its vector, best first."""
-        return self._asked(question, vector, top, None)
+        return self._search(question, vector, top, None)
 
     def replace(self, document: Document, vector: bytes) -> None:
         """Replace the document with the same key."""
@@ -100,25 +100,28 @@ class Txtai(Peer):
         )
         self.delete_keys([row["id"] for row in rows])
 
-    def _asked(self, question: str, vector: bytes, top: int, weights: float | None) -> Found:
+    def _search(self, question: str, vector: bytes, top: int, weights: float | None) -> Found:
+        """Search with a question and its vector; ``weights`` is the share of the vectors in a hybrid query."""
         _VECTORS[question] = _to_array(vector)
         return [(row["id"], row["text"]) for row in self.embeddings.search(question, top, weights=weights)]
 
 
 def _iter_rows(batches: Iterable[Batch]) -> Iterator[tuple[str, dict[str, Any], None]]:
-    handed: deque[list[str]] = deque()
+    """Yield the rows of documents for txtai, and register their vectors for :func:`get_vectors`."""
+    batches_in_memory: deque[list[str]] = deque()
     for documents, vectors in batches:
         texts = [f"{document.title}\n\n{document.text}" for document in documents]
         _VECTORS.update(zip(texts, vectors, strict=True))
-        handed.append(texts)
-        while sum(map(len, handed)) > _KEPT + len(texts):
-            for text in handed.popleft():
+        batches_in_memory.append(texts)
+        while sum(map(len, batches_in_memory)) > _KEPT + len(texts):
+            for text in batches_in_memory.popleft():
                 _VECTORS.pop(text, None)
         for document, text in zip(documents, texts, strict=True):
             yield document.key, {"text": text, "shelf": document.shelf, "drawer": document.drawer}, None
 
 
 def _to_array(vector: bytes) -> Any:
+    """Return a vector as an array."""
     import numpy as np
 
     return np.frombuffer(vector, np.float32)

@@ -43,14 +43,18 @@ def iter_pages(folder: Path, python: str = sys.executable) -> Iterator[tuple[str
 
 
 def _run(python: str, *arguments: str, folder: Path) -> None:
-    ran = subprocess.run([python, *arguments], cwd=folder, capture_output=True, text=True)
-    if ran.returncode:
-        raise Unavailable((ran.stderr.strip() or ran.stdout.strip() or "it failed").splitlines()[-1])
+    """Run a module of Python in ``folder``; raise Unavailable with the last line of its output if it fails."""
+    run = subprocess.run([python, *arguments], cwd=folder, capture_output=True, text=True)
+    if run.returncode:
+        raise Unavailable((run.stderr.strip() or run.stdout.strip() or "it failed").splitlines()[-1])
 
 
-def _make_docutils_generator(writer: str) -> Callable[[Path, str], list[Page]]:
+def _make_docutils_builder(writer: str) -> Callable[[Path, str], list[Page]]:
+    """Return a function that builds the pages of the manual with a writer of docutils."""
+
     def make(folder: Path, python: str) -> list[Page]:
-        found = []
+        """Write each chapter as reStructuredText, and convert it."""
+        pages = []
         for chapter in source.MANUAL:
             contents = ".. contents::\n\n"
             head, _, body = source.render_rst(chapter).partition("\n\n")
@@ -60,14 +64,17 @@ def _make_docutils_generator(writer: str) -> Callable[[Path, str], list[Page]]:
                 f"{chapter.name}.rst", f"{chapter.name}.html", folder=folder,
             )  # fmt: skip
             markup = (folder / f"{chapter.name}.html").read_bytes()
-            found.append(Page(f"docutils {writer}", chapter.name, markup, source.list_words(chapter)))
-        return found
+            pages.append(Page(f"docutils {writer}", chapter.name, markup, source.list_words(chapter)))
+        return pages
 
     return make
 
 
 def _make_sphinx_generator(theme: str) -> Callable[[Path, str], list[Page]]:
+    """Return a function that builds the pages of the manual with a theme of Sphinx."""
+
     def make(folder: Path, python: str) -> list[Page]:
+        """Write a Sphinx project of all chapters, and build it."""
         names = "\n".join(f"   {chapter.name}" for chapter in source.MANUAL)
         (folder / "index.rst").write_text(
             f"The station\n===========\n\n.. toctree::\n   :caption: Chapters\n\n{names}\n"
@@ -86,6 +93,7 @@ def _make_sphinx_generator(theme: str) -> Callable[[Path, str], list[Page]]:
 
 
 def _build_material_pages(folder: Path, python: str) -> list[Page]:
+    """Build the pages of the manual with Material for MkDocs."""
     (folder / "docs").mkdir()
     (folder / "docs" / "index.md").write_text("# The station\n\nA manual for keepers.\n")
     for chapter in source.MANUAL:
@@ -103,6 +111,7 @@ def _build_material_pages(folder: Path, python: str) -> list[Page]:
 
 
 def _build_pdoc_pages(folder: Path, python: str) -> list[Page]:
+    """Build the pages of a package with pdoc; the docstring of each module is a chapter of the manual."""
     package = folder / "station"
     package.mkdir()
     (package / "__init__.py").write_text('"""The station."""\n')
@@ -118,25 +127,26 @@ class Lamp:
     for chapter in source.MANUAL:
         (package / f"{chapter.name}.py").write_text(f'"""\n{source.render_markdown(chapter)}"""\n{code}')
     _run(python, "-m", "pdoc", "-d", "markdown", "-o", "out", "station", folder=folder)
-    found = []
+    pages = []
     for chapter in source.MANUAL:
         page = (folder / "out" / "station" / f"{chapter.name}.html").read_bytes()
         module = (package / f"{chapter.name}.py").read_text()
         # The page shows names and docstrings and, below the module, the class and the method, the source of each.
-        shown = source.list_words(chapter) + source.split_tokens(
+        page_words = source.list_words(chapter) + source.split_tokens(
             f"station.{chapter.name} {code} {module} {code} {light}"
         )
-        found.append(Page("pdoc", chapter.name, page, shown))
-    return found
+        pages.append(Page("pdoc", chapter.name, page, page_words))
+    return pages
 
 
 def _read_page(generator: str, folder: Path, chapter: source.Chapter) -> Page:
+    """Return the page that a generator built of a chapter."""
     return Page(generator, chapter.name, (folder / f"{chapter.name}.html").read_bytes(), source.list_words(chapter))
 
 
 GENERATORS: dict[str, Callable[[Path, str], list[Page]]] = {
-    "docutils-html4": _make_docutils_generator("html4"),
-    "docutils-html5": _make_docutils_generator("html5"),
+    "docutils-html4": _make_docutils_builder("html4"),
+    "docutils-html5": _make_docutils_builder("html5"),
     "sphinx-alabaster": _make_sphinx_generator("alabaster"),
     "sphinx-furo": _make_sphinx_generator("furo"),
     "sphinx-rtd": _make_sphinx_generator("sphinx_rtd_theme"),

@@ -85,6 +85,7 @@ class Chapter:
 
     @property
     def title(self) -> str:
+        """The text of the first heading."""
         return next(part.text for part in self.parts if isinstance(part, Heading))
 
 
@@ -208,6 +209,7 @@ def list_words(chapter: Chapter) -> list[str]:
 
 
 def _list_texts(part: Part) -> list[str]:
+    """Return the texts of a part that a page displays, in order."""
     match part:
         case Heading() | Paragraph():
             return [part.text]
@@ -308,35 +310,35 @@ def render_html(chapter: Chapter, **shapes: str) -> str:
 
     A template names the fields of the part in braces; the template of ``terms`` is that of one pair.
     """
-    made: list[str] = []
+    html_parts: list[str] = []
     for part in chapter.parts:
         shape = shapes.get(type(part).__name__.lower())
         match part:
             case Box() | Figure() | Footnote() | Heading() if shape:
-                made.append(shape.format(**{name: _escape(str(value)) for name, value in vars(part).items()}))
+                html_parts.append(shape.format(**{name: _escape(str(value)) for name, value in vars(part).items()}))
             case Code() if shape:
-                made.append(shape.format(language=part.language, code=_escape("\n".join(part.lines))))
+                html_parts.append(shape.format(language=part.language, code=_escape("\n".join(part.lines))))
             case Terms() if shape:
                 pairs = "".join(shape.format(term=_escape(term), text=_escape(text)) for term, text in part.pairs)
-                made.append(f"<dl>{pairs}</dl>")
+                html_parts.append(f"<dl>{pairs}</dl>")
             case Heading():
-                made.append(f"<h{part.level}>{_escape(part.text)}</h{part.level}>")
+                html_parts.append(f"<h{part.level}>{_escape(part.text)}</h{part.level}>")
             case Paragraph():
-                made.append(f"<p>{_escape(part.text)}</p>")
+                html_parts.append(f"<p>{_escape(part.text)}</p>")
             case Footnote():
-                made.append(f'<p>1</p><p><a href="#r1">1</a> {_escape(part.text)}</p>')
+                html_parts.append(f'<p>1</p><p><a href="#r1">1</a> {_escape(part.text)}</p>')
             case Box():
-                made.append(
+                html_parts.append(
                     f'<aside class="{part.kind}"><p class="title">{_escape(part.title)}</p>'
                     f"<p>{_escape(part.text)}</p></aside>"
                 )
             case Code():
-                made.append(
+                html_parts.append(
                     f'<pre><code class="language-{part.language}">{_escape(chr(10).join(part.lines))}</code></pre>'
                 )
             case Terms():
                 pairs = (f"<dt>{_escape(term)}</dt><dd>{_escape(text)}</dd>" for term, text in part.pairs)
-                made.append(f"<dl>{''.join(pairs)}</dl>")
+                html_parts.append(f"<dl>{''.join(pairs)}</dl>")
             case Items():
                 tag = "ol" if part.numbered else "ul"
                 items = (
@@ -345,10 +347,10 @@ def render_html(chapter: Chapter, **shapes: str) -> str:
                     else f"<li>{_escape(item)}</li>"
                     for item in part.items
                 )
-                made.append(f"<{tag}>{''.join(items)}</{tag}>")
+                html_parts.append(f"<{tag}>{''.join(items)}</{tag}>")
             case Table():
                 head, *rows = part.rows
-                made.append(
+                html_parts.append(
                     f"<table><caption>{_escape(part.caption)}</caption><thead><tr>"
                     + "".join(f"<th>{_escape(cell)}</th>" for cell in head)
                     + "</tr></thead><tbody>"
@@ -356,12 +358,13 @@ def render_html(chapter: Chapter, **shapes: str) -> str:
                     + "</tbody></table>"
                 )
             case Figure():
-                made.append(
+                html_parts.append(
                     f'<figure><img src="burner.png" alt="{_escape(part.alt)}">'
                     f"<figcaption>{_escape(part.caption)}</figcaption></figure>"
                 )
-    return "\n".join(made)
+    return "\n".join(html_parts)
 
 
 def _escape(text: str) -> str:
+    """Escape a text for HTML, including quotation marks."""
     return escaping.escape(text, quote=True)

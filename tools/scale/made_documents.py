@@ -32,10 +32,10 @@ _BEFORE = "New Old North South Upper Lower Mount Lake Fort".split()
 
 def generate_vocabulary() -> list[str]:
     """Return the vocabulary, the most frequent word first."""
-    choose, made = Random(1), dict[str, None]()
-    while len(made) < VOCABULARY:
-        made[_generate_syllables(choose, choose.choice((1, 2, 2, 3)))] = None
-    return list(made)
+    choose, words = Random(1), dict[str, None]()
+    while len(words) < VOCABULARY:
+        words[_generate_syllables(choose, choose.choice((1, 2, 2, 3)))] = None
+    return list(words)
 
 
 def name(number: int) -> str:
@@ -57,25 +57,25 @@ def generate_part(number: int, vocabulary: list[str]) -> Iterator[dict[str, str 
     chance = np.random.default_rng(number)
     lengths = _draw_document_lengths(chance)
     drawn = _draw_zipf_ranks(chance, VOCABULARY, (PART, WORDS))
-    known = chance.random(PART)
+    age = chance.random(PART)
     paragraph = number * PART
     for document, length in enumerate(lengths):
         texts, title = [], ""
         for _ in range(length):
             row = [vocabulary[rank] for rank in drawn[paragraph - number * PART]]
             new = range(count_names(paragraph), count_names(paragraph + 1))
-            old = int(max(1, count_names(paragraph)) ** known[paragraph - number * PART]) - 1
-            said = [name(each) for each in (*new, old)]
-            title = title or said[0]
-            texts.append(_generate_paragraph(row, said))
+            old = int(max(1, count_names(paragraph)) ** age[paragraph - number * PART]) - 1
+            names_used = [name(entity) for entity in (*new, old)]
+            title = title or names_used[0]
+            texts.append(_generate_paragraph(row, names_used))
             paragraph += 1
-        place = number * PART + document
+        position = number * PART + document
         yield {
             "id": f"part {number}/{document}",
             "title": title,
             "text": "\n\n".join(texts),
-            "shelf": place * 3 % 10,
-            "drawer": place * 37 % 100,
+            "shelf": position * 3 % 10,
+            "drawer": position * 37 % 100,
         }
 
 
@@ -101,6 +101,7 @@ def generate_questions(paragraphs: int, number: int, vocabulary: list[str]) -> l
 
 
 def _draw_document_lengths(chance: np.random.Generator) -> list[int]:
+    """Return the numbers of paragraphs of the documents of one part."""
     lengths, left = [], PART
     while left:
         lengths.append(min(left, int(chance.choice(_LENGTHS, p=_SHARES))))
@@ -119,11 +120,12 @@ def _generate_paragraph(row: list[str], sentence_words: list[str]) -> str:
     )
 
 
-def _draw_zipf_ranks(chance: np.random.Generator, most: int, shape: int | tuple[int, int]) -> npt.NDArray[np.int64]:
+def _draw_zipf_ranks(chance: np.random.Generator, max_rank: int, shape: int | tuple[int, int]) -> npt.NDArray[np.int64]:
     """Return ranks from 0; the probability of rank r is proportional to 1 / (r + 1.5)."""
-    ranks = 1.5 * (1 + most / 1.5) ** chance.random(shape) - 1.5
-    return np.minimum(ranks.astype(np.int64), most - 1)
+    ranks = 1.5 * (1 + max_rank / 1.5) ** chance.random(shape) - 1.5
+    return np.minimum(ranks.astype(np.int64), max_rank - 1)
 
 
 def _generate_syllables(choose: Random, number: int) -> str:
+    """Return a word of ``number`` random syllables."""
     return "".join(choose.choice(_ONSETS) + choose.choice(_VOWELS) + choose.choice(_CODAS) for _ in range(number))

@@ -40,33 +40,35 @@ class IndexBytes(threading.Thread):
         self._sizes: dict[int, int] = {}
 
     def run(self) -> None:
+        """Look at the files 50 times per second until :meth:`end` is called."""
         while not self._over.wait(0.02):
-            self._look()
+            self._add_growth()
 
     def end(self) -> int:
         """Stop watching; return the number of bytes."""
         self._over.set()
         self.join()
-        self._look()
+        self._add_growth()
         return self.written
 
-    def _look(self) -> None:
-        seen = {}
+    def _add_growth(self) -> None:
+        """Add the growth of each index file since the last look; a file that shrank counts as rewritten."""
+        sizes = {}
         for file in self._folder.iterdir():
             if "index" in file.name:
                 try:
                     status = file.stat()
                 except FileNotFoundError:
                     continue
-                seen[status.st_ino] = status.st_size
-        for inode, size in seen.items():
+                sizes[status.st_ino] = status.st_size
+        for inode, size in sizes.items():
             before = self._sizes.get(inode, 0)
             self.written += size - before if size >= before else size
-        self._sizes = seen
+        self._sizes = sizes
 
 
 def load(store: Path, first: int, last: int, log: Path, until: float, workers: int, **settings: Any) -> Figures:
-    """Ingest parts sequentially in one process, with one log line per part, until time runs out."""
+    """Ingest parts one after the other until time runs out, and append the figures of each part to a log."""
     vocabulary = made_documents.generate_vocabulary()
     file = store.with_name("part.jsonl")
     embedder = settings.pop("embedder")
@@ -78,8 +80,8 @@ def load(store: Path, first: int, last: int, log: Path, until: float, workers: i
             if time.time() > until:
                 break
             texts = made_documents.write_part(file, number, vocabulary)
-            process, everything = time.process_time(), get_processor_seconds()
-            wall, written, of_index = time.time(), get_bytes_written()[0], index.written
+            process, all_seconds = time.process_time(), get_processor_seconds()
+            wall, written, index_written_before = time.time(), get_bytes_written()[0], index.written
             report = opened.ingest(file, workers=workers)
             if report.failures:
                 raise SystemExit(f"part {number}: {report.failures[:3]}")
@@ -91,10 +93,10 @@ def load(store: Path, first: int, last: int, log: Path, until: float, workers: i
                 "chunks": report.chunks,
                 "text_bytes": texts,
                 "writer_s": time.process_time() - process,
-                "all_s": get_processor_seconds() - everything,
+                "all_s": get_processor_seconds() - all_seconds,
                 "wall_s": time.time() - wall,
                 "written": get_bytes_written()[0] - written,
-                "index_written": index.written - of_index,
+                "index_written": index.written - index_written_before,
                 "memory_mb": get_peak_megabytes(),
             }
             with log.open("a") as lines:
@@ -162,12 +164,12 @@ def replace(store: Path, paragraphs: int) -> Figures:
     """
     vocabulary = made_documents.generate_vocabulary()
     last = paragraphs // made_documents.PART - 1
-    parts = sorted({round(place * last / 5) for place in range(6)})
-    each = REPLACED // len(parts)
+    parts = sorted({round(share * last / 5) for share in range(6)})
+    documents_per_part = REPLACED // len(parts)
     documents = []
     for number in parts:
-        of_part = list(made_documents.generate_part(number, vocabulary))
-        documents += of_part[:: len(of_part) // each][:each]
+        part_documents = list(made_documents.generate_part(number, vocabulary))
+        documents += part_documents[:: len(part_documents) // documents_per_part][:documents_per_part]
     with kvstore.open(store) as opened:
         before, written, times = get_processor_seconds(), get_bytes_written()[0], []
         for document in documents:
@@ -199,14 +201,14 @@ def measure_backup(store: Path) -> Figures:
     with kvstore.open(store, readonly=True) as opened:
         figures = _measure_time("backup", lambda: opened.backup(store.with_name("backup")))
     figures.pop("result")
-    return figures | {"backup_mb": sum(_read_table_sizes(store.with_name("backup")).values()) / 1e6}
+    return figures | {"backup_mb": sum(_read_file_sizes(store.with_name("backup")).values()) / 1e6}
 
 
 def index(store: Path, kind: str) -> Figures:
     """Measure building or refreshing an index."""
     with kvstore.open(store) as opened:
-        known = any(found.kind == kind for found in opened.indexes())
-        figures = _measure_time(f"index_{kind}", lambda: opened.refresh(kind) if known else opened.create_index(kind))
+        exists = any(status.kind == kind for status in opened.indexes())
+        figures = _measure_time(f"index_{kind}", lambda: opened.refresh(kind) if exists else opened.create_index(kind))
     figures.pop("result")
     return figures
 
@@ -233,12 +235,12 @@ STEPS: dict[str, Callable[..., Figures]] = {
 
 def main() -> None:
     """Run the job."""
-    order = json.loads(sys.argv[1])
-    out, step = Path(order.pop("out")), order.pop("step")
+    job = json.loads(sys.argv[1])
+    out, step = Path(job.pop("out")), job.pop("step")
     for name in ("store", "log"):
-        if name in order:
-            order[name] = Path(order[name])
-    out.write_text(json.dumps(STEPS[step](**order)))
+        if name in job:
+            job[name] = Path(job[name])
+    out.write_text(json.dumps(STEPS[step](**job)))
 
 
 def _time_questions(questions: list[str], ask: Callable[[str], object]) -> list[float]:
@@ -256,6 +258,7 @@ def _time_questions(questions: list[str], ask: Callable[[str], object]) -> list[
 
 
 def _compute_percentiles(name: str, times: list[float]) -> Figures:
+    """Return the median and the 95th percentile in milliseconds."""
     ordered = sorted(times)
     return {
         f"{name}_ms": 1000 * statistics.median(ordered),
@@ -263,9 +266,10 @@ def _compute_percentiles(name: str, times: list[float]) -> Figures:
     }
 
 
-def _measure_time(name: str, do: Callable[[], Any]) -> Figures:
+def _measure_time(name: str, run_step: Callable[[], Any]) -> Figures:
+    """Return the processor time and the elapsed time of a call, and its result."""
     start, wall = get_processor_seconds(), time.perf_counter()
-    result = do()
+    result = run_step()
     return {
         f"{name}_s": get_processor_seconds() - start,
         f"{name}_wall_s": time.perf_counter() - wall,
@@ -274,12 +278,14 @@ def _measure_time(name: str, do: Callable[[], Any]) -> Figures:
 
 
 def _measure_files(store: Path) -> Figures:
-    sizes = _read_table_sizes(store)
+    """Return the megabytes of the data file, of index files and of all files of a store."""
+    sizes = _read_file_sizes(store)
     index = sum(size for name, size in sizes.items() if "index" in name)
     return {"data_mb": sizes["data.mdb"] / 1e6, "index_mb": index / 1e6, "files_mb": sum(sizes.values()) / 1e6}
 
 
-def _read_table_sizes(store: Path) -> dict[str, int]:
+def _read_file_sizes(store: Path) -> dict[str, int]:
+    """Return the size of each file in the folder of a store."""
     return {file.name: file.stat().st_size for file in store.iterdir() if file.is_file()}
 
 

@@ -113,11 +113,12 @@ class Batches(torch.utils.data.Dataset[Batch]):
         draft = _Draft()
         for row in rng.sample(self._near_misses, NUM_NEAR_MISSES):
             self._add_near_miss(draft, row, rng)
-        self._add_changed(draft, rng)
+        self._add_changed_questions(draft, rng)
         self._add_groups(draft, rng)
-        return self._encode(draft, rng)
+        return self._encode_draft(draft, rng)
 
     def _add_near_miss(self, draft: _Draft, row: Row, rng: random.Random) -> None:
+        """Add a near miss of an unanswerable question, and an answered question about the same passage as its pair."""
         near_miss, window = build_near_miss(row, rng)
         examples = [near_miss]
         ranked = build_ranked(row, rng)
@@ -142,7 +143,8 @@ class Batches(torch.utils.data.Dataset[Batch]):
             candidates = inside
         return build_answered(rng.choice(candidates), rng) if candidates else None
 
-    def _add_changed(self, draft: _Draft, rng: random.Random) -> None:
+    def _add_changed_questions(self, draft: _Draft, rng: random.Random) -> None:
+        """Add answered questions, each paired with a changed question that the same window does not answer."""
         num_added = 0
         while num_added < NUM_CHANGED:
             row = rng.choice(self._with_spans)
@@ -155,6 +157,7 @@ class Batches(torch.utils.data.Dataset[Batch]):
             num_added += 1
 
     def _add_groups(self, draft: _Draft, rng: random.Random) -> None:
+        """Add groups of windows for one question, of which only the first answers it."""
         while len(draft.groups) < NUM_GROUPS + NUM_MADE:
             row: Row | None = rng.choice(self._squad2 if rng.random() < _SHARE_SQUAD2 else self._answerable)
             assert row is not None
@@ -178,7 +181,8 @@ class Batches(torch.utils.data.Dataset[Batch]):
                     examples.append(Example(question, answered.window, False, []))
             draft.add(row, examples, rng)
 
-    def _encode(self, draft: _Draft, rng: random.Random) -> Batch:
+    def _encode_draft(self, draft: _Draft, rng: random.Random) -> Batch:
+        """Convert the drawn examples to tensors, in parts of similar length, with pairs and groups as ordinals."""
         inputs = encode_examples(self._tokenizer, draft.examples)
         spans = torch.tensor([rng.choice(targets) if targets else (-1, -1) for targets in inputs.targets])
         lengths = inputs.mask.sum(1)

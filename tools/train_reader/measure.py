@@ -82,6 +82,7 @@ class Measurement:
         return {"window_auc": window_auc, "exact_match": float(np.mean(matches)), **self._measure_questions(compute)}
 
     def _measure_questions(self, compute: Compute) -> dict[str, float]:
+        """Return the figures of whole questions: each has the score of its best sentence."""
         scores = np.zeros(sum(len(ordinals) for ordinals, _ in self._encoded_sentences))
         for ordinals, inputs in self._encoded_sentences:
             scores[ordinals] = compute(inputs)[0].float().cpu().numpy()

@@ -60,7 +60,7 @@ _PREFETCHED_BATCHES, _LOGGED_STEPS = 8, 100
 
 
 class Settings(NamedTuple):
-    """How one model is trained; `left_out` is the fold of articles that it does not see, or -1."""
+    """The settings of one model; `left_out` is the fold of articles that it is not trained on, or -1."""
 
     name: str
     seed: int
@@ -137,22 +137,27 @@ class Training:
             file.write(line + "\n")
 
     def _build(self, settings: Settings) -> Reader:
+        """Build a reader from the start weights, on the device, in evaluation mode."""
         return build_reader(self._start, settings.dropout).to(self._device).eval()
 
     def _build_optimizer(self, model: Reader) -> torch.optim.Optimizer:
+        """Return AdamW for the trained weights, with weight decay for matrices only."""
         trained = [weight for weight in model.parameters() if weight.requires_grad]
         matrices = [weight for weight in trained if weight.ndim > 1]
         vectors = [weight for weight in trained if weight.ndim == 1]
         groups = [{"params": matrices, "weight_decay": _WEIGHT_DECAY}, {"params": vectors, "weight_decay": 0.0}]
         return torch.optim.AdamW(groups, lr=_RATE, fused=self._device == "cuda")
 
-    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
+    def _open_autocast(self) -> contextlib.AbstractContextManager[Any]:
         """Return a context that computes in bfloat16 on a GPU."""
         return torch.autocast("cuda", torch.bfloat16) if self._device == "cuda" else contextlib.nullcontext()
 
     def _make_compute(self, model: Reader) -> Compute:
+        """Return a function that computes the outputs of a model for encoded inputs."""
+
         def compute(inputs: Inputs) -> tuple[torch.Tensor, ...]:
-            with self._autocast():
+            """Compute the outputs on the device."""
+            with self._open_autocast():
                 tensors = (inputs.ids, inputs.mask, inputs.types)
                 outputs: tuple[torch.Tensor, ...] = model(*(tensor.to(self._device) for tensor in tensors))
             return outputs
@@ -167,7 +172,7 @@ class Training:
         num_spans = sum(int((part.spans[:, 0] >= 0).sum()) for part in batch.parts) or 1
         for part in batch.parts:
             inputs = [tensor.to(self._device) for tensor in (part.ids, part.mask, part.types)]
-            with self._autocast():
+            with self._open_autocast():
                 outputs = model(*inputs)
             answered, start, end = (output.float() for output in outputs)
             logits.append(answered)
@@ -193,8 +198,8 @@ class Training:
         loss = loss + _MARGIN_WEIGHT * margins + settings.choice_weight * choice
         if not teachers:
             return loss
-        judged = torch.cat(judgments)[order]
-        copied = functional.binary_cross_entropy_with_logits(answered / _TEMPERATURE, judged) * _TEMPERATURE
+        judgment = torch.cat(judgments)[order]
+        copied = functional.binary_cross_entropy_with_logits(answered / _TEMPERATURE, judgment) * _TEMPERATURE
         copied = copied + _SPAN_WEIGHT * sum(copied_losses) + settings.choice_weight * choice
         return (1 - _TEACHER_WEIGHT) * loss + _TEACHER_WEIGHT * copied
 
@@ -202,22 +207,26 @@ class Training:
     def _judge(
         self, inputs: list[torch.Tensor], folds: torch.Tensor, teachers: list[tuple[Reader, int]]
     ) -> tuple[torch.Tensor, ...]:
-        """Return the probabilities of "answered", start and end: means of the teachers without the window's article."""
+        """Return the mean judgment of the teachers that were not trained on a window's article.
+
+        These are the probability of "answered", and those of the first and the last token of the answer.
+        """
         weights = torch.stack([(folds == left_out).float() for _, left_out in teachers])
         weights = weights / weights.sum(0)
-        with self._autocast():
+        with self._open_autocast():
             outputs = [[output.float() for output in teacher(*inputs)] for teacher, _ in teachers]
         probabilities = [torch.sigmoid(answered / _TEMPERATURE) for answered, _, _ in outputs]
         starts, ends = ([each[number].softmax(-1) for each in outputs] for number in (1, 2))
-        judged = torch.stack([weight * each for weight, each in zip(weights, probabilities, strict=True)]).sum(0)
+        judgment = torch.stack([weight * each for weight, each in zip(weights, probabilities, strict=True)]).sum(0)
         means = []
         for distributions in (starts, ends):
             terms = [weight[:, None] * each for weight, each in zip(weights, distributions, strict=True)]
             means.append(torch.stack(terms).sum(0))
-        return (judged, *means)
+        return (judgment, *means)
 
 
 def _compute_cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Return the cross entropy of each row, without a mean."""
     return functional.cross_entropy(logits, targets, reduction="none")
 
 
