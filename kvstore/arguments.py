@@ -347,14 +347,17 @@ def _describe_number_error(value: Any) -> str | None:
 
 
 def _describe_mapping_error(value: Any) -> str | None:
+    """Return what an argument must be, or None if it is a mapping."""
     return None if isinstance(value, Mapping) else "a mapping of names to values"
 
 
 def _describe_sequence_error(value: Any) -> str | None:
+    """Return what an argument must be, or None if it is a sequence other than a text."""
     return None if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else "a sequence, such as a list"
 
 
 def _describe_iterable_error(value: Any) -> str | None:
+    """Return what an argument must be, or None if it is an iterable other than a text."""
     return None if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else "a list of values"
 
 

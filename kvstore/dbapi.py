@@ -257,6 +257,7 @@ class StoreConnection:
             self.session.close()
 
     def _require_open(self) -> None:
+        """Raise InterfaceError if the connection is closed."""
         if self.session.closed:
             raise InterfaceError("the connection is closed; connect() opens another")
 
@@ -380,6 +381,7 @@ class StoreCursor:
         self._result, self._closed = None, True
 
     def _require_open(self) -> None:
+        """Raise InterfaceError if the cursor or its connection is closed."""
         self.connection._require_open()
         if self._closed:
             raise InterfaceError("the cursor is closed; cursor() returns another")
@@ -407,6 +409,7 @@ def _parse_first_words(operation: str) -> list[str]:
 
 
 def _is_change(words: Sequence[str]) -> bool:
+    """True if a statement with these first words changes the store, and so begins a transaction."""
     return words[:1] != [] and (words[0] in _CHANGE_WORDS or words == ["DROP", "ALIAS"])
 
 
@@ -418,6 +421,7 @@ def _bind_parameters(parameters: StatementValues) -> StatementValues:
 
 
 def _convert_value(value: Any) -> Any:
+    """Convert a parameter to a type of SQLite: dates and times to ISO 8601, buffers to bytes."""
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     return bytes(value) if isinstance(value, (bytearray, memoryview)) else value

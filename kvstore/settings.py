@@ -178,5 +178,6 @@ def _convert_value(name: str, value: Any, kind: type) -> Any:
 
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:
+    """Raise InputError unless a setting is between two limits, both included."""
     if not low <= value <= high:
         raise InputError(f"{name} must be between {low:,} and {high:,}, not {value!r}")

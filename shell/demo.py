@@ -96,7 +96,7 @@ class _Tour:
         self._show("CHECK")
 
     def _print_farewell(self, keep_store: bool) -> None:
-        """Print what to try next."""
+        """Print what to try next; ``keep_store`` says if the store of the tour still exists."""
         self._print_heading("Next steps")
         if keep_store:
             print(f"  kvstore shell {self._path}         query this store; .help lists the commands")

@@ -53,7 +53,10 @@ def write_result(
 def _render_lines(
     kind: str, columns: Sequence[str], rows: Iterable[PrintedRow], mode: str, width: int | None, is_answer_shown: bool
 ) -> Iterator[str]:
-    """Return the lines of a result in a mode, or in the layout of its kind. Raises ValueError for an unknown mode."""
+    """Return the lines of a result in a mode, or in the layout of its kind. Raises ValueError for an unknown mode.
+
+    ``is_answer_shown`` is True if the answer was printed while the model wrote it, so that only its citations are left.
+    """
     if mode == "table":
         if kind == "EXPAND":
             return layout.render_groups(rows, width) if "count" in columns else layout.render_relatives(rows, width)

@@ -155,7 +155,10 @@ def _run_interactively(
     bail: bool,
     warn: bool,
 ) -> int:
-    """Run the interactive shell; return the exit status."""
+    """Run the interactive shell; return the exit status.
+
+    ``bail`` ends it at the first error; ``warn`` asks for confirmation before DELETE FROM.
+    """
     from .background_opening import BackgroundOpening, pause_garbage_collection
 
     with pause_garbage_collection():

@@ -67,6 +67,7 @@ def open(
     check_integer("threads", threads, 1)
 
     async def begin() -> AsyncStore:
+        """Open the store in a thread of a new pool."""
         pool = CallThreads(threads, "call")
         run = partial(
             open_store, path, create=create, readonly=readonly, embedder=embedder, settings=settings,

@@ -76,10 +76,12 @@ class CitationFilter:
 
     @property
     def cited(self) -> list[int]:
+        """The passage numbers that the text cites, in order of their first citation."""
         return list(self._cited)
 
     @property
     def dropped(self) -> list[int]:
+        """The cited numbers that are not passage numbers; their citations are removed from the text."""
         return list(self._dropped)
 
     def feed(self, text: str) -> str:

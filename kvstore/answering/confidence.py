@@ -405,6 +405,7 @@ class _QuestionTerms(NamedTuple):
 
     @property
     def _total_rarity(self) -> float:
+        """The sum of the rarities of all terms, or 1 if there are no terms."""
         return math.fsum(self.rarities.values()) or 1.0
 
 

@@ -196,4 +196,5 @@ class ModelDistiller:
 
 
 def _format_next_questions(questions: Sequence[str]) -> str:
+    """Return the part of a step's description that lists the next questions."""
     return "; asked next: " + " | ".join(questions) if questions else ""

@@ -181,6 +181,7 @@ class Relevance:
 
     @property
     def _total_rarity(self) -> float:
+        """The sum of the rarities of all terms, or 1 if there are no terms."""
         return math.fsum(self.rarities.values()) or 1.0
 
     def _sum_rarities(self, terms: set[str]) -> float:

@@ -180,6 +180,7 @@ def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
     encoded = passage.text.encode()
 
     def to_character_offset(offset: int) -> int:
+        """Convert a byte offset in the document to a character offset in the passage."""
         return len(encoded[: offset - passage.start].decode(errors="ignore"))
 
     character_spans = []
@@ -238,7 +239,11 @@ def _split_snippets(
 
 
 def _refers_back(snippet: Snippet, opens_block: bool) -> bool:
-    """True if a sentence continues the one before it or refers to it. A sentence that opens a definition does not."""
+    """True if a sentence continues the one before it or refers to it.
+
+    ``opens_block`` is True for the first sentence of its block, which continues nothing; if it begins with a defined
+    term, it is complete.
+    """
     if opens_block and snippet.term:
         return False
     is_continuation = snippet.text[:1].islower() and not opens_block

@@ -133,6 +133,7 @@ class _Line(NamedTuple):
 
     @property
     def text_start(self) -> int:
+        """The offset of the line's text after its indentation."""
         return self.start + self.indent
 
 

@@ -149,4 +149,5 @@ def to_one_line(text: str) -> str:
 
 
 def _render_section(title: str, entries: Iterable[str]) -> str:
+    """Return a section of the prompt: its title and its entries, one per line."""
     return f"{title}:\n" + "\n".join(entries)

@@ -102,6 +102,7 @@ class PassageWords:
 
     @cached_property
     def _stems(self) -> list[str]:
+        """The stem of each word; the words themselves if the language has no stemmer."""
         return self.words if self.stem is str else list(map(self.stem, self.words))
 
     def _has_words(self, name: QuestionName, part: slice, function_words: frozenset[str]) -> bool:

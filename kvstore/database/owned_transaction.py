@@ -123,7 +123,11 @@ class OwnedTransaction(Queryable):
         self._session.store.indexing.extend(next_chunk)
 
     def _write_changes(self, hits: Mapping[str, int], fits: bool) -> None:
-        """Commit the applied changes; if the map was too small, apply them again in a larger one."""
+        """Commit the applied changes; if the map was too small, apply them again in a larger one.
+
+        ``hits`` are the lookups of each name to be counted. ``fits`` is False if applying the changes already failed
+        because of the map's size.
+        """
         try:
             if fits:
                 self._changes.commit(hits)

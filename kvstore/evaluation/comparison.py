@@ -170,7 +170,10 @@ def _ask_with_label(
 
 
 def _to_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_current: bool = False) -> ReportRow:
-    """Return the figures of one value, ``name``, of the setting that is ``compared``."""
+    """Return the figures of one value, ``name``, of the setting that is ``compared``.
+
+    ``is_current`` marks the value that the store uses now.
+    """
     figures = summarize_asked(outcomes) if outcomes else {}
     if not any(outcome.question.gold or outcome.question.answers for outcome in outcomes):
         del figures["right_all"]

@@ -189,7 +189,10 @@ def _iter_facts(document: Document) -> Iterator[_AskableFact]:
 def _iter_heading_facts(
     document: Document, blocks: Sequence[Block], subject: str, is_english: bool
 ) -> Iterator[_AskableFact]:
-    """Yield a fact for each heading with text below it; the beginning of that text is the answer."""
+    """Yield a fact for each heading with text below it; the beginning of that text is the answer.
+
+    English headings are put in lower case, because they become a part of a question.
+    """
     seen: set[str] = set()
     for heading, body in pairwise(blocks):
         name = " ".join(heading.title.split()) if heading.kind == "heading" else ""

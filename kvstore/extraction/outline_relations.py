@@ -49,7 +49,10 @@ def extract_outline_relations(
 
 
 def _iter_pairs(blocks: Sequence[Block], english: bool) -> Iterator[tuple[str, str, str, Block]]:
-    """Yield the kind, child and parent of each pair, and the block of the child."""
+    """Yield the kind, child and parent of each pair, and the block of the child.
+
+    A generic word as a heading (*Notes*) is recognized only if the document is ``english``.
+    """
     headings: list[tuple[int, str | None]] = []
     items: list[tuple[int, str | None]] = []
     for block in blocks:
@@ -79,7 +82,7 @@ def _push_name(
 
 
 def _get_heading_name(title: str, english: bool) -> str | None:
-    """Return the name that a heading states, or None."""
+    """Return the name that a heading states, or None if it has no name or, in ``english``, only an everyday word."""
     forms = get_title_forms(title)
     return forms[0] if forms and _is_name(forms[0]) and is_informative_heading(forms[-1], english) else None
 

@@ -107,6 +107,7 @@ class StoreTools:
         """Run a question in the background, so that the first real one does not wait for the embedder and indexes."""
 
         def run_question() -> None:
+            """Ask a question to load the models, and ignore its result."""
             with suppress(KvstoreError):
                 self._query("RETRIEVE 'warm' TOP 1")
 

@@ -16,7 +16,7 @@ from .statement_context import StatementContext
 
 
 def _make_change_cursor(kind: str, is_changed: bool, message: str) -> Cursor:
-    """Return the cursor of a statement that changes one fact, or finds it unchanged."""
+    """Return the cursor of a statement that states or removes one fact; ``is_changed`` is False if nothing changed."""
     return Cursor(kind, rowcount=int(is_changed), message=message if is_changed else "nothing to change")
 
 
@@ -75,4 +75,5 @@ def unmerge_entity(context: StatementContext, statement: s.UnmergeEntity) -> Cur
 
 
 def _make_alias_error(name: str, role: str) -> InputError:
+    """Return the error for a name that is not an alias or a merged name; ``role`` says which."""
     return InputError(f"{format_literal(name)} is not {role}; SELECT * FROM aliases lists the aliases and merges")

@@ -112,6 +112,7 @@ class _RunningQuery:
         """Return the result. Raises the query's error, or QueryInterruptedError."""
 
         def get_seconds_left() -> float | None:
+            """Return the seconds until the deadline, at least 0; None without a deadline."""
             return None if deadline is None else max(0.0, deadline - time.monotonic())
 
         timeout_reason = f"it took longer than its limit of {timeout} seconds; narrow it, or allow more time"

@@ -196,6 +196,9 @@ def _get_offset(terminal: Terminal) -> int:
 
 
 def _parse_number(terminal: Terminal, *, negative: bool) -> int | float:
-    """Return the value of a number: a short whole number as an integer, any other as a float."""
+    """Return the value of a number, with its sign changed if ``negative``.
+
+    A whole number is an integer unless it is too long for a count; any other number is a float.
+    """
     value = int(terminal) if terminal.isdigit() and len(terminal) <= _MAX_COUNT_DIGITS else float(terminal)
     return -value if negative else value

@@ -51,6 +51,7 @@ def show(context: StatementContext, statement: s.Show) -> Cursor:
 
 
 def _make_list_cursor(columns: tuple[str, ...], rows: Iterable[Row], kind: str = "SHOW") -> Cursor:
+    """Return a cursor over rows that are all read at once; ``kind`` is the kind of statement."""
     row_list = list(rows)
     return Cursor(kind, columns, row_list, rowcount=len(row_list))
 
@@ -65,10 +66,12 @@ def describe_table(context: StatementContext, statement: s.DescribeTable) -> Cur
 
 
 def describe_document(context: StatementContext, statement: s.DescribeDocument) -> Cursor:
+    """Run DESCRIBE DOCUMENT."""
     return _make_property_cursor(context.target.describe_document(statement.key))
 
 
 def describe_entity(context: StatementContext, statement: s.DescribeEntity) -> Cursor:
+    """Run DESCRIBE ENTITY."""
     return _make_property_cursor(context.target.describe_entity(statement.name))
 
 
@@ -83,6 +86,7 @@ def list_described_kinds() -> list[str]:
 
 
 def describe_item(context: StatementContext, statement: s.DescribeItem) -> Cursor:
+    """Run DESCRIBE for a topic, a community or another item of an index."""
     return _make_property_cursor(context.target.describe(statement.kind, statement.key))
 
 

@@ -101,7 +101,10 @@ def _make_total_step(count: int | None, milliseconds: float, measured_view: Meas
 
 
 def _collect_steps(context: StatementContext, statement: s.Statement, analyze: bool) -> _ExplainedSteps:
-    """Return the steps of a statement other than SELECT. Raises StatementError if it cannot be explained."""
+    """Return the steps of a statement other than SELECT. Raises StatementError if it cannot be explained.
+
+    A statement that writes is run only with ``analyze``.
+    """
     match statement:
         case s.Lookup():
             return _ExplainedSteps(_list_lookup_steps(context, statement))

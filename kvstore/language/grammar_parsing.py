@@ -51,6 +51,7 @@ class _NoLexer(Lexer):
         pass
 
     def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Terminal]:
+        """Return no terminals: the parser is fed with tokens of kvstore's own lexer."""
         return iter(())
 
 
@@ -179,6 +180,7 @@ def _list_keywords(terminals: Iterable[str]) -> list[str]:
 
 
 def _truncate_token(token: Token) -> str:
+    """Return the text of a token for an error message, at most 40 characters of it."""
     return token.text if len(token.text) <= 40 else token.text[:40] + "…"
 
 

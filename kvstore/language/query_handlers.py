@@ -213,6 +213,7 @@ def select(context: StatementContext, statement: s.Select) -> Cursor:
         return Cursor("SELECT", selection.columns, first_rows, types=types, rowcount=len(first_rows))
 
     def release() -> None:
+        """Close the query and its snapshot."""
         selection.close()
         snapshot.close()
 
@@ -227,6 +228,7 @@ def run_query(context: StatementContext, statement: s.Select, reader: TableReade
     start = context.text.find(statement.text, context.start)
 
     def make_error(position: int | None, reason: str) -> StatementError:
+        """Return an error that marks a position of the query, given as its offset in the text that SQLite parsed."""
         if position is None:
             return context.make_error(reason)
         return make_statement_error(context.text, start + max(0, position - len(prefix)), reason)

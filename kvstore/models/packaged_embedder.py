@@ -76,6 +76,7 @@ def _load_tokenizer(folder: Path) -> Tokenize:
     tokenizer = WordPieceTokenizer(json.loads((folder / TOKENIZER_FILE).read_text(encoding="utf-8")))
 
     def tokenize(texts: Sequence[str]) -> list[list[int]]:
+        """Return the token numbers of each text."""
         return list(map(tokenizer.encode, texts))
 
     return tokenize

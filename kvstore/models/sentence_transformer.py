@@ -185,10 +185,7 @@ def _check_original(folder: Path) -> None:
 
 
 def _get_cache_folder(model: str, int8: bool) -> Path:
-    """Return the cache folder for the export of a model.
-
-    Its name depends on the model's name or, if the model is a folder, on the names, sizes and times of its files.
-    """
+    """Return the folder of the cached export of a model; exports with weights of 8 bits (``int8``) are separate."""
     properties: list[object] = [EXPORT_FORMAT, int8, model]
     folder = Path(model)
     if folder.is_dir():

@@ -158,9 +158,10 @@ class SourcePassages:
         self._passages = [_split_passage(text, heading_stems) for text in texts]
 
     def find_supporting(self, statement: str, *, is_title: bool = False) -> list[int]:
-        """Return the indices of the passages that support a statement or a part of a title, at least one.
+        """Return the indices of the passages that support a statement, at least one.
 
-        Raises ValueError if none does, or if the statement repeats its words.
+        All words of a title (``is_title``) must be in the order of a passage. Raises ValueError if no passage supports
+        the statement, or if it repeats its words.
         """
         if _repeats_words(statement):
             raise ValueError("the answer repeats its words")
@@ -231,7 +232,7 @@ def _list_denied_stems(words: Sequence[str]) -> set[str]:
 
 
 def _parse_order(statement: str, is_title: bool) -> _WordOrder:
-    """Return the order of the content words of a statement or title."""
+    """Return the order of the content words of a statement, or of a title, all of whose words must be in order."""
     stems = list_content_stems(statement)
     names = _find_names(statement)
     repeated = {stem: count for stem, count in Counter(stems).items() if count > 1 and stem not in names}

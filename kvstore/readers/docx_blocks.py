@@ -83,7 +83,7 @@ class DocxBody:
         return blocks
 
     def _build_container_blocks(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
-        """Return the blocks of the body, a table cell, a text box or a footnote."""
+        """Return the blocks of the body, a table cell, a text box or a footnote; ``plain`` text has no emphasis."""
         builder = BlockBuilder()
         for element in _iter_unwrapped(container):
             if element.tag == _TABLE_TAG:
@@ -96,7 +96,10 @@ class DocxBody:
         return builder.finish_blocks()
 
     def _add_paragraph(self, element: Any, plain: bool, builder: BlockBuilder) -> None:
-        """Add a paragraph to ``builder`` as the block that its style names: a heading, an item, code, a quotation."""
+        """Add a paragraph to ``builder`` as the block that its style names: a heading, an item, code, a quotation.
+
+        Headings and ``plain`` paragraphs have no emphasis.
+        """
         style = self._get_style_name(element)
         if _CONTENTS_STYLE_PATTERN.match(style):
             return
@@ -180,7 +183,7 @@ class DocxBody:
         return visible_depth, f"{self._counters[identifier, level]}."
 
     def _build_inline(self, element: Any, plain: bool) -> InlineBuilder:
-        """Return the text of a paragraph, with emphasis, code, formulas and footnote marks."""
+        """Return the text of a paragraph with code, formulas and footnote marks and, unless ``plain``, emphasis."""
         inline = InlineBuilder(plain)
         emphasis_start: tuple[int, int] | None = None
         is_emphasized = False

@@ -338,7 +338,10 @@ class _PageWalker:
 
 
 def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -> bool:
-    """True if two adjacent elements without white space are separate words, because only styles separate them."""
+    """True if two adjacent elements without white space are separate words, because only styles separate them.
+
+    Within the term of a definition (``in_term``), a ``<span>`` after the term is its classifier.
+    """
     previous_tag, tag = previous.tag or "", node.tag or ""
     if in_term and tag == "span" and previous_tag != "span":  # a term and its classifier
         return previous_tag == "-text" or previous_tag in _FORMATTING_TAGS
@@ -364,7 +367,9 @@ def _begins_with_capital(node: LexborNode) -> bool:
 
 
 def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
-    """Return the text at the beginning or end of an element."""
+    """Return the first text of an element, or its last text if ``at_end``; '' if an image or an empty
+    element is there.
+    """
     edge: LexborNode | None = node
     for _ in range(4):
         if edge is None or edge.tag == "-text":
@@ -411,6 +416,7 @@ def _repeats_caption(node: LexborNode, alternative: str) -> bool:
 
 
 def _fold_text(text: str) -> str:
+    """Return a text without case and with single spaces, to compare headings."""
     return " ".join(text.casefold().split())
 
 

@@ -231,7 +231,10 @@ class NavigationFilter:
     def _find_landmark_reason(
         self, node: LexborNode, tag: str, shape: Shape, role: str, in_content: bool, in_section: bool
     ) -> str | None:
-        """Return the reason to leave out a landmark (``nav``, ``aside``, a role), or None if it is content."""
+        """Return the reason to leave out a landmark (``nav``, ``aside``, a role), or None if it is content.
+
+        The header of a section or an article (``in_section``) is content, that of the page is not.
+        """
         if role in _CONTENTS_ROLES or (tag == "nav" and shape.num_heading_links and is_contents(shape)):
             return "table of contents"
         if role == "search":

@@ -130,7 +130,10 @@ class HtmlTable:
         self._fill_row_spans()
 
     def add_cell(self, text: str, is_header: bool, columns: int, rows: int) -> None:
-        """Add a cell that spans ``columns`` columns and ``rows`` rows to the current row."""
+        """Add a cell that spans ``columns`` columns and ``rows`` rows to the current row.
+
+        If all cells of the first row are header cells, it is the header of the table.
+        """
         if rows > 1:
             self.row_spans[len(self.current_row)] = (rows - 1, text)
         self.current_row += [text, *[""] * (columns - 1)]

@@ -399,6 +399,7 @@ def _move_quoted_message(blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
 
 
 def _is_signature(block: MarkdownBlock) -> bool:
+    """True if a block is the quotation that a mail signature became."""
     return block.text.startswith(f"> {_SIGNATURE_LABEL}")
 
 

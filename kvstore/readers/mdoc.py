@@ -118,7 +118,10 @@ class MdocInterpreter:
     def _add_macro(
         self, macro: str, tokens: Sequence[str], start: int, line_end: int, output: RunningText, defines_name: bool
     ) -> int:
-        """Add the text of a macro, and return the index after its arguments, which end before the next macro."""
+        """Add the text of a macro, and return the index after its arguments, which end before the next macro.
+
+        If ``defines_name``, the first ``Nm`` defines the documented name.
+        """
         end = next(
             (
                 index
@@ -216,7 +219,10 @@ class MdocInterpreter:
         self._add_piece(token, output, token in _CLOSING_PUNCTUATION, token in _OPENING_PUNCTUATION)
 
     def _add_piece(self, text: str, output: RunningText, join_before: bool = False, join_after: bool = False) -> None:
-        """Add a piece, without a space before it if the page has turned spacing off (``Sm off``)."""
+        """Add a piece of text, with a space on each side unless ``join_before`` or ``join_after``.
+
+        There is no space before it, either, if the page has turned spacing off (``Sm off``).
+        """
         output.add(
             text, join_before=join_before or not (self._is_spaced or self._is_first_unspaced), join_after=join_after
         )

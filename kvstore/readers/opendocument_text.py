@@ -82,13 +82,16 @@ class OpenDocumentText:
         return blocks
 
     def build_blocks(self, elements: Iterable[Element], plain: bool = False) -> list[MarkdownBlock]:
-        """Return the blocks of some elements; their notes are added by :meth:`build_document_blocks`."""
+        """Return the blocks of some elements; ``plain`` text has no emphasis.
+
+        Their notes are added by :meth:`build_document_blocks`.
+        """
         builder = BlockBuilder()
         self._add_elements(elements, builder, plain)
         return builder.finish_blocks()
 
     def _add_elements(self, elements: Iterable[Element], builder: BlockBuilder, plain: bool) -> None:
-        """Add the blocks of elements to ``builder``."""
+        """Add the blocks of elements to ``builder``; ``plain`` text has no emphasis."""
         for element in elements:
             if element.tag in _IGNORED_TAGS:
                 continue
@@ -102,7 +105,10 @@ class OpenDocumentText:
                 self._add_elements(element, builder, plain)
 
     def _add_paragraph(self, element: Element, builder: BlockBuilder, plain: bool) -> None:
-        """Add a paragraph or heading as the block that its style names, then the text boxes in it."""
+        """Add a paragraph or heading as the block that its style names, then the text boxes in it.
+
+        Headings and ``plain`` paragraphs have no emphasis.
+        """
         lineage = self._list_style_names(element)
         is_title = "Title" in lineage
         if element.tag == f"{TEXT}p" and not is_title and any(map(_CODE_STYLE_PATTERN.match, lineage)):

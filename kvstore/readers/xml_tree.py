@@ -44,7 +44,10 @@ def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[E
     external_names: list[str] = []
 
     def handle_skipped_entity(name: str, is_parameter: bool) -> None:
-        """Add the HTML character of an undeclared entity, or its name."""
+        """Add the HTML character of an undeclared entity, or its name.
+
+        Parameter entities occur only in DTDs and are skipped.
+        """
         if not is_parameter:
             tree.add_text(html5.get(f"{name};", name))
 

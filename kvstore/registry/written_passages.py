@@ -247,7 +247,10 @@ class WrittenFact(DocumentFact[WrittenPassages]):
     def fit_to_document(
         self, value: WrittenPassages, document: Callable[[], ChunkedText], same_text: bool
     ) -> WrittenPassages | None:
-        """Return the texts whose passages the document still has; assign each unassigned text to a passage."""
+        """Return the texts whose passages the document still has; assign each unassigned text to a passage.
+
+        ``same_text`` has no effect: passages are compared even if the text is the same.
+        """
         passages = {passage.digest: passage for passage in self.list_passages(document())}
         fitting = {digest: texts for digest, texts in value.passages.items() if digest in passages}
         fitting |= _assign_texts(value.unassigned, list(passages.values()))
@@ -284,11 +287,16 @@ class WrittenListFact(WrittenFact):
     chars_per_item: int
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
+        """Return the JSON schema of a list whose maximum length grows with the passage's length."""
         from ..models.json_schema import build_array_schema
 
         return build_array_schema(self.item_schema, 4 + max_chars // self.chars_per_item)
 
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
+        """Convert the valid items of a list to texts, without duplicates.
+
+        Raises the error of the first invalid item if no item is valid.
+        """
         from ..models.statement_support import SourcePassages
 
         source = SourcePassages([passage.text], [passage.title or "", *passage.headings])

@@ -68,6 +68,7 @@ def _render_csv(columns: Sequence[str], rows: Rows) -> Iterator[str]:
 
     class RecordWriter:
         def write(self, text: str) -> None:
+            """Store the text that the CSV writer formats."""
             record.append(text)
 
     writer = csv.writer(RecordWriter(), lineterminator="\r\n")  # line ends inside a field are quoted

@@ -67,7 +67,10 @@ def _read_vectors(state: State, chunks: Ids) -> Matrix:
 
 
 def build_nearest_request(query: Query, top: int, *, exact: bool = False) -> NearestChunksRequest:
-    """Embed the question, unless that is done, and build the request for the ``top`` chunks nearest to it."""
+    """Build the request for the ``top`` chunks nearest to the question, which is embedded on first use.
+
+    ``exact`` compares all vectors, even if the store has a vector index.
+    """
     return NearestChunksRequest(query.vector, top, query.allowed, exact)
 
 

@@ -175,6 +175,7 @@ class Evidence(Columnar):
         return render_table(columns, rows, remarks=[summary, *([] if self.hint is None else [self.hint])])
 
     def _get_named_rows(self) -> NamedRows:
+        """Return the columns of the hits, a row for each hit, and the SQL types of the columns."""
         rows = [[*(getattr(hit, name) for name in _HIT_FIELDS), hit.ordinal] for hit in self.hits]
         return (*_HIT_FIELDS, "chunk"), rows, (*_HIT_TYPES, "INTEGER")
 

@@ -259,5 +259,6 @@ def _join_any(parts: Sequence[Condition]) -> Condition:
 
 
 def _format_suggestion(word: str, names: Iterable[str]) -> str:
+    """Return a suggestion for an unknown word, in parentheses; '' if no name is similar."""
     suggestion = suggest(word, names)
     return f" (did you mean {suggestion}?)" if suggestion else ""

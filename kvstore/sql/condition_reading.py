@@ -414,11 +414,12 @@ class _ConditionParser:
 def _make_comparison(
     field: Field, operator: Operator, value: FieldValue | object, *, negated: bool = False
 ) -> Condition:
-    """Return a comparison, or its negation; a comparison with NULL is Unknown."""
+    """Return a comparison, or its negation if ``negated``; a comparison with NULL is Unknown."""
     if value is NULL:
         return Unknown()
     return _negate_if(Compare(field, operator, value), negated)  # type: ignore[arg-type]
 
 
 def _negate_if(condition: Condition, negated: bool) -> Condition:
+    """Return the negation of a condition if ``negated``, else the condition."""
     return Not(condition) if negated else condition

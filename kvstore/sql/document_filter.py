@@ -64,6 +64,7 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
         conditions.check_condition(where)
 
         def find_by_sqlite(among: Sequence[int] | None) -> Iterator[int]:
+            """Yield the documents that match according to SQLite, which reads the metadata of ``among`` (None: all)."""
             return select_documents(state, where, parameters, among)
 
         key = _build_cache_key(state, where, parameters)

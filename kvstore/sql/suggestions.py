@@ -58,4 +58,5 @@ def make_entity_error(state: State, name: str) -> EntityNotFoundError:
 
 
 def _format_hint(matches: Sequence[str]) -> str:
+    """Return the end of an error message that suggests similar names; '' without any."""
     return f"; did you mean {' or '.join(map(format_literal, matches))}?" if matches else ""

@@ -344,6 +344,7 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def _glob_parts(path: Path) -> Iterator[Path]:
+    """Yield the additional files of an index, whose names extend that of the main file."""
     return path.parent.glob(f"{path.stem}-*{INDEX_SUFFIXES[0]}")
 
 
@@ -419,4 +420,5 @@ def _pack_head(head: FileHead, array_infos: Sequence[tuple[Any, ...]], offsets: 
 
 
 def _to_bytes(array: npt.NDArray[Any]) -> memoryview:
+    """Return the bytes of an array without copying it."""
     return array.reshape(-1).view(np.uint8).data

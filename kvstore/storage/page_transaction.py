@@ -193,6 +193,7 @@ class VerifiedTransaction:
         self.lmdb.abort()
 
     def _close_pages(self) -> None:
+        """End reading through kvstore's own page reader, because the pages may change from now on."""
         if self._pages is not None:
             self._pages.close()
 
@@ -252,7 +253,7 @@ class VerifiedCursor:
         return self._iterate(self._cursor.iterprev(), forward=False)
 
     def _iterate(self, records: Iterator[tuple[memoryview, memoryview]], *, forward: bool) -> Iterator[Record]:
-        """Yield the records of a cursor, and verify the pages ahead of it."""
+        """Yield the records of a cursor, and verify the pages ahead of it in its direction, before LMDB reads them."""
         limit: bytes | None = None
         is_all_verified = self._tree is None
         for key_view, value in records:

@@ -255,7 +255,7 @@ class LmdbView:
         return self._scan_stored(engine_tables.RECENT, start, None, False)
 
     def _scan_stored(self, table: str, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[Record]:
-        """Yield the records that :meth:`scan` yields, but without the change buffer."""
+        """Yield the records of :meth:`scan` without the change buffer; in descending order if ``reverse``."""
         transaction = self._get_transaction()
         handle = self._find_table(table)
         if handle is None:
@@ -271,7 +271,10 @@ class LmdbView:
         stop: bytes | None,
         reverse: bool,
     ) -> Iterator[Record]:
-        """Yield the records of an open table as :meth:`scan` does; report the number read to the page releaser."""
+        """Yield the records of an open table in ascending order, or descending if ``reverse``.
+
+        The number of records read is reported to the page releaser from time to time.
+        """
         page_releaser = self._owner.page_releaser
         page_releaser.count_reads(1)
         try:

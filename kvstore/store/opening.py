@@ -119,6 +119,7 @@ _locks: dict[str, threading.Lock] = {}
 
 
 def _get_path_lock(path: str | os.PathLike[str]) -> threading.Lock:
+    """Return the lock that serializes opening of a path in this process."""
     return _locks.setdefault(os.path.realpath(path), threading.Lock())
 
 
@@ -166,7 +167,10 @@ def _load_store(
     max_bytes: int | None,
     durability: str,
 ) -> OpenStore:
-    """Open a store that this process does not have open yet."""
+    """Open a store that this process does not have open yet.
+
+    ``own_embedder`` is one that the caller passed as an object.
+    """
     build_settings = cache(lambda: _build_settings(creation_settings, own_embedder))
     if create and not readonly and not Path(path, "data.mdb").exists():
         build_settings()
@@ -432,6 +436,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
 
 
 def _is_rebuild_pending(view: View) -> bool:
+    """True if an interrupted rebuild must be finished before the store is used."""
     return view.get(tables.META, tables.REBUILD_KEY) is not None
 
 

@@ -144,4 +144,5 @@ class DerivedPartWriter(DerivedParts):
             self._put(document, derived_part)
 
     def _put(self, document: int, derived_part: DerivedPart) -> None:
+        """Write the derived part of a document."""
         self._write_view.put(self._table, records.encode_u64(document), records.pack(derived_part))

@@ -62,6 +62,7 @@ class InternalNames(LogicalNames):
         pass
 
     def _return_id(self, number: int, /) -> LogicalName:
+        """Return an id as its own name."""
         return number
 
     name_entity = name_document = name_chunk = name_abstract = name_node = name_address = _return_id

@@ -174,7 +174,10 @@ def extract_title_names(title: str, kind: str, english: bool = True) -> Iterator
 
 
 def is_informative_heading(heading: str, english: bool) -> bool:
-    """True if a heading names a subject; false for generic headings (*Introduction*) and everyday words."""
+    """True if a heading names a subject, not a part of the document (*Introduction*).
+
+    If it is ``english``, a single everyday word is no subject either.
+    """
     words = heading.split()
     if heading.casefold() in GENERIC_HEADINGS:
         return False

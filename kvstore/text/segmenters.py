@@ -50,6 +50,7 @@ def open_segmenter(name: str) -> Segmenter:
         tagger = module.GenericTagger(f'-d "{dictionary}" -r "{dictionary}/dicrc"')
 
         def split(run: str) -> list[str]:
+            """Return the words of a run of characters."""
             return [node.surface for node in tagger(run)]
 
     lock = Lock()

@@ -108,7 +108,10 @@ class PassageReading(NamedTuple):
 def read_passages(
     reader: AnswerReader, passages: Sequence[Passage], relevance: Relevance, *, may_be_chain: bool
 ) -> PassageReading | None:
-    """Read the likeliest snippets of the passages and return their readings; None if no snippet can be quoted."""
+    """Read the likeliest snippets of the passages and return their readings; None if no snippet can be quoted.
+
+    ``may_be_chain`` is True if the question may need facts of several passages, so that no single snippet answers it.
+    """
     question = relevance.question
     windows = select_windows(classify_question(question), passages, relevance)
     if not windows:

@@ -46,6 +46,7 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
     total = math.fsum(rarities.values()) or 1.0
 
     def list_question_terms(text: str) -> set[str]:
+        """Return the terms of a text that the question has too."""
         return set(list_terms(text, stem)) & rarities.keys()
 
     def compute_rarity_fraction(terms: set[str]) -> float:

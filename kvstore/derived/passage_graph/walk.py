@@ -149,7 +149,7 @@ def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> 
 
 
 def _format_node(is_chunk: bool, name: str, ordinal: int) -> str:
-    """Format the name of a node for the path of a hit."""
+    """Return the name of a node in the path of a hit: a document and the ordinal of a chunk, or an entity."""
     return f"chunk {ordinal} of {name}" if is_chunk else name
 
 

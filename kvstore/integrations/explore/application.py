@@ -101,6 +101,7 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
             routes.append(Route(page.url + "{name:path}", _make_endpoint(store, page, None)))
 
     async def respond_not_found(request: Request, _: Exception) -> Response:
+        """Answer a URL without a page."""
         return _render_error(store, request, 404, "There is no page at this URL.")
 
     application = Starlette(routes=routes, exception_handlers={404: respond_not_found})
@@ -185,7 +186,7 @@ def _stream_and_close(pieces: Iterable[str], stack: ExitStack) -> Iterator[str]:
 def _render_error(
     store: FollowedStore, request: Request, status: int, message: str, *, as_data: bool = False
 ) -> Response:
-    """Return an error as a page, or as JSON if the client asked for JSON."""
+    """Return an error as a page, or, if ``as_data``, as JSON."""
     if as_data or request.url.path.endswith(".json") or request.headers.get("accept", "").startswith(_JSON_TYPE):
         return Response(format_json({"error": message}), status, media_type=_JSON_TYPE)
     page = ExplorerPage("", lambda request: {}, "error.html")

@@ -46,10 +46,12 @@ class _BoundedProtocol(H11Protocol):
             next(iter(self._waiting))._abort()  # the one that has waited longest
 
     def data_received(self, data: bytes) -> None:
+        """Pass received data on, and stop or start the timer of the request."""
         super().data_received(data)
         self._update_request_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """End the connection, and stop its timer."""
         super().connection_lost(exc)
         self._cancel_request_timeout()
 

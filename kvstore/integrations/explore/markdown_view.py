@@ -53,6 +53,7 @@ class _MarkdownParser(MarkdownIt):
     """A parser whose URLs contain no markers."""
 
     def normalizeLink(self, url: str) -> str:
+        """Return a link without the markers that this module inserts into the text."""
         return super().normalizeLink(_MARKER_PATTERN.sub("", url))
 
 

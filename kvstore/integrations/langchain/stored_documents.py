@@ -129,7 +129,10 @@ def build_documents(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> 
 
 
 def _build_document(hit: Hit, stored: StoredDocument, evidence: bool) -> Document:
-    """Convert a hit to a document: the whole document if it is a single chunk, else the text of the hit."""
+    """Convert a hit to a document: the whole document if it is a single chunk, else the text of the hit.
+
+    With ``evidence``, or for a part of a document, the metadata says where the hit was found.
+    """
     metadata = dict(stored.meta)
     is_whole = hit.kind == "chunk" and stored.chunks == 1
     if evidence or not is_whole:

@@ -96,6 +96,7 @@ class DocumentRecord:
 
     @property
     def chunk_count(self) -> int:
+        """The number of chunks of the document; ``groups`` has the number of chunks under each abstract."""
         return sum(self.groups)
 
     @property
@@ -336,6 +337,7 @@ class Documents(tables.ViewReader):
         return text
 
     def _get_stored_text(self, document: int) -> memoryview:
+        """Return the stored form of a document's text, which may be compressed."""
         return _require_stored_text(document, self._view.get(tables.TEXTS, records.encode_u64(document)))
 
     def get_outline(self, document: int) -> list[Section]:

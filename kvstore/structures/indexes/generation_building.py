@@ -265,6 +265,7 @@ class _MemoryRows:
         self._keys = {table: sorted(values) for table, values in self._values.items()}
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[Any]:
+        """Return the value of each key in a table of the memory, or None."""
         values = self._values.get(table, {})
         return [values.get(key) for key in keys]
 

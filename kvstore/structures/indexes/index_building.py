@@ -57,6 +57,7 @@ def make_build_tools(
     """Return the callbacks for a build of an index; ``progress`` receives an :class:`IndexProgress` for each report."""
 
     def report(num_done: int, total: int) -> None:
+        """Report progress to the caller, if the caller asked for it."""
         if progress is not None:
             progress(IndexProgress(kind.name, num_done, total))
 

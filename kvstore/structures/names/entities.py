@@ -152,6 +152,7 @@ def _sum_counts(name_counts: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def _select_most_frequent(counts: dict[str, int]) -> str:
+    """Return the most frequent name; of equally frequent ones the first in order."""
     return min(counts, key=lambda name: (-counts[name], name))
 
 

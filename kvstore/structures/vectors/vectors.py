@@ -277,9 +277,11 @@ class Vectors:
         raise self._make_damage_error(block_number)
 
     def _make_missing_error(self, number: int) -> CorruptionError:
+        """Return the error for a vector block that is missing."""
         return records.make_missing_error(f"table {self.space.blocks}: vector block {number}")
 
     def _make_damage_error(self, number: int) -> CorruptionError:
+        """Return the error for a vector block whose checksum or shape is wrong."""
         return CorruptionError(
             f"table {self.space.blocks}: vector block {number} is damaged; run CHECK REPAIR, or restore from a backup"
         )

@@ -150,6 +150,7 @@ class _PoolBuilder:
         keys = self._state.documents.get_keys(documents.values())
 
         def get_sort_key(address: int) -> tuple[int, str, int]:
+            """Return the sort key of an abstract: its rank, then its document and its position."""
             rank, abstract = positions[address]
             return rank, keys[documents[address]], abstract
 

@@ -52,6 +52,7 @@ class BridgeStrategy:
             step.detail, step.count = "question against the pool", len(pool.chunks)
 
         def format_path(loaded_chunk: LoadedChunk) -> str:
+            """Return the route by which a chunk was found."""
             return _format_route(loaded_chunk, pool.routes[loaded_chunk.chunk])
 
         return evidence_of(query, self.name, ranking, format_path, len(pool.chunks))

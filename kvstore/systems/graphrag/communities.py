@@ -465,6 +465,7 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _display(self) -> Any:
+        """The entities as the state displays them, with merges applied."""
         return load_display_entities(self._state)
 
     # Chunks newer than the generation ---------------------------------------------------------------------------------

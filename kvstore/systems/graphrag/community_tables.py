@@ -62,6 +62,7 @@ def _make_column(
     """
 
     def read_value(reader: TableReader, row: TableRow, record: Any) -> SqlValue:
+        """Return the value of the column for a row, which is a community or begins with one."""
         communities = get_communities(reader.state)
         assert communities is not None  # rows exist only if the index does
         return read(reader.state, communities, row if isinstance(row, int) else row[0])

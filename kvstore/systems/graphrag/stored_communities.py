@@ -234,6 +234,7 @@ def _decode_homes(row: Sequence[int] | None) -> list[tuple[int, float]]:
 
 
 def _make_missing_error(community: int) -> CorruptionError:
+    """Return the error for a community that another record refers to and that is not stored."""
     return CorruptionError(f"index communities: community {community} is referred to but not stored; {_REMEDY}")
 
 

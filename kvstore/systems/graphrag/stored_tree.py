@@ -69,4 +69,5 @@ class StoredTree:
 
     @cached_property
     def _children(self) -> ChildIndex:
+        """The children of each community."""
         return ChildIndex(self.parents)

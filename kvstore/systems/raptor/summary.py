@@ -181,6 +181,7 @@ class _TopicOverview:
 
 
 def _format_sentence_count(sentences: Sequence[CoverSentence]) -> str:
+    """Return the number of sentences with the right form of the noun."""
     return f"{len(sentences)} sentence{'' if len(sentences) == 1 else 's'}"
 
 

@@ -227,7 +227,7 @@ def _split_evenly(children: Sequence[AbstractRecord], count: int) -> list[Sequen
 
 
 def _list_abstracts(record: DocumentRecord, *, leaves: bool) -> list[int]:
-    """Return the abstracts over the chunks of a document, or the one over the whole document."""
+    """Return the lowest abstracts of a document if ``leaves``, otherwise the one over the whole document."""
     numbers = list(record.iter_abstract_ids())
     return numbers[: len(record.groups)] if leaves else numbers[-1:]
 

@@ -146,6 +146,7 @@ class TopicIndex(GenerationIndex[Topics]):
         """Return the topics with keys in place of ids, so that equal stores have equal dumps."""
 
         def to_spans(spans: Iterable[StoredSpan]) -> tuple[Any, ...]:
+            """Return spans with the names of their chunks in place of internal ids."""
             return tuple((names.name_chunk(span.chunk), span.start, span.end) for span in spans)
 
         return {

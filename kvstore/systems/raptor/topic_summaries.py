@@ -226,4 +226,5 @@ def _find_word(word: str, text: str) -> int | None:
 
 
 def _is_word_character(character: str) -> bool:
+    """True if a character can be part of a word."""
     return character.isalnum() or character == "_"

@@ -208,4 +208,5 @@ class StoredTopicTrees:
 
     @cached_property
     def _children(self) -> ChildIndex:
+        """The children of each topic."""
         return ChildIndex(self.parents)

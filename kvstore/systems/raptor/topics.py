@@ -89,7 +89,9 @@ class Topics:
         return list(filter(self.is_visible, self.tree.select_largest(limit).tolist()))
 
     def list_roots(self, *, related: bool = False) -> list[int]:
-        """Return the visible topics that have no parent."""
+        """Return the visible topics without a parent, in the tree of related content if ``related``, else
+        of similar content.
+        """
         return list(filter(self.is_visible, self.tree.list_roots(related=related).tolist()))
 
     def get(self, topic: int) -> Topic:
@@ -291,9 +293,11 @@ class Topics:
         return parse_topic((level, self.tree.get_parent(number), children), row)
 
     def _filter_existing(self, spans: Sequence[StoredSpan]) -> list[StoredSpan]:
+        """Return the spans whose documents exist in the state."""
         return [span for span in spans if self._has_document(span.document)]
 
     def _has_documents(self, spans: Iterable[StoredSpan]) -> bool:
+        """True if the documents of all spans exist in the state."""
         return all(self._has_document(span.document) for span in spans)
 
     def _has_document(self, document: int) -> bool:
@@ -321,6 +325,7 @@ class Topics:
         return exists
 
     def _read_text(self, span: StoredSpan) -> str:
+        """Return the text of a span."""
         return self._state.documents.read_text_slice(span.document, span.start, span.end)
 
     @cached_property
@@ -428,6 +433,7 @@ class Topics:
 
 
 def _make_missing_error(topic: int) -> CorruptionError:
+    """Return the error for a topic that another record refers to and that is not stored."""
     return CorruptionError(f"index topics: topic {topic} is not stored; DROP INDEX topics, and create it again")
 
 
