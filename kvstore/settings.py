@@ -139,7 +139,8 @@ class SessionSettings:
         return replace(self, **{name: _convert_value(name, value, kinds[name])})
 
 
-_RANGES = {
+#: The range of each numeric setting of a session; both limits are included.
+RANGES = {
     "depth": (0, 64),
     "top": (1, 10_000),
     "prompt_tokens": (100, 10_000_000),
@@ -173,7 +174,7 @@ def _convert_value(name: str, value: Any, kind: type) -> Any:
         number = kind(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be a number, not {value!r}") from None
-    _check_range(name, number, *_RANGES.get(name, _TIMEOUT_RANGE))
+    _check_range(name, number, *RANGES.get(name, _TIMEOUT_RANGE))
     return number
 
 

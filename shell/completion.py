@@ -17,18 +17,18 @@ __all__ = ["SQL_WORDS", "Catalog", "Completion", "complete"]
 class Catalog(StatementCatalog, Protocol):
     """A source of completions that adds those of the shell."""
 
-    def commands(self) -> Mapping[str, str]:
+    def list_commands(self) -> Mapping[str, str]:
         """Return the dot commands and the argument of each.
 
         It is a command, path, table, mode, switch, keys, saved, or nothing.
         """
         ...
 
-    def saved(self) -> Sequence[str]:
+    def list_saved_queries(self) -> Sequence[str]:
         """Return the names of the saved statements."""
         ...
 
-    def modes(self) -> Sequence[str]:
+    def list_modes(self) -> Sequence[str]:
         """Return the output modes."""
         ...
 
@@ -44,21 +44,21 @@ def complete(text_before: str, catalog: Catalog) -> list[Completion]:
 def _complete_command(text_before: str, start: int, catalog: Catalog) -> Iterator[Completion]:
     """Complete a dot command: its name, or its argument."""
     command, space, argument = text_before[start + 1 :].partition(" ")
-    commands = catalog.commands()
+    commands = catalog.list_commands()
     if not space:
         yield from (Completion(f".{name}", start, "command") for name in commands if name.startswith(command))
         return
     argument_start = len(text_before) - len(argument)
     candidates: Mapping[str, Sequence[str]] = {
         "command": list(commands),
-        "table": list(catalog.tables()),
-        "mode": catalog.modes(),
+        "table": list(catalog.list_tables()),
+        "mode": catalog.list_modes(),
         "switch": ("on", "off"),
         "keys": ("emacs", "vi"),
     }
     # Saved statements are in a file, which is only read for their names.
     if commands.get(command) == "saved":
-        candidates = {"saved": catalog.saved()}
+        candidates = {"saved": catalog.list_saved_queries()}
     argument_kind = commands.get(command, "")
-    options = catalog.paths(argument) if argument_kind == "path" else candidates.get(argument_kind, ())
+    options = catalog.list_paths(argument) if argument_kind == "path" else candidates.get(argument_kind, ())
     yield from (Completion(text, argument_start, argument_kind) for text in options if text.startswith(argument))

@@ -252,19 +252,19 @@ def render_locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
     The rows of each entity follow its name. Asterisks mark the name in the text, since a terminal gets plain text only.
     """
     entity, current_location = None, None
-    for number, row in enumerate(rows):
-        if row[0] != entity:
-            entity, current_location = row[0], None
+    for number, (row_entity, _, tree, _, parent, document, _, text) in enumerate(rows):
+        if row_entity != entity:
+            entity, current_location = row_entity, None
             yield from [""] if number else []
             yield _limit_width(format_value(entity), width)
-        location = f"in tree {format_value(row[2])}" if row[2] is not None else format_value(row[5])
-        if row[2] is None and row[4] is not None and row[4] != row[5]:
-            location += f" › {format_value(row[4])}"
+        location = f"in tree {format_value(tree)}" if tree is not None else format_value(document)
+        if tree is None and parent is not None and parent != document:
+            location += f" › {format_value(parent)}"
         if location != current_location:
             current_location = location
             yield _limit_width(f"  {location}", width)
         lines = _wrap_cell(
-            _insert_hidden_marks(format_value(row[7]), format_value(entity)), max(width - 4, _MIN_COLUMN_WIDTH)
+            _insert_hidden_marks(format_value(text), format_value(entity)), max(width - 4, _MIN_COLUMN_WIDTH)
         )
         yield from (f"    {line}" for line in _replace_hidden_marks(lines))
 

@@ -282,7 +282,7 @@ class LiveCatalog(StoreCatalog):
     def __init__(self, console: Console) -> None:
         super().__init__(lambda: console.store)  # .open replaces the store of the console
 
-    def paths(self, prefix: str) -> Sequence[str]:
+    def list_paths(self, prefix: str) -> Sequence[str]:
         """Return the files and folders whose path begins with a prefix."""
         folder, slash, start = prefix.rpartition("/")
         try:
@@ -294,14 +294,14 @@ class LiveCatalog(StoreCatalog):
         )
         return [folder + slash + entry.name + ("/" if entry.is_dir() else "") for entry in visible_entries]
 
-    def commands(self) -> Mapping[str, str]:
+    def list_commands(self) -> Mapping[str, str]:
         """Return the dot commands with the kinds of their arguments."""
         return {command.name: command.argument_kind for command in COMMANDS.values()}
 
-    def saved(self) -> Sequence[str]:
+    def list_saved_queries(self) -> Sequence[str]:
         """Return the names of the saved statements."""
         return list(load_queries())
 
-    def modes(self) -> Sequence[str]:
+    def list_modes(self) -> Sequence[str]:
         """Return the formats of results."""
         return list(MODES)

@@ -38,7 +38,7 @@ class Careful:
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         points = []
-        for hit, rating in zip(evidence.hits, distiller.rate(evidence.question, evidence.hits), strict=True):
+        for hit, rating in zip(evidence.hits, distiller.rate_passages(evidence.question, evidence.hits), strict=True):
             if rating:
                 reading = distiller.read(evidence.question, [hit], questions=1)
                 points += reading.points

@@ -1065,7 +1065,7 @@ def test_closing_a_snapshot_waits_for_its_pins(environment: Environment) -> None
     pinned = threading.Event()
 
     def compute() -> None:
-        with snapshot.pin() as view:
+        with snapshot.hold_open() as view:
             buffer = view.get("a", b"key")
             pinned.set()
             released.wait(30)
@@ -1079,7 +1079,7 @@ def test_closing_a_snapshot_waits_for_its_pins(environment: Environment) -> None
     released.set()
     snapshot.close()
     thread.join()
-    with pytest.raises(ClosedError), snapshot.pin():
+    with pytest.raises(ClosedError), snapshot.hold_open():
         pass
 
 

@@ -167,7 +167,7 @@ def test_the_requests_of_a_companion_join_the_rounds_of_others(town: kvstore.Sto
     with town.snapshot() as snapshot:
         reading = StateReader(snapshot._state)
         counts = snapshot._state.postings.count_chunks_by_term(["boat", "rope", "unknown"])
-        companion = reading.accompany(count_twice())
+        companion = reading.start_companion(count_twice())
         assert (reading.rounds, reading.requests) == (0, 0)
         assert reading.fetch(TermCountRequest(["rope"])) == {"rope": counts["rope"]}
         assert (reading.rounds, reading.requests) == (1, 2)

@@ -380,34 +380,34 @@ def test_a_statement_is_run_when_it_is_complete() -> None:
 class SmallCatalog:
     """A store of a few names."""
 
-    def tables(self) -> Mapping[str, Sequence[str]]:
+    def list_tables(self) -> Mapping[str, Sequence[str]]:
         return {"documents": ["key", "title", "meta"], "chunks": ["id", "document", "end"]}
 
-    def strategies(self) -> Mapping[str, Sequence[str]]:
+    def list_strategies(self) -> Mapping[str, Sequence[str]]:
         return {"vector": [], "lexical": [], "hybrid": [], "bridge": ["pool"]}
 
-    def settings(self) -> Sequence[str]:
+    def list_settings(self) -> Sequence[str]:
         return ["strategy", "top"]
 
-    def trees(self) -> Sequence[str]:
+    def list_trees(self) -> Sequence[str]:
         return ["manual", "map"]
 
-    def entity_names(self, prefix: str, limit: int) -> Sequence[str]:
+    def list_entity_names(self, prefix: str, limit: int) -> Sequence[str]:
         return [name for name in ("Maria Jensen", "Mary's Room") if name.lower().startswith(prefix.lower())][:limit]
 
-    def document_keys(self, prefix: str, limit: int) -> Sequence[str]:
+    def list_document_keys(self, prefix: str, limit: int) -> Sequence[str]:
         return [key for key in ("hr/leave", "hr/pay") if key.startswith(prefix)][:limit]
 
-    def paths(self, prefix: str) -> Sequence[str]:
+    def list_paths(self, prefix: str) -> Sequence[str]:
         return [path for path in ("docs/", "data.csv") if path.startswith(prefix)]
 
-    def commands(self) -> Mapping[str, str]:
+    def list_commands(self) -> Mapping[str, str]:
         return {command.name: command.argument_kind for command in COMMANDS.values()}
 
-    def saved(self) -> Sequence[str]:
+    def list_saved_queries(self) -> Sequence[str]:
         return ["big", "small"]
 
-    def modes(self) -> Sequence[str]:
+    def list_modes(self) -> Sequence[str]:
         return list(render.MODES)
 
 

@@ -123,8 +123,8 @@ class Asker:
         scored_passages, reading = self._read_evidence(query, evidence, clauses)
         return scored_passages, reading, self._estimate_confidence(query, evidence, scored_passages, reading)
 
-    def prompt(self, question: str, clauses: Clauses) -> Prompt:
-        """Return the prompt that a language model gets for a question."""
+    def prepare_prompt(self, question: str, clauses: Clauses) -> Prompt:
+        """Retrieve the evidence for a question, and return the prompt that a language model gets for it."""
         with self._open_query(question, clauses) as (strategy, query):
             self._request_segments(query)
             return self._build_prompt(self._retrieve_evidence(strategy, query), query)
@@ -451,7 +451,7 @@ def _add_nearest(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
     if query.state.settings.embedder.startswith("none:"):
         return list(hits)
-    narrowed = query.narrow(min(query.top, MAX_CHUNKS), None)
+    narrowed = query.copy_with_limits(min(query.top, MAX_CHUNKS), None)
     nearest = evidence_of(
         narrowed, "vector", rank_by_vector(narrowed, MAX_CHUNKS), "near the question", query.chunk_count
     ).hits

@@ -125,7 +125,7 @@ class ModelDistiller:
             step.count = len(result.points)
         return result
 
-    def rate(self, question: str, passages: Sequence[Hit]) -> list[int]:
+    def rate_passages(self, question: str, passages: Sequence[Hit]) -> list[int]:
         """Return the model's rating of each passage, 0 to 5; 0 if it fits in no prompt or was not rated."""
         ratings: list[int] = []
         with self.trace.step("rate passages") as step:

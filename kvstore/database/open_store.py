@@ -70,8 +70,8 @@ class LazyEmbedder:
                 self._embedder = open_recorded_embedder(name, self._settings.weights)
             return self._embedder
 
-    def supply(self, embedder: Embedder) -> None:
-        """Use an embedder passed by the calling program from now on, unless one is in use."""
+    def use_supplied(self, embedder: Embedder) -> None:
+        """Use an embedder that the calling program passed, unless an embedder is in use already."""
         with self._lock:
             if self._embedder is None:
                 self._embedder, self.is_supplied = embedder, True

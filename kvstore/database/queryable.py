@@ -464,7 +464,7 @@ class Queryable(ABC):
         What is tea made from?
         """
         check_clauses("prompt", clauses, Clauses.__annotations__)
-        return self._make_asker().prompt(question, clauses)
+        return self._make_asker().prepare_prompt(question, clauses)
 
     def _make_asker(self) -> Asker:
         """Return the object that answers questions with this object's states, session and models."""

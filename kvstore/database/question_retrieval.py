@@ -17,6 +17,7 @@ from ..arguments import check_integer
 from ..errors import InputError
 from ..registry import get_index_kind, get_strategy, list_overview_strategies
 from ..retrieval.query import Query, Strategy, check_options, split_options
+from ..settings import RANGES
 from ..structures.vectors.vectors import normalize_rows
 
 if TYPE_CHECKING:
@@ -79,8 +80,8 @@ def prepare_query(
     accepts_vector = allow_empty and strategy.name != "lexical"
     if not question.strip() and not (accepts_vector and vector is not None):
         raise InputError(f"the question is empty; ask something{' or give a vector' if accepts_vector else ''}")
-    check_integer("top", top, 1, 10_000)
-    check_integer("depth", depth, 0, 64)
+    check_integer("top", top, *RANGES["top"])
+    check_integer("depth", depth, *RANGES["depth"])
     if within is not None:
         check_integer("within", within, 1)
     from ..retrieval.respelling import respell_question
@@ -105,7 +106,7 @@ def prepare_query(
         with query.trace.step("filter documents") as step:
             allowed, step.detail = filter_documents(state, where, parameters)
             step.count = len(allowed)
-        query.restrict(allowed)
+        query.restrict_to(allowed)
     query.question, respellings = respell_question(question, query.state)
     if respellings:
         query.original_question = question

@@ -57,5 +57,5 @@ class Snapshot(Queryable):
     @contextmanager
     def state(self) -> Iterator[State]:
         """Keep the snapshot open while the context lasts, and return its state."""
-        with self._snapshot.pin():
+        with self._snapshot.hold_open():
             yield self._state

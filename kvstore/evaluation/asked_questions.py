@@ -170,6 +170,7 @@ def summarize_asked(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
         figures["auc_plain"] = compute_auc(
             [outcome for outcome in (*answerable, *near) if not outcome.question.is_negated]
         )
+        # The confidence that 90 % of the answerable questions reach.
         threshold = float(np.quantile([outcome.confidence for outcome in answerable], 0.1))
         figures["near_refused_at_90"] = compute_mean([outcome.confidence < threshold for outcome in near])
     if foreign:

@@ -80,7 +80,7 @@ class NounPhrases:
             return None
         start, end = self._words[first].start, self._words[last].end
         form = " ".join(self._sentence.text[start:end].split())
-        preceding_text = self._sentence.text[max(0, start - 40) : start]
+        preceding_text = self._sentence.text[max(0, start - 40) : start]  # enough for the patterns below
         if (
             not is_term(form)
             or preceding_text.endswith(("-", "/"))

@@ -27,7 +27,7 @@ class StoreCatalog:
         self._strategies: dict[str, list[str]] = {}
         self._trees: list[str] | None = None
 
-    def tables(self) -> Mapping[str, Sequence[str]]:
+    def list_tables(self) -> Mapping[str, Sequence[str]]:
         """Return the tables and their columns."""
         if not self._tables:
             self._tables = {
@@ -35,32 +35,32 @@ class StoreCatalog:
             }
         return self._tables
 
-    def strategies(self) -> Mapping[str, Sequence[str]]:
+    def list_strategies(self) -> Mapping[str, Sequence[str]]:
         """Return the strategies and their options."""
         if not self._strategies:
             self._strategies = {strategy.name: list(strategy.options) for strategy in self._get_store().strategies()}
         return self._strategies
 
-    def settings(self) -> Sequence[str]:
+    def list_settings(self) -> Sequence[str]:
         """Return the settings that SET may change."""
         return [name for name, _, fixed in self._get_store().settings_table() if not fixed]
 
-    def trees(self) -> Sequence[str]:
+    def list_trees(self) -> Sequence[str]:
         """Return the names of the entity trees."""
         if self._trees is None:
             self._trees = [name for (name,) in self._get_store().execute("SELECT name FROM trees LIMIT 100")]
         return self._trees
 
-    def entity_names(self, prefix: str, limit: int) -> Sequence[str]:
+    def list_entity_names(self, prefix: str, limit: int) -> Sequence[str]:
         """Return entities whose names begin with a prefix."""
         with self._get_store().snapshot() as snapshot:
             return snapshot.names(prefix, limit)
 
-    def document_keys(self, prefix: str, limit: int) -> Sequence[str]:
+    def list_document_keys(self, prefix: str, limit: int) -> Sequence[str]:
         """Return the document keys that begin with a prefix."""
         with self._get_store().snapshot() as snapshot:
             return snapshot.keys(prefix, limit)
 
-    def paths(self, prefix: str) -> Sequence[str]:
+    def list_paths(self, prefix: str) -> Sequence[str]:
         """Return an empty list: this catalog does not know files."""
         return []

@@ -203,8 +203,9 @@ class StoreTools:
         )
         rows = cursor.fetchall()
         if self._where is not None:
-            allowed = self._select_allowed([row[5] for row in rows])
-            rows = [row for row in rows if row[5] in allowed][:limit]
+            documents = [document for *_, document, _, _ in rows]
+            allowed = self._select_allowed(documents)
+            rows = [row for row, document in zip(rows, documents, strict=True) if document in allowed][:limit]
         fields = ("name", "tree", "level", "parent", "document")
         locations = [
             dict(zip(fields, (entity, tree, level, parent, document), strict=True), text=quote_slice(text))

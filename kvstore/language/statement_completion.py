@@ -38,31 +38,31 @@ _MAX_COMPLETIONS = 50
 class StatementCatalog(Protocol):
     """The names that completion may offer, of which the catalog returns at most as many as requested."""
 
-    def tables(self) -> Mapping[str, Sequence[str]]:
+    def list_tables(self) -> Mapping[str, Sequence[str]]:
         """Return the tables and their columns."""
         ...
 
-    def strategies(self) -> Mapping[str, Sequence[str]]:
+    def list_strategies(self) -> Mapping[str, Sequence[str]]:
         """Return the strategies and their options."""
         ...
 
-    def settings(self) -> Sequence[str]:
+    def list_settings(self) -> Sequence[str]:
         """Return the settings that SET may change."""
         ...
 
-    def trees(self) -> Sequence[str]:
+    def list_trees(self) -> Sequence[str]:
         """Return the names of the entity trees."""
         ...
 
-    def entity_names(self, prefix: str, limit: int) -> Sequence[str]:
+    def list_entity_names(self, prefix: str, limit: int) -> Sequence[str]:
         """Return entities whose names begin with ``prefix``, ignoring case."""
         ...
 
-    def document_keys(self, prefix: str, limit: int) -> Sequence[str]:
+    def list_document_keys(self, prefix: str, limit: int) -> Sequence[str]:
         """Return the document keys that begin with ``prefix``."""
         ...
 
-    def paths(self, prefix: str) -> Sequence[str]:
+    def list_paths(self, prefix: str) -> Sequence[str]:
         """Return files and folders whose path begins with ``prefix``; folders end in a slash."""
         ...
 
@@ -111,7 +111,7 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
         yield from _iter_strings(words, allowed, typed[1:].replace("''", "'"), catalog)
         return
     if typed.startswith('"') and allowed & {"QUERY_TEXT", "CONDITION", "CONDITION_TEXT"}:
-        columns = dict.fromkeys(column for names in catalog.tables().values() for column in names)
+        columns = dict.fromkeys(column for names in catalog.list_tables().values() for column in names)
         yield from ((f'"{column}"', "column") for column in columns if column.startswith(typed[1:]))
         return
     name_prefix = typed.lstrip('"')
@@ -119,7 +119,7 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
         yield from _filter_matching(_iter_query_words(words, catalog), name_prefix)
         return
     if allowed & {"CONDITION", "CONDITION_TEXT"}:
-        yield from _filter_matching(((column, "column") for column in catalog.tables()["documents"]), name_prefix)
+        yield from _filter_matching(((column, "column") for column in catalog.list_tables()["documents"]), name_prefix)
         yield from _filter_matching(((word, "keyword") for word in sorted(_EXPRESSION_WORDS)), name_prefix)
     yield from _filter_matching(((word, "keyword") for word in sorted(allowed & language.get_keywords())), name_prefix)
     if "QUERY" in allowed:
@@ -152,13 +152,13 @@ def _iter_strings(
         return
     candidates: Sequence[str]
     if words[-1] == "TREE":
-        kind, candidates = "tree", [tree for tree in catalog.trees() if tree.startswith(prefix)]
+        kind, candidates = "tree", [tree for tree in catalog.list_trees() if tree.startswith(prefix)]
     elif (words[0] in ("INGEST", "BACKUP", "EXPORT", "IMPORT") and len(words) <= 2) or words[-2:] == [")", "TO"]:
-        kind, candidates = "path", catalog.paths(prefix)
+        kind, candidates = "path", catalog.list_paths(prefix)
     elif words[-1] == "DOCUMENT" and words[0] != "INSERT":
-        kind, candidates = "document", catalog.document_keys(prefix, _MAX_COMPLETIONS)
+        kind, candidates = "document", catalog.list_document_keys(prefix, _MAX_COMPLETIONS)
     elif words[-1] in ("LOOKUP", "EXPAND", "ENTITY", "UNDER", "INTO", "FOR", ",", "EDGE", "ALIAS"):
-        kind, candidates = "entity", catalog.entity_names(prefix, _MAX_COMPLETIONS)
+        kind, candidates = "entity", catalog.list_entity_names(prefix, _MAX_COMPLETIONS)
     else:
         return
     for candidate in candidates:
@@ -170,13 +170,15 @@ def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tup
     last_word = words[-1] if words else ""
     if last_word in ("USING", "STRATEGY") or (words[:1] == ["SET"] and words[-2:] == ["STRATEGY", "="]):
         strategy_names = [
-            word for word in catalog.strategies() if words[0] != "SEARCH" or word in ("vector", "lexical", "hybrid")
+            word
+            for word in catalog.list_strategies()
+            if words[0] != "SEARCH" or word in ("vector", "lexical", "hybrid")
         ]
         yield from ((strategy, "strategy") for strategy in strategy_names)
     elif last_word == "TABLE":
-        yield from ((table, "table") for table in catalog.tables())
+        yield from ((table, "table") for table in catalog.list_tables())
     elif last_word == "DESCRIBE":
-        yield from ((table, "table") for table in catalog.tables())
+        yield from ((table, "table") for table in catalog.list_tables())
         yield from ((kind, "kind") for kind in language.list_described_kinds())
     elif last_word == "INDEX":
         yield from ((kind, "index") for kind in language.list_index_kinds())
@@ -185,7 +187,7 @@ def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tup
     elif last_word == "EXTRACT":
         yield from ((kind, "kind") for kind in language.list_extraction_kinds())
     elif last_word == "SET":
-        yield from ((setting, "setting") for setting in catalog.settings())
+        yield from ((setting, "setting") for setting in catalog.list_settings())
     elif last_word in ("(", ",") and words[0] == "INGEST":
         yield from ((option, "option") for option in language.list_ingest_options())
     elif last_word in ("(", ","):
@@ -199,7 +201,7 @@ def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[s
     """
     if words[:2] == ["CREATE", "INDEX"]:
         return language.list_index_kinds().get(words[2].lower(), ())
-    strategies = catalog.strategies()
+    strategies = catalog.list_strategies()
     strategy_name = words[words.index("USING") + 1].lower() if "USING" in words[:-1] else ""
     if strategy_name in strategies:
         return [*strategies[strategy_name], "reranker"]
@@ -208,7 +210,7 @@ def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[s
 
 def _iter_query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
     """Yield the tables, columns and keywords that can follow the words of a query."""
-    tables = catalog.tables()
+    tables = catalog.list_tables()
     if words[-1] in ("FROM", "JOIN") or (words[-1] == "," and _is_after_from(words)):
         yield from ((table, "table") for table in tables)
         return

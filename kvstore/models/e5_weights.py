@@ -52,7 +52,10 @@ class E5Weights:
         self._read_directory()
 
     def _read_directory(self) -> None:
-        """Read and record the end of the vocabulary, and the offset and size in bytes of each tensor."""
+        """Read and record the end of the vocabulary, and the offset and size in bytes of each tensor.
+
+        The numbers are the sizes of the fixed fields of the file, whose layout the module's docstring describes.
+        """
         num_pieces = self._unpack("<i", _HEADER_BYTES)[0]
         (blob_bytes,) = self._unpack("<Q", _HEADER_BYTES + 20)
         position = _HEADER_BYTES + 28 + 4 * (num_pieces + 1) + 4 * num_pieces + blob_bytes

@@ -288,6 +288,7 @@ def compute_fitting_tokens(tokens: int, problem: PromptTooLongError, answer_toke
     if problem.limit is None:
         return None
     prompt_limit = problem.limit - min(answer_tokens, problem.limit // 4)
+    # A little less than the limit, because the estimate errs by text.
     return int(0.95 * tokens * prompt_limit / max(problem.tokens or tokens, problem.limit))
 
 

@@ -35,7 +35,7 @@ class UnigramTokenizer:
     def __init__(self, vocabulary: bytes, max_tokens: int) -> None:
         """Read a vocabulary; raises struct.error or ValueError if it is damaged."""
         num_pieces, self._start, self._end, _, self._unknown, size = struct.unpack_from("<5iQ", vocabulary)
-        position = 28
+        position = 28  # the size of the six numbers above
         offsets = np.frombuffer(vocabulary, "<u4", num_pieces + 1, position).tolist()
         position += 4 * (num_pieces + 1)
         self._scores: list[float] = np.frombuffer(vocabulary, "<f4", num_pieces, position).tolist()

@@ -62,11 +62,13 @@ _MAX_KEEP_BY_REASON = {
 _MIN_CONTENT_PROSE = 160
 _MIN_HIDDEN_PROSE = 160
 _MIN_LANDMARK_PROSE = 800
-#: The maximum number of characters of a teaser with its link, of fine print, and of the separators between links that
-#: act on a page.
+#: The maximum number of characters of a teaser with its link, of fine print, of fine print that looks like prose, of
+#: the separators between links that act on a page, and of a label.
 _MAX_TEASER_CHARACTERS = 220
 _MAX_FINE_PRINT_CHARACTERS = 500
+_MAX_PROSE_FINE_PRINT_CHARACTERS = 400
 _MAX_ACTION_SEPARATORS = 6
+_MAX_LABEL_CHARACTERS = 40
 #: Tags that can be controls (:meth:`NavigationFilter.is_control`).
 CONTROL_TAGS = TEXTLESS_TAGS | {"button", "label"}
 _LANDMARK_TAGS = frozenset("nav header footer aside".split())
@@ -206,7 +208,7 @@ class NavigationFilter:
             reason = self._find_links_reason(node, tag, shape, class_and_id, class_match, in_content)
             if reason is not None:
                 return reason
-        elif shape.text_length < 40 and tag in _LABEL_TAGS and self._is_contents_label(node):
+        elif shape.text_length < _MAX_LABEL_CHARACTERS and tag in _LABEL_TAGS and self._is_contents_label(node):
             return "table of contents"
         is_breadcrumbs = (
             class_match is not None
@@ -367,7 +369,11 @@ class NavigationFilter:
                 or (self._has_reached_content and _is_fine_print(node, shape))
             ):
                 return "beside the content"
-        elif self._has_reached_content and _is_fine_print(node, shape) and shape.text_length < 400:
+        elif (
+            self._has_reached_content
+            and _is_fine_print(node, shape)
+            and shape.text_length < _MAX_PROSE_FINE_PRINT_CHARACTERS
+        ):
             return "beside the content"
         elif 2 * shape.prose_length > shape.text_length:
             is_mixed = shape.num_site_links > 1 and tag in _CONTAINER_TAGS

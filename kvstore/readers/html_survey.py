@@ -35,6 +35,8 @@ _MAX_LABEL_CHARACTERS = 160
 _MIN_PROSE_CHARACTERS = 30
 #: The minimum share of the text outside links that an element must hold to be the content.
 _MIN_CONTENT_SHARE = 0.75
+#: The same share for an element that the page declares as its content (``<main>``).
+_MIN_DECLARED_SHARE = 0.3
 _ASIDE_LANDMARK_TAGS = frozenset("nav aside footer".split())
 _PLACEMENT_TAGS = _ASIDE_LANDMARK_TAGS | {"main", "article"}
 #: Elements that change how text in them is counted, or that locate the content.
@@ -44,10 +46,13 @@ _MAX_FINE_PRINT_CHARACTERS = 200
 #: Tags of the content itself; the search for the content stops above them.
 _FLOW_TAGS = HEADING_TAGS | frozenset("p pre blockquote dl figure".split())
 
-#: The maximum number of candidates for the page's title, its maximum length, and the separators between the title and
-#: the site name.
+#: The maximum number of candidates for the page's title, its maximum length and the maximum share of links in it, and
+#: the separators between the title and the site name.
 _MAX_TITLE_CANDIDATES = 500
 _MAX_TITLE_CHARACTERS = 249
+_MAX_TITLE_LINKED_SHARE = 0.7
+#: A longer heading is not compared with links and titles.
+_MAX_HEADING_CHARACTERS = 299
 _TITLE_SEPARATOR_PATTERN = re.compile(r"\s[-–—|:·»]\s|:\s")
 _NON_WORD_PATTERN = re.compile(r"[\W_]+")
 #: Labels of pagination links, and labels of other links of a site.
@@ -295,7 +300,7 @@ class PageSurvey:
         articles = [article for article, in_main in self._articles if content is None or in_main]
         container = body if content is None else content
         if len(articles) == 1:
-            # An article without the page's title can be one part among others.
+            # An article without the page's title can be one part among others, so it needs nearly all of the text.
             has_title = content is not None or not self._titles or articles[0].css_first("h1") is not None
             min_share = (
                 0.5 if has_title or not any(self.shapes[title.mem_id].heading_length for title in self._titles) else 0.9
@@ -311,8 +316,8 @@ class PageSurvey:
         """True if the declared content is a large part of the page, or there is no prose next to it."""
         content_shape, body_shape = self.shapes[content.mem_id], self.shapes[body.mem_id]
         if (
-            self._measure_weight(content) >= 0.3 * self.body_weight
-            or content_shape.text_length >= 0.3 * body_shape.text_length
+            self._measure_weight(content) >= _MIN_DECLARED_SHARE * self.body_weight
+            or content_shape.text_length >= _MIN_DECLARED_SHARE * body_shape.text_length
         ):
             return True
         return (
@@ -375,7 +380,7 @@ class PageSurvey:
                 shape is None
                 or not 0 < shape.text_length <= _MAX_TITLE_CHARACTERS
                 or shape.num_paging_links
-                or shape.linked_length > 0.7 * shape.text_length
+                or shape.linked_length > _MAX_TITLE_LINKED_SHARE * shape.text_length
             ):
                 continue
             text = normalize_words(node.text(deep=True, separator=" "))
@@ -409,7 +414,7 @@ def _iter_heading_words(body: LexborNode) -> Iterator[str]:
     """Yield the words of each heading, as :func:`normalize_words` returns them."""
     for heading in body.css("h1, h2, h3, h4, h5, h6"):
         text = heading.text(deep=True)
-        if len(text) < 300:
+        if len(text) <= _MAX_HEADING_CHARACTERS:
             yield normalize_words(strip_numbering(text.strip(" \n\t#¶§🔗")))
 
 

@@ -127,5 +127,5 @@ def make_list_table(
         scan=lambda reader: enumerate(rows(reader), 1),
         load=lambda reader, row: row[1],
         number=lambda reader, row: row[0],
-        size=lambda reader: 20,
+        size=lambda reader: 20,  # an estimate for SQLite's planner: such lists are short
     )

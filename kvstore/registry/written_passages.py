@@ -196,6 +196,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
             *self._build_example_messages(quotation),
             {"role": "user", "content": "\n\n".join(quoted_passages)},
         ]
+        # No valid answer is twice as long as its passages; the rest is for the JSON around the texts.
         answer_tokens = 200 + 2 * sum(token_estimate(passage.text) for passage in passages)
         return StructuredPrompt(self.kind, messages, schema, check, answer_tokens, requested_schema)
 

@@ -39,7 +39,7 @@ def measure_text(text: str, size: float) -> float:
 
 
 def _measure_character(character: str) -> float:
-    """Return the approximate width of a character as a share of the font size."""
+    """Return the approximate width of a character as a share of the font size, as in usual sans-serif fonts."""
     if character in _NARROW_CHARACTERS:
         return 0.34
     if character in _BROAD_CHARACTERS or unicodedata.east_asian_width(character) in "WF":

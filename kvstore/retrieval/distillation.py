@@ -57,7 +57,7 @@ class Distiller(Protocol):
         """Return points from the passages that fit one prompt, and at most ``questions`` follow-up questions."""
         ...
 
-    def rate(self, question: str, passages: Sequence[Hit]) -> list[int]:
+    def rate_passages(self, question: str, passages: Sequence[Hit]) -> list[int]:
         """Return how much each passage helps to answer a question, from 0 (not at all) to 5, in order."""
         ...
 

@@ -100,7 +100,7 @@ def _limit_query(query: Query, strategy: Strategy) -> Query:
 
     Limits of tokens, the reranker, segments and abstracts apply only to the fused hits.
     """
-    limited_query = query.narrow(max(_NUM_FUSED, query.reach), None)
+    limited_query = query.copy_with_limits(max(_NUM_FUSED, query.reach), None)
     limited_query.rerank, limited_query.segments, limited_query.abstracts = None, "no", False
     limited_query.options = {name: value for name, value in query.options.items() if name in strategy.options}
     return limited_query

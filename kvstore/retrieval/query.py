@@ -83,7 +83,7 @@ class Query:
         self.trace = Trace(self.state.lmdb)
         self.reading = StateReader(self.state)
 
-    def restrict(self, allowed: AllowedDocuments) -> None:
+    def restrict_to(self, allowed: AllowedDocuments) -> None:
         """Restrict this query, in place, to some documents: it then reads a state that hides all others."""
         from ..structures.restricted_state import RestrictedState
 
@@ -101,8 +101,8 @@ class Query:
         )
         return self.state
 
-    def narrow(self, top: int, within: int | None) -> Query:
-        """Return the same query with other limits; it shares the trace and everything read so far."""
+    def copy_with_limits(self, top: int, within: int | None) -> Query:
+        """Return this query with other limits; the copy shares the trace and everything read so far."""
         narrowed_query = copy(self)
         narrowed_query.top, narrowed_query.within = top, within
         return narrowed_query
@@ -154,7 +154,8 @@ class Query:
     def candidate_count(self) -> int:
         """The number of ranked chunks that the hits are chosen from.
 
-        It exceeds ``top`` if ``within`` can exclude long chunks, and is at least 50 if chunks are reranked.
+        It exceeds ``top`` if ``within`` can exclude long chunks, and is at least 50 if chunks are reranked. With
+        ``within``, four chunks per hit and some more are enough in nearly all cases.
         """
         count = self.top if self.within is None else 4 * self.top + 20
         return count if self.rerank is None else max(count, MAX_RERANK_CANDIDATES)

@@ -262,7 +262,7 @@ class ChangeBuffer:
         self.segment_keys = (*self.segment_keys, key)
         self.bytes += size
 
-    def overlay(
+    def merge_changes(
         self, table: str, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], *, reverse: bool = False
     ) -> Iterator[tuple[bytes, memoryview]]:
         """Merge the ``stored`` records of a table with its changed records, and yield the current records.
@@ -402,8 +402,8 @@ class ChangeBufferReader:
         self._buffer = updated_buffer or cached_buffer
         return self._buffer
 
-    def adopt(self, buffer: ChangeBuffer) -> None:
-        """Cache the buffer that a commit of this process left, so that its segments are not read again."""
+    def cache_committed(self, buffer: ChangeBuffer) -> None:
+        """Cache the buffer after a commit of this process, so that its segments are not read again."""
         self._buffer = buffer
 
 

@@ -163,7 +163,7 @@ class LmdbView:
             buffer = self._get_buffer()
             for index, prefix in enumerate(prefixes):
                 keys = buffer.get_table(table).iter_keys(prefix, prefix + ABOVE_ALL_KEYS)
-                records_by_prefix[index] = list(buffer.overlay(table, keys, iter(records_by_prefix[index])))
+                records_by_prefix[index] = list(buffer.merge_changes(table, keys, iter(records_by_prefix[index])))
         return list(itertools.chain.from_iterable(records_by_prefix))
 
     def scan(
@@ -174,7 +174,7 @@ class LmdbView:
         if not self._buffered_tables[table]:
             return stored_records
         keys = self._get_buffer().get_table(table).iter_keys(start, stop, reverse=reverse)
-        return self._get_buffer().overlay(table, keys, stored_records, reverse=reverse)
+        return self._get_buffer().merge_changes(table, keys, stored_records, reverse=reverse)
 
     def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Return for each range the last record with ``start <= key < stop``, or None."""
@@ -358,7 +358,7 @@ class ReadTransaction(LmdbView):
         write_dense_copy(self._get_transaction(), target, max_bytes)
 
     @contextmanager
-    def pin(self) -> Iterator[Self]:
+    def hold_open(self) -> Iterator[Self]:
         """Keep the snapshot open while a kernel reads its buffers without the GIL."""
         with self._owner.gate.condition:
             self._get_transaction()

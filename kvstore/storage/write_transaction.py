@@ -185,7 +185,7 @@ class WriteTransaction(LmdbView):
             raise
         self._owner.handle_commit(self._created_tables)
         if self._cached_buffer is not None:
-            self._owner.buffer_reader.adopt(self._cached_buffer)
+            self._owner.buffer_reader.cache_committed(self._cached_buffer)
         self._end()
 
     def abort(self) -> None:
@@ -253,12 +253,16 @@ class WriteTransaction(LmdbView):
             raise self._abort_and_translate(error, f"table {table}") from error
         buffer.get_table(table).update(chains)
         if self._own_bytes > MAX_SEGMENT_BYTES and not self._writes_appended:
-            self._become_large()
+            self._begin_appending()
         if self._own_bytes > self._max_buffer_bytes:
             self.merge_buffer()
 
-    def _become_large(self) -> None:
-        """From now on, write records beyond the last key of a table to the table itself; move buffered ones there."""
+    def _begin_appending(self) -> None:
+        """Write records beyond the last key of a table to the table itself from now on, and move buffered ones there.
+
+        A large transaction fills the buffer; records at the end of a table are not scattered, so buffering saves
+        nothing.
+        """
         buffer, self._writes_appended, self._own_bytes = self._get_buffer(), True, 0
         for table, own_pieces in self._own_changes.items():
             last_key, committed = self._find_last_key(table), self._committed_buffer.get_table(table)

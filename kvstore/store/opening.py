@@ -153,7 +153,7 @@ def _open_handle(
                 "first, or open it with the same value"
             )
     if embedder is not None:
-        store.embedder.supply(embedder)
+        store.embedder.use_supplied(embedder)
     return Store(store, readonly=readonly)
 
 

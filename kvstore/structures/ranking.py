@@ -26,7 +26,7 @@ class SortKeySource(Protocol):
     """A state, or a reader of one, which knows the sort keys of chunks."""
 
     def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
-        """Return the sort key of each chunk, which orders chunks of equal score."""
+        """Return the sort key of each chunk, which decides the order of chunks with equal scores."""
         ...
 
 

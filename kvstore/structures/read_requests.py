@@ -166,8 +166,10 @@ class BatchedReader(ABC):
             start = end
         return answers[: len(requests)]
 
-    def accompany(self, rounds: Rounds[Result]) -> Companion[Result]:
-        """Start a computation whose requests are sent along with the next rounds of other requests."""
+    def start_companion(self, rounds: Rounds[Result]) -> Companion[Result]:
+        """Start a computation whose requests are answered in the same rounds as those of this reader, which
+        saves rounds.
+        """
         companion = Companion(self, rounds)
         self._join(companion)
         return companion

@@ -153,7 +153,8 @@ def _has_initial(title: str) -> bool:
     """True if a title begins with the initial of a person (``J. Lee Thompson``), not a number (``A. Error Codes``)."""
     if not _INITIAL_PATTERN.match(title):
         return False
-    return title[4:5] == "." or not any(map(is_everyday, (title.split()[1], title.split()[-1])))
+    has_two_initials = title[4:5] == "."
+    return has_two_initials or not any(map(is_everyday, (title.split()[1], title.split()[-1])))
 
 
 def extract_title_names(title: str, kind: str, english: bool = True) -> Iterator[Name]:

@@ -20,6 +20,8 @@ _NUM_TERMS, _MAX_TERM_CHARS = 3, 32
 #: short in most languages, so the share of a word in lower case is smaller the shorter it is, by number of characters.
 _MAX_SHARE = 0.22
 _MAX_SHARES_OF_SHORT_WORDS = {1: 0.0, 2: 0.0, 3: 0.02, 4: 0.04, 5: 0.07}
+#: A word in headings of at least this share of its chunks is a term even if it is short.
+_MIN_TERM_HEADING_FRACTION = 0.3
 #: The share of the rarer word of a pair that the pair must have, unless it is capitalized.
 _MIN_PAIR_SHARE = 0.5
 _NUMBERING_PATTERN = re.compile(r"^(?:(?:\d[\d.]*|[A-Z]|[ivxIVX]+)[.):]?\s+)+(?=\S)|^\w+ \d+[.:]\s+")
@@ -81,7 +83,7 @@ def _get_max_share(name: str, heading_fraction: float) -> float:
 
     ``heading_fraction`` is the fraction of the word's chunks that have it in a heading.
     """
-    if not name.islower() or heading_fraction >= 0.3:
+    if not name.islower() or heading_fraction >= _MIN_TERM_HEADING_FRACTION:
         return _MAX_SHARE
     return _MAX_SHARES_OF_SHORT_WORDS.get(len(name), _MAX_SHARE)
 

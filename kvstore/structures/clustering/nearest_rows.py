@@ -30,6 +30,8 @@ _ROWS_PER_CELL, _CELLS_PER_ROW = 256, 3
 _BATCH_ROWS, _MAX_PRODUCTS, _NUM_CANDIDATES = 1024, 1 << 25, 4
 #: Components are multiples of 2^-20, which single precision holds exactly.
 _SCALE = 1 << 20
+#: A cosine of 1 in the results, which are integers so that they are equal on every machine.
+_COSINE_ONE = 10_000
 #: The multiplier of multiplicative hashing: 2^64 divided by the golden ratio.
 _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -55,7 +57,7 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
     for group in np.flatnonzero(counts > 1):
         equal_rows = np.flatnonzero(group_of_row == group)
         nearest[equal_rows[0]], nearest[equal_rows[1:]] = equal_rows[1], equal_rows[:-1]
-        cosines[equal_rows] = 10_000
+        cosines[equal_rows] = _COSINE_ONE
     return nearest, cosines
 
 
@@ -168,7 +170,7 @@ def _update_nearest(units: Matrix, members: RowNumbers, batch: slice, nearest: R
         candidate_rows = members[positions]
         # Products of integers below 2^20 add up exactly in double precision, in any order.
         exact_products = np.einsum("ij,ij->i", rows * _SCALE, units[positions].astype(np.float64) * _SCALE)
-        int_cosines = np.rint(exact_products * (10_000 / _SCALE**2)).astype(np.int64)
+        int_cosines = np.rint(exact_products * (_COSINE_ONE / _SCALE**2)).astype(np.int64)
         is_better = (int_cosines > cosines[queries]) | (
             (int_cosines == cosines[queries]) & (candidate_rows < nearest[queries])
         )

@@ -397,7 +397,7 @@ class EntityFilter:
 
     def _pin_snapshot(self) -> AbstractContextManager[object]:
         """Return a context manager that keeps a snapshot open while a kernel reads its pages without the GIL."""
-        return nullcontext() if self._snapshot is None else self._snapshot.pin()
+        return nullcontext() if self._snapshot is None else self._snapshot.hold_open()
 
 
 def select_longest_matches(matches: Matches) -> Matches:

@@ -170,7 +170,7 @@ class IndexBuilder(IndexFiller):
         while True:
             try:
                 is_record_current = self._environment.write_with_growth(
-                    lambda view: IndexWriter(view).trust(record, token),
+                    lambda view: IndexWriter(view).add_trusted_token(record, token),
                     None if is_cancelled is None else _LOCK_RETRY_SECONDS,
                 )
                 break

@@ -54,7 +54,7 @@ class IndexWriter(tables.ViewWriter, Indexes):
         """Record that the store does not have the index of this kind."""
         self._write_view.put(tables.INDEXES, kind.name.encode(), records.pack(None))
 
-    def trust(self, record: IndexRecord, token: bytes) -> bool:
+    def add_trusted_token(self, record: IndexRecord, token: bytes) -> bool:
         """Add the token that identifies a file built for ``record`` to the stored record, and return True.
 
         Returns False without a change if the index was dropped or created again since.

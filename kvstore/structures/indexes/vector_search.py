@@ -115,6 +115,7 @@ def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
     """
     chunks, change = state.counters.chunks, state.counters.change
     with cache.lock:
+        # Beyond this number, too many cached vectors belong to chunks that this state does not have.
         parts = _update_parts(state, cache, max_vectors=1.5 * chunks + 1000)
         if parts is None:
             parts = list(state.vectors.scan())

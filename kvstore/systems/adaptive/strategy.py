@@ -99,7 +99,7 @@ class AdaptiveStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         """Run hybrid search and, if it has enough weight, the walk; return the merged ranking as evidence."""
-        name_companion = query.reading.accompany(_recognize_names(query))
+        name_companion = query.reading.start_companion(_recognize_names(query))
         hybrid = search_hybrid(query)
         with query.trace.step("recognize entities") as step:
             seeds, degrees, all_words_counts, has_triples = name_companion.finish()

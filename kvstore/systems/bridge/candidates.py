@@ -80,7 +80,7 @@ class Candidates(ReadRequest[CandidatePool]):
             (seed, packed_addresses) for seed in self.seeds if len(packed_addresses := _list_abstracts(state, seed))
         ]
         pool_builder = _PoolBuilder(state, self)
-        pool_builder.fill(seed_addresses)
+        pool_builder.fill_pool(seed_addresses)
         chunks = np.array(sorted(pool_builder.pool), np.uint64)
         return CandidatePool(
             chunks,
@@ -122,7 +122,7 @@ class _PoolBuilder:
         self.pool: dict[int, AbstractRoute] = {}
         self.visited_abstracts: set[int] = set()
 
-    def fill(self, seed_addresses: Sequence[tuple[Seed, list[int]]]) -> None:
+    def fill_pool(self, seed_addresses: Sequence[tuple[Seed, list[int]]]) -> None:
         """Add chunks to the pool until it is full, given the entities with their packed addresses.
 
         Chunks below the abstracts that mention an entity come first. Those below ancestors and descendants of these

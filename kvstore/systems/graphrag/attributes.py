@@ -95,6 +95,7 @@ def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) ->
         max_neighbors = max(1, int(degrees.sum() // np.count_nonzero(degrees)))
     else:
         min_cosine, max_neighbors = _DEFAULT_MIN_COSINE, max(1, int(np.sqrt(count) // 2))
+    # Some of the nearest are already joined by edges, so more are needed than are added.
     nearest = find_near_rows(vectors, int(1.5 * max_neighbors) + 1)
     edge_codes = np.sort(edges.first * count + edges.second)
     first = np.repeat(np.arange(count), nearest.shape[1])

@@ -304,7 +304,7 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
         reports = [build_report_hit(content, "rated by the model", 0.0) for content in contents]
         hits = {number: hit for number, hit in zip(numbers, reports, strict=True) if hit is not None}
         relevant_communities = []
-        for community, rating in zip(hits, distiller.rate(question, list(hits.values())), strict=True):
+        for community, rating in zip(hits, distiller.rate_passages(question, list(hits.values())), strict=True):
             if rating:
                 hits_by_community[community] = rating, hits[community]
                 relevant_communities.append(community)

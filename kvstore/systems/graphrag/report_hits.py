@@ -178,7 +178,7 @@ def insert_reports(
     within = None
     if query.within is not None:
         within = query.within - sum(count_text_tokens(report.text) for report in reports.values())
-    evidence = find_chunks(query.narrow(query.top - num_reports, within))
+    evidence = find_chunks(query.copy_with_limits(query.top - num_reports, within))
     chunk_hits, report_hits = deque(evidence.hits), deque(reports.items())
     hits: list[Hit] = []
     communities: list[int | None] = []

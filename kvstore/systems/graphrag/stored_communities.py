@@ -228,7 +228,7 @@ def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> Partition:
 
 
 def _decode_homes(row: Sequence[int] | None) -> list[tuple[int, float]]:
-    """Return the chunks of a row of home chunks, with shares from 0 to 1."""
+    """Return the chunks of a row, which alternates chunks and their shares in ten thousandths, with shares up to 1."""
     numbers = iter(row or ())
     return [(chunk, share / 10_000) for chunk, share in zip(numbers, numbers, strict=True)]
 

@@ -32,7 +32,7 @@ class StoredTree:
 
     @classmethod
     def from_rows(cls, rows: GenerationRows) -> StoredTree:
-        """Read the tree of a generation."""
+        """Read the tree of a generation: the columns level, parent, rating and first member of each community."""
         columns = [
             (row[0], NO_COMMUNITY if row[1] is None else row[1], row[6], row[8]) for _, row in rows.scan(COMMUNITIES)
         ]

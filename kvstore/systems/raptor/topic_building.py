@@ -276,6 +276,7 @@ def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLev
         sums = [vectors[finest.positions[member]].astype(np.float64).sum(axis=0) for member in members]
         centroids = np.array([vector / max(np.sqrt((vector * vector).sum()), 1e-12) for vector in sums])
         positions = coarser.positions[parent]
+        # Rounded, so that the last bits, which depend on the order of the chunks, decide nothing.
         cosines = np.rint((vectors[positions] @ centroids.T) * 10_000) / 10_000
         own_indexes = {
             position: index for index, member in enumerate(members) for position in finest.positions[member].tolist()
