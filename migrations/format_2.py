@@ -76,7 +76,7 @@ def _convert_document(body: bytes) -> bytes:
 
 
 def _convert_text(body: bytes) -> bytes:
-    """Return a text as format 2 stores it uncompressed: after a byte 0."""
+    """Return a text with a leading zero byte."""
     return b"\x00" + body
 
 

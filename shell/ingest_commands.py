@@ -221,7 +221,7 @@ def watch(
     ) as opened_store:
 
         def ingest_folders() -> kvstore.IngestReport:
-            """Ingest all folders."""
+            """Ingest the watched folders again; unchanged files are skipped."""
             return opened_store.ingest(
                 list(folders), format=format_name, prune=not no_prune, include=include, options=reader_options
             )

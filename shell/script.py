@@ -67,7 +67,7 @@ def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
 
 def split_items(text: str) -> list[ScriptItem]:
     """Return the statements and dot commands of a whole text."""
-    return [item for item, _ in _iter_items(text, 0, 1, True)]
+    return [item for item, _ in _iter_items(text, 0, 1, at_end=True)]
 
 
 def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[tuple[ScriptItem, int]]:

@@ -80,7 +80,7 @@ def main(
                     rows.append({"data": questions.name, **time_index(opened)})
                 continue
             with kvstore.open(folder / questions.name.replace(":", "-"), embedder=embedder) as opened:
-                fill_store(opened, questions, False, lambda line: click.echo(line, err=True))
+                fill_store(opened, questions, triples=False, log=lambda line: click.echo(line, err=True))
                 rows += ({"data": questions.name, **row} for row in measure_methods(opened, trials))
     if as_json:
         print(json.dumps({"rows": rows}))

@@ -363,7 +363,7 @@ def measure_opening(path: Path, name: str) -> float:
 
 
 def run(items: int, file: Path | None, text: str, folder: Path) -> dict[str, float]:
-    """Return all figures."""
+    """Build all stores, and return the figures of all measurements by name."""
     names = select_distinct_names(int(items * max(SIZES)), file, SEED)
     known_names = set(names)
     absent_names: list[str] = []

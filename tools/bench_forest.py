@@ -257,7 +257,7 @@ def measure_edges(store: kvstore.Store, pairs: Sequence[Pair], tree: str) -> dic
 
 
 def run(file: Path, folder: Path, sizes: Sequence[int], turns: int) -> dict[str, Any]:
-    """Return all figures."""
+    """Return the figures of the tables, of the whole hierarchy and of its edges, by name."""
     pairs = read_pairs(file)
     tables: list[dict[str, int | float]] = []
     for nodes in sizes:

@@ -47,7 +47,7 @@ class Measured:
 
 
 def measure(page: Page) -> Measured:
-    """Read a page and compare."""
+    """Read a page with the HTML reader, and compare the words of its text with those of the page's source."""
     (document,) = read_bytes(page.markup, f"{page.name}.html")
     assert isinstance(document, RawDocument)
     source, stored, page_words = (

@@ -55,7 +55,7 @@ def main(
     with tempfile.TemporaryDirectory() as scratch:
         path = store or Path(scratch) / "store"
         with kvstore.open(path, embedder=embedder, settings={"language": language}) as opened:
-            fill_store(opened, question_set, False, lambda message: click.echo(message, err=True))
+            fill_store(opened, question_set, triples=False, log=lambda message: click.echo(message, err=True))
             create_needed_indexes(opened, strategies)
             texts = [question.text for question in question_set.questions[:questions]]
             rows = [measure_strategy(opened, strategy, texts) for strategy in strategies]

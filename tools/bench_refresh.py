@@ -58,7 +58,7 @@ def main(
         path = store or Path(scratch) / "store"
         with kvstore.open(path) if opened else kvstore.open(path, embedder=embedder) as opened_store:
             if data is not None:
-                fill_store(opened_store, load(data, None), False, lambda line: click.echo(line, err=True))
+                fill_store(opened_store, load(data, None), triples=False, log=lambda line: click.echo(line, err=True))
             rows = [measure_index(opened_store, kind, trials) for kind in kinds]
     if as_json:
         print(json.dumps({"rows": rows}))

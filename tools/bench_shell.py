@@ -144,7 +144,7 @@ def select_by_key(store: kvstore.Store, names: list[str]) -> Callable[[], object
 
 
 def measure(chunks: int, entities: int) -> dict[str, float]:
-    """Return all figures."""
+    """Build a store and return the figures of all measurements by name."""
     with tempfile.TemporaryDirectory(prefix="bench-shell-") as name:
         folder = Path(name)
         figures: dict[str, float] = {"chunks": fill_chunks(folder / "chunks", chunks), "entities": entities}

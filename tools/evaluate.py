@@ -126,7 +126,7 @@ def main(
             for path in data:
                 questions = load(path, limit_corpus)
                 with open_store(questions.name.replace(":", "-")) as passages:
-                    fill_store(passages, questions, False, log)
+                    fill_store(passages, questions, triples=False, log=log)
                     shares += build_overview_rows(passages, questions.folder, chosen, log)
             report = {"rows": shares, "differences": []}
         else:

@@ -43,7 +43,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def find_half(identifier: str) -> int:
-    """Return the half, 0 or 1, that a paragraph belongs to by the number of its article."""
+    """Return the half, 0 or 1, of a paragraph: pairs of consecutive articles belong to the halves in turn."""
     return int(identifier.split("-")[0]) // 2 % 2
 
 

@@ -123,7 +123,7 @@ def main(
         asked_stores = []
         for questions in [*sets, *(join_passages(questions, mixed) for questions in passages if mixed)]:
             opened_store = stores.enter_context(kvstore.open(folder / questions.name.replace(":", "-")))
-            fill_store(opened_store, questions, False, lambda text: None)
+            fill_store(opened_store, questions, triples=False, log=lambda text: None)
             asked_stores.append(AskedStore(questions.name, opened_store, [questions]))
         if manual is not None:
             opened_store = stores.enter_context(kvstore.open(folder / "manual"))
@@ -132,7 +132,7 @@ def main(
                     "manual",
                     opened_store,
                     make_manual_sets(opened_store, manual, Path(scratch), lambda text: None)[1],
-                    True,
+                    manual=True,
                 )
             )
         asked = [question for store_asked in asked_stores for question in ask_store(store_asked, asked_stores)]

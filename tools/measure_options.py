@@ -46,7 +46,7 @@ def main(folders: Sequence[str], strategies: Sequence[str], questions: int, stor
         with tempfile.TemporaryDirectory() as scratch:
             path = (stores or Path(scratch)) / question_set.name.replace(":", "-")
             with kvstore.open(path) as store:
-                fill_store(store, question_set, False, lambda message: click.echo(message, err=True))
+                fill_store(store, question_set, triples=False, log=lambda message: click.echo(message, err=True))
                 existing = {status.kind for status in store.indexes()}
                 for kind in INDEXES:
                     if kind not in existing:
@@ -116,7 +116,7 @@ def compute_means(
 
 
 def format_row(row: Mapping[str, object]) -> str:
-    """Format a row for people."""
+    """Format a row of the report as a line of text."""
     return "{data:14} {strategy:9} {option:10} {default} -> {value}: {largest:+.4f}".format(**row)
 
 

@@ -65,7 +65,7 @@ def measure_maxima(weights: E5Weights) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write the file."""
+    """Compute the exponents of the factors of all smoothed layers, and write them to the file of the package."""
     weights = E5Weights()
     maxima, tensors = measure_maxima(weights), read_tensors(weights)
     exponents = []

@@ -120,7 +120,7 @@ def select_figures(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_tables(run: Mapping[str, Any]) -> dict[str, str]:
-    """Return the parts of the pages, by name."""
+    """Return the generated parts of the pages: the whole table, its chosen rows, and the rows that kvstore loses."""
     sizes: dict[str, dict[str, Figures]] = run["sizes"]
     small = next(iter(sizes.values()))
     on, versions = run["measured_on"], run["versions"]

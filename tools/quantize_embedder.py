@@ -166,7 +166,8 @@ def round_matrix(matrix: Array, moments: Array) -> tuple[npt.NDArray[np.int8], A
         block = slice(start, min(start + _ROUNDING_BLOCK, len(order)))
         errors = np.zeros((block.stop - start, matrix.shape[1]))
         for index in range(start, block.stop):
-            # A neighbor that is not rounded yet is still 0, and yields later.
+            # The sum of two neighboring weights is limited, because some processors add such products in 16 bits. A
+            # neighbor that is not rounded yet is still 0, and is limited by this weight later.
             neighbor = np.abs(numbers[order[index] ^ 1].astype(np.int16))
             limits = np.minimum(MAX_WEIGHT, MAX_PAIR - neighbor)
             row = np.clip(np.rint(remaining[index] / scales), -limits, limits)

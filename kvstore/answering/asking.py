@@ -386,9 +386,9 @@ class Asker:
         return Answer(
             extracted.text,
             extracted.citations,
-            True,
-            None,
-            evidence,
+            extractive=True,
+            model=None,
+            evidence=evidence,
             weighed=min(compress(confidences, answered), key=lambda confidence: confidence.value),
             parts=extracted.parts,
         )
@@ -499,9 +499,9 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
     return Answer(
         shown.text,
         shown.citations,
-        True,
-        None,
-        evidence,
+        extractive=True,
+        model=None,
+        evidence=evidence,
         problem=problem,
         weighed=confidence if extracted else replace(confidence, value=0.0),
         abstained=extracted is None,

@@ -246,10 +246,10 @@ def estimate_confidence(
         "similarity": get_nearest_cosine() or best_cosines[0] if best_cosines else 0.0,
         "nearby": math.fsum(best_cosines) / len(best_cosines) if best_cosines else 0.0,
         "coverage": coverage,
-        "amount": question_terms.compute_amount(coverage),
-        "phrases": max(map(question_terms.compute_phrases, passage_terms)),
-        "unnamed": question_terms.compute_unnamed(missing_names),
-        "lacking": question_terms.compute_lacking(missing_names),
+        "amount": question_terms.compute_information(coverage),
+        "phrases": max(map(question_terms.compute_phrase_score, passage_terms)),
+        "unnamed": question_terms.compute_missing_name_share(missing_names),
+        "lacking": question_terms.compute_missing_token_share(missing_names),
         "missing": question_terms.missing,
     }
     weights = cosine_weights if cosine_weights is not None and best_cosines else WORD_WEIGHTS
@@ -377,7 +377,7 @@ class _QuestionTerms(NamedTuple):
             max_covered = max(max_covered, covered)
         return min(1.0, max_covered / self._total_rarity)
 
-    def compute_amount(self, coverage: float) -> float:
+    def compute_information(self, coverage: float) -> float:
         """Return the amount of information in the covered part of the question, from 0 to 1.
 
         ``coverage`` is the result of :meth:`compute_coverage`. The amount is high for two rare terms and low for one
@@ -385,7 +385,7 @@ class _QuestionTerms(NamedTuple):
         """
         return 1 - math.exp(-coverage * self._total_rarity / (2 * self.max_rarity))
 
-    def compute_phrases(self, terms: Sequence[str]) -> float:
+    def compute_phrase_score(self, terms: Sequence[str]) -> float:
         """Return a value from 0 to 1 that grows with the rarity of the question's term pairs that occur in ``terms``.
 
         A pair occurs if its terms are consecutive.
@@ -393,12 +393,12 @@ class _QuestionTerms(NamedTuple):
         shared_pairs = self.pairs.keys() & set(pairwise(terms)) if self.pairs else ()
         return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in shared_pairs) / self.max_rarity)
 
-    def compute_unnamed(self, missing_names: Sequence[QuestionName]) -> float:
+    def compute_missing_name_share(self, missing_names: Sequence[QuestionName]) -> float:
         """Return the fraction of the question's rarity that the missing names carry, from 0 to 1."""
         weight = math.fsum(self.names[name] for name in missing_names)
         return weight / max(self._total_rarity, math.fsum(self.names.values())) if weight else 0.0
 
-    def compute_lacking(self, missing_names: Sequence[QuestionName]) -> float:
+    def compute_missing_token_share(self, missing_names: Sequence[QuestionName]) -> float:
         """Return the fraction of the question's technical tokens that are among the missing names."""
         tokens = sum(name.is_token for name in self.names)
         return sum(name.is_token for name in missing_names) / tokens if tokens else 0.0

@@ -182,7 +182,11 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
             is_lone_word = run_opens_sentence and len(words) == 1 and forms[0][1:].islower()
             if not is_lone_word and len(forms) == len(words):
                 name = QuestionName(
-                    " ".join(run), tuple(words), tuple(forms), False, run_opens_sentence, has_capital_nouns
+                    " ".join(run),
+                    tuple(words),
+                    tuple(forms),
+                    opens_sentence=run_opens_sentence,
+                    has_other_nouns=has_capital_nouns,
                 )
                 names.append(name)
         run.clear()

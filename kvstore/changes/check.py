@@ -114,7 +114,8 @@ class _Checker:
                 yield str(error)
 
     def _check_change_buffer(self) -> Iterator[str]:
-        """Check the segments of the change buffer, if this version of kvstore knows all tables of the store."""
+        """Check the segments of the change buffer."""
+        # A newer version of kvstore may buffer tables that this one does not know; the store is then read-only.
         if explain_read_only(self._state.lmdb) is None:
             yield from check_change_buffer(self._state.lmdb.scan(tables.RECENT), get_buffered_tables())
 

@@ -62,7 +62,7 @@ class PendingDocument:
 
     @property
     def document(self) -> ValidDocument:
-        """The document as supplied."""
+        """The validated document as the user supplied it."""
         return self.content.document if isinstance(self.content, ChunkedDocument) else self.content
 
     @property
@@ -78,7 +78,7 @@ class PendingDocument:
 
     @property
     def chunk_count(self) -> int:
-        """The number of its chunks."""
+        """The number of chunks of the document; 0 if it is not cut into chunks yet."""
         return len(self.content.chunks) if isinstance(self.content, ChunkedDocument | ExtractedDocument) else 0
 
 

@@ -154,7 +154,7 @@ class BatchedChanges:
         is_merged = keep_existing or fact.is_cumulative
         new_value: Value | None = value if existing is None or not is_merged else fact.merge(existing, value)
         if isinstance(fact, DocumentFact):
-            new_value = fact.fit_to_document(new_value, lambda: self._find_chunked_text(str(key)), True)
+            new_value = fact.fit_to_document(new_value, lambda: self._find_chunked_text(str(key)), same_text=True)
         if new_value == existing or not (new_value or existing):
             return False
         if new_value is not None:

@@ -55,7 +55,7 @@ def list_remote(address: str) -> RemoteListing:
     file_system, base_path = _open_file_system(root)
     try:
         if pattern is None and file_system.isfile(base_path):
-            return RemoteListing(root, False, None, [])
+            return RemoteListing(root, is_folder=False, pattern=None, files=[])
         if not file_system.isdir(base_path):
             raise ReaderError(f"{address}: there is no such file or folder; check the address")
         paths = file_system.find(base_path)

@@ -22,7 +22,7 @@ class StoreCatalog:
         self.refresh()
 
     def refresh(self) -> None:
-        """Clear the cache."""
+        """Clear the cache, so that names added since the last completion are offered."""
         self._tables: dict[str, list[str]] = {}
         self._strategies: dict[str, list[str]] = {}
         self._trees: list[str] | None = None

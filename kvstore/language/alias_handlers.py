@@ -37,7 +37,7 @@ def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
                 f"there is no edge {edge}{tree} to delete; SELECT * FROM edges WHERE document IS NULL lists the edges "
                 "that DELETE EDGE can delete"
             )
-    return _make_change_cursor("DELETE", True, "1 edge deleted")
+    return _make_change_cursor("DELETE", is_changed=True, message="1 edge deleted")
 
 
 def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
@@ -54,7 +54,9 @@ def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
     with context.open_transaction() as transaction:
         if not transaction.drop_alias(statement.name):
             raise _make_alias_error(statement.name, "an alias")
-    return _make_change_cursor("DROP", True, f"{format_literal(statement.name)} is no longer an alias")
+    return _make_change_cursor(
+        "DROP", is_changed=True, message=f"{format_literal(statement.name)} is no longer an alias"
+    )
 
 
 def merge_entity(context: StatementContext, statement: s.MergeEntity) -> Cursor:
@@ -71,7 +73,9 @@ def unmerge_entity(context: StatementContext, statement: s.UnmergeEntity) -> Cur
     with context.open_transaction() as transaction:
         if not transaction.unmerge(statement.name):
             raise _make_alias_error(statement.name, "merged")
-    return _make_change_cursor("UNMERGE", True, f"{format_literal(statement.name)} is an entity of its own again")
+    return _make_change_cursor(
+        "UNMERGE", is_changed=True, message=f"{format_literal(statement.name)} is an entity of its own again"
+    )
 
 
 def _make_alias_error(name: str, role: str) -> InputError:

@@ -350,5 +350,8 @@ class QuantizedBertGraph(BertGraph):
         return bytes_name, self._add_operation("Div", [highest, steps], f"{name}.row_scales"), scales, shift
 
     def _get_zero_point(self, shift: float) -> str:
-        """Add the constant byte that represents 0: 0 for shifted rows, which are not negative, else 128."""
+        """Add the byte that represents the number 0, and return its name.
+
+        It is the lowest byte for shifted rows, which are not negative, else the middle one.
+        """
         return self._add_constant("first_byte", np.uint8(0)) if shift else self._add_constant("middle", np.uint8(128))

@@ -218,7 +218,7 @@ class _ReasoningSplitter:
                 overlap = _count_overlap(reasoning, _THINK_END)
                 reasoning, self._buffer = reasoning[: len(reasoning) - overlap], reasoning[len(reasoning) - overlap :]
             if reasoning:
-                yield Piece(reasoning, True)
+                yield Piece(reasoning, is_reasoning=True)
         if self._state == "between":
             self._buffer = self._buffer.lstrip()
             if self._buffer:

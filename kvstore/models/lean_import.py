@@ -36,7 +36,7 @@ class _LeanImporter(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, is_package=fullname == _CLI_MODULES[0]) if fullname in _CLI_MODULES else None
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Let Python create the module."""
+        """Return None, so that Python creates an ordinary empty module."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Define the one name that spaCy imports from these modules."""

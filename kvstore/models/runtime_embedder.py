@@ -57,4 +57,4 @@ class RuntimeEmbedder(ABC):
 
     @abstractmethod
     def _open_runtime(self) -> Runtime:
-        """Open the model. Raises EmbedderError."""
+        """Open the model's files for computation in this process. Raises EmbedderError."""

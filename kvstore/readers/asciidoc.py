@@ -91,7 +91,7 @@ _PREDEFINED_ATTRIBUTES = {
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the file's one document."""
+    """Convert an AsciiDoc file to Markdown, and yield it as one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     parser = _AsciiDocFile()
     blocks = parser.parse_blocks([line.expandtabs(4).rstrip() for line in text.split("\n")], 0)

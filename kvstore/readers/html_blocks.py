@@ -91,7 +91,7 @@ class _PageWalker:
         self._term_depth = 0
 
     def walk(self, root: LexborNode) -> None:
-        """Read everything below ``root``."""
+        """Read all elements below ``root`` in order, without recursion, because pages can be nested very deeply."""
         self._content_depth = int(self._navigation.is_content(root))
         stack: list[tuple[LexborNode, Sequence[_OnLeave]]] = []
         node = root.child
@@ -310,7 +310,7 @@ class _PageWalker:
         return leave
 
     def _open_table(self) -> _OnLeave:
-        """Begin a table of data."""
+        """Begin a table of data; return a function that ends it."""
         table = HtmlTable()
         self._open_parts.append(table)
 

@@ -137,7 +137,7 @@ class PageSurvey:
         return self.shapes.get(node.mem_id)
 
     def _measure_weight(self, node: LexborNode) -> int:
-        """Return the number of characters of an element outside links."""
+        """Return the weight of an element: the number of its characters outside links."""
         shape = self.shapes.get(node.mem_id)
         return 0 if shape is None else shape.text_length - shape.linked_length
 

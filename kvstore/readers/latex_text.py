@@ -145,7 +145,7 @@ class _LatexText(LatexCursor):
         return self._blocks
 
     def _flush_paragraph(self) -> None:
-        """End the current paragraph."""
+        """Add the text so far, if any, to the blocks as a paragraph."""
         self._blocks.extend(map(make_paragraph, self._inline.take_paragraphs()))
 
     def _add_blocks(self, *blocks: MarkdownBlock) -> None:

@@ -17,7 +17,7 @@ class BlockBuilder:
         self._code: list[str] = []
 
     def add_blocks(self, *blocks: MarkdownBlock) -> None:
-        """Add finished blocks."""
+        """Add finished blocks, after the open list and the open code, which they end."""
         if self._code:
             self._blocks.append(make_code_block("\n".join(self._code)))
             self._code.clear()
@@ -29,7 +29,7 @@ class BlockBuilder:
         self._blocks += blocks
 
     def add_code(self, line: str) -> None:
-        """Add a paragraph of code."""
+        """Add a line of code; consecutive lines become one code block."""
         if self._items:
             self.add_blocks()
         self._code.append(line)
@@ -48,7 +48,7 @@ class BlockBuilder:
             self.add_blocks(*blocks)
 
     def finish_blocks(self) -> list[MarkdownBlock]:
-        """Return all blocks."""
+        """End the open list and the open code, and return all blocks."""
         self.add_blocks()
         return self._blocks
 

@@ -61,14 +61,14 @@ class IndentLevel:
             self.blocks += blocks
 
     def open_item(self, item: ManualItem) -> None:
-        """Begin an item."""
+        """Begin an item; bullets and numbered or named items are separate lists."""
         if self.items and (self.items[-1].marker == "-") != (item.marker == "-"):
             self.close_list()
         self.is_closing = False
         self.items.append(item)
 
     def close_list(self) -> None:
-        """Finish the list."""
+        """Add the open list, if it has items, to the blocks."""
         if self.items:
             self.blocks.append(make_list([item.to_list_item() for item in self.items]))
         self.items = []
@@ -110,7 +110,7 @@ class ManualBlocks:
         self._reference_parts: list[str] | None = None
 
     def finish_blocks(self) -> list[MarkdownBlock]:
-        """Return the blocks in order."""
+        """End all open parts, and return the blocks of the page in order."""
         self._finish_code()
         self._flush_paragraph()
         while len(self._levels) > 1:
@@ -151,7 +151,7 @@ class ManualBlocks:
         self._add_source(text.replace("\\", "\\e") + ending)
 
     def _flush_paragraph(self) -> None:
-        """Finish the paragraph."""
+        """Add the text so far, if any, to the blocks as a paragraph."""
         text = self._running_text.take_text()
         self._is_continued = False
         if text:

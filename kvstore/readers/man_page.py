@@ -288,7 +288,7 @@ class _ManualPage(ManualBlocks):
         self.included_page = args.strip()
 
     def _ignore_macro(self, args: str) -> None:
-        """Ignore a layout macro."""
+        """Ignore a macro that only changes the layout."""
 
     # --- displays, lists and tables -----------------------------------------------------------------------------------
 
@@ -302,7 +302,7 @@ class _ManualPage(ManualBlocks):
             self._num_excess_levels += 1
 
     def _finish_list(self, args: str) -> None:
-        """Handle ``.El``: end a list."""
+        """Handle ``.El``: end the innermost list, unless it was too deeply nested to be begun."""
         self._finish_code()
         self._flush_paragraph()
         self._take_next_line = None

@@ -37,7 +37,7 @@ _INTRODUCTION_FIELDS = frozenset(("description", "summary", "abstract"))
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the file's one document."""
+    """Yield a Markdown file as one document, with the fields of its front matter as metadata."""
     text = clean_text(decode_file(stream.read(), origin.name, options.encoding))
     meta, text = split_front_matter(text)
     text = prepend_paragraphs(

@@ -18,7 +18,7 @@ from .raw_document import Origin, RawDocument, ReadOptions
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the file's one document."""
+    """Convert an OpenDocument text to Markdown, and yield it as one document."""
     with open_opendocument(stream, origin.name, "ODT", "text") as opendocument:
         text = OpenDocumentText(opendocument.trees)
         blocks = text.build_document_blocks(opendocument.body)

@@ -62,7 +62,7 @@ _FOOTNOTE_REFERENCE_PATTERN = re.compile(r"\[fn:([\w-]{1,60})\]")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the file's one document."""
+    """Convert an Org file to Markdown, and yield it as one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     parser = _OrgFile()
     blocks = parser.parse_blocks([line.expandtabs(8).rstrip() for line in text.split("\n")], 0)

@@ -61,7 +61,7 @@ _HYPHENATED_PATTERN = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the file's one document."""
+    """Yield the text of all pages as one document, without running heads and page numbers."""
     import_extra("pypdf", "documents", f"{origin.name}: reading PDF", error=ReaderError)
     import pypdf
     from pypdf.errors import DependencyError

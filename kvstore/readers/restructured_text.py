@@ -115,7 +115,7 @@ _CODE_ROLES = frozenset(
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the file's one document."""
+    """Convert a reStructuredText file to Markdown, and yield it as one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     lines = [line.expandtabs(8).rstrip() for line in text.split("\n")]
     parser = _RestructuredText(_find_substitutions(lines))

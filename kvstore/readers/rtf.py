@@ -29,7 +29,7 @@ _BRACE_PATTERN = re.compile(r"\\[\\{}]|[{}]")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the file's one document."""
+    """Yield the text of an RTF file as one document."""
     library = import_extra("striprtf.striprtf", "documents", f"{origin.name}: reading RTF", error=ReaderError)
     to_plain_text: Callable[..., str] = library.rtf_to_text
     file_bytes = stream.read().removeprefix(BOM_UTF8)

@@ -40,7 +40,7 @@ _Boundary = tuple[int, tuple[str, ...]]
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
-    """Yield the file's one document."""
+    """Yield a file of source code as one document, with a heading above each definition."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     if 2 * sum(len(line) for line in text.split("\n") if len(line) > _MAX_LINE_CHARACTERS) > len(text):
         yield SkippedPart(origin.name, "generated code")

@@ -31,7 +31,7 @@ _SENTENCE_ENDINGS = (".", "!", "?", "…", "。")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the file's one document."""
+    """Yield the subtitles of a recording as one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     paragraphs: list[str] = []
     last_line = last_speaker = ""

@@ -40,7 +40,7 @@ _TITLE_START_PATTERN = re.compile(r"[\"'“‘«(]?[^\W\d_]|\d+(?![\w.):/-])")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the file's one document."""
+    """Yield a plain text file as one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     title = None if origin.name.lower().endswith(".log") else find_title(text)
     yield RawDocument(origin.key, title, text, {}, "text")

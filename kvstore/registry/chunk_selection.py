@@ -126,7 +126,7 @@ def _score_by_digest(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     """Return a pseudorandom score from 0 to 1 for each chunk: a digest of its text."""
 
     def compute_score(text: str) -> float:
-        """Return the first 48 bits of the digest of a text, divided by 2^48."""
+        """Return a number from 0 to 1 that depends only on the text: a random choice that every machine repeats."""
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
     return np.array([compute_score(state.read_chunk_text(chunk)) for chunk in chunks.tolist()])

@@ -29,7 +29,7 @@ class DeferredStrategy:
 
     @cached_property
     def strategy(self) -> Strategy:
-        """The strategy itself."""
+        """The strategy, whose module is imported on first use."""
         strategy: Strategy = getattr(import_module(self._module), self._class_name)()
         return strategy
 

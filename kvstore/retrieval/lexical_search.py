@@ -62,7 +62,11 @@ class QuestionWords(NamedTuple):
 
 
 def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords:
-    """Return the words and technical tokens of a question as terms, stemmed by ``stem``."""
+    """Return the words and technical tokens of a question as terms, stemmed by ``stem``.
+
+    The result also has the parts of words with underscores and, in a store of several languages, the stems of each word
+    in the other languages.
+    """
     compounds = [
         (stem(word), list(map(stem, parts))) for word in segment_words(text) if (parts := split_underscores(word))
     ]

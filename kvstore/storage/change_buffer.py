@@ -218,7 +218,7 @@ class ChangeBuffer:
         self._tables: dict[str, TableBuffer] = {}
 
     def copy(self) -> ChangeBuffer:
-        """Return an independent copy."""
+        """Return a copy that can be changed independently, for a write transaction."""
         other = ChangeBuffer()
         other.segment_keys, other.bytes = self.segment_keys, self.bytes
         other._tables = {name: table.copy() for name, table in self._tables.items()}

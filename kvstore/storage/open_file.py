@@ -69,7 +69,7 @@ class TransactionGate:
             self.num_open += 1
 
     def leave(self) -> None:
-        """Count a transaction as ended."""
+        """Count a transaction as ended, and wake the threads that wait until none is open."""
         with self.condition:
             self.num_open -= 1
             self.condition.notify_all()

@@ -252,7 +252,7 @@ class LmdbView:
 
     def _scan_segments(self, start: bytes) -> Iterator[Record]:
         """Yield the stored segments of the change buffer from a key on."""
-        return self._scan_stored(engine_tables.RECENT, start, None, False)
+        return self._scan_stored(engine_tables.RECENT, start, None, reverse=False)
 
     def _scan_stored(self, table: str, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[Record]:
         """Yield the records of :meth:`scan` without the change buffer; in descending order if ``reverse``."""

@@ -295,7 +295,7 @@ class WriteTransaction(LmdbView):
     def _find_last_key(self, table: str) -> bytes:
         """Return the last key that a table had when this was first called for it; empty for an empty table."""
         if table not in self._last_keys:
-            last_record = next(self._scan_stored(table, b"", None, True), None)
+            last_record = next(self._scan_stored(table, b"", None, reverse=True), None)
             self._last_keys[table] = b"" if last_record is None else last_record[0]
         return self._last_keys[table]
 

@@ -47,7 +47,7 @@ class StatePart(Protocol[Read]):
 
     @property
     def name(self) -> str:
-        """A unique name."""
+        """The name of the part, which no other part of a state has."""
         ...
 
     def read(self, state: State) -> Read:

@@ -156,9 +156,10 @@ def get_main_language(stemmer: str, languages: Mapping[str, int]) -> str | None:
 
 
 def open_document_stemmers(stemmer: str, languages: Mapping[str, int]) -> list[Callable[[str], str]]:
-    """Return the stemming functions of the documents of a store. Each document is stemmed by one of them.
+    """Return the stemming functions that the documents of a store use, one for each of their languages.
 
-    ``stemmer`` is the setting of the store, and ``languages`` has the number of its documents in each language.
+    ``stemmer`` is the setting of the store, and ``languages`` has the number of its documents in each language. An
+    empty store has the stemmer of an unknown language.
     """
     return [get_document_stemmer(stemmer, language) for language in sorted(languages) or [""]]
 

@@ -140,7 +140,7 @@ def fold_to_bytes(text: str) -> bytes:
     """Return the ``data`` of :func:`fold` without the mapping."""
     if text.isascii():
         return text.lower().encode()
-    return fold_pieces(text, _fold_piece, False)[0]
+    return fold_pieces(text, _fold_piece, with_offsets=False)[0]
 
 
 def _fold_piece(piece: str) -> tuple[bytes, list[int], int]:

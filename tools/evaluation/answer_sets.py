@@ -159,7 +159,7 @@ def _load_chains(data: Path, name: str) -> Iterator[AnswerSet]:
         for question in loaded.questions
         if question.answer and question.answer not in ("yes", "no")
     ]
-    yield AnswerSet(name, lambda store: fill_store(store, loaded, False, lambda text: None), questions)
+    yield AnswerSet(name, lambda store: fill_store(store, loaded, triples=False, log=lambda text: None), questions)
 
 
 def _ingest_folder(folder: Path) -> Callable[[kvstore.Store], object]:

@@ -22,7 +22,7 @@ from .systems import load_system
 
 
 def main() -> None:
-    """Run the job."""
+    """Run the job that the command line describes, and write its figures."""
     job = json.loads(sys.argv[1])
     corpus = Corpus(Path(job["cache"]), job["count"])
     figures: Figures | dict[str, str]

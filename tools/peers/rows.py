@@ -79,7 +79,7 @@ def measure_filtered_search(peer: Peer, corpus: Corpus) -> Figures:
 
 
 def measure_lexical_search(peer: Peer, corpus: Corpus) -> Figures:
-    """Measure BM25."""
+    """Measure search by words with BM25."""
     queries = [(question, "", 0) for question in corpus.read_questions()]
     return _measure_queries(peer, "bm25", queries, lambda question, *_: peer.search_by_words(question.text, TOP))[0]
 
@@ -239,5 +239,5 @@ ROWS: dict[str, tuple[Callable[[Peer, Corpus], Figures], bool]] = {
 
 
 def measure(row: str, peer: Peer, corpus: Corpus, **more: Any) -> Figures:
-    """Return the figures of one row; raises NotAnswered."""
+    """Return the figures of one row of the table; raises NotAnswered if the system lacks the operation."""
     return load(peer, corpus, **more) if row == "load" else ROWS[row][0](peer, corpus)

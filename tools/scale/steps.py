@@ -190,14 +190,14 @@ def replace(store: Path, paragraphs: int) -> Figures:
 
 
 def check(store: Path) -> Figures:
-    """Measure CHECK."""
+    """Measure CHECK, and return the problems that it found."""
     with kvstore.open(store, readonly=True) as opened:
         figures = _measure_time("check", opened.check)
     return {"check_found": figures.pop("result")} | figures | {"check_memory_mb": get_peak_megabytes()}
 
 
 def measure_backup(store: Path) -> Figures:
-    """Measure BACKUP without free pages."""
+    """Measure BACKUP in its default form, which omits free pages."""
     with kvstore.open(store, readonly=True) as opened:
         figures = _measure_time("backup", lambda: opened.backup(store.with_name("backup")))
     figures.pop("result")
@@ -214,7 +214,7 @@ def index(store: Path, kind: str) -> Figures:
 
 
 def compact(store: Path) -> Figures:
-    """Measure COMPACT."""
+    """Measure COMPACT, and return the size of the data file before and after."""
     with kvstore.open(store) as opened:
         figures = _measure_time("compact", opened.compact)
     report = figures.pop("result")
@@ -234,7 +234,7 @@ STEPS: dict[str, Callable[..., Figures]] = {
 
 
 def main() -> None:
-    """Run the job."""
+    """Run the job that the command line describes, and write its figures."""
     job = json.loads(sys.argv[1])
     out, step = Path(job.pop("out")), job.pop("step")
     for name in ("store", "log"):

@@ -153,7 +153,7 @@ class Batches(torch.utils.data.Dataset[Batch]):
             if answered is None or question is None:
                 continue
             draft.pairs.append((len(draft.examples), len(draft.examples) + 1))
-            draft.add(row, [answered, Example(question, answered.window, False, [])], rng)
+            draft.add(row, [answered, Example(question, answered.window, answered=False, spans=[])], rng)
             num_added += 1
 
     def _add_groups(self, draft: _Draft, rng: random.Random) -> None:
@@ -178,7 +178,7 @@ class Batches(torch.utils.data.Dataset[Batch]):
                 question = change_question(row, rng)
                 if question is not None:
                     draft.pairs.append((start, start + len(examples)))
-                    examples.append(Example(question, answered.window, False, []))
+                    examples.append(Example(question, answered.window, answered=False, spans=[]))
             draft.add(row, examples, rng)
 
     def _encode_draft(self, draft: _Draft, rng: random.Random) -> Batch:

@@ -55,7 +55,7 @@ class Measurement:
             _encode(
                 tokenizer,
                 [
-                    Example(question.text, text, False, [])
+                    Example(question.text, text, answered=False, spans=[])
                     for question in self._questions
                     for text, _ in question.sentences
                 ],

@@ -26,7 +26,7 @@ _MIN_ROWS = 10_000
 
 def export_reader(model: Reader, tokenizer: Tokenizer, folder: Path, digests: dict[str, str]) -> None:
     """Write the files of a reader to `folder`."""
-    example = Example("Who wrote it?", "It was written by Jane Austen in 1813.", True, [])
+    example = Example("Who wrote it?", "It was written by Jane Austen in 1813.", answered=True, spans=[])
     inputs = encode_examples(tokenizer, [example])
     names = ["input_ids", "attention_mask", "token_type_ids"]
     axes = {0: "batch", 1: "tokens"}

@@ -200,7 +200,7 @@ def find_content_words(text: str) -> set[str]:
 
 
 def rank_by_overlap(row: Row, ordinals: list[int]) -> list[int]:
-    """Return sentence ordinals, those that share the most words with the question first."""
+    """Return the sentence ordinals, ordered by the number of words that the sentences share with the question."""
     words = find_content_words(row.question)
     return sorted(
         ordinals,
@@ -252,7 +252,10 @@ def rank_sentences_of_articles(rows: list[Row]) -> None:
 
 
 def build_ranked(row: Row, rng: random.Random) -> Example | None:
-    """Return a window that shares words with the question and does not answer it; None if there is none."""
+    """Return a window around a similar sentence of the article that does not answer; None if the row has none.
+
+    Similar sentences make such windows hard to distinguish from answers.
+    """
     if not row.ranked:
         return None
     weights = [1 / (2 + rank) for rank in range(len(row.ranked))]
@@ -267,7 +270,9 @@ def build_ranked(row: Row, rng: random.Random) -> Example | None:
         if any(answer in text or text in answer for answer in answers):
             continue
         first, last = min(first, neighbor), max(last, neighbor)
-    return Example(row.question, passage.text[passage.sentences[first][0] : passage.sentences[last][1]], False, [])
+    return Example(
+        row.question, passage.text[passage.sentences[first][0] : passage.sentences[last][1]], answered=False, spans=[]
+    )
 
 
 def vary_form(examples: list[Example], title: str, rng: random.Random) -> list[Example]:
@@ -298,7 +303,7 @@ def build_answered(row: Row, rng: random.Random) -> Example | None:
         for start, end in row.answers
         if left <= start and end <= right and is_span(row, (start, end))
     ]
-    return Example(row.question, row.passage[left:right], True, sorted(set(spans)))
+    return Example(row.question, row.passage[left:right], answered=True, spans=sorted(set(spans)))
 
 
 def is_span(row: Row, answer: Span) -> bool:
@@ -325,7 +330,7 @@ def build_near_miss(row: Row, rng: random.Random, share_plausible: float = 0.75)
             ordinals = rank_by_overlap(row, ordinals)[:2]
         first = last = rng.choice(ordinals)
     left, right = extend_window(row, first, last, rng)
-    return Example(row.question, row.passage[left:right], False, []), (left, right)
+    return Example(row.question, row.passage[left:right], answered=False, spans=[]), (left, right)
 
 
 def build_without_answer(row: Row, rng: random.Random) -> Example | None:
@@ -347,7 +352,7 @@ def build_without_answer(row: Row, rng: random.Random) -> Example | None:
         ordinals = rank_by_overlap(row, ordinals)[:2]
     first = rng.choice(ordinals)
     left, right = extend_window(row, first, first, rng, unusable)
-    return Example(row.question, row.passage[left:right], False, [])
+    return Example(row.question, row.passage[left:right], answered=False, spans=[])
 
 
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"

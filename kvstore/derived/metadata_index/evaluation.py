@@ -139,7 +139,7 @@ class Evaluation:
 
     @cached_property
     def columns(self) -> dict[str, ColumnValues]:
-        """The columns of all documents."""
+        """The numeric columns of all documents, read on first use."""
         return self._index.read_columns()
 
     @cached_property

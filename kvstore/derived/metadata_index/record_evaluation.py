@@ -79,7 +79,7 @@ def _make_value_predicate(part: Condition, state: State) -> Callable[[DocumentRe
                 for candidate in _list_values(record, field, state)
             )
         case IsLike(field, pattern, glob=False, same_kind=True):
-            matches = make_pattern_matcher(pattern, False)
+            matches = make_pattern_matcher(pattern, glob=False)
         case HasText(field, text, any_case):
             matches = make_substring_matcher(text, any_case)
         case MatchesText(field, query):

@@ -60,7 +60,7 @@ class Engine(Protocol):
         ...
 
     def start(self, job: Job, limits: Limits) -> WorkerHandle:
-        """Start a worker."""
+        """Start a worker for a job. The limits restrict its memory and the time for a file."""
         ...
 
     def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:

@@ -37,7 +37,7 @@ class ProcessEngine:
         self.workers = workers
 
     def start(self, job: Job, limits: Limits) -> WorkerProcess:
-        """Start a process."""
+        """Start a worker process, with its share of the processor cores and of the memory."""
         return WorkerProcess(job, max(1, (os.cpu_count() or 1) // self.workers), limits.get_memory_bytes(self.workers))
 
     def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
@@ -85,7 +85,7 @@ class WorkerProcess:
         self._send_message(job.to_message())
 
     def assign(self, task: SourceRanges) -> None:
-        """Send the worker a task."""
+        """Send the worker a task through its standard input."""
         self._send_message(task)
 
     def read(self) -> bytes | None:

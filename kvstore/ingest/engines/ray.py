@@ -216,7 +216,7 @@ class RayWorker:
         self._actor.assign.remote(self._engine.frame_task(task))
 
     def read(self) -> bytes | None:
-        """Return the fetched messages."""
+        """Return the messages of the finished fetch; None if there were none yet, b"" if the actor is lost."""
         fetch, self._pending_fetch = self._pending_fetch, None
         try:
             return cast("bytes", self._ray.get(fetch)) or None
@@ -245,7 +245,7 @@ class WorkerActor:
         threading.Thread(target=self._run_worker, args=(Job(*_read_message(job)), memory), daemon=True).start()
 
     def assign(self, task: bytes) -> None:
-        """Queue a task."""
+        """Queue a task for the thread that does the work."""
         self._tasks.put(task)
 
     def take_messages(self) -> bytes:

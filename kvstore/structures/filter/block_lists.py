@@ -52,7 +52,7 @@ class BlockLists:
         self._table = table
 
     def switch_view(self, view: View) -> None:
-        """Switch to another view."""
+        """Read the lists through another view from now on."""
         self._view = view
 
     def read(self, entity: int, limit: int | None = None, start: int = 0) -> Numbers:

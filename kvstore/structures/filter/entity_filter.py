@@ -311,7 +311,7 @@ class EntityFilter:
     def add_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
         """Add addresses to many names; return how many were new. Raise EntityNotFoundError if a name is absent."""
         self._require_writable()
-        num_changed, absent_index = self._index.change_addresses(keys, addresses, True)
+        num_changed, absent_index = self._index.change_addresses(keys, addresses, adding=True)
         if absent_index >= 0:
             raise EntityNotFoundError(f"the name {keys[absent_index]!r} is not in the filter; insert it first")
         return num_changed
@@ -319,7 +319,7 @@ class EntityFilter:
     def remove_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
         """Remove addresses from many names, and return how many existed in total; ignore absent names."""
         self._require_writable()
-        return self._index.change_addresses(keys, addresses, False)[0]
+        return self._index.change_addresses(keys, addresses, adding=False)[0]
 
     def add_hits(self, hits: Mapping[str, int]) -> None:
         """Add counts of lookups to the temperatures of names, and move the hottest to the front of their buckets.
@@ -328,7 +328,7 @@ class EntityFilter:
         """
         self._require_writable()
         for key, count in hits.items():
-            self._index.add_hits(key, count, True)
+            self._index.add_hits(key, count, order=True)
 
     def flush(self) -> None:
         """Write the changed pages to the transaction."""

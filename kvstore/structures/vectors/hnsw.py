@@ -127,7 +127,7 @@ class HnswGraph:
             if can_follow_links and is_search_faster:
                 near_codes = self._graph.search(query, ef, groups, GROUP_SIZE)
                 if len(near_codes[0]) == ef:  # otherwise a part of the graph is unreachable from the rest
-                    return NearCodes(*near_codes, False)
+                    return NearCodes(*near_codes, is_exhaustive=False)
             if allowed is None or (
                 isinstance(allowed, AllowedDocuments) and _SPARSE_FACTOR * len(allowed) > len(labels)
             ):

@@ -130,7 +130,7 @@ class _QuantizedBlock(_VectorBlock):
         self._scales[row] = 0 if length == 0 else 1 / np.sqrt(np.float64(length))
 
     def clear(self, row: int) -> None:
-        """Free a row."""
+        """Free a row, and zero its code and scale, so that equal contents give equal bytes."""
         self.ids[row] = FREE_ID
         self._scales[row] = 0
         self._codes[row] = 0

@@ -58,7 +58,7 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
         relations = StatedRelations(self.chunks).fetch(state)
         matches = _select_other_names(match_relations(relations, self.rarities, self.stem, None), self.question_key)
         no_nodes = NeighborhoodRequest(
-            np.empty(0, np.uint64), np.empty(0, np.uint32), _MAX_NAME_CHUNKS, False, self.vector
+            np.empty(0, np.uint64), np.empty(0, np.uint32), _MAX_NAME_CHUNKS, with_links=False, vector=self.vector
         )
         named = NamedNeighborhoodRequest(list(matches), no_nodes, _MAX_NAME_CHUNKS).fetch(state)
         # The names of the best triples come first. If two names are one entity, its better triple counts.

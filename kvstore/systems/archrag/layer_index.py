@@ -115,7 +115,7 @@ def build_in_memory(state: State, communities: Communities) -> CommunityGraph:
     """
 
     def build() -> CommunityGraph:
-        """Build the graph of all communities, whatever the restriction of the state."""
+        """Build the graph of all communities, even if the state is restricted to some documents."""
         if state.counters.change != communities.change:
             raise IndexUnavailableError("the store has changed since the communities were built")
         if communities.entity_count + len(communities) >= _EXACT_BELOW:

@@ -164,7 +164,7 @@ class LocalStrategy:
 def find_question_entities(query: Query) -> list[StartEntity]:
     """Return the entities that a question names, rarest first."""
     seeds = recognize_entities(query)
-    return [StartEntity(entity, seed.key, 1.0, True) for seed in seeds for entity in seed.identity.entity_ids]
+    return [StartEntity(entity, seed.key, 1.0, is_named=True) for seed in seeds for entity in seed.identity.entity_ids]
 
 
 def find_near_entities(
@@ -197,7 +197,10 @@ def find_near_entities(
     keys = {entity: key for entity, (_, key, _) in zip(candidates, names, strict=True)}
     best_score = max(scores.values()) or 1.0
     order = sorted(candidates, key=lambda entity: (-scores[entity], keys[entity]))[:limit]
-    return [StartEntity(entity, keys[entity], _UNNAMED_WEIGHT * scores[entity] / best_score, False) for entity in order]
+    return [
+        StartEntity(entity, keys[entity], _UNNAMED_WEIGHT * scores[entity] / best_score, is_named=False)
+        for entity in order
+    ]
 
 
 def _select_highest(scores: Mapping[int, float], limit: int) -> list[int]:

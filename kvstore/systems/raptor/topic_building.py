@@ -246,7 +246,10 @@ def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Ite
 
 
 def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
-    """Return partitions of unit vectors by the method ``gmm``; raises InputError if its package is missing."""
+    """Return partitions of unit vectors by Gaussian mixtures (``gmm``), at least one partition.
+
+    Raises InputError if the package for mixtures is missing.
+    """
     from .gaussian_mixtures import fit_gaussian_mixtures
 
     mixtures = fit_gaussian_mixtures(vectors, size, levels)
