@@ -65,6 +65,11 @@ cdef inline int _compare(const uint8_t* key, Py_ssize_t size, const uint8_t* oth
     return order if order else (size > other_size) - (size < other_size)
 
 
+def get_address(const uint8_t[::1] value not None):
+    """Return the address in memory of the first byte of ``value``; 0 if it is empty."""
+    return <size_t> &value[0] if value.shape[0] else 0
+
+
 cdef class Pages:
     """The committed pages of a mapped file in the state of one transaction, until :meth:`close`."""
 

@@ -14,8 +14,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy.typing as npt
-
 from ..arguments import check_clauses, check_integer, check_options
 from ..errors import InputError, LockTimeoutError
 from ..settings import TIME_LIMIT
@@ -24,6 +22,8 @@ from .handle import Handle
 from .one_shot import copy_signature, make_one_shot
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ..changes.facts import ExportReport, ImportReport
     from ..changes.repair import RepairReport
     from ..ingest.forecast import Forecast

@@ -18,7 +18,6 @@ from ..arguments import MAX_DIGITS, check_text, format_value, is_representable
 from ..errors import ClosedError, InputError, ReadOnlyError
 from ..settings import FixedSettings, SessionSettings
 from ..structures.state import State
-from ..structures.vectors.vectors import Matrix
 from .open_store import OpenStore
 from .queryable import Queryable
 from .session import Session
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from ..models.embedder import Embedder
     from ..models.llm import LanguageModel
     from ..retrieval.query import Strategy
+    from ..structures.vectors.vectors import Matrix
     from .transaction import Transaction
 
 

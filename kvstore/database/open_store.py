@@ -16,8 +16,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ..changes.compaction import GrowthTracker
 from ..errors import EmbedderError, KvstoreError, LockTimeoutError, TransactionError
 from ..storage.change_buffer import QUICK_READ_BYTES
@@ -83,7 +81,11 @@ class LazyEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the unit vectors of these texts, shape (n, dimension); no texts do not load the embedder."""
-        return self.load().embed(texts) if texts else np.empty((0, self._settings.dimension), np.float32)
+        if texts:
+            return self.load().embed(texts)
+        import numpy as np
+
+        return np.empty((0, self._settings.dimension), np.float32)
 
     def embed_query(self, text: str) -> Matrix:
         """Return the unit vector of a question, shape (dimension,)."""

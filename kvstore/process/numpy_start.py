@@ -1,29 +1,53 @@
 """An import of numpy whose linear algebra threads do not spin.
 
-In: nothing. Out: numpy, loaded. On load, numpy's OpenBLAS starts a thread for every other core. Each polls for work for
-2^26 cycles before it sleeps (``OPENBLAS_THREAD_TIMEOUT`` in OpenBLAS' documentation of its runtime variables). That
-is about 25 ms of processor time per thread, as much as the rest of the import, for a process that asks one
-question. Here the threads sleep after 2^20 cycles, which is still longer than the pause between two products of one
-computation. A value in the environment takes precedence, and the environment is restored afterwards.
+In: nothing. Out: a hook that changes how this process imports numpy, if nothing has imported it yet. On load, numpy's
+OpenBLAS starts a thread for every other core. Each polls for work for 2^26 cycles before it sleeps
+(``OPENBLAS_THREAD_TIMEOUT`` in OpenBLAS' documentation of its runtime variables). That is about 25 ms of processor time
+per thread, as much as the rest of the import, for a process that asks one question. With the hook, the threads sleep
+after 2^20 cycles, which is still longer than the pause between two products of one computation. A value in the
+environment takes precedence, and the environment is restored after the import.
+
+kvstore does not import numpy to open a store, because a process that only runs a SELECT does not need it.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 
 _VARIABLE, _CYCLES = "OPENBLAS_THREAD_TIMEOUT", "20"
 
 
-def _import_numpy() -> None:
-    """Import numpy, unless it is loaded or the environment already sets how long its threads spin."""
-    if "numpy" in sys.modules or _VARIABLE in os.environ:
-        return
-    os.environ[_VARIABLE] = _CYCLES
-    try:
-        import numpy  # noqa: F401
-    finally:
-        os.environ.pop(_VARIABLE, None)
+class _NumpyFinder:
+    """A finder that sets the variable while numpy is loaded, and removes itself when numpy is imported."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the specification of numpy, whose loader sets the variable; None for every other module."""
+        if fullname != "numpy":
+            return None
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.loader is None or _VARIABLE in os.environ:
+            return spec
+        load = spec.loader.exec_module
+
+        def load_with_variable(module: ModuleType) -> None:
+            """Load numpy with the variable, and restore the environment."""
+            os.environ[_VARIABLE] = _CYCLES
+            try:
+                load(module)
+            finally:
+                os.environ.pop(_VARIABLE, None)
+
+        spec.loader.exec_module = load_with_variable  # type: ignore[method-assign]
+        return spec
 
 
-_import_numpy()
+if "numpy" not in sys.modules:
+    sys.meta_path.insert(0, _NumpyFinder())

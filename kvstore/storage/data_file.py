@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lmdb
-import numpy as np
 
-from kvstore_cext.pages import PageError, Pages, verify_free_list
+from kvstore_cext.pages import PageError, Pages, get_address, verify_free_list
 
 from ..errors import (
     CorruptionError,
@@ -227,7 +226,7 @@ class DataFile:
         with transaction.cursor() as cursor:
             if not cursor.first():
                 return None
-            record_address = np.frombuffer(cursor.value(), np.uint8).ctypes.data
+            record_address = get_address(cursor.value())
         return int((record_address // page_size - leaf) * page_size)
 
     def begin_reading(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:

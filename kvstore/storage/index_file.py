@@ -24,16 +24,18 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgpack
-import numpy as np
-import numpy.typing as npt
 
 from ..errors import IndexUnavailableError
 from .file_lock import is_file_at, lock_until, release_lock
 from .location import INDEX_SUFFIXES
 from .partial_files import remove_abandoned
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 MAGIC = b"kvindex1"
 _HEADER = struct.Struct("<8sII")  # magic, bytes of the head, CRC-32 of the head
@@ -53,7 +55,7 @@ _MAX_DIMENSIONS = 4
 _PARTS_KEY = "parts"
 
 FileHead = Mapping[str, Any]
-Arrays = Mapping[str, npt.NDArray[Any]]
+Arrays: TypeAlias = "Mapping[str, npt.NDArray[Any]]"
 Content = TypeVar("Content")
 
 
@@ -83,6 +85,8 @@ def read(
     returns True if the store's record of the index has the token of the file. Raises FileNotFoundError and
     IndexUnavailableError.
     """
+    import numpy as np
+
     mapped_file = _map_file(path)
     head = _parse_head(mapped_file, path, kind, is_trusted)
     arrays = {}
@@ -118,6 +122,8 @@ def _parse_array_entry(entry: object, path: Path) -> _ArrayEntry:
 
     Raises IndexUnavailableError if it is invalid: the checksum of a head does not protect against a malicious head.
     """
+    import numpy as np
+
     match entry:
         case [str(name), str(type_code), list(shape), int(start), int(checksum)]:
             is_shape = len(shape) <= _MAX_DIMENSIONS and all(isinstance(size, int) and size >= 0 for size in shape)
@@ -302,6 +308,8 @@ class Draft:
 
 def _write_file(descriptor: int, head: FileHead, arrays: Arrays) -> None:
     """Replace the content of an open index file with a head and arrays."""
+    import numpy as np
+
     contiguous_arrays = [np.ascontiguousarray(array) for array in arrays.values()]
     array_infos = [
         (name, array.dtype.str, array.shape, zlib.crc32(_to_bytes(array)))
@@ -421,4 +429,4 @@ def _pack_head(head: FileHead, array_infos: Sequence[tuple[Any, ...]], offsets: 
 
 def _to_bytes(array: npt.NDArray[Any]) -> memoryview:
     """Return the bytes of an array without copying it."""
-    return array.reshape(-1).view(np.uint8).data
+    return array.reshape(-1).view("u1").data

@@ -12,7 +12,7 @@ import mmap
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
+from kvstore_cext.pages import get_address
 
 #: Bytes of mapped files above which a process releases those of a store. More would count as its memory and hardly make
 #: it faster, because the system caches the pages anyway.
@@ -69,7 +69,7 @@ def release_pages(value: memoryview) -> None:
     """Release all pages of the shared mapping that contains ``value``; does nothing for other kinds of memory."""
     if not len(value) or not hasattr(mmap, "MADV_DONTNEED"):
         return
-    address = np.frombuffer(value, np.uint8).ctypes.data
+    address = get_address(value)
     try:
         mappings = _MAPPINGS.read_text(errors="replace").splitlines()
     except OSError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator, Sequence
 
-import numpy as np
+from kvstore_cext.pages import get_address
 
 from .environment import View
 from .view import Record
@@ -83,6 +83,6 @@ class MeasuredView:
     def _count_pages(self, value: memoryview) -> None:
         """Count the pages of the file that hold a value."""
         # LMDB returns the mapped file itself, so the address of a value determines its pages.
-        address = np.frombuffer(value, np.uint8).ctypes.data if len(value) else 0
+        address = get_address(value)
         if address:
             self._pages.update(range(address // mmap.PAGESIZE, (address + len(value) - 1) // mmap.PAGESIZE + 1))

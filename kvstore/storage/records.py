@@ -10,15 +10,17 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgpack
-import numpy as np
-import numpy.typing as npt
 
 from kvstore_cext.msgpack_rows import read_numbers
 
 from ..errors import CorruptionError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 CHECKSUM = struct.Struct("<I")
 U64 = struct.Struct(">Q")
@@ -94,6 +96,8 @@ def unpack_numbers(
     The array has the shape (number of keys, num_columns), and nil becomes -1. Raises CorruptionError if a record is
     damaged or missing, or has another number of integers.
     """
+    import numpy as np
+
     rows = np.empty((len(values), num_columns), np.int64)
     bad_index = read_numbers(values, rows)
     if bad_index >= 0:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..storage.index_file import Content, LoadedFile, build_index_path
-from .documents.condition_cache import ConditionCache
-from .vectors.vectors import VerifiedBlocks
 
 if TYPE_CHECKING:
     from ..storage.environment import Environment
+    from .documents.condition_cache import ConditionCache
     from .vectors.vector_cache import VectorCache
+    from .vectors.vectors import VerifiedBlocks
 
 #: The number of cached generations per kind: a snapshot may still read the previous one.
 _MAX_GENERATIONS = 2
@@ -28,15 +28,13 @@ class OpenIndexes:
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self.clear_caches()
         self._files: dict[str, LoadedFile[Any]] = {}
         self._generation_caches: dict[str, dict[bytes, dict[str, Any]]] = {}
 
     def clear_caches(self) -> None:
         """Drop everything cached from the store's tables, because a repair stores all of it elsewhere."""
-        self.__dict__.pop("vectors", None)
-        self.verified_blocks = VerifiedBlocks()
-        self.condition_cache = ConditionCache()
+        for name in ("vectors", "verified_blocks", "condition_cache"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def vectors(self) -> VectorCache:
@@ -44,6 +42,20 @@ class OpenIndexes:
         from .vectors.vector_cache import VectorCache
 
         return VectorCache()
+
+    @cached_property
+    def verified_blocks(self) -> VerifiedBlocks:
+        """The blocks of vectors that are verified; its module is loaded on first use."""
+        from .vectors.vectors import VerifiedBlocks
+
+        return VerifiedBlocks()
+
+    @cached_property
+    def condition_cache(self) -> ConditionCache:
+        """The cache of conditions; its module is loaded on first use."""
+        from .documents.condition_cache import ConditionCache
+
+        return ConditionCache()
 
     def get_file(self, kind: str, read: Callable[[Path], Content]) -> LoadedFile[Content]:
         """Return the loader of the file of a kind of index, the same on every call.

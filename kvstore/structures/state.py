@@ -12,13 +12,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
-import numpy as np
-
 from .counters import Counters
 from .documents.chunks import Abstracts, Chunks
 from .documents.documents import DocumentRecord, Documents
 from .forest.node_cache import NodeCache
-from .vectors.vectors import Ids, Matrix, Vectors
 
 if TYPE_CHECKING:
     from kvstore_cext.hierarchy import NodeSentences
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
     from .names.mentions import Mentions
     from .open_indexes import OpenIndexes
     from .postings import Postings
+    from .vectors.vectors import Ids, Matrix, Vectors
 
 Read = TypeVar("Read", covariant=True)
 
@@ -192,6 +190,8 @@ class State:
     @cached_property
     def vectors(self) -> Vectors:
         """The vectors of chunks."""
+        from .vectors.vectors import Vectors
+
         verified_blocks = None if self.open_indexes is None or self.lmdb.writable else self.open_indexes.verified_blocks
         return Vectors(self.lmdb, self.settings.dimension, verified_blocks=verified_blocks)
 
@@ -220,6 +220,8 @@ class State:
 
         Each node or abstract occurs once, with its best rank.
         """
+        import numpy as np
+
         from .filter import addresses
 
         address_lists = [self.filter.get_addresses(key, limit) for key, _ in identity.names]
@@ -233,6 +235,8 @@ class State:
 
         The order of addresses of equal rank depends on ids, so the caller must break such ties.
         """
+        import numpy as np
+
         from .filter import addresses
 
         entity_addresses = self.find_addresses(identity, min_count)

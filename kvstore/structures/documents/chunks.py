@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...storage import records
 from ...storage.environment import View, WriteView
 from .. import tables
 from .documents import GROUP_SIZE as GROUP_SIZE
 from .documents import Documents, build_heading_path
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 #: The first id of upper abstracts, so that an id alone distinguishes leaf and upper abstracts.
 FIRST_UPPER_ABSTRACT = 1 << 40

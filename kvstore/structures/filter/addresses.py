@@ -7,9 +7,12 @@ depends only on the entity's occurrences in that abstract, so that it can be rec
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 
 #: The ranks: a tree node; a title or heading that is the entity's name, or contains it as a part; the body of the text.
 NODE_RANK = 0x00
@@ -48,6 +51,8 @@ def build_addresses(ranked_targets: Collection[tuple[int, int]]) -> npt.NDArray[
 
     Each node or abstract has one address, with its best rank.
     """
+    import numpy as np
+
     return np.array(list_best_addresses(ranked_targets), np.uint64)
 
 

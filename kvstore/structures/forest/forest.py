@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import NamedTuple
 
-import numpy as np
-
 from ...errors import CorruptionError
 from ...storage import records
 from ...storage.environment import View
@@ -31,7 +29,8 @@ from .edge_filter import ACCEPTED, Edge, Strength
 NODE_STRUCT = struct.Struct("<II")
 STRENGTH_STRUCT = struct.Struct("<qII")
 
-EDGE_DTYPE = np.dtype([("child", "<u8"), ("parent", "<u8")])
+#: An edge that a document states: its child and its parent.
+EDGE_STRUCT = struct.Struct("<QQ")
 
 #: The number that represents the user among the documents that state an edge; documents are numbered from 1.
 USER = 0
@@ -318,7 +317,7 @@ class Forest(tables.ViewReader):
         value = self._view.get(tables.DOCUMENT_EDGES, key)
         if value is None:
             return []
-        return list(map(tuple, np.frombuffer(records.unseal(value, tables.DOCUMENT_EDGES, key), EDGE_DTYPE).tolist()))
+        return list(EDGE_STRUCT.iter_unpack(records.unseal(value, tables.DOCUMENT_EDGES, key)))
 
     def find_edge(self, tree: str, child: int, parent: int) -> Edge | None:
         """Return the nodes of two entities in the tree named ``tree``, or None if one of them has no node there.

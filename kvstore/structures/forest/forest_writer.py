@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-import numpy as np
-
 from ...storage import records
 from ...storage.environment import WriteView
 from .. import tables
 from ..counters import Counters
-from .forest import EDGE_DTYPE, NODE_STRUCT, USER, USER_ASSERTION, Assertion, Forest
+from .forest import EDGE_STRUCT, NODE_STRUCT, USER, USER_ASSERTION, Assertion, Forest
 from .transitive_reduction import TransitiveReduction
 
 #: Nodes with their entities.
@@ -40,8 +38,8 @@ class ForestWriter(tables.ViewWriter, Forest):
         for (tree, child, parent), assertions in edges.items():
             node_edges.append(self._put_statement(tree, child, parent, assertions, new_nodes))
         if node_edges:
-            rows = np.array(sorted(node_edges), EDGE_DTYPE)
-            self._write_view.put(tables.DOCUMENT_EDGES, records.encode_u64(document), records.seal(rows.tobytes()))
+            rows = b"".join(EDGE_STRUCT.pack(*edge) for edge in sorted(node_edges))
+            self._write_view.put(tables.DOCUMENT_EDGES, records.encode_u64(document), records.seal(rows))
         return new_nodes
 
     def remove_document_edges(self, document: int) -> NodePairs:

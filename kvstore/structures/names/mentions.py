@@ -10,10 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import accumulate
 from operator import itemgetter
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, NamedTuple
 
 from kvstore_cext.mentions import select_outermost_mentions
 
@@ -21,6 +18,10 @@ from ...errors import CorruptionError
 from ...storage import records
 from ...storage.environment import WriteView
 from .. import tables
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 class Occurrence(NamedTuple):
@@ -73,6 +74,8 @@ class Mentions(tables.ViewReader):
 
         An array has shape (n, 3), with the columns entity, start and end. Raises CorruptionError if a row is damaged.
         """
+        import numpy as np
+
         keys = list(map(records.encode_u64, chunks))
         values = self._view.get_many(tables.MENTIONS, keys)
         try:
