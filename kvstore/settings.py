@@ -134,6 +134,8 @@ class SessionSettings:
                 stacklevel=2,
             )
             return self
+        if name in FixedSettings.__slots__:
+            raise InputError(f"{name} is fixed when a store is created; create a new store to change it")
         if name not in kinds:
             raise InputError(f"there is no setting {name!r} to SET; the settings are {', '.join(sorted(kinds))}")
         return replace(self, **{name: _convert_value(name, value, kinds[name])})

@@ -21,7 +21,7 @@ import click
 import kvstore
 
 from . import command_completion as completing
-from .command_options import FAILED, INTERRUPTED, MODE, STORE, open_store_at, report_message
+from .command_options import FAILED, INTERRUPTED, MODE, STORE, explain_missing_store, open_store_at, report_message
 from .evaluate_command import evaluate
 from .ingest_commands import ingest, watch
 from .masking import mask_output
@@ -68,7 +68,8 @@ def migrate(store: Path, no_backup: bool) -> int:
 
     A backup of the old store is kept next to it."""
 
-    migration = kvstore.migrate(store, backup=not no_backup)
+    with explain_missing_store(store):
+        migration = kvstore.migrate(store, backup=not no_backup)
     if migration.backup is not None:
         report_message(f"{store}: the old store is kept in {migration.backup}")
     for loss in [] if migration.rebuilt is None else migration.rebuilt.lost:
@@ -165,7 +166,8 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
         print(address, flush=True)
         report_message("the explorer runs at this URL until Ctrl-C; anyone with the URL can read the store")
 
-    serve(store, port=port, browser=not no_browser, announce=announce)
+    with explain_missing_store(store):
+        serve(store, port=port, browser=not no_browser, announce=announce)
     return 0
 
 

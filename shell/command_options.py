@@ -5,7 +5,8 @@ In: arguments. Out: settings and parameters; a store. A wrong argument is a ``cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -156,9 +157,7 @@ def open_store_at(
     lock_timeout: float = _DEFAULT_LOCK_TIMEOUT,
 ) -> kvstore.Store:
     """Open the store of a command. If it is missing, the error says which commands create one."""
-    from kvstore.errors import StoreNotFoundError
-
-    try:
+    with nullcontext() if create else explain_missing_store(path):
         return kvstore.open(
             path,
             create=create,
@@ -167,9 +166,16 @@ def open_store_at(
             settings=settings,
             lock_timeout=lock_timeout,
         )
+
+
+@contextmanager
+def explain_missing_store(path: Path) -> Iterator[None]:
+    """Replace the error for a missing store by one that says which commands create a store."""
+    from kvstore.errors import StoreNotFoundError
+
+    try:
+        yield
     except StoreNotFoundError as error:
-        if create:
-            raise
         remedy = f"create one with kvstore ingest {path} FOLDER or kvstore shell {path}"
         raise StoreNotFoundError(f"{path}: there is no store here; {remedy}") from error
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import kvstore
-from kvstore.errors import KvstoreError, StatementError, StoreNotFoundError
+from kvstore.errors import KvstoreError, NotAStoreError, StatementError, StoreNotFoundError
 from kvstore.rendering.row_formats import RowCounter
 
 from . import render
@@ -96,10 +96,13 @@ class Console:
     def store(self) -> kvstore.Store:
         """The store. If it is still being opened, wait for it, and raise the error that opening raises.
 
-        Raises StoreNotFoundError for a missing store, until a statement that can store something creates it.
+        Raises StoreNotFoundError for a missing store, until a statement that can store something creates it, and
+        NotAStoreError if the path is a file.
         """
         if isinstance(self._store, BackgroundOpening):
             if not self._store.is_started:
+                if self.path.is_file():
+                    raise NotAStoreError(f"{self.path}: a store is a directory, and this is a file; name another path")
                 raise StoreNotFoundError(
                     f"{self.path}: there is no store here; create one with INSERT DOCUMENT, INGEST or IMPORT, or with "
                     f"kvstore ingest {self.path} FOLDER"

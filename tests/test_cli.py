@@ -140,6 +140,8 @@ def test_readonly_and_missing_stores(kv: Run, store: str) -> None:
         ["ask", "none", "x"],
         ["info", "none"],
         ["check", "none"],
+        ["migrate", "none"],
+        ["explore", "none"],
     ):
         status, out, error = kv(*command)
         assert (status, out) == (1, "")
@@ -316,6 +318,8 @@ def test_a_script_makes_a_store_only_to_store_something(kv: Run, store: str) -> 
             "error: typo: there is no store here; create one with INSERT DOCUMENT, INGEST or IMPORT, "
             "or with kvstore ingest typo FOLDER\n"
         )
+    Path("page.txt").write_text("It is a text.")
+    assert "a store is a directory, and this is a file" in kv("shell", "page.txt", "-c", "SHOW STATS")[2]
     assert "did you mean SELECT" in kv("shell", "typo", "-c", "SELCT 1")[2]
     assert "no store here" in kv("shell", "typo", stdin="SELECT 1;\nSELECT 2;\n")[2]
     assert kv("shell", "typo", "-c", f".open {store}", "-c", "SELECT key FROM documents")[1] == "key\na\n"

@@ -316,6 +316,19 @@ def test_the_time_left_follows_from_the_bytes_of_the_last_while(monkeypatch: pyt
     assert told.estimate_seconds_left() == 0
 
 
+def test_texts_larger_than_their_file_leave_the_remaining_time_unknown(
+    store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 2)
+    rows = "".join(f"{number};Port Ellen\n" for number in range(40))
+    (tmp_path / "table.csv").write_text("a rather long heading;another rather long heading\n" + rows)
+    reports: list[kvstore.IngestProgress] = []
+    store.ingest(tmp_path, progress=reports.append)
+    full = [report for report in reports if report.bytes_done == report.bytes]
+    assert {report.seconds_left for report in full if report.done < report.total} == {None}
+    assert full[-1].seconds_left == 0
+
+
 def test_an_interrupted_ingest_keeps_committed_documents_and_continues(
     store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

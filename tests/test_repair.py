@@ -173,6 +173,21 @@ def test_a_damaged_segment_of_the_change_buffer_costs_the_changes_of_its_commit_
     assert state(store)[0] == state(fresh)[0]
 
 
+def test_a_store_with_a_damaged_change_buffer_opens_and_is_repaired(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", embedder="hashing") as store:
+        store.put("tea", "Robert Fortune brought tea to Darjeeling.")
+        store.compact()
+        store.put("ships", "The Clipper.")
+        damage(store, tables.RECENT, flip_bit)
+    with kvstore.open(tmp_path / "store") as store:
+        problems = store.check()
+        assert problems and len(problems) == len(set(problems))
+        with pytest.raises(kvstore.errors.CorruptionError):
+            store.put("late", "The Clipper sailed.")
+        assert store.repair().remaining == []
+        assert store.keys() == ["tea"]
+
+
 @pytest.mark.parametrize(
     ("table", "lost"),
     [

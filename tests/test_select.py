@@ -275,6 +275,8 @@ def test_a_query_only_reads(sample: kvstore.Store, query: str) -> None:
         ('SELECT key FROM documents WHERE key = "tea"', 39, "text is written in single quotes"),
         ("SELECT no_such(1)", 8, "no such function"),
         ("SELECT key FROM", 16, "ends too early"),
+        (f"SELECT {'(' * 3000}1{')' * 3000}", 1, "nested too deeply; use fewer parentheses"),
+        ("SELECT length(zeroblob(2000000000))", 1, "a value is too long"),
     ],
 )
 def test_a_mistake_is_shown_at_its_position(sample: kvstore.Store, query: str, column: int, said: str) -> None:
@@ -282,6 +284,11 @@ def test_a_mistake_is_shown_at_its_position(sample: kvstore.Store, query: str, c
         sample.execute(f"CHECK;\n{query}").fetchall()
     assert said in str(caught.value)
     assert (caught.value.line, caught.value.column) == (2, column)
+
+
+def test_a_fixed_setting_cannot_be_set(sample: kvstore.Store) -> None:
+    with pytest.raises(InputError, match="embedder is fixed when a store is created; create a new store"):
+        sample.execute("SET embedder = 'hashing'")
 
 
 def test_a_number_of_more_than_64_bits_is_refused(sample: kvstore.Store) -> None:

@@ -57,8 +57,12 @@ _MAX_LENGTH = (1 << 16) - 1
 
 
 def check_state(state: State) -> Iterator[str]:
-    """Yield every violated invariant of the store as a sentence."""
-    yield from _Checker(state).run()
+    """Yield every violated invariant of the store as a sentence, and each sentence once."""
+    seen: set[str] = set()
+    for problem in _Checker(state).run():
+        if problem not in seen:
+            seen.add(problem)
+            yield problem
 
 
 class _Checker:

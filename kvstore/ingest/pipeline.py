@@ -430,12 +430,14 @@ class _IngestRun:
         """Return the progress after ``done`` of ``total`` files; ``current`` is the key of the current file."""
         elapsed = max(time.monotonic() - self._start_time, 1e-9)
         report, pace = self.report, self._pace
+        # The texts of a file can be larger than the file, such as the rows of a table with their headings.
+        is_rest_unknown = done < total and pace.done >= pace.total
         return IngestProgress(
             done,
             total,
             report.chunks,
             report.chunks / elapsed,
-            pace.estimate_seconds_left(),
+            None if is_rest_unknown else pace.estimate_seconds_left(),
             current,
             report.known,
             pace.done,

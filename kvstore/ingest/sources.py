@@ -125,14 +125,28 @@ def find_sources(
     return Sources(tuple(search.files), tuple(search.covered), search.skipped, tuple(search.failures))
 
 
+#: The reasons in the plural, and what a count of one gets instead.
+_SINGULARS = {
+    "links to folders": "link to a folder",
+    "links out of the folder": "link out of the folder",
+    "links in archives": "link in an archive",
+    "paths outside the archive": "path outside the archive",
+}
+
+
 def format_skipped(skipped: Mapping[str, int]) -> str:
     """Format the skipped files by reason, the most frequent first.
 
     >>> format_skipped({"suffix .png": 2, "no suffix": 1, "suffix .wiki": 2})
     '2 .png, 2 .wiki, 1 no suffix'
+    >>> format_skipped({"links to folders": 1})
+    '1 link to a folder'
     """
     ranked_reasons = sorted(skipped.items(), key=lambda reason_and_count: (-reason_and_count[1], reason_and_count[0]))
-    return ", ".join(f"{count:,} {reason.removeprefix('suffix ')}" for reason, count in ranked_reasons)
+    return ", ".join(
+        f"{count:,} {(_SINGULARS.get(reason, reason) if count == 1 else reason).removeprefix('suffix ')}"
+        for reason, count in ranked_reasons
+    )
 
 
 class _FileSearch:

@@ -49,7 +49,7 @@ def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parame
         value = to_plain_value(value)
         if value is not None and not isinstance(value, (str, int, float, bytes)):
             raise make_statement_error(
-                text, token.start, f"a {type(value).__name__} cannot be the value of a parameter"
+                text, token.start, f"a parameter must be text, a number, bytes or None, not {type(value).__name__}"
             )
         if isinstance(value, int) and not is_representable(value):
             raise make_statement_error(

@@ -69,6 +69,10 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
         return make_error(position, f"there is no column {name}{_suggest_columns(column)}")
     if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):
         return make_error(position, "SELECT can only read, and only the tables of the store")
+    if message == "Recursion limit" or message.startswith("parser stack overflow"):
+        return make_error(position, "the expression is nested too deeply; use fewer parentheses, or IN with a list")
+    if message == "string or blob too big":
+        return make_error(position, "a value is too long; shorten it, or select less text")
     if kind == "incomplete input":
         return make_error(len(text), "the query ends too early")
     if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):

@@ -22,7 +22,7 @@ import kvstore_migrations
 
 from ..arguments import check_arguments, format_value
 from ..database.open_store import OpenStore
-from ..errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
+from ..errors import ArgumentError, CorruptionError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
 from ..registry import get_buffered_tables
 from ..registry.structure_versions import explain_migration, explain_read_only, find_outdated, write_versions
 from ..settings import EARLIER_TOKENIZERS, ENGLISH_TOKENIZER, LANGUAGE_SETTINGS, FixedSettings
@@ -347,8 +347,7 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
             return
         refusal, outdated_structures, missing_derivations = (
             explain_read_only(snapshot) or _explain_other_segmenter(snapshot, fixed),
-            find_outdated(snapshot),
-            explain_migration(snapshot),
+            *_find_outdated_data(snapshot),
         )
         has_earlier_tokenizer = _has_earlier_tokenizer(snapshot)
     if refusal is None and has_earlier_tokenizer:  # none of its terms differ
@@ -366,6 +365,18 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
         from ..changes.structure_rebuilding import rebuild_outdated
 
         rebuild_outdated(environment, fixed)
+
+
+def _find_outdated_data(view: View) -> tuple[set[str], str | None]:
+    """Return the names of outdated structures, and the reason why the store must be migrated or None.
+
+    A store whose records of indexes are damaged opens without an update, so that CHECK REPAIR can rebuild it. Until
+    then every change fails, because it reads the same records.
+    """
+    try:
+        return find_outdated(view), explain_migration(view)
+    except CorruptionError:
+        return set(), None
 
 
 @dataclass(frozen=True, slots=True)
