@@ -53,8 +53,8 @@ def test_tables_contain_the_measurements(tool: ModuleType, run: dict[str, Any]) 
 def test_every_lost_target_is_reported_with_a_reason(tool: ModuleType, run: dict[str, Any]) -> None:
     losses = tool.build_tables(tool.select_figures(run))["losses"].splitlines()[2:]
     assert losses == [
-        f"| loading | at 61 passages sqlite-vec 1.0 against 2.0 s | {tool.REASONS['load_s']} |",
-        f"| a cold start | at 610 passages sqlite-vec 0.00 against 0.00 s | {tool.REASONS['open_hybrid_ms']} |",
+        f"| loading | at 61 passages sqlite-vec 1.0, kvstore 2.0 s | {tool.REASONS['load_s']} |",
+        f"| a cold start | at 610 passages sqlite-vec 0.00, kvstore 0.00 s | {tool.REASONS['open_hybrid_ms']} |",
     ]
     assert {figure for row in tool.ROWS for figure in row.figures} == tool.REASONS.keys()
 

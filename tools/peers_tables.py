@@ -180,7 +180,7 @@ def _iter_losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
                         for system, value in sorted(better.items(), key=lambda item: item[1])
                     )
                     at = f"at {int(count):,} passages " if len(sizes) > 1 else ""
-                    ahead.append(f"{at}{losses} against {_format_figure(ours * row.factor)} {row.unit}")
+                    ahead.append(f"{at}{losses}, kvstore {_format_figure(ours * row.factor)} {row.unit}")
             if ahead:
                 name = row.short or row.name
                 yield f"| {name} | {'; '.join(ahead)} | {REASONS[figure]} |"
