@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md: its examples run, its picture of the floors is pyproject's, and what it names is there."""
+"""CONTRIBUTING.md, docs/source.md and docs/extend: examples run, the layers are pyproject's, and named files exist."""
 
 from __future__ import annotations
 
@@ -20,9 +20,19 @@ from kvstore import readers
 from kvstore import registry as systems
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-#: A heading, and what stands below it before the next.
-SECTIONS = dict(re.findall(r"^##+ (.*?)\n(.*?)(?=^##|\Z)", re.sub(r"^#", "##", PAGE), re.MULTILINE | re.DOTALL))
+#: The pages for contributors, by path.
+PAGES = {
+    path: path.read_text(encoding="utf-8")
+    for path in [
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "docs" / "source.md",
+        *sorted((ROOT / "docs" / "extend").glob("*.md")),
+    ]
+}
+#: Each heading with the text below it, up to the next heading.
+SECTIONS = dict(
+    re.findall(r"^##+ (.*?)\n(.*?)(?=^##|\Z)", "".join(f"#{page}" for page in PAGES.values()), re.MULTILINE | re.DOTALL)
+)
 #: The first line of a block that is the content of a file.
 FILE = re.compile(r"# (kvstore/[\w/]+\.py)\n")
 
@@ -85,7 +95,7 @@ def test_examples_print_the_shown_output(section: str, package: Path, monkeypatc
             continue
         printed = io.StringIO()
         with redirect_stdout(printed):
-            exec(compile(block, f"CONTRIBUTING.md, {section}", "exec"), {"__name__": "example"})
+            exec(compile(block, section, "exec"), {"__name__": "example"})
         assert printed.getvalue() == shown
 
 
@@ -98,29 +108,34 @@ def test_the_picture_of_the_layers_is_that_of_pyproject() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
-    (picture,) = list_fenced_blocks(PAGE, "plain")
+    (picture,) = list_fenced_blocks(SECTIONS["The layers"], "plain")
     assert [re.split(r"   |\n", line)[0].strip() for line in picture.splitlines() if line[0] != " "] == layers
 
 
 def test_named_files_exist() -> None:
-    links = re.findall(r"\]\(([\w./]+)\)", PAGE)
-    named = re.findall(r"`((?:kvstore|cext|shell|migrations|tests|tools)/[\w./]*)`", PAGE)
-    made = set(FILE.findall(PAGE))
-    assert len(links) > 50
-    missing = [path for path in {*links, *named} if not (ROOT / path).exists()]
-    assert [path for path in missing if not any(file.startswith(path) for file in made)] == []
+    num_links = 0
+    for page, text in PAGES.items():
+        links = {page.parent / link for link in re.findall(r"\]\(([\w./-]+)\)", text)}
+        named = re.findall(r"`((?:kvstore|cext|shell|migrations|tests|tools)/[\w./]*)`", text)
+        made = set(FILE.findall(text))
+        missing = [path for path in named if not (ROOT / path).exists()]
+        assert [path for path in links if not path.exists()] == []
+        assert [path for path in missing if not any(file.startswith(path) for file in made)] == []
+        num_links += len(links)
+    assert num_links > 50
 
 
-def test_names_on_the_page_exist_in_the_code() -> None:
+def test_names_on_the_pages_exist_in_the_code() -> None:
     """A link's text that is code names something in the file: a function, a class, or a method of one."""
-    for names, path in re.findall(r"\[`([\w.]+)`\]\(([\w./]+\.py)\)", PAGE):
-        text = (ROOT / path).read_text(encoding="utf-8")
-        for name in [] if names.endswith(".py") else names.split("."):
-            assert re.search(rf"\b(def|class) {name}\b|^{name}\b", text, re.MULTILINE), (names, path)
+    for page, content in PAGES.items():
+        for names, path in re.findall(r"\[`([\w.]+)`\]\(([\w./]+\.py)\)", content):
+            text = (page.parent / path).read_text(encoding="utf-8")
+            for name in [] if names.endswith(".py") else names.split("."):
+                assert re.search(rf"\b(def|class) {name}\b|^{name}\b", text, re.MULTILINE), (names, path)
 
 
 def test_targets_of_make_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(r"make ([a-z-]+)", "".join(re.findall(r"`[^`\n]*`", PAGE)))
+    targets = re.findall(r"make ([a-z-]+)", "".join(re.findall(r"`[^`\n]*`", PAGES[ROOT / "CONTRIBUTING.md"])))
     assert {"install", "test", "test-slow", "lint"} <= set(targets)
     assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []

@@ -188,7 +188,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Data that is maintained in the commit equals what a new store would contain.": SAME_DUMP,
     "Data that would be expensive to maintain, such as a summary of many documents or groups of all names, is "
     "built by REFRESH and reports how stale it is.": REFRESHED,
-    "Queries leave out its deleted content and assign new documents to the existing groups.": REFRESHED,
+    "Queries omit its parts that come from deleted documents, and assign new documents to the existing groups.": REFRESHED,
     "Names, relations, summaries, groups and answers come from rules, a parser and extraction.": (
         *OFFLINE,
         *EXTRACTIVE,
