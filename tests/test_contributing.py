@@ -25,7 +25,7 @@ PAGES = {
     path: path.read_text(encoding="utf-8")
     for path in [
         ROOT / "CONTRIBUTING.md",
-        ROOT / "docs" / "source.md",
+        ROOT / "docs/source.md",
         *sorted((ROOT / "docs" / "extend").glob("*.md")),
     ]
 }

@@ -36,7 +36,7 @@ BESIDE = ("kvstore/language/LANGUAGE.md", "kvstore/storage/FORMAT.md", "CONTRIBU
 SHOWING = [
     name
     for name, page in PAGES.items()
-    # test_executor.py runs the first, in one store, and test_contributing.py the second, each with a registry of its own.
+    # test_executor.py runs the first, in one store, and test_contributing.py the second, with their own registries.
     if not name.startswith(("docs/language/", "docs/extend/"))
     and any(block.not_run is None and block.language in ("console", "sh", "python", "sql") for block in blocks(page))
 ]

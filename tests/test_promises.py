@@ -188,7 +188,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Data that is maintained in the commit equals what a new store would contain.": SAME_DUMP,
     "Data that would be expensive to maintain, such as a summary of many documents or groups of all names, is "
     "built by REFRESH and reports how stale it is.": REFRESHED,
-    "Queries omit its parts that come from deleted documents, and assign new documents to the existing groups.": REFRESHED,
+    "Queries omit its parts that come from deleted documents, and assign new documents to the existing "
+    "groups.": REFRESHED,
     "Names, relations, summaries, groups and answers come from rules, a parser and extraction.": (
         *OFFLINE,
         *EXTRACTIVE,
@@ -253,8 +254,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_the_line_of_each_folder_describes_its_system",
     ),
-    "No other code contains its name, so a system can be added without changing other code, even from another "
-    "package.": (
+    "No other code contains the name of a system, so you can add a system without changing other code, even from "
+    "another package.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_a_system_from_outside_is_kept_in_the_commit_and_shown",
     ),
