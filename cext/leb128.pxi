@@ -9,6 +9,9 @@ cdef inline void _write_leb128(vector[uint8_t]& out, uint64_t number) noexcept:
 
 cdef inline const uint8_t* _read_leb128(const uint8_t* at, const uint8_t* end, uint64_t* number) except NULL:
     cdef int shift = 0
+    if at < end and at[0] < 128:  # as nearly all numbers in postings
+        number[0] = at[0]
+        return at + 1
     number[0] = 0
     while at < end and shift < 64:
         number[0] |= <uint64_t> (at[0] & 127) << shift

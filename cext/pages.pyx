@@ -264,6 +264,17 @@ cdef class Tree:
         value = self._pages._get_value(page, index, self._pages._get_node(page, index), &size)
         return PyMemoryView_FromMemory(<char*> value, size, PyBUF_READ)
 
+    def get_many(self, list keys not None):
+        """Return the value for each key, or None."""
+        cdef bytes key
+        return [self.get(key) for key in keys]
+
+    def scan_prefixes(self, list prefixes not None, bint skip_damage=False):
+        """Return for each prefix the list of the records whose keys begin with it, in key order."""
+        cdef Cursor cursor = Cursor(self, skip_damage)
+        cdef bytes prefix
+        return [cursor._list_records(prefix) for prefix in prefixes]
+
     def cursor(self, bint skip_damage=False):
         """Create a cursor. With ``skip_damage`` it skips damaged pages and records the damage."""
         return Cursor(self, skip_damage)
@@ -503,7 +514,7 @@ cdef class Cursor:
         """Go to the last record; False in an empty tree."""
         return self._enter_end(-1)
 
-    def set_range(self, bytes key not None):
+    cpdef bint set_range(self, bytes key) except -1:
         """Go to the first record whose key is not below a key; False at the end."""
         if not self._descend_to(<const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)):
             return False
@@ -511,6 +522,20 @@ cdef class Cursor:
             self._at[self._top] -= 1
             return self._move(1)
         return True
+
+    cdef list _list_records(self, bytes prefix):
+        """Return the records whose keys begin with a prefix, in key order."""
+        cdef list records = []
+        cdef const uint8_t* node
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(prefix)
+        cdef bint placed = self.set_range(prefix)
+        while placed:
+            node = self._pages._get_node(self._stack[self._top], self._at[self._top])
+            if _read_u16(node + 6) < size or memcmp(node + _NODE, PyBytes_AS_STRING(prefix), size):
+                break
+            records.append((self.key(), self.value()))
+            placed = self._move(1)
+        return records
 
     def next(self):
         """Go to the next record; False at the end."""

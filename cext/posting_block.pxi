@@ -61,14 +61,14 @@ cdef const uint8_t* _read_postings(
 ) except NULL:
     """Read the postings of a payload."""
     cdef const uint8_t* begin = at
-    cdef uint64_t count, distance, length
+    cdef uint64_t count, distance, length, index
     cdef vector[Posting] bounds
     cdef Posting posting
     posting.chunk = first
     at = _read_count(at, end, &count)
     at = _read_bounds(begin, at, end, count, bounds)
-    postings.reserve(count)
-    while count:
+    postings.resize(count)
+    for index in range(count):
         at = _read_leb128(at, end, &distance)
         posting.chunk += distance >> 1
         posting.frequency = 1
@@ -79,8 +79,7 @@ cdef const uint8_t* _read_postings(
             at += 1
         at = _read_leb128(at, end, &length)
         posting.length = <uint16_t> length
-        postings.push_back(posting)
-        count -= 1
+        postings[index] = posting
     if at != end:
         raise ValueError("there are extra bytes after the postings")
     return at

@@ -22,6 +22,12 @@ from libcpp.vector cimport vector
 include "posting_block.pxi"
 
 # Scores down to this fraction of the minimum still enter, because sums of bounds are rounded.
+cdef enum:
+    #: Chunks with fewer words than this have their penalty in a table.
+    _LISTED_LENGTHS = 256
+    #: As many best scores are found by insertion, which is faster than a partition if few are wanted.
+    _MAX_INSERTED = 64
+
 cdef double _TIE_FACTOR = 1 - 1e-12
 # The number of consecutive chunk ids that share an entry of a filter.
 cdef uint64_t _GROUP_CHUNKS = 5
@@ -126,14 +132,19 @@ cdef class WordScores:
     cdef bint _admits_new
     cdef const uint8_t[::1] _groups
     cdef bint _filtered
+    #: The penalty of each of the most frequent lengths.
+    cdef double _penalties[_LISTED_LENGTHS]
 
     def __init__(self, double k1, double b, double average, size_t top, const uint8_t[::1] groups=None):
         """Score with BM25 of parameters ``k1``, ``b`` and the average length of a chunk. ``groups`` is 1 for each group
         of five chunks (number // 5) that may be returned, None for all. Raises ValueError if ``top`` is 0."""
+        cdef size_t length
         if not top:
             raise ValueError("top must be at least 1")
         self._k1, self._b, self._average, self._top = k1, b, average, top
         self._minimum = 0
+        for length in range(_LISTED_LENGTHS):
+            self._penalties[length] = self._compute_penalty(length)
         self._admits_new = True
         self._filtered = groups is not None
         if self._filtered:
@@ -233,11 +244,15 @@ cdef class WordScores:
         self._scores.resize(count)
         return self.chunks(), PyBytes_FromStringAndSize(<char*> self._scores.data(), 8 * count)
 
-    cdef inline double _compute_score(self, double weight, double frequency, double length) noexcept:
+    cdef inline double _compute_score(self, double weight, double frequency, size_t length) noexcept:
         """Return the BM25 score of a term of this rarity and frequency in a chunk of ``length`` words."""
-        return weight * frequency * (self._k1 + 1) / (
-            frequency + self._k1 * (1 - self._b + self._b * length / self._average)
-        )
+        cdef double penalty
+        penalty = self._penalties[length] if length < _LISTED_LENGTHS else self._compute_penalty(length)
+        return weight * frequency * (self._k1 + 1) / (frequency + penalty)
+
+    cdef inline double _compute_penalty(self, size_t length) noexcept:
+        """Return the summand of BM25's divisor that depends only on the length of a chunk."""
+        return self._k1 * (1 - self._b + self._b * length / self._average)
 
     cdef double _compute_block_bound(self, double weight, tuple record) except? -1:
         """Return an upper bound of the scores of the postings of a block."""
@@ -301,9 +316,24 @@ cdef class WordScores:
 
     cdef double _find_top_score(self) noexcept:
         """Return the lowest of the ``top`` best scores."""
-        cdef vector[double] scores = self._scores
-        nth_element(scores.begin(), scores.begin() + (self._top - 1), scores.end(), greater[double]())
-        return scores[self._top - 1]
+        cdef vector[double] scores
+        cdef size_t at, place, last = self._top - 1
+        cdef double score
+        if self._top > _MAX_INSERTED:
+            scores = self._scores
+            nth_element(scores.begin(), scores.begin() + last, scores.end(), greater[double]())
+            return scores[last]
+        scores.assign(self._top, -1.0)  # the best scores so far, descending; few of the others enter
+        for at in range(self._scores.size()):
+            score = self._scores[at]
+            if score <= scores[last]:
+                continue
+            place = last
+            while place and scores[place - 1] < score:
+                scores[place] = scores[place - 1]
+                place -= 1
+            scores[place] = score
+        return scores[last]
 
     cdef void _raise_minimum(self) noexcept:
         """Raise the minimum to the lowest of the ``top`` best scores, which no result can be below."""

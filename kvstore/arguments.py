@@ -31,6 +31,7 @@ ArgumentCheck = Callable[[Any], str | None]
 _MAX_INTEGER = 2**63 - 1
 #: Digits of the largest whole number that can also be a float.
 MAX_DIGITS = 308
+_MAX_REPRESENTABLE = 10**MAX_DIGITS
 #: Bytes of the longest path that Linux and macOS accept, and of the longest name in it.
 _MAX_PATH_BYTES = 4096
 _MAX_NAME_BYTES = 255
@@ -323,7 +324,7 @@ def _describe_path_error(value: Any) -> str | None:
 
 def is_representable(value: int) -> bool:
     """True if a whole number has at most 308 digits. Larger numbers are not floats and cannot always be printed."""
-    return bool(abs(value) < 10**MAX_DIGITS)
+    return bool(abs(value) < _MAX_REPRESENTABLE)
 
 
 def _describe_integer_error(value: Any) -> str | None:

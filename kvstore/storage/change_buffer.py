@@ -130,6 +130,10 @@ class TableBuffer:
     def __contains__(self, key: bytes) -> bool:
         return key in self.newer or key in self.older
 
+    def __bool__(self) -> bool:
+        """True if a record of the table is changed."""
+        return bool(self.newer or self.older)
+
     def get_chain(self, key: bytes) -> Chain:
         """Return the version chain of a record; :data:`UNCHANGED` if it has none."""
         if key in self.newer:

@@ -8,7 +8,7 @@ the committed pages on the path are verified first. Damage raises :class:`kvstor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 import lmdb
@@ -47,6 +47,14 @@ class PageTransaction:
         if not 0 < len(key) <= MAX_KEY_BYTES:
             raise lmdb.BadValsizeError("mdb_get")
         return db.get(key)
+
+    def get_many(self, keys: Sequence[bytes], *, db: Tree) -> list[memoryview | None]:
+        """Return the value of each key, or None."""
+        return db.get_many(list(keys))
+
+    def scan_prefixes(self, prefixes: Sequence[bytes], *, db: Tree) -> list[list[Record]]:
+        """Return for each prefix the records with keys that begin with it, in key order."""
+        return db.scan_prefixes(list(prefixes), self.skips_damage)
 
     def cursor(self, db: Tree) -> Cursor:
         """Return a cursor over a table."""
@@ -144,6 +152,24 @@ class VerifiedTransaction:
         if db.tree is not None and not db.changed:
             return db.tree.cursor()
         return VerifiedCursor(self.lmdb.cursor(db=db.handle), db.tree)
+
+    def get_many(self, keys: Sequence[bytes], *, db: WrittenTable) -> list[memoryview | None]:
+        """Return the value of each key, or None. The cursor finds keys near its position without a new descent."""
+        with self.cursor(db) as cursor:
+            return [cursor.get(key) for key in keys]
+
+    def scan_prefixes(self, prefixes: Sequence[bytes], *, db: WrittenTable) -> list[list[Record]]:
+        """Return for each prefix the records with keys that begin with it, in key order."""
+        if db.tree is not None and not db.changed:
+            return db.tree.scan_prefixes(list(prefixes))
+        records_by_prefix: list[list[Record]] = [[] for _ in prefixes]
+        with self.cursor(db) as cursor:
+            for prefix, records in zip(prefixes, records_by_prefix, strict=True):
+                has_record = cursor.set_range(prefix)
+                while has_record and (key := bytes(cursor.key())).startswith(prefix):
+                    records.append((key, cursor.value()))
+                    has_record = cursor.next()
+        return records_by_prefix
 
     def count(self, db: WrittenTable) -> int:
         """Return the number of records of a table."""

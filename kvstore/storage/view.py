@@ -130,6 +130,8 @@ class LmdbView:
         newer, older = changes.newer, changes.older
         values: list[memoryview | None] = []
         try:
+            if not changes:
+                return [None] * len(keys) if handle is None else transaction.get_many(keys, db=handle)
             # A cursor finds keys near its position without descending the tree again.
             with nullcontext() if handle is None else transaction.cursor(db=handle) as cursor:
                 for key in keys:
@@ -151,18 +153,13 @@ class LmdbView:
         records_by_prefix: list[list[Record]] = [[] for _ in prefixes]
         try:
             if handle is not None:
-                with transaction.cursor(db=handle) as cursor:
-                    for prefix, records in zip(prefixes, records_by_prefix, strict=True):
-                        has_record = cursor.set_range(prefix)
-                        while has_record and (key := bytes(cursor.key())).startswith(prefix):
-                            records.append((key, cursor.value()))
-                            has_record = cursor.next()
+                records_by_prefix = transaction.scan_prefixes(prefixes, db=handle)
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
-        if self._buffered_tables[table]:
-            buffer = self._get_buffer()
+        buffer = self._get_buffer() if self._buffered_tables[table] else None
+        if buffer is not None and (changes := buffer.get_table(table)):
             for index, prefix in enumerate(prefixes):
-                keys = buffer.get_table(table).iter_keys(prefix, prefix + ABOVE_ALL_KEYS)
+                keys = changes.iter_keys(prefix, prefix + ABOVE_ALL_KEYS)
                 records_by_prefix[index] = list(buffer.merge_changes(table, keys, iter(records_by_prefix[index])))
         return list(itertools.chain.from_iterable(records_by_prefix))
 
@@ -376,7 +373,8 @@ class ReadTransaction(LmdbView):
         Raises TransactionError if a pin outlasts the environment's lock timeout; the snapshot then stays open.
         """
         with self._owner.gate.condition:
-            if not self._owner.gate.condition.wait_for(lambda: self._pins == 0, self._owner.lock_timeout):
+            wait_for = self._owner.gate.condition.wait_for
+            if self._pins and not wait_for(lambda: self._pins == 0, self._owner.lock_timeout):
                 raise TransactionError(
                     f"the snapshot is still in use by {self._pins} running kernels; wait for them, then close it"
                 )

@@ -11,6 +11,7 @@ from ..storage.index_file import Content, LoadedFile, build_index_path
 
 if TYPE_CHECKING:
     from ..storage.environment import Environment
+    from .decoded_data import DecodedDataCache
     from .documents.condition_cache import ConditionCache
     from .vectors.vector_cache import VectorCache
     from .vectors.vectors import VerifiedBlocks
@@ -33,7 +34,7 @@ class OpenIndexes:
 
     def clear_caches(self) -> None:
         """Drop everything cached from the store's tables, because a repair stores all of it elsewhere."""
-        for name in ("vectors", "verified_blocks", "condition_cache"):
+        for name in ("vectors", "verified_blocks", "condition_cache", "decoded_data"):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -56,6 +57,13 @@ class OpenIndexes:
         from .documents.condition_cache import ConditionCache
 
         return ConditionCache()
+
+    @cached_property
+    def decoded_data(self) -> DecodedDataCache:
+        """The cache of decoded data of the last commit; its module is loaded on first use."""
+        from .decoded_data import DecodedDataCache
+
+        return DecodedDataCache()
 
     def get_file(self, kind: str, read: Callable[[Path], Content]) -> LoadedFile[Content]:
         """Return the loader of the file of a kind of index, the same on every call.

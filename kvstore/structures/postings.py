@@ -10,7 +10,7 @@ give its rarity without reading them. Damage raises CorruptionError.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,11 @@ from kvstore_cext.word_scores import select_chunks_with_postings
 from ..errors import CorruptionError
 from ..storage import records
 from ..storage.environment import WriteView
-from ..storage.view import Record
+from ..storage.view import Record, View
 from . import tables
+
+if TYPE_CHECKING:
+    from .decoded_data import DecodedData
 
 #: The maximum number of postings in a block; a larger block is split in half.
 MAX_BLOCK_POSTINGS = 256
@@ -97,6 +100,11 @@ class TermSize(NamedTuple):
 class Postings(tables.ViewReader):
     """The postings of one view."""
 
+    def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
+        super().__init__(view)
+        #: What other states of the same commit have decoded; None if the postings of the view can change.
+        self._shared_data = shared_data
+
     def get(self, term: str) -> TermPostings:
         """Return all postings of a term; empty if it does not occur."""
         return _concatenate_postings(list(self.iter_parts(term)))
@@ -118,6 +126,17 @@ class Postings(tables.ViewReader):
 
         The size of a term with a single block is not stored; its postings are counted in the block.
         """
+        known = {} if self._shared_data is None else self._shared_data.term_sizes
+        missing = [term for term in terms if term not in known]
+        if missing:
+            read_sizes = dict(zip(missing, self._read_sizes(missing), strict=True))
+            known = {**{term: known[term] for term in terms if term in known}, **read_sizes}
+            if self._shared_data is not None:
+                self._shared_data.add_term_sizes(read_sizes)
+        return [known[term] for term in terms]
+
+    def _read_sizes(self, terms: Sequence[str]) -> list[TermSize]:
+        """Read the number of postings and blocks of each term."""
         keys = [encode_term(term) for term in terms]
         stored_sizes = zip(keys, self._view.get_many(tables.TERM_COUNTS, keys), strict=True)
         sizes = {key: TermSize(0, 0) if value is None else _decode_size(key, value) for key, value in stored_sizes}

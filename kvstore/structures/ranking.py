@@ -47,17 +47,22 @@ def best(
         # Keep every chunk that ties with the last selected one.
         candidates = np.flatnonzero(scores >= cutoff)
         ids, scores = ids[candidates], scores[candidates]
-    order = np.argsort(-scores, kind="stable")
-    ids, scores = ids[order], scores[order]
-    ordered_chunks = ids.tolist()
-    group_starts = [0, *(np.flatnonzero(scores[1:] != scores[:-1]) + 1).tolist(), len(ordered_chunks)]
-    tied_ranges = [(start, end) for start, end in pairwise(group_starts) if end - start > 1 and start < top]
+    # The few candidates are sorted faster as lists than as arrays.
+    chunk_list, score_list = ids.tolist(), scores.tolist()
+    order = sorted(range(len(chunk_list)), key=score_list.__getitem__, reverse=True)
+    ordered_chunks = [chunk_list[position] for position in order]
+    ordered_scores = [score_list[position] for position in order]
+    num_sorted = len(order)
+    group_starts = [rank for rank in range(num_sorted) if not rank or ordered_scores[rank] != ordered_scores[rank - 1]]
+    tied_ranges = [
+        (start, end) for start, end in pairwise([*group_starts, num_sorted]) if end - start > 1 and start < top
+    ]
     if tied_ranges:
         tied_chunks = [chunk for start, end in tied_ranges for chunk in ordered_chunks[start:end]]
         sort_keys = iter(state.get_sort_keys(tied_chunks))
         for start, end in tied_ranges:
             ordered_chunks[start:end] = [chunk for _, chunk in sorted(islice(sort_keys, end - start))]
-    return list(zip(ordered_chunks[:top], scores[:top].tolist(), strict=True))
+    return list(zip(ordered_chunks[:top], ordered_scores[:top], strict=True))
 
 
 def append_tails(ranking: Ranking, *tails: Ranking, top: int) -> Ranking:

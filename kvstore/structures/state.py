@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
+from ..storage.view import ReadTransaction
 from .counters import Counters
 from .documents.chunks import Abstracts, Chunks
 from .documents.documents import DocumentRecord, Documents
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..settings import FixedSettings
     from ..storage.environment import View
+    from .decoded_data import DecodedData
     from .derived_parts import DerivationSpec, DerivedParts
     from .documents.allowed import AllowedDocuments
     from .documents.ingested_files import IngestedFiles
@@ -77,8 +79,11 @@ class State:
         self._node_cache = node_cache
         self._parts: dict[str, Any] = {}  # a cache by name
         self._derived_parts: dict[str, DerivedParts] = {}  # by name of the derivation
-        #: States derived from this one, and closed with it.
-        self.restricted: weakref.WeakSet[State] = weakref.WeakSet()
+
+    @cached_property
+    def restricted(self) -> weakref.WeakSet[State]:
+        """States derived from this one, and closed with it."""
+        return weakref.WeakSet()
 
     @property
     def unrestricted(self) -> State:
@@ -89,7 +94,7 @@ class State:
         """Drop everything read through this state and the states derived from it; the view stays open."""
         self._parts.clear()
         self._derived_parts.clear()
-        for state in list(self.restricted):
+        for state in list(self.__dict__.get("restricted", ())):  # nearly always missing
             state.close()
 
     def __enter__(self) -> Self:
@@ -130,8 +135,15 @@ class State:
         return get_main_language(self.settings.stemmer, self.counters.languages)
 
     @cached_property
+    def _shared_data(self) -> DecodedData | None:
+        """The data decoded by all states of this commit; None if this is not a snapshot of an open store."""
+        if self.open_indexes is None or not isinstance(self.lmdb, ReadTransaction):
+            return None
+        return self.open_indexes.decoded_data.get(self.lmdb.change)
+
+    @cached_property
     def documents(self) -> Documents:
-        return Documents(self.lmdb)
+        return Documents(self.lmdb, self._shared_data)
 
     @cached_property
     def chunks(self) -> Chunks:
@@ -185,7 +197,7 @@ class State:
         """The posting lists of all terms."""
         from .postings import Postings
 
-        return Postings(self.lmdb)
+        return Postings(self.lmdb, self._shared_data)
 
     @cached_property
     def vectors(self) -> Vectors:

@@ -14,12 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import CorruptionError
 from ...storage import records
 from ...storage.environment import View
 from .. import tables
+
+if TYPE_CHECKING:
+    from ..decoded_data import DecodedData
 
 #: The maximum length of a key that is stored as it is. LMDB allows keys of up to 511 bytes.
 MAX_PLAIN_KEY = 480
@@ -199,8 +202,10 @@ def _decode_slice(document: int, text: bytes | memoryview, start: int, end: int)
 class Documents(tables.ViewReader):
     """The documents of one view."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
         super().__init__(view)
+        #: What other states of the same commit have decoded; None if the documents of the view can change.
+        self._shared_data = shared_data
         #: Recently read texts. The hits of a query come from few documents, so the same texts are read repeatedly.
         self._text_cache: dict[int, bytes] = {}
         self._key_cache: dict[int, str] = {}
@@ -221,11 +226,16 @@ class Documents(tables.ViewReader):
     def get_many(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
         """Return the records of document ids that must exist, by id; raise CorruptionError if one does not."""
         ids = list(dict.fromkeys(documents))
-        keys = list(map(records.encode_u64, ids))
-        values = self._view.get_many(tables.DOCUMENTS, keys)
-        return {
-            document: self._decode(document, key, value) for document, key, value in zip(ids, keys, values, strict=True)
-        }
+        known = {} if self._shared_data is None else self._shared_data.records
+        missing = [document for document in ids if document not in known]
+        if missing:
+            keys = list(map(records.encode_u64, missing))
+            values = zip(missing, keys, self._view.get_many(tables.DOCUMENTS, keys), strict=True)
+            read_records = {document: self._decode(document, key, value) for document, key, value in values}
+            known = {**{document: known[document] for document in ids if document in known}, **read_records}
+            if self._shared_data is not None:
+                self._shared_data.add_records(read_records)
+        return {document: known[document] for document in ids}
 
     def _decode(self, document: int, key: bytes, value: memoryview | None) -> DocumentRecord:
         """Return the record stored as ``value``; raise CorruptionError if it is missing."""
@@ -305,6 +315,9 @@ class Documents(tables.ViewReader):
 
     def read_text_slice(self, document: int, start: int, end: int) -> str:
         """Return bytes ``start`` to ``end`` of the stored text, decoded; raise CorruptionError if they do not exist."""
+        shared_text = None if self._shared_data is None else self._shared_data.texts.get(document)
+        if shared_text is not None:
+            return _decode_slice(document, shared_text, start, end)
         value = self._get_stored_text(document)
         text = _get_long_text(value)
         return _decode_slice(document, self._load_text(document, value) if text is None else text, start, end)
@@ -334,6 +347,8 @@ class Documents(tables.ViewReader):
             if len(self._text_cache) == _MAX_CACHED_TEXTS or len(text) > MAX_COMPRESSED_TEXT:
                 self._text_cache.clear()
             self._text_cache[document] = text
+            if self._shared_data is not None and len(text) <= MAX_COMPRESSED_TEXT:
+                self._shared_data.add_text(document, text)
         return text
 
     def _get_stored_text(self, document: int) -> memoryview:
@@ -347,12 +362,18 @@ class Documents(tables.ViewReader):
     def get_outlines(self, documents: Iterable[int]) -> dict[int, list[Section]]:
         """Return the sections of several documents, by id; see :meth:`get_outline`."""
         ids = list(dict.fromkeys(documents))
-        keys = list(map(records.encode_u64, ids))
-        outlines: dict[int, list[Section]] = {}
-        for document, key, value in zip(ids, keys, self._view.get_many(tables.OUTLINES, keys), strict=True):
-            rows = [] if value is None else records.unpack(value, tables.OUTLINES, key)
-            outlines[document] = [Section(*row) for row in rows]
-        return outlines
+        known = {} if self._shared_data is None else self._shared_data.outlines
+        missing = [document for document in ids if document not in known]
+        if missing:
+            keys = list(map(records.encode_u64, missing))
+            read_outlines: dict[int, list[Section]] = {}
+            for document, key, value in zip(missing, keys, self._view.get_many(tables.OUTLINES, keys), strict=True):
+                rows = [] if value is None else records.unpack(value, tables.OUTLINES, key)
+                read_outlines[document] = [Section(*row) for row in rows]
+            known = {**{document: known[document] for document in ids if document in known}, **read_outlines}
+            if self._shared_data is not None:
+                self._shared_data.add_outlines(read_outlines)
+        return {document: known[document] for document in ids}
 
 
 class DocumentWriter(tables.ViewWriter, Documents):
