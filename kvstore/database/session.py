@@ -48,8 +48,9 @@ class Session:
     @contextmanager
     def open_state(self) -> Iterator[State]:
         """Open the state of the last commit, for as long as the context lasts; raises ClosedError."""
-        snapshot = self.environment.snapshot()
-        state = self.store.build_state(snapshot)
+        store = self.store  # every question opens a state, so its properties are read in line
+        snapshot = (self.environment if self.closed else store.environment).snapshot()
+        state = State(snapshot, store.settings, store.open_indexes, store.node_cache)
         try:
             yield state
         finally:

@@ -45,7 +45,8 @@ class FileTransactions(OpenFile):
         Raises ClosedError after the environment was closed, and in the child of a fork.
         """
         while True:
-            self.require_open()
+            if self.unusable_reason is not None:
+                self.require_open()
             shared_lock = None
             if not self.data.registers_readers:
                 shared_lock = self._writer_lock.acquire_shared(self.lock_timeout)

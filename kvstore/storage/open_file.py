@@ -57,16 +57,21 @@ class TransactionGate:
     def __init__(self) -> None:
         self.condition = threading.Condition()
         self.num_open = 0
-        self._is_exclusive = False
+        #: True while transactions are excluded.
+        self.is_exclusive = False
 
     @contextmanager
     def enter(self) -> Iterator[None]:
         """Begin a transaction within the block; it counts as open unless the block raises."""
         with self.condition:
-            while self._is_exclusive:
-                self.condition.wait()
+            self.wait_for_entry()
             yield
             self.num_open += 1
+
+    def wait_for_entry(self) -> None:
+        """Wait while transactions are excluded; the caller holds ``condition``."""
+        while self.is_exclusive:
+            self.condition.wait()
 
     def leave(self) -> None:
         """Count a transaction as ended, and wake the threads that wait until none is open."""
@@ -89,8 +94,8 @@ class TransactionGate:
     def exclude_transactions(self, wait: float, error_type: type[KvstoreError], purpose: str) -> Iterator[None]:
         """Run the block while no transaction is open; raise ``error_type`` if any stays open for ``wait`` seconds."""
         with self.condition:
-            self.condition.wait_for(lambda: not self._is_exclusive)
-            self._is_exclusive = True
+            self.condition.wait_for(lambda: not self.is_exclusive)
+            self.is_exclusive = True
             try:
                 if not self.condition.wait_for(lambda: self.num_open == 0, wait):
                     raise error_type(
@@ -99,7 +104,7 @@ class TransactionGate:
                     )
                 yield
             finally:
-                self._is_exclusive = False
+                self.is_exclusive = False
                 self.condition.notify_all()
 
 
@@ -250,9 +255,16 @@ class OpenFile:
         readers_cleared = reopened = False
         while True:
             try:
-                with self.gate.enter():
-                    self.require_open()
-                    return self.data.environment.begin(write=write, buffers=True), self.handles
+                # Every question begins one, so this is :meth:`TransactionGate.enter` and :meth:`require_open` in line.
+                gate = self.gate
+                with gate.condition:
+                    if gate.is_exclusive:
+                        gate.wait_for_entry()
+                    if self.unusable_reason is not None:
+                        self.require_open()
+                    transaction = self.data.environment.begin(write=write, buffers=True)
+                    gate.num_open += 1
+                    return transaction, self.handles
             except lmdb.MapResizedError:
                 self._resize_map(0, self.lock_timeout)
             except lmdb.PanicError as error:
