@@ -19,6 +19,7 @@ from typing import NoReturn
 import click
 
 import kvstore
+from kvstore import process
 
 from . import command_completion as completing
 from .command_options import FAILED, INTERRUPTED, MODE, STORE, explain_missing_store, open_store_at, report_message
@@ -221,6 +222,7 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
 
 def main() -> NoReturn:
     """Run the console command and exit."""
+    process.runs_only_kvstore = True
     warnings.showwarning = lambda message, *_: report_message(f"warning: {message}")
     status = run(sys.argv[1:])
     gc.freeze()  # the interpreter need not search all objects for cycles before it exits

@@ -213,13 +213,15 @@ def test_a_parse_is_the_same_whatever_is_parsed_with_it(english: LanguagePipelin
 
 
 @pytest.mark.slow
-def test_a_process_of_ours_reads_without_torch_and_programs_of_spacy() -> None:
+def test_a_process_of_kvstore_alone_reads_without_torch_and_programs_of_spacy() -> None:
     code = """
 import sys
+from kvstore import process
 from kvstore.models.language import open_language
+process.runs_only_kvstore = True
 pipeline = open_language()
-pipeline.load_lean()
-pipeline.load_lean()
+pipeline.load()
+pipeline.load()
 assert not any(name.partition(".")[0] in ("torch", "typer", "rich", "requests") for name in sys.modules)
 print(next(pipeline.read(["Dogs bark."], lambda text, parses: [token.lemma_ for token in parses[0].doc])))
 import torch

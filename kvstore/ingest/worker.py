@@ -30,6 +30,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any, BinaryIO, Protocol
 
+from .. import process
 from ..errors import KvstoreError, OutOfMemoryError
 from ..extraction.extraction import ANY_SPACE, collect_vectors
 from ..models.embedder import open_recorded_embedder
@@ -297,7 +298,8 @@ class Worker:
         load_embedder = getattr(self._embedder, "load", None)
         embedder_load = None if load_embedder is None else self._embedding_executor.submit(load_embedder)
         if language is not None:
-            language.load_lean()
+            process.runs_only_kvstore = True
+            language.load()
         if embedder_load is not None:
             embedder_load.result()
         # The delivery thread needs memory too; this starts it.

@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .. import process
 from ..errors import LanguageError
 from ..extensions.extras import find_first_missing, format_install
 from ..text.patterns import compile_lazily
@@ -72,16 +73,6 @@ class LanguagePipeline:
         with self._lock:
             self._get_pipeline()
 
-    def load_lean(self) -> None:
-        """Load the pipeline without modules that ``en`` does not need.
-
-        spaCy is imported once per process, so this is only for processes that run nothing but kvstore.
-        """
-        from .lean_import import hide_unneeded_modules
-
-        with hide_unneeded_modules() if self.name == ENGLISH else nullcontext():
-            self.load()
-
     def read(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
         """Parse texts and yield ``extract(text, parses)`` for each text, in order; raises LanguageError.
 
@@ -115,9 +106,16 @@ class LanguagePipeline:
                 return [extract(text, [Parse(start, next(docs)) for start, _ in split_pieces(text)]) for text in texts]
 
     def _get_pipeline(self) -> _LoadedPipeline:
-        """Return the pipeline, which is loaded on the first call; the caller holds the lock."""
+        """Return the pipeline, which is loaded on the first call; the caller holds the lock.
+
+        A process that runs nothing but kvstore imports spaCy without the modules that ``en`` does not need.
+        """
         if self._loaded is None:
-            self._loaded = _load_pipeline(self.name)
+            from .lean_import import hide_unneeded_modules
+
+            is_lean = process.runs_only_kvstore and self.name == ENGLISH
+            with hide_unneeded_modules() if is_lean else nullcontext():
+                self._loaded = _load_pipeline(self.name)
         return self._loaded
 
 
