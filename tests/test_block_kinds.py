@@ -11,6 +11,7 @@ SNIPPETS = {
     "bill": ["Milk 1.20", "Bread 3.40"],
     "timestamped": ["[3.12.26, 18:22] Bo: Who has it?", "[3.12.26, 18:24] Al: Me."],
     "record": ["country: Albania; income: 10620"],
+    "columns": ["Monday: closed", "Friday: 10:00 - 18:00"],
     "line list": ["Dentist 0171 55 23", "Blue bins on Tuesday"],
 }
 

@@ -19,6 +19,11 @@ FIELD_PATTERN = compile_lazily(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80
 _BILL_ENTRY_PATTERN = compile_lazily(
     r"(?=[^\n]*[^\W\d]{2})[^\n]{1,100}\s[^\w\s]?\d[\d.,’']*[.,]\d\d(?:\s?[^\W\d]{3}|\s?[^\w\s.!?])?"
 )
+#: The gap between two columns of a line, and the maximum length of the first column in characters.
+_COLUMN_GAP_PATTERN = compile_lazily(r"\s{2,}")
+_MAX_FIRST_COLUMN = 40
+#: The maximum distance between the starts of a column in two lines, whose texts can be aligned at their ends.
+_MAX_COLUMN_SHIFT = 3
 #: The maximum length of a line of notes in characters; lines of wrapped sentences are longer.
 _MAX_NOTE_LINE = 60
 _CONTINUED_LINE_ENDS = (".", "!", "?", ",", ";", "。", "！", "？", "，", "、", "；")
@@ -47,6 +52,21 @@ def _is_record(paragraph: str) -> bool:
     return len(lines) > 1 and len(names) == len(lines)
 
 
+def _is_columns(paragraph: str) -> bool:
+    """True if a paragraph is several lines of columns that white space separates, such as opening hours or prices.
+
+    The second column begins at about the same place in each line. Options with their definitions are not columns.
+    """
+    lines = [line.strip().expandtabs() for line in paragraph.splitlines()]
+    gaps = [_COLUMN_GAP_PATTERN.search(line) for line in lines]
+    starts = [gap.end() for gap in gaps if gap is not None and gap.start() <= _MAX_FIRST_COLUMN]
+    return (
+        1 < len(lines) == len(starts)
+        and max(starts) - min(starts) <= _MAX_COLUMN_SHIFT
+        and not any(line.startswith("-") or line.endswith((".", "!", "?", ",", ";")) for line in lines)
+    )
+
+
 def _is_line_list(paragraph: str) -> bool:
     """True if a paragraph is a list of short lines, and not a sentence that continues over several lines."""
     lines = [line.rstrip() for line in paragraph.splitlines()]
@@ -61,6 +81,14 @@ def _split_record(text: str, start: int, end: int, block: int) -> Iterator[Snipp
     """Yield a stored table row as one snippet, its lines joined by semicolons."""
     displayed = "; ".join(strip_item_marker(render_inline(line)) for line in text[start:end].splitlines())
     yield Snippet(start, end, displayed, "table", block)
+
+
+def _split_columns(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
+    """Yield each line as a snippet: its first column, a colon, and its other columns, joined by semicolons."""
+    for snippet in split_lines(text, start, end, block):
+        first, *others = map(render_inline, _COLUMN_GAP_PATTERN.split(text[snippet.start : snippet.end].strip()))
+        snippet.text = f"{first}: {'; '.join(others)}"
+        yield snippet
 
 
 class SplitFunction(Protocol):
@@ -93,6 +121,7 @@ BLOCK_KINDS = (
         "[3.12.26, 18:22] Bo: Who has it?\n[3.12.26, 18:24] Al: Me.",
     ),
     BlockKind("record", _is_record, _split_record, "country: Albania\nincome: 10620", ends_definition=False),
+    BlockKind("columns", _is_columns, _split_columns, "Monday   closed\nFriday   10:00 - 18:00", ends_definition=False),
     LINE_LIST,
 )
 

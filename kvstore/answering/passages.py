@@ -31,6 +31,7 @@ from .snippets import (
     has_item_marker,
     render_inline,
     split_code,
+    split_fields,
     split_prose,
     split_table,
     strip_item_marker,
@@ -167,7 +168,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     is_whole_document = group.last - group.first + 1 == record.chunk_count
     passage = Passage(record.key, record.title, heading, start, text, is_whole_document)
     language = find_sentence_language(state, record.id)
-    passage.snippets = list(_split_snippets(text, record.format, heading, starts_mid_line, language))
+    passage.snippets = list(split_snippets(text, record.format, heading, starts_mid_line, language))
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
     if is_whole_document and not has_content:
         passage.snippets = list(_split_notes(text, record.format))
@@ -193,7 +194,7 @@ def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
                 snippet.hit, snippet.chunk = hit, ordinal
 
 
-def _split_snippets(
+def split_snippets(
     text: str, format: str, heading: str, starts_mid_line: bool, language: str | None
 ) -> Iterator[Snippet]:
     """Yield the snippets of a passage under ``heading``, in order, with the fields that describe their context.
@@ -287,7 +288,8 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
         block_kind = find_block_kind(text[start:end]) if part.kind == "prose" else None
         if part.kind == "heading":
             term = ""
-            yield SnippetHeading(render_inline(text[start:end]).lstrip("# "))
+            title, _, _ = text[start:end].partition("\n")  # without an underline
+            yield SnippetHeading(render_inline(title).lstrip("# "))
         elif part.kind == "code":
             yield from split_code(text, start, end, number)
         elif part.kind == "table":
@@ -299,9 +301,19 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
             opens_item = has_item_marker(text, start, end) and part.level <= term_level
             if part.kind != "item" or own_term or opens_item:
                 term, term_level = own_term, part.level
-            yield from split_prose(
-                text, start, end, number, part.kind, term, language, has_own_term=bool(own_term), leads=part.leads
-            )
+            for first, last in split_fields(text, start, end):
+                own_label = term if first == start else ""
+                yield from split_prose(
+                    text,
+                    first,
+                    last,
+                    number,
+                    part.kind,
+                    own_label,
+                    language,
+                    has_own_term=bool(own_term and own_label),
+                    leads=part.leads and last == end,
+                )
 
 
 def _split_notes(text: str, format: str) -> Iterator[Snippet]:

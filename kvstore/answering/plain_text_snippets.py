@@ -7,7 +7,7 @@ term that they define (``FILES``, then indented paragraphs); a first column is a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from ..text.blocks import Block, is_lead_in, parse_blocks
@@ -28,6 +28,17 @@ SENTENCE_END_PATTERN = compile_lazily(r"[.!?…:;。！？][\"'”’)\]*`]*\Z")
 _MAX_TERM_WORDS, _MAX_TERM_LINE = 6, 72
 #: The maximum length of a term in the first column, in characters.
 _MAX_HANGING_TERM = 40
+#: The markers at the start of an entry of a list, by kind: bullets, numbers, numbers of clauses, letters, and names of
+#: fields. Lines are entries if the paragraph has several with a marker of the same kind.
+_ENTRY_PATTERNS = (
+    compile_lazily(r"[-*•–]\s+\S"),
+    compile_lazily(r"\d{1,3}[.)]\s+\S"),
+    compile_lazily(r"(?:§\s?)?\d{1,3}(?:\.\d{1,3})+\.?\s+\S"),
+    compile_lazily(r"\(?[a-z]\)\s+\S|\([ivx\d]{1,4}\)\s+\S"),
+    compile_lazily(r"[^\W\d_a-z][^\n:.!?]{0,40}: \S"),
+)
+#: The number before the title of a section.
+_SECTION_NUMBER_PATTERN = compile_lazily(r"(?:§\s?)?\d{1,3}[.)]?\s+[^\W\d_]")
 #: The maximum number of words of a paragraph of one line that is a heading.
 _MAX_HEADING_WORDS = 8
 
@@ -62,7 +73,8 @@ def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> 
             continue
         for part in _split_paragraph(text, start, block.end, indent, starts_mid_line and number == 0):
             piece = text[part.start : part.end]
-            if part.is_heading and (part.indent == 0 or not piece.startswith("-")) and piece.upper() == piece:
+            is_unmarked = part.indent == 0 or not piece.startswith("-")
+            if part.is_title or (part.is_heading and is_unmarked and piece.upper() == piece):
                 term, term_indent = "", 0
                 yield SnippetHeading(render_inline(piece))
                 continue
@@ -75,6 +87,12 @@ def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> 
             if hanging_term:
                 term, term_indent, own_term = render_inline(hanging_term["term"]), part.indent, hanging_term["term"]
             label = own_term or (term if part.indent > term_indent else "")
+            kind = find_block_kind(_strip_lines(piece)) if "\n" in piece else None
+            if kind is not None:
+                for snippet in kind.split(text, part.start, part.end, number):
+                    snippet.label = snippet.term = label
+                    yield snippet
+                continue
             leads = is_lead_in(piece)
             lead_in_indent = part.indent if leads else None
             yield from split_prose(
@@ -114,14 +132,23 @@ def _is_code(paragraph: str) -> bool:
     )
 
 
+def _strip_lines(piece: str) -> str:
+    """Return a text with its lines stripped of surrounding white space."""
+    return "\n".join(map(str.strip, piece.splitlines()))
+
+
 class _ParagraphPart(NamedTuple):
-    """A part of a paragraph: a heading or term, a definition after a term in a first column, or other text."""
+    """A part of a paragraph: a heading or term, a definition after a term in a first column, or other text.
+
+    ``is_title`` is True for the title of the entries that follow it, such as the clauses of a contract.
+    """
 
     start: int
     end: int
     indent: int
     is_heading: bool = False
     is_hanging: bool = False
+    is_title: bool = False
 
 
 class _Line(NamedTuple):
@@ -149,9 +176,14 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
         offset += len(raw_line)
     if starts_mid_line and len(lines) > 1:
         lines[0] = _Line(lines[0].text_start - lines[1].indent, lines[0].end, lines[1].indent)
+    entries = _find_entries(text, lines)
     first, min_indent = 0, 0
     while first < len(lines):
         line = lines[first]
+        if _is_title_line(text, lines, first, entries):
+            yield _ParagraphPart(line.text_start, line.end, line.indent, is_title=True)
+            first, min_indent = first + 1, 0
+            continue
         if _is_term_line(text, lines, first):
             yield _ParagraphPart(line.text_start, line.end, line.indent, is_heading=True)
             first, min_indent = first + 1, line.indent + 1
@@ -160,6 +192,7 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
         stop = first + 1
         while (
             stop < len(lines)
+            and stop not in entries
             and lines[stop].indent >= (line.indent + 1 if is_hanging else min_indent)
             and not (_is_term_line(text, lines, stop) or _is_hanging_line(text, lines, stop))
         ):
@@ -178,6 +211,34 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
             is_hanging=is_hanging,
         )
         first = stop
+
+
+def _find_entries(text: str, lines: Sequence[_Line]) -> set[int]:
+    """Return the indexes of the lines of a paragraph that begin an entry of a list."""
+    entries: set[int] = set()
+    for pattern in _ENTRY_PATTERNS:
+        matches = [index for index, line in enumerate(lines) if pattern.match(text, line.text_start, line.end)]
+        entries |= set(matches) if len(matches) > 1 else set()
+    return entries
+
+
+def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Collection[int]) -> bool:
+    """True if a line is the title of the line below it, as in a contract: a few words without a mark at their end.
+
+    Below the first line of a paragraph is an entry, or the line has a number and the next begins with a capital.
+    """
+    if index + 1 == len(lines) or (index and index not in entries):
+        return False
+    line, below = (text[line.text_start : line.end] for line in lines[index : index + 2])
+    is_numbered = _SECTION_NUMBER_PATTERN.match(line) is not None
+    has_entries = index == 0 and index + 1 in entries and index not in entries
+    is_shorter = len(line) + 1 + len(below.partition(" ")[0]) < max(line.end - line.text_start for line in lines)
+    return (
+        lines[index + 1].indent == lines[index].indent
+        and len(line.split()) <= _MAX_HEADING_WORDS
+        and not (SENTENCE_END_PATTERN.search(line) or line.endswith((",", "，", "、")))
+        and (has_entries or (is_numbered and is_shorter and (index + 1 in entries or below[:1].isupper())))
+    )
 
 
 def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:

@@ -21,6 +21,10 @@ from ..text.sentences import split_sentences
 _FENCE_PATTERN = compile_lazily(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
 _MARKER_PATTERN = compile_lazily(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
 _QUOTE_PATTERN = compile_lazily(r"^[ \t]*>[ \t]?", re.MULTILINE)
+#: The mark of a definition on the line below its term, as in PHP Markdown Extra.
+_DEFINITION_MARK_PATTERN = compile_lazily(r"[ \t]*\n {0,3}:[ \t]+")
+#: The name of a field, which can be bold, at the start of its line.
+_FIELD_NAME_PATTERN = compile_lazily(r"^(?:\*\*)?[^\W\d_a-z][^\n:.!?*]{0,40}(?::\*\*|\*\*:|:) +\S", re.MULTILINE)
 #: The first line of an alert of GitHub Markdown.
 _ALERT_PATTERN = compile_lazily(r"^\s*\[!(note|tip|important|warning|caution)\]\s*", re.IGNORECASE)
 #: The hyphen and line end inside a word that a formatter hyphenated.
@@ -110,6 +114,7 @@ def render_inline(piece: str) -> str:
     'Note: Fees rise in May.'
     """
     piece = _HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece))
+    piece = _DEFINITION_MARK_PATTERN.sub(": ", piece)
     piece = _ALERT_PATTERN.sub(lambda alert: f"{alert.group(1).capitalize()}: ", piece, count=1)
     # A text, then for each code span its backquotes, its code, and the text after it.
     parts = _CODE_SPAN_PATTERN.split(piece)
@@ -140,6 +145,19 @@ def has_item_marker(text: str, start: int, end: int) -> bool:
 def strip_item_marker(piece: str) -> str:
     """Return a piece without the bullets and numbers that it begins with."""
     return _MARKER_PATTERN.sub("", piece)
+
+
+def split_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the lines of fields in a paragraph, or its own span if it has fewer than two such lines.
+
+    >>> text = "**Chair:** Ruth\\n**Minutes:** Ines"
+    >>> [text[first:last] for first, last in split_fields(text, 0, len(text))]
+    ['**Chair:** Ruth', '**Minutes:** Ines']
+    """
+    starts = [match.start() for match in _FIELD_NAME_PATTERN.finditer(text, start, end)]
+    starts = sorted({start, *starts}) if len(starts) > 1 else [start]
+    for first, last in zip(starts, [*starts[1:], end], strict=True):
+        yield first, first + len(text[first:last].rstrip())
 
 
 def split_prose(
@@ -230,8 +248,8 @@ def split_table(text: str, start: int, end: int, block: int, *, has_header: bool
         if index == 0 and has_header:
             header = cells
         elif any(cells) and not _TABLE_RULE_PATTERN.fullmatch(line):
-            if len(header) == len(cells) and all(header):
-                fields = [f"{name}: {cell}" for name, cell in zip(header, cells, strict=True) if cell]
+            if len(header) == len(cells) and any(header):
+                fields = [f"{name}: {cell}" if name else cell for name, cell in zip(header, cells, strict=True) if cell]
             else:
                 fields = [cell for cell in cells if cell]
             yield Snippet(offset, offset + len(line.rstrip()), "; ".join(fields), "table", block)

@@ -77,6 +77,8 @@ class BlockPart:
 
 _FENCE_PATTERN = compile_lazily(r"\s*(?:> ?)*(`{3,}|~{3,})(?P<language>[^`]*)$")
 _HEADING_PATTERN = compile_lazily(r" {0,3}(#{1,6})(?:\s|$)")
+#: The line under a heading of one line (CommonMark 0.31, section 4.3).
+_UNDERLINE_PATTERN = compile_lazily(r" {0,3}(?P<mark>=+|-{2,})\s*$")
 _ITEM_PATTERN = compile_lazily(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+(?=\S)")
 _ROW_PATTERN = compile_lazily(r"\s*\|")
 _TABLE_RULE_PATTERN = compile_lazily(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
@@ -184,6 +186,11 @@ def _split_markdown(text: str) -> list[BlockPart]:
         item, row, title = _ITEM_PATTERN.match(line), _ROW_PATTERN.match(line), _HEADING_PATTERN.match(line)
         if not kind and is_indented and is_unindented and not (depth or fence_match or item or row):
             kind, start, end, level, continues = "code", line_start, line_end, 0, False
+            continue
+        underline = _UNDERLINE_PATTERN.match(line) if kind == "prose" else None
+        if underline is not None and "\n" not in text[start:end]:
+            kind, end, level, depth = "heading", line_end, 1 if underline["mark"][0] == "=" else 2, 0
+            close_part()
             continue
         opening = fence_match or row or item or title
         if (row is None or kind != "table") and (opening is not None or kind in ("", "table", "heading")):

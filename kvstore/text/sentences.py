@@ -64,7 +64,7 @@ class _SentenceRules(NamedTuple):
         )
 
 
-_ENGLISH_RULES = _SentenceRules(_ABBREVIATIONS)
+_ENGLISH_RULES = _SentenceRules(_ABBREVIATIONS, before_numbers=frozenset(("ext", "tel", "nos")))
 
 
 @cache

@@ -16,7 +16,7 @@ from ...retrieval.evidence import Evidence
 from ...text.patterns import compile_lazily
 from ..answer_span import AnswerPart, AnswerSpan
 from ..citations import Citation, neutralize_citations
-from ..extractive import ExtractedAnswer, Relevance, render_runs
+from ..extractive import ExtractedAnswer, Relevance, render_runs, render_snippet
 from ..passages import Passage
 from ..question_kinds import classify_question
 from ..runs import Run, SnippetPosition, extend_over_definition, find_required_span
@@ -55,6 +55,7 @@ def extract_read_answer(
     best = reading.best
     number, index = best.position
     snippets = reading.passages[number].snippets
+    index = _find_answering_item(snippets, index, best.words, evidence.question)
     run = Run(number, *_find_display_span(snippets, index, evidence.question), best.score)
     runs = [run]
     num_words = sum(snippet.words for snippet in snippets[run.first : run.last + 1])
@@ -182,6 +183,19 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
             break
         last += 1
     return first, last
+
+
+def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, question: str) -> int:
+    """Return the index of the item or row with the words that answer, if snippet ``index`` introduces it.
+
+    Return ``index`` if it introduces nothing, if the question asks for a list, or if no item has all the words.
+    """
+    if not snippets[index].is_lead_in or not words or _LIST_QUESTION_PATTERN.search(question):
+        return index
+    _, last = find_required_span(snippets, index)
+    items = (item for item in range(index, last + 1) if words in render_snippet(snippets[item]))
+    item = next(items, index)
+    return item if snippets[item].hit is not None else index
 
 
 def _locate_answer_words(best: SnippetReading, text: str, offset: int = 0) -> AnswerSpan | None:

@@ -17,7 +17,8 @@ from ...text.words import list_terms
 from ..extractive import Relevance, list_candidates, render_snippet
 from ..passages import Passage
 from ..question_kinds import QuestionKind
-from ..runs import SnippetPosition
+from ..runs import SnippetPosition, find_required_span
+from ..snippets import Snippet
 
 MAX_WINDOWS = 20
 #: The weights of a term in the title or headings of a snippet, of 1 / (1 + half the rank of its hit), and of a snippet
@@ -70,8 +71,12 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
             compute_rarity_fraction(own_terms)
             + _TITLE_WEIGHT * compute_rarity_fraction(above_terms - own_terms)
             + _RANK_WEIGHT / (1 + snippet.hit.rank / 2)
-            + _MISSING_WEIGHT * kind.is_missing_in(render_snippet(snippet))
+            + _MISSING_WEIGHT * is_kind_missing(position)
         )
+
+    def is_kind_missing(position: SnippetPosition) -> bool:
+        """True if a snippet, with the block that it introduces, lacks what the question asks for."""
+        return kind.is_missing_in(_render_with_block(passages[position[0]].snippets, position[1]))
 
     candidates = [
         (number, index)
@@ -81,10 +86,8 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
     estimates = {position: estimate_score(position) for position in candidates}
     windows: dict[str, Window] = {}  # documents can repeat each other
     for position in sorted(candidates, key=lambda position: (-estimates[position], position)):
-        snippets = passages[position[0]].snippets
         text, offset = _build_text(passages[position[0]], position[1])
-        is_kind_missing = kind.is_missing_in(render_snippet(snippets[position[1]]))
-        windows.setdefault(text, Window(position, text, offset, is_kind_missing))
+        windows.setdefault(text, Window(position, text, offset, is_kind_missing(position)))
         if len(windows) == MAX_WINDOWS:
             break
     return list(windows.values())
@@ -103,4 +106,14 @@ def _build_text(passage: Passage, index: int) -> tuple[str, int]:
         previous = snippets[index - 1]
         if previous.section == snippet.section:
             before += f"{render_snippet(previous)} "
-    return before + render_snippet(snippet), len(before)
+    return before + _render_with_block(snippets, index), len(before)
+
+
+def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
+    """Return the text of a snippet, with the items or rows that it introduces."""
+    text = render_snippet(snippets[index])
+    if not snippets[index].is_lead_in:
+        return text
+    _, last = find_required_span(snippets, index)
+    block = [render_snippet(snippet) for snippet in snippets[index + 1 : last + 1] if snippet.kind != "code"]
+    return " ".join([text, "; ".join(block)]).strip()

@@ -1,0 +1,92 @@
+"""Tests of the snippets of texts whose lines are entries: clauses, columns, fields and definitions."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvstore.answering.passages import split_snippets
+
+CONTRACT = """\
+3. Rent
+3.1 The monthly rent is 2,450 EUR plus VAT. It is due on the third working day.
+3.2 The advance payment on service charges is 380 EUR a month, and they are
+settled by October.
+
+4. Security
+The Tenant pays a deposit of three net monthly rents before the keys are handed over.
+"""
+HOURS = "Loans\n  Books        28 days\n  Board games  14 days\n"
+MINUTES = "**Present:** Ruth Abel (chair), Tomasz Nowak\n**Excused:** Peter Quist, who sends his regards.\n"
+MANUAL = """\
+Fuel
+----
+Refuel in time.
+
+Key deposit
+: 20 EUR, paid back.
+
+|  | Cloud | Own |
+|---|---|---|
+| Cost | 5 EUR | - |
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "snippets"),
+    [
+        (
+            CONTRACT,
+            "text",
+            [
+                ("3. Rent", "", "3.1 The monthly rent is 2,450 EUR plus VAT."),
+                ("3. Rent", "", "It is due on the third working day."),
+                (
+                    "3. Rent",
+                    "",
+                    "3.2 The advance payment on service charges is 380 EUR a month, and they are settled by October.",
+                ),
+                (
+                    "4. Security",
+                    "",
+                    "The Tenant pays a deposit of three net monthly rents before the keys are handed over.",
+                ),
+            ],
+        ),
+        (HOURS, "text", [("", "Loans", "Books: 28 days"), ("", "Loans", "Board games: 14 days")]),
+        (
+            MINUTES,
+            "markdown",
+            [
+                ("", "", "Present: Ruth Abel (chair), Tomasz Nowak"),
+                ("", "", "Excused: Peter Quist, who sends his regards."),
+            ],
+        ),
+        (
+            MANUAL,
+            "markdown",
+            [
+                ("Fuel", "", "Refuel in time."),
+                ("Fuel", "", "Key deposit: 20 EUR, paid back."),
+                ("Fuel", "", "Cost; Cloud: 5 EUR; Own: -"),
+            ],
+        ),
+    ],
+    ids=["contract", "hours", "minutes", "manual"],
+)
+def test_entries_are_snippets_with_their_heading_and_label(
+    text: str, format: str, snippets: list[tuple[str, str, str]]
+) -> None:
+    assert [(s.heading, s.label, s.text) for s in split_snippets(text, format, "", False, None)] == snippets
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The fee rises to\n5. It is due in May, and the board wrote about it to all of\nthe members.",
+        "Note: the two  words are\nspread by a formatter, and the line goes  on here.",
+    ],
+)
+def test_wrapped_sentences_are_not_entries(text: str) -> None:
+    assert all(
+        snippet.kind == "prose" and not snippet.heading for snippet in split_snippets(text, "text", "", False, None)
+    )
