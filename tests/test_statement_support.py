@@ -90,8 +90,12 @@ def test_a_pronoun_stands_for_a_name_of_the_same_passage() -> None:
     assert select("Chiang Rai Airport lies in Thailand.", "Ships sail.", "Chiang Rai Airport lies in Thailand.") == [
         "Chiang Rai Airport lies in Thailand."
     ]
-    with pytest.raises(ValueError, match="begins with a pronoun that stands for nothing"):
-        select("It is the second largest airport in California.")
+    for text in ("It is the second largest airport in California.", "He took 20,000 tea plants from China to India."):
+        with pytest.raises(ValueError, match="begins with a pronoun that stands for nothing"):
+            select(text)
+    for text in ("The choir of Rome) has forty singers.", "choir of Rome has forty singers."):
+        with pytest.raises(ValueError, match="is a part of a sentence"):
+            select(text)
 
 
 def test_words_in_another_order_or_used_twice_say_something_else() -> None:
@@ -99,6 +103,7 @@ def test_words_in_another_order_or_used_twice_say_something_else() -> None:
         [
             "In 1996 the Bridge League established an official Computer Championship, to be held along with an event.",
             "Carl Berg (1935) was a singer who was convicted of murdering five people in Oslo.",
+            "Oak Saga is a series by Eva Dahl, told in two trilogies, Rill Trilogy and Kent Trilogy. Ann met Bo.",
         ]
     )
     assert passages.find_supporting("The Computer Championship is held along with an event.") == [0]
@@ -107,6 +112,8 @@ def test_words_in_another_order_or_used_twice_say_something_else() -> None:
     for statement in (
         "The event was held along with the Computer Championship in 1996.",
         "The murder of Carl Berg (1935) was convicted of murdering five people in Oslo.",
+        "Rill Trilogy is a series by Eva Dahl, told in two trilogies, Rill Trilogy and Kent Trilogy.",
+        "Bo met Ann.",
     ):
         with pytest.raises(ValueError, match="no sentence of the passages says"):
             passages.find_supporting(statement)

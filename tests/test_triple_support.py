@@ -17,6 +17,7 @@ TEXT = (
     "triple",
     [
         ("Ann Lee", "founded", "choir of Rome"),
+        ("Ann Lee", "founded choir in", "1802"),
         ("choir of Rome", "founded by", "Ann Lee"),
         ("Bo Ray", "built", "mill"),
         ("mill", "was built by", "Bo Ray"),
@@ -42,6 +43,7 @@ def test_a_sentence_relates_the_parts(triple: tuple[str, str, str]) -> None:
         (("Oslo", "born in", "Carl Berg"), "in this order"),
         (("wagons", "pull", "Locomotives"), "in this order"),
         (("Ann Lee", "is", "Rome"), "in this order"),
+        (("Ann Lee", "founded", "1802"), "in this order"),
         (("Kent", "mills", "corn"), "has no verb"),
         (("Kent", "county England", "mills"), "has no verb"),
         (("Bo Ray", "was", "built by"), "not a name or a short term"),

@@ -101,9 +101,9 @@ def find_supported_sentences(
 ) -> dict[str, list[int]]:
     """Return the usable sentences of texts that a model wrote, each with the indices of its supporting passages.
 
-    A sentence that begins with a pronoun must be supported by a passage of the sentence before it, unless it is the
-    first one and is quoted from a passage. A sentence is omitted if an earlier one has all its words. Raises ValueError
-    if no sentence is usable; ``name`` and ``prompt`` are those of :func:`check_text`.
+    A sentence that begins with a pronoun must be supported by a passage of the sentence before it. A sentence is
+    omitted if an earlier one has all its words. Raises ValueError if no sentence is usable; ``name`` and ``prompt`` are
+    those of :func:`check_text`.
     """
     sentences: dict[str, list[int]] = {}
     problem: ValueError | None = None
@@ -112,9 +112,10 @@ def find_supported_sentences(
     for sentence in dict.fromkeys(sentence for line in lines for sentence in iter_written_sentences(line)):
         try:
             check_text(sentence, passages.texts, name=name, prompt=prompt)
+            if has_open_bracket(sentence) or next(filter(str.isalnum, sentence), "").islower():
+                raise ValueError(f"{name} is a part of a sentence; write a whole sentence")
             indices = passages.find_supporting(sentence)
-            is_first_quote = not sentences and any(sentence in source for source in passages.texts)
-            if begins_with_pronoun(sentence) and not is_first_quote:
+            if begins_with_pronoun(sentence):
                 indices = [index for index in indices if index in previous_indices]
                 if not indices:
                     raise ValueError(f"{name} begins with a pronoun that stands for nothing; write the name")

@@ -8,8 +8,9 @@ English, where verbs can be last, only the order of subject and object counts; t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise, product
 
 from ..text.languages import detect_language
@@ -80,6 +81,16 @@ class _OrderedSentence:
         return not words.isdisjoint(self.words[max(0, start) : max(0, end)])
 
 
+@dataclass(frozen=True, slots=True)
+class _OrderedText:
+    """The sentences of a text. ``nouns`` are the words after an article or a number."""
+
+    has_spaces: bool
+    is_english: bool
+    nouns: Set[str]
+    sentences: Sequence[_OrderedSentence]
+
+
 def check_triple(subject: str, relation: str, object_: str, text: str) -> None:
     """Raise ValueError unless a sentence of a text relates a subject to an object by its order.
 
@@ -87,27 +98,26 @@ def check_triple(subject: str, relation: str, object_: str, text: str) -> None:
     """
     subject_stems, object_stems = map(check_name, (subject, object_))
     relation_stems = list_content_stems(relation)
-    has_spaces = not is_unspaced(text)
-    is_english = has_spaces and detect_word_language(segment_words(text), "english") == "english"
+    source = _parse_text(text)
     relation_words = segment_words(relation)
     if not 0 < len(relation_words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, relation_words)):
         raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")
     # The present of a plural has no ending.
-    has_verb = relation[0].islower() and (subject.endswith("s") or _has_verb(relation_words, text))
-    if is_english and not has_verb and FUNCTION_WORDS.isdisjoint(relation_words):
+    has_verb = relation[0].islower() and (subject.endswith("s") or _has_verb(relation_words, source.nouns))
+    if source.is_english and not has_verb and FUNCTION_WORDS.isdisjoint(relation_words):
         raise ValueError("the relation of a triple has no verb")
     if subject_stems == object_stems or {*segment_words(subject), *segment_words(object_)}.issuperset(relation_words):
         raise ValueError("a triple repeats its words; write other words in subject, relation and object")
-    if not has_spaces:
+    if not source.has_spaces:
         return
-    for sentence in _iter_sentences(text, None if is_english else detect_language(text)):
+    for sentence in source.sentences:
         relation_spans = sentence.find_spans(relation_stems, _MAX_RELATION_WORDS)
         for subject_span, object_span in _iter_name_spans(sentence, subject_stems, object_stems):
-            if not is_english:
+            if not source.is_english:
                 has_order = subject_span < object_span
             elif relation_stems:
                 has_order = any(
-                    _has_order(sentence, subject_span, relation_span, object_span, relation_words[-1] == "by")
+                    _has_order(sentence, subject_span, relation_span, object_span, relation_words)
                     for relation_span in relation_spans
                 )
             else:
@@ -151,23 +161,26 @@ def check_name(name: str) -> list[str]:
     return stems
 
 
-def _has_verb(words: Sequence[str], text: str) -> bool:
-    """True if one of the words of an English relation can be a verb.
-
-    A word such as "mills" can be one if it follows no article and no number in the text.
-    """
+def _has_verb(words: Sequence[str], nouns: Set[str]) -> bool:
+    """True if one of the words of an English relation can be a verb. A word such as "mills" can be one or a noun."""
     if any(word in _IRREGULAR_VERBS or word.endswith(_PAST_ENDINGS) for word in words):
         return True
-    nouns = {noun for article, noun in pairwise(segment_words(text)) if article in _ARTICLES or article.isdigit()}
     return any(word.endswith(_PRESENT_ENDINGS) and word not in nouns for word in words)
 
 
-def _iter_sentences(text: str, language: str | None) -> Iterator[_OrderedSentence]:
-    """Yield the sentences of a text, which end by the rules of its language (None: the rules for English)."""
-    for start, end in split_sentences(text, language):
+@lru_cache(maxsize=1)  # The triples of a text are checked one after another.
+def _parse_text(text: str) -> _OrderedText:
+    """Return the sentences of a text, which end by the rules of its language."""
+    has_spaces = not is_unspaced(text)
+    words = segment_words(text)
+    is_english = has_spaces and detect_word_language(words, "english") == "english"
+    nouns = {noun for article, noun in pairwise(words) if article in _ARTICLES or article.isdigit()}
+    sentences = []
+    for start, end in split_sentences(text, None if is_english else detect_language(text)):
         written_words = split_written_words(text[start:end])
-        words = list(map(fold_case, written_words))
-        yield _OrderedSentence(written_words, words, list(map(to_stem, words)))
+        folded_words = list(map(fold_case, written_words))
+        sentences.append(_OrderedSentence(written_words, folded_words, list(map(to_stem, folded_words))))
+    return _OrderedText(has_spaces, is_english, nouns, sentences)
 
 
 def _has_light_order(
@@ -188,12 +201,17 @@ def _has_light_order(
     return bool(links & _BE_WORDS) and _ARTICLES.issuperset(sentence.words[object_[1] + 1 : subject[0]])
 
 
-def _has_order(sentence: _OrderedSentence, subject: _Span, relation: _Span, object_: _Span, is_passive: bool) -> bool:
-    """True if the positions of the parts of a triple relate them; ``is_passive`` if its relation ends with "by".
+def _has_order(
+    sentence: _OrderedSentence, subject: _Span, relation: _Span, object_: _Span, relation_words: Sequence[str]
+) -> bool:
+    """True if the positions of the parts of a triple relate them.
 
     The orders are those of "Ann built the mill", "the mill was built by Ann", "built by Ann, the mill", "the builder of
-    the mill was Ann" and "in 1802, Ann built".
+    the mill was Ann" and "in 1802, Ann built". An object after its relation has no preposition that the relation lacks.
     """
+    is_passive = relation_words[-1] == "by"
+    if relation[1] < object_[0] and _find_preposition(sentence, object_[0]) not in (None, *relation_words):
+        return False
     if subject[0] < relation[0] < object_[0]:
         return is_passive or "by" not in sentence.words[object_[0] - 2 : object_[0]]
     if object_[0] < relation[0] < subject[0]:
@@ -206,3 +224,10 @@ def _has_order(sentence: _OrderedSentence, subject: _Span, relation: _Span, obje
     if object_[0] < subject[0] < relation[0]:
         return sentence.has_word(_PREPOSITIONS, object_[0] - 2, object_[0])
     return False
+
+
+def _find_preposition(sentence: _OrderedSentence, position: int) -> str | None:
+    """Return the preposition before the name at a position and its articles; None if it has none, or "of" or "by"."""
+    earlier_words = (word for word in reversed(sentence.words[: max(0, position)]) if word not in ("a", "an", "the"))
+    word = next(earlier_words, None)
+    return word if word in _PREPOSITIONS - {"of", "by"} else None
