@@ -9,6 +9,7 @@ kvstore keeps them apart, so that each goes with its document.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import cache, partial
 from typing import ClassVar
 
 import numpy as np
@@ -124,9 +125,13 @@ def iter_descriptions(state: State, keys: Container[str], documents: Iterable[in
     """Yield the descriptions of the entities with the given keys in some documents, each as (document, sentence)."""
     if has_descriptions(state):
         for document in documents:
-            for name, sentence, _ in _list_descriptions(state, document):
-                if to_entity_key(name) in keys:
-                    yield document, sentence
+            for sentence in _select_sentences(_list_descriptions(state, document), keys):
+                yield document, sentence
+
+
+def _select_sentences(descriptions: Iterable[tuple[str, str, str]], keys: Container[str]) -> Iterator[str]:
+    """Yield the sentences of the descriptions of the entities with the given keys."""
+    return (sentence for name, sentence, _ in descriptions if to_entity_key(name) in keys)
 
 
 class EntityDescriptions(ReadRequest[list[list[str]]]):
@@ -139,17 +144,18 @@ class EntityDescriptions(ReadRequest[list[list[str]]]):
         """Read the descriptions of each entity in the allowed documents."""
         if not has_descriptions(state):
             return [[] for _ in self.entities]
-        return [self._read_texts(state, entity) for entity in self.entities]
-
-    def _read_texts(self, state: State, entity: int) -> list[str]:
-        """Return the first descriptions of an entity."""
-        texts: dict[str, None] = {}
-        keys = (state.entities.get(entity).key,)
-        for _, sentence in iter_descriptions(state, keys, _list_entity_documents(state, entity)):
-            texts[sentence] = None
-            if len(texts) == self.max_texts:
-                break
-        return list(texts)
+        # A document names several of the entities.
+        list_descriptions = cache(partial(_list_descriptions, state))
+        texts_by_entity: list[list[str]] = []
+        for entity in self.entities:
+            keys = (state.entities.get(entity).key,)
+            texts: dict[str, None] = {}
+            for document in _list_entity_documents(state, entity):
+                if len(texts) >= self.max_texts:
+                    break
+                texts.update(dict.fromkeys(_select_sentences(list_descriptions(document), keys)))
+            texts_by_entity.append(list(texts)[: self.max_texts])
+        return texts_by_entity
 
 
 def _iter_rows(reader: TableReader, documents: Iterable[int]) -> TableRows:
