@@ -3,8 +3,8 @@
 In: a :class:`StructuredPrompt`: messages, a JSON Schema, and checks beyond the schema. Out: the value that the model
 wrote, validated against both. The schema is sent as ``response_format`` (``json_schema``); a server that rejects this
 gets ``json_object``, and one that rejects that gets plain text. Both get the schema in an instruction. An invalid
-answer is requested once more, with its errors and at a higher temperature; it is never taken as text. Tokens are
-counted before they are sent, so a token limit holds.
+answer is requested once more, with its errors, by a prompt that asks for less or at a higher temperature; it is never
+taken as text. Tokens are counted before they are sent, so a token limit holds.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ Result = TypeVar("Result")
 _REFUSALS = ("status 400", "status 415", "status 422", "status 501")
 #: The number of consecutive requests without a valid answer after which a statement stops asking the model.
 MAX_FAILURES = 10
-#: The temperature of each attempt at one request: at 0, a model would repeat its answer.
-_TEMPERATURES = (0.0, 0.7)
+#: The number of attempts at one request, and the temperature of a repeated prompt: at 0, a model repeats its answer.
+_MAX_ATTEMPTS, _REPEAT_TEMPERATURE = 2, 0.7
+#: The number of consecutive invalid answers to first prompts after which requests begin with the second prompt.
+_MAX_FIRST_FAILURES = 3
 
 
 def _return_unchanged(value: Any) -> Any:
@@ -44,7 +46,8 @@ class StructuredPrompt(Generic[Result]):
     ``name`` is one word that names the schema, which uses the keywords of :mod:`kvstore.models.json_schema`.
     ``check`` converts a value of the schema to the result of :meth:`StructuredModel.ask`. It raises a ValueError whose
     message tells the model what is wrong with its answer. ``requested_schema`` is the schema sent to the model, if it
-    demands more than ``schema`` accepts. Raises ValueError for a schema with other keywords.
+    demands more than ``schema`` accepts. ``build_second`` returns the prompt after an invalid answer, which asks for
+    less; None repeats this one at a higher temperature. Raises ValueError for a schema with other keywords.
     """
 
     name: str
@@ -53,6 +56,7 @@ class StructuredPrompt(Generic[Result]):
     check: Callable[[Any], Result] = _return_unchanged
     answer_tokens: int = 2000
     requested_schema: Mapping[str, Any] | None = None
+    build_second: Callable[[], StructuredPrompt[Result]] | None = None
 
     def __post_init__(self) -> None:
         check_keywords(self.schema)
@@ -110,6 +114,7 @@ class StructuredModel:
         self.num_failures = 0
         self.sent_tokens = 0
         self.written_tokens = 0
+        self._num_first_failures = 0
         self._forms = ["json_schema", "json_object", "text"]
 
     def get_usage(self) -> dict[str, int]:
@@ -121,20 +126,23 @@ class StructuredModel:
             "refused": self.num_refused,
         }
 
-    def ask(self, prompt: StructuredPrompt[Result], *, max_attempts: int = len(_TEMPERATURES)) -> Result:
+    def ask(self, prompt: StructuredPrompt[Result], *, max_attempts: int = _MAX_ATTEMPTS) -> Result:
         """Return the model's answer.
 
-        After an invalid answer, the prompt is sent again with its error, at most ``max_attempts`` times in all. Raises
+        After an invalid answer, the prompt or its second one is sent with the error, at most ``max_attempts`` times in
+        all. A model that answers several first prompts with invalid texts gets the second ones only. Raises
         TokenLimitError if the first request would exceed the limit, InvalidAnswerError if no answer matched the schema,
         and what :meth:`LanguageModel.write` raises.
         """
+        if prompt.build_second is not None and self._num_first_failures >= _MAX_FIRST_FAILURES:
+            prompt = prompt.build_second()
         if not self._is_within_limit(prompt.tokens):
             raise TokenLimitError(
                 f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.limit:,} tokens are used, and the "
                 f"next request needs about {prompt.tokens:,}; allow more TOKENS, or continue another time"
             )
-        correction = ""
-        for temperature in _TEMPERATURES[:max_attempts]:
+        correction, temperature = "", 0.0
+        for _ in range(max_attempts):
             try:
                 answer = self._request_answer(prompt, correction, temperature)
             except PromptTooLongError:
@@ -146,11 +154,18 @@ class StructuredModel:
                 reason = str(problem)
             else:
                 self.num_failures = 0
+                if prompt.build_second is not None:
+                    self._num_first_failures = 0
                 return result
             self.num_refused += 1
             self.model.num_refused += 1
             # The invalid answer is not shown, and the correction comes first, because weak models copy what is last.
             correction = f"An earlier answer was invalid: {reason}. Answer with JSON of the schema.\n\n"
+            if prompt.build_second is None:
+                temperature = _REPEAT_TEMPERATURE
+            else:
+                self._num_first_failures += 1
+                prompt = prompt.build_second()
             if not self._is_within_limit(prompt.tokens + token_estimate(correction)):
                 break
         self.num_failures += 1

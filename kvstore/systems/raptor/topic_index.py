@@ -1,4 +1,4 @@
-"""The index of kind ``topics``: building, reading and checking it, and the prompt for a topic's summary.
+"""The index of kind ``topics``: building, reading and checking it.
 
 In: the chunks of a store with their vectors. On disk, in generations: ``topics``, a row for each topic, and
 ``topic_trees``. Out: :class:`~kvstore.systems.raptor.topics.Topics`.
@@ -6,11 +6,9 @@ In: the chunks of a store with their vectors. On disk, in generations: ``topics`
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
-from itertools import accumulate, chain
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ...arguments import Choice, Option
@@ -34,34 +32,10 @@ from .topic_trees import TREES_TABLE, TreeColumns
 from .topics import TOPICS_TABLE, Topics, iter_topic_rows
 
 if TYPE_CHECKING:
-    from ...models.quoting import Quotation
     from ...models.structured import StructuredPrompt
 
 #: The number of topics between two progress reports.
 _PROGRESS_INTERVAL = 500
-
-#: The maximum characters of a title that a model writes, the minimum and maximum characters of a sentence, and the
-#: maximum number of sentences of a summary.
-_MAX_TITLE_CHARS, _MIN_SENTENCE_CHARS, _MAX_SENTENCE_CHARS, _MAX_SENTENCES = 120, 12, 400, 6
-_TASK = (
-    "You are shown numbered passages that a collection of documents has on one topic. Write what they say together, in "
-    "a few sentences and in the language of the passages, each with the numbers of the passages that it is from; and a "
-    "title of a few words. Say nothing that is not in the passages."
-)
-#: A request and its answer, from which weak models learn the form of an answer.
-_EXAMPLE_TEXTS = (
-    "Ann Lee, born in Oslo, sings in the choir of Rome. She has two sons.",
-    "The choir of Rome has forty singers. It was founded by Carl Berg.",
-)
-_EXAMPLE_ANSWER: Mapping[str, Any] = {
-    "title": "The choir of Rome",
-    "sentences": [
-        {"sources": [1], "text": "Ann Lee, born in Oslo, sings in the choir of Rome."},
-        {"sources": [2], "text": "The choir of Rome has forty singers and was founded by Carl Berg."},
-    ],
-}
-#: The number of tokens around a source: its number and the delimiters.
-_FRAME_TOKENS = 16
 
 #: The maximum number of levels of topics.
 _MAX_LEVELS = 4
@@ -185,73 +159,14 @@ class TopicIndex(GenerationIndex[Topics]):
         self, topics: Topics, task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
         """Return the prompt for a topic's title and summary, or None if a source was deleted or no source fits."""
-        from ...models.json_schema import build_array_schema, build_object_schema, build_text_schema
-        from ...models.quoting import Quotation, replace_quotes
-        from ...models.structured import StructuredPrompt
-        from ...models.token_estimate import token_estimate
+        from .topic_writing import build_topic_prompt
 
-        if not topics.has_prompt_texts(task.group):
-            return None
-        texts = list(map(replace_quotes, topics.list_prompt_texts(task.group)))
-        if max_tokens is not None:
-            sizes = accumulate(token_estimate(text) + _FRAME_TOKENS for text in texts)
-            texts = texts[: sum(size <= max_tokens for size in sizes)]
-        if not texts:
-            return None
-        quotation = Quotation(texts)
-
-        def check(answer: Any) -> Mapping[str, Any]:
-            return _check_answer(answer, texts)
-
-        messages = [
-            {"role": "system", "content": f"{_TASK} {quotation.rule}"},
-            {"role": "user", "content": _number_texts(_EXAMPLE_TEXTS, quotation)},
-            {"role": "assistant", "content": json.dumps(_EXAMPLE_ANSWER)},
-            {"role": "user", "content": _number_texts(texts, quotation)},
-        ]
-        sentence_schema = build_object_schema(
-            sources=build_array_schema({"type": "integer", "minimum": 1, "maximum": len(texts)}, len(texts)),
-            text=build_text_schema(_MAX_SENTENCE_CHARS, _MIN_SENTENCE_CHARS),
-        )
-        schema = build_object_schema(
-            title=build_text_schema(_MAX_TITLE_CHARS),
-            sentences=build_array_schema(sentence_schema, _MAX_SENTENCES),
-        )
-        return StructuredPrompt("topic", messages, schema, check, answer_tokens=800)
+        return build_topic_prompt(topics, task.group, max_tokens)
 
     def build_outline(self, topics: Topics) -> Iterable[OutlineNode]:
         """Yield the roots of both trees as nodes of an outline."""
         for related in (False, True):
             yield from _iter_outline_nodes(topics, topics.list_roots(related=related))
-
-
-def _number_texts(texts: Sequence[str], quotation: Quotation) -> str:
-    """Return the passages of a prompt, quoted and numbered."""
-    return "\n\n".join(f"[{number}]\n{quotation.quote(text)}" for number, text in enumerate(texts, 1))
-
-
-def _check_answer(answer: Any, texts: Sequence[str]) -> Mapping[str, Any]:
-    """Return the summary and the title that a model wrote, and the indices of the summary's sources.
-
-    Unusable sentences and an unusable title are dropped. If the sources that a sentence names do not support it, its
-    source is the first text that does. Raises ValueError if no sentence is usable.
-    """
-    from ...models.statement_support import SourcePassages
-    from ...models.text_checks import check_text, find_supported_sentences
-
-    passages = SourcePassages(texts)
-    entries = answer["sentences"]
-    sentence_texts = [entry["text"] for entry in entries]
-    sentences = find_supported_sentences(sentence_texts, passages, name="a sentence", prompt=_TASK)
-    named_sources = {source - 1 for entry in entries for source in entry["sources"]}
-    sources = {index for indices in sentences.values() for index in named_sources.intersection(indices) or indices[:1]}
-    value: dict[str, Any] = {"summary": " ".join(sentences), "sources": sorted(sources)}
-    title = " ".join(answer["title"].split())
-    with suppress(ValueError):
-        check_text(title, texts, name="the title", prompt=_TASK, is_title=True)
-        passages.check_title(title)
-        value["title"] = title
-    return value
 
 
 def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterator[Topic]:
