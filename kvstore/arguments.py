@@ -15,12 +15,12 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from numbers import Real
 from typing import Any, TypeVar
 
 from .errors import ArgumentError, InputError, suggest
+from .process.frozen_dataclass import frozen_dataclass
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 #: A function that returns a description of the expected kind, such as "a whole number", if a value is not of it, and
@@ -37,7 +37,7 @@ _MAX_PATH_BYTES = 4096
 _MAX_NAME_BYTES = 255
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Option:
     """A numeric option of a strategy or an index: its default, its range, and its description."""
 
@@ -47,7 +47,7 @@ class Option:
     description: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Choice:
     """An option with a fixed set of words as values: its default, its choices, and its description."""
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from .errors import InputError, SettingsMismatchError
+from .process.frozen_dataclass import frozen_dataclass
 
 #: Changes whenever words, names or chunk boundaries are determined differently, so that a store never mixes two rules.
 TOKENIZER = "words-5"
@@ -94,7 +95,7 @@ class FixedSettings:
                 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class SessionSettings:
     """Settings that a session changes with ``SET``. They are not stored.
 

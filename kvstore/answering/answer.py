@@ -7,11 +7,12 @@ model's output is used only as text; its citations are checked against the passa
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import InputError, ModelUnavailableError
 from ..models.text_pieces import TextPieces
+from ..process.frozen_dataclass import frozen_dataclass
 from ..rendering.columnar import Columnar, NamedRows
 from ..retrieval.evidence import Evidence, Hit, Trace
 from .answer_span import AnswerPart, AnswerSpan, Verdict
@@ -30,7 +31,7 @@ Outcome = Literal["answered", "nearest", "nothing"]
 _MAX_SHOWN_CHARACTERS = 80
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Answer(Columnar):
     """An answer with its citations; ``extractive`` if no language model wrote it.
 

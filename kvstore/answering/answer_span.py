@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from ..process.frozen_dataclass import frozen_dataclass
 
 #: The answer to a question that yes or no answers.
 Verdict = Literal["yes", "no"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class AnswerSpan:
     """The words that answer the question: ``text``, which is characters ``start`` to ``end`` of the answer's text."""
 
@@ -18,7 +19,7 @@ class AnswerSpan:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class AnswerPart:
     """The answer to one part of a question that asks for several facts.
 

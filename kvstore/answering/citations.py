@@ -9,8 +9,8 @@ three digits, such as a year, is not a citation. Text quoted to a model has no c
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.evidence import ChunkReference, Hit, HitKind, TextSpan
 from ..text.patterns import compile_lazily
 
@@ -23,7 +23,7 @@ _RANGE_PATTERN = compile_lazily(r"(\d+)\s*[–-]\s*(\d+)")
 _NUMBER_PATTERN = compile_lazily(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Citation(ChunkReference):
     """The source of a statement in an answer.
 

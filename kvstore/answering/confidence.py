@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, chain, islice, pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,6 +27,7 @@ import numpy as np
 
 from ..models.embedder import is_english_only
 from ..models.protocol import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
+from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.dense_search import compute_cosines
 from ..retrieval.evidence import Hit
 from ..retrieval.lexical_search import compute_term_rarity
@@ -72,7 +73,7 @@ _HOW_MUCH_PATTERN = compile_lazily(
 BACKGROUND_CHUNKS = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Confidence:
     """A confidence ``value`` from 0 to 1, and the signals it was computed from, each from 0 to 1.
 

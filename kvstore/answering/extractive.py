@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import skip_marker, to_plain_text
 from ..text.patterns import compile_lazily
@@ -87,7 +87,7 @@ class SnippetScores(NamedTuple):
     nearest: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Relevance:
     """A scorer of the relevance of snippets to a question.
 

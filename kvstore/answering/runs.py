@@ -9,8 +9,8 @@ and the block that it introduces.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ..process.frozen_dataclass import frozen_dataclass
 from .passages import Passage
 from .snippets import Snippet
 
@@ -33,7 +33,7 @@ _MAX_LEAD_IN_WORDS = 4
 SnippetPosition = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Run:
     """Snippets ``first`` to ``last`` of passage number ``passage``, and the highest of their scores."""
 

@@ -7,12 +7,12 @@ of chunks, or the keys that satisfy the condition.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_integer, check_text
 from ..errors import ArgumentError, InputError
+from ..process.frozen_dataclass import frozen_dataclass
 
 if TYPE_CHECKING:
     from ..structures.state import State
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MAX_ID = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Document:
     """A stored document.
 

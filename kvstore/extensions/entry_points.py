@@ -10,11 +10,12 @@ In: the groups ``kvstore.embedders``, ``kvstore.readers``, ``kvstore.strategies`
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import PluginError
+from ..process.frozen_dataclass import frozen_dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
@@ -31,7 +32,7 @@ GROUPS = {
 _GROUP_PREFIX = "kvstore."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Plugin:
     """A plugin of an installed package. Its ``kind`` is embedder, reader, strategy or command.
 

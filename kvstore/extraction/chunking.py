@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..process.frozen_dataclass import frozen_dataclass
 from ..settings import ENGLISH_TOKENIZER, FixedSettings
 from ..text.blocks import Block, is_lead_in
 from ..text.languages import MAX_EXAMINED_BYTES, find_document_language, get_language_name
@@ -37,7 +38,7 @@ _MAX_LABEL_TOKENS = 8
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Heading:
     """A section: the level and title of its heading, the index of the enclosing section (-1: none), and its span."""
 
@@ -61,7 +62,7 @@ class Unit(NamedTuple):
     is_tied: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Chunk:
     """A chunk: its span, the innermost section around it (-1: none), and its units (sentences, items, lines)."""
 

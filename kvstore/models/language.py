@@ -15,7 +15,6 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .. import process
 from ..errors import LanguageError
 from ..extensions.extras import find_first_missing, format_install
+from ..process.frozen_dataclass import frozen_dataclass
 from ..text.patterns import compile_lazily
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _PIPELINE_FOLDER = "pipeline"
 _BORDER_PATTERNS = [compile_lazily(pattern) for pattern in (r"\n\s*\n", r"\n", r"(?<=[.!?])\s", r"\s")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Parse:
     """The parse of a piece of a text; ``start`` is the offset of the piece in the text, in characters."""
 

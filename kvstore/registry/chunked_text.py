@@ -7,9 +7,10 @@ In: an extracted document, or the record of a stored one. Out: the same :class:`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..process.frozen_dataclass import frozen_dataclass
 from ..structures.documents.documents import DocumentRecord, Section, build_heading_path
 from ..text.languages import find_document_language, get_language_name
 
@@ -26,7 +27,7 @@ class ChunkSpan(NamedTuple):
     section: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ChunkedText:
     """A document with its outline and chunks, and the stated ``facts`` that the derivation depends on, by name.
 

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import InputError
+from ..process.frozen_dataclass import frozen_dataclass
 from ..storage import records
 from ..storage.engine_tables import LmdbTable
 from ..structures import tables
@@ -87,7 +88,7 @@ TRIPLE_LINK = 2
 RELATION_LINK = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Delta:
     """The changes of one batch, all of which the spine already contains.
 
@@ -251,7 +252,7 @@ def iter_unbuilt_documents(record: IndexRecord, view: View) -> Iterator[int]:
             yield document
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Description:
     """The answer of DESCRIBE for a kind of thing that a system keeps: ``DESCRIBE name 'key'``.
 
@@ -263,7 +264,7 @@ class Description:
     describe: Callable[[State, str], Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class System:
     """A published system: its name, its paper, and its contributions to a store.
 

@@ -6,9 +6,10 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from ..process.frozen_dataclass import frozen_dataclass
 from ..rendering.columnar import Columnar, NamedRows
 from ..storage.environment import View
 from ..storage.measured_view import MeasuredView
@@ -44,7 +45,7 @@ class ChunkReference:
         return self.ordinal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class TextSpan(ChunkReference):
     """A span of stored text: its document's key, the ``ordinal`` of the chunk that contains or begins it, and its
     bytes.
@@ -78,7 +79,7 @@ def convert_spans(state: State, spans: Sequence[StoredSpan]) -> list[TextSpan]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Hit(ChunkReference):
     """A retrieved text: ``document`` is its document's key, ``ordinal`` its number in the document, from 0, ``start``
     to ``end`` its bytes in the stored text. ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore
@@ -109,7 +110,7 @@ class Hit(ChunkReference):
             object.__setattr__(self, "spans", (TextSpan(self.document, self.ordinal, self.start, self.end),))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class AbstractNote:
     """An abstract above the retrieved chunks: ``abstract`` is its number in its document, ``text`` its summary."""
 
@@ -119,7 +120,7 @@ class AbstractNote:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Step:
     """One step of a statement, as EXPLAIN shows it: its name, detail, count and duration in milliseconds.
 
@@ -133,7 +134,7 @@ class Step:
     pages: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class HitGroup:
     """A titled group of hits, by their indexes in the evidence's list."""
 
@@ -141,7 +142,7 @@ class HitGroup:
     hits: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Evidence(Columnar):
     """The outcome of a retrieval; ``pool`` is the number of chunks that were ranked.
 
@@ -232,7 +233,7 @@ class StepNotes:
         self.count = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Location:
     """One location of an entity: a node of a tree with one parent, or an abstract of a document.
 

@@ -8,11 +8,11 @@ capitalizes: "evening" is seldom the film.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ..process.frozen_dataclass import frozen_dataclass
 from ..structures.filter.entity_filter import Matches, select_longest_matches
 from ..structures.names.aliases import Identity
 from ..structures.read_requests import ReadRequest
@@ -23,7 +23,7 @@ from .evidence import StepNotes
 from .query import Query
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Seed:
     """An entity recognized in a question.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ..process.frozen_dataclass import frozen_dataclass
 
 META = "meta"
 RECENT = "recent"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class LmdbTable:
     """A table: its name, and whether small changes to it go through the change buffer.
 

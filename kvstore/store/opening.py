@@ -12,7 +12,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import chain, count
 from pathlib import Path
@@ -23,6 +23,7 @@ import kvstore_migrations
 from ..arguments import check_arguments, format_value
 from ..database.open_store import OpenStore
 from ..errors import ArgumentError, CorruptionError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
+from ..process.frozen_dataclass import frozen_dataclass
 from ..registry import get_buffered_tables
 from ..registry.structure_versions import explain_migration, explain_read_only, find_outdated, write_versions
 from ..settings import EARLIER_TOKENIZERS, ENGLISH_TOKENIZER, LANGUAGE_SETTINGS, FixedSettings
@@ -379,7 +380,7 @@ def _find_outdated_data(view: View) -> tuple[set[str], str | None]:
         return set(), None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Migrated:
     """The result of a migration: the formats it went through, the path of the copy, and the report of a rebuild."""
 

@@ -8,13 +8,10 @@ process share the cache; what one of them adds is never changed afterwards.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from .documents.documents import DocumentRecord, Section
-    from .postings import TermSize
 
 #: The maximum numbers of bytes of all cached texts together, of documents, and of terms. Beyond one of them, what it
 #: limits is dropped.
@@ -30,10 +27,12 @@ class DecodedData:
     """The data decoded by the states of one commit. A dictionary that is full is replaced, so read it only once."""
 
     def __init__(self) -> None:
-        self.records: dict[int, DocumentRecord] = {}
-        self.outlines: dict[int, list[Section]] = {}
+        #: Records, outlines and texts of documents, by id, and sizes of posting lists, by term. Their modules import
+        #: this one, which therefore does not name their types.
+        self.records: dict[int, Any] = {}
+        self.outlines: dict[int, Any] = {}
         self.texts: dict[int, bytes] = {}
-        self.term_sizes: dict[str, TermSize] = {}
+        self.term_sizes: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._num_text_bytes = 0
 
@@ -47,15 +46,15 @@ class DecodedData:
                 self.texts, self._num_text_bytes = {}, len(text)
             self.texts[document] = text
 
-    def add_records(self, records: Mapping[int, DocumentRecord]) -> None:
+    def add_records(self, records: Mapping[int, Any]) -> None:
         """Add the records of documents."""
         self.records = _extend(self.records, records, _MAX_DOCUMENTS)
 
-    def add_outlines(self, outlines: Mapping[int, list[Section]]) -> None:
+    def add_outlines(self, outlines: Mapping[int, Any]) -> None:
         """Add the outlines of documents."""
         self.outlines = _extend(self.outlines, outlines, _MAX_DOCUMENTS)
 
-    def add_term_sizes(self, sizes: Mapping[str, TermSize]) -> None:
+    def add_term_sizes(self, sizes: Mapping[str, Any]) -> None:
         """Add the sizes of posting lists."""
         self.term_sizes = _extend(self.term_sizes, sizes, _MAX_TERMS)
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from ..process.frozen_dataclass import frozen_dataclass
 from .patterns import compile_lazily
 from .plain_headings import find_plain_headings
 
@@ -41,7 +42,7 @@ _BRACED_PATTERN = compile_lazily(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
 _DELIMITER_PATTERN = compile_lazily(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Block:
     """One block: ``kind`` is heading, prose, item, table or code.
 
@@ -56,7 +57,7 @@ class Block:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class BlockPart:
     """A block of a chunk's text, or the part of one that the chunk contains, in characters of that text.
 

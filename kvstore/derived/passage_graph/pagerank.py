@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -27,6 +27,7 @@ import numpy.typing as npt
 from kvstore_cext.pagerank import ForwardPush
 
 from ...errors import InputError
+from ...process.frozen_dataclass import frozen_dataclass
 from ...registry.contract import RELATION_LINK, TRIPLE_LINK
 from ...structures.id_sets import merge_distinct
 from ...structures.read_requests import BatchedReader, Ids, Matrix
@@ -77,7 +78,7 @@ class Bias(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class EdgeWeights:
     """The weights of edges.
 
@@ -118,7 +119,7 @@ class EdgeWeights:
 DEFAULT_WEIGHTS = EdgeWeights()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class PageRank:
     """Masses of all reached chunks and entities, unordered; together with ``missing`` they sum to 1.
 

@@ -11,11 +11,12 @@ CorruptionError.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from ...arguments import format_value
 from ...errors import InputError
+from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
 from ...text.normalize import to_entity_key
 from ...text.stated_names import clean_name, clean_relation, is_written_as_name
@@ -37,7 +38,7 @@ class Triple(NamedTuple):
     object: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class DocumentTriples:
     """The names and triples of one document, each once. A name need not occur in a triple.
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import CorruptionError
+from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
 from ...storage.environment import View
 from .. import tables
@@ -45,7 +46,7 @@ _RAW_WINDOW = -zlib.MAX_WBITS
 TEXT_COLUMNS = ("title", "source", "language")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class DocumentRecord:
     """A stored document.
 
@@ -117,7 +118,7 @@ class DocumentRecord:
 _FIELDS = [field.name for field in fields(DocumentRecord) if field.name != "id"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Section:
     """A section under a heading: bytes ``start`` to ``end`` of the stored text, including the heading line.
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct
 from threading import Lock
@@ -39,6 +38,7 @@ from kvstore_cext.filter import (
 )
 
 from ...errors import EntityNotFoundError, InputError, ReadOnlyError
+from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
 from ...storage.environment import ReadTransaction, View, WriteTransaction, WriteView
 from ...text.normalize import FoldedText
@@ -73,7 +73,7 @@ _BUCKET_HEADER = Struct("<BxHQII")
 _BUCKET_FIGURES_OFFSET = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FilterEntry:
     """A known name: its entity, the number of its addresses, and its temperature (the count of its lookups)."""
 
@@ -106,7 +106,7 @@ class FilterPage(NamedTuple):
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FilterStatistics:
     """Statistics of a whole filter; ``bytes`` is the size of all its pages in LMDB, without long lists."""
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import NamedTuple
 
 from ...errors import CorruptionError
+from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
 from ...storage.environment import View
 from ...text.normalize import to_entity_key
@@ -54,7 +54,7 @@ class Node(NamedTuple):
 EdgeKey = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class StatedEdge:
     """An edge stated by the user, with its names as typed."""
 
@@ -87,7 +87,7 @@ _MAX_LEVEL_NODES = 10_000
 USER_ASSERTION = Assertion(USER, STATED, 1.0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class WalkStep:
     """An edge of a walk: the node it leads to, the distance of that node in steps, and the node it comes from."""
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import CorruptionError
+from ...process.frozen_dataclass import frozen_dataclass
 from ...rendering.columnar import Columnar, NamedRows
 from ...storage import index_file, records
 from ...storage.engine_tables import LmdbTable
@@ -67,7 +68,7 @@ class WritingTask(NamedTuple):
     group: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OutlineNode:
     """A group as EXPAND displays it: its title, details, the number of items below it, and its subgroups."""
 
@@ -77,7 +78,7 @@ class OutlineNode:
     children: Callable[[], Iterable[OutlineNode]] = field(default=tuple)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OutlineRow:
     """A line of an outline, ``level`` edges below the coarsest groups."""
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ...arguments import Choice, Option, skip_retired_option
 from ...errors import InputError, suggest
+from ...process.frozen_dataclass import frozen_dataclass
 from ..state import State
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ BoundIndex = TypeVar("BoundIndex")
 States = Callable[[], AbstractContextManager[State]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class IndexContent:
     """The content of a file to write.
 
@@ -65,7 +66,7 @@ class BuildTools(NamedTuple):
     is_cancelled: Callable[[], bool]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class IndexStatus:
     """The status of an index: ``built`` is the change number it reflects, ``stale`` its lag in changes."""
 
@@ -159,7 +160,7 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class IndexRecord:
     """The record of an index: ``options`` are the options that the user set, ``tokens`` the tokens of trusted files.
 

@@ -13,10 +13,10 @@ exists again. The caller prevents cycles; a stored cycle raises CorruptionError.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...errors import CorruptionError
+from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
 from ...text.normalize import to_entity_key
 from .. import tables
@@ -26,7 +26,7 @@ ALIAS = "alias"
 MERGE = "merge"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Alias:
     """A name that means an entity, both as typed; ``kind`` is ``alias`` or ``merge``."""
 

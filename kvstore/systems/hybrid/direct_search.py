@@ -40,6 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...models.protocol import MULTILINGUAL_EMBEDDER
+from ...process.frozen_dataclass import frozen_dataclass
 from ...retrieval.dense_search import CosineRequest, build_nearest_request
 from ...retrieval.lexical_search import build_term_weights, parse_question_words
 from ...retrieval.loaded_chunks import LoadedChunk
@@ -103,7 +104,7 @@ class Weights:
     entries: float = 0.3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class HybridResult:
     """The result of hybrid search.
 
