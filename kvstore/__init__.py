@@ -13,7 +13,6 @@ answers with citations.
 from __future__ import annotations
 
 import logging
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import errors
@@ -177,11 +176,9 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name not in _LAZY_ATTRIBUTES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .process.collection_pause import pause_collection, promote_objects
+    from .process.collection_pause import import_without_collection
 
     module, _, attribute = _LAZY_ATTRIBUTES[name].partition(":")
-    with pause_collection():  # imported objects live on
-        value = getattr(import_module(module, __name__), attribute)
-        promote_objects()
+    value = getattr(import_without_collection(f"{__name__}{module}"), attribute)
     globals()[name] = value
     return value

@@ -12,9 +12,12 @@ would scan all of them. :func:`promote_objects` avoids that. The interpreter kee
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from threading import Lock
+from types import ModuleType
 
 #: A program that freezes its objects has more frozen ones: a bare interpreter has 5,000 objects, and Python 3.12 starts
 #: with 375 frozen.
@@ -44,6 +47,16 @@ def pause_collection() -> Iterator[None]:
             _num_pauses -= 1
             if not _num_pauses and _was_enabled:
                 gc.enable()
+
+
+def import_without_collection(name: str) -> ModuleType:
+    """Return a module, and import it, if it is not loaded yet, during a pause, because nothing of it is garbage."""
+    module = sys.modules.get(name)
+    if module is None:
+        with pause_collection():
+            module = import_module(name)
+            promote_objects()
+    return module
 
 
 def promote_objects() -> None:

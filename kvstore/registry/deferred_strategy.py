@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from ..process.collection_pause import import_without_collection
 
 if TYPE_CHECKING:
     from ..arguments import Choice, Option
@@ -30,7 +31,7 @@ class DeferredStrategy:
     @cached_property
     def strategy(self) -> Strategy:
         """The strategy, whose module is imported on first use."""
-        strategy: Strategy = getattr(import_module(self._module), self._class_name)()
+        strategy: Strategy = getattr(import_without_collection(self._module), self._class_name)()
         return strategy
 
     @property

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .normalize import fold_case
+from .normalize import fold_without_offsets
 
 _MARKING: Mapping[str, str] = {
     "german": """
@@ -161,6 +161,6 @@ _OTHERS: Mapping[str, str] = {
 #: The words of ``_MARKING`` of all languages, as written.
 MARKING_WORDS = frozenset(word for words in _MARKING.values() for word in words.split())
 FUNCTION_WORDS_BY_LANGUAGE: Mapping[str, frozenset[str]] = {
-    language: frozenset(fold_case(f"{_MARKING.get(language, '')} {others}").split())
+    language: frozenset(fold_without_offsets(f"{_MARKING.get(language, '')} {others}").split())
     for language, others in _OTHERS.items()
 }

@@ -57,7 +57,7 @@ SEMITIC_RANGE = ("\u0590", "\u06ff")
 _SEMITIC_PATTERN = compile_lazily(f"[{'-'.join(SEMITIC_RANGE)}]")
 
 
-def _fold_nfkc(text: str) -> str:
+def fold_without_offsets(text: str) -> str:
     """Return a text in normal form (NFKC, case folding, no accents) with its white space unchanged."""
     if text.isascii():
         return text.lower()
@@ -97,7 +97,7 @@ def fold_case(text: str) -> str:
     try:
         return fold_to_bytes(text).decode()
     except UnicodeEncodeError:  # half of a surrogate pair, which a question can contain
-        return _fold_nfkc(text)
+        return fold_without_offsets(text)
 
 
 class FoldedText(NamedTuple):
@@ -154,8 +154,8 @@ def _fold_cached_piece(piece: str) -> tuple[bytes, list[int], int]:
 
     Offsets and length are in bytes of the original piece.
     """
-    folded, size = _fold_nfkc(piece).encode(), len(piece.encode())
-    parts = [(_fold_nfkc(cluster).encode(), len(cluster.encode())) for cluster in _split_clusters(piece)]
+    folded, size = fold_without_offsets(piece).encode(), len(piece.encode())
+    parts = [(fold_without_offsets(cluster).encode(), len(cluster.encode())) for cluster in _split_clusters(piece)]
     if b"".join(part for part, _ in parts) != folded:
         # Characters that compose across clusters (Hangul jamo): only the ends of the piece are known.
         parts = [(folded, size)]

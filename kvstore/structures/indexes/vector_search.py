@@ -19,7 +19,7 @@ from ..documents.allowed import ChunkSet
 from ..ranking import Ranking, best
 from ..state import State
 from ..vectors.hnsw import MAX_COSINE_ERROR, NearCodes
-from ..vectors.vector_cache import CachedVectors, VectorCache, VectorPart, find_covered_stop, join_parts
+from ..vectors.vector_cache import CachedVectors, VectorCache, VectorPart, find_covered_stop
 from ..vectors.vectors import Ids, Matrix, find_nearest
 from .index import IndexRecord
 from .index_reading import bind_index, reject_file
@@ -118,10 +118,11 @@ def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
         # Beyond this number, too many cached vectors belong to chunks that this state does not have.
         parts = _update_parts(state, cache, max_vectors=1.5 * chunks + 1000)
         if parts is None:
-            parts = list(state.vectors.scan())
             can_cache = not state.lmdb.writable and chunks * state.vectors.dimension * 4 <= cache.limit
-            if parts and can_cache and (cache.vectors is None or cache.vectors.coverage[-1][0] <= change):
-                parts = [join_parts(parts)]
+            if not can_cache or (cache.vectors is not None and cache.vectors.coverage[-1][0] > change):
+                return list(state.vectors.scan())
+            parts = [state.vectors.read_all()] if chunks else []
+            if parts:
                 cache.vectors = CachedVectors(((change, state.counters.next_chunk),), tuple(parts))
     return parts
 

@@ -241,6 +241,20 @@ class Vectors:
             is_used = block.ids != FREE_ID
             yield block.ids[is_used], block.get_vectors(is_used)
 
+    def read_all(self) -> tuple[Ids, Matrix]:
+        """Return all ids and vectors that :meth:`scan` yields, as one part; each vector is copied once."""
+        max_rows = self._view.count(self.space.blocks) * self._rows_per_block
+        ids, matrix, num_rows = np.empty(max_rows, np.uint64), np.empty((max_rows, self.dimension), np.float32), 0
+        for key, value in self._view.scan(self.space.blocks):
+            block = self._open_block(value, int(records.U32.unpack(key)[0]))
+            is_used = block.ids != FREE_ID
+            rows = slice(None) if is_used.all() else is_used
+            block_ids = block.ids[rows]
+            ids[num_rows : num_rows + len(block_ids)] = block_ids
+            matrix[num_rows : num_rows + len(block_ids)] = block.get_vectors(rows)
+            num_rows += len(block_ids)
+        return ids[:num_rows], matrix[:num_rows]
+
     def scan_row_ids(self) -> Iterator[tuple[int, Ids]]:
         """Yield block numbers, each with the ids of all its rows; the id of a free row is :data:`FREE_ID`."""
         for key, value in self._view.scan(self.space.blocks):
