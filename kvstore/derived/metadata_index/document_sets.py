@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from operator import sub
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +22,9 @@ from ...storage import records
 #: Documents per container.
 DOCUMENTS_PER_CONTAINER = 8192
 _LISTED, _RUNS, _BITS = 0, 1, 2
+#: The first byte of containers with runs and with bits.
+_RUNS_FORM, _BITS_FORM = bytes((_RUNS,)), bytes((_BITS,))
 _BITMAP_BYTES = DOCUMENTS_PER_CONTAINER // 8
-#: The largest container that is changed as a set of Python: most values belong to few documents.
-_MAX_SMALL_SET = 16
 _SINGLE_NUMBER = struct.Struct("<BH")
 #: Bytes of a container of one number.
 _SINGLE_NUMBER_BYTES = _SINGLE_NUMBER.size + records.CHECKSUM.size
@@ -35,26 +37,31 @@ DocumentMask = npt.NDArray[np.bool_]
 def pack_container(numbers: Iterable[int]) -> bytes:
     """Encode distinct numbers below 8,192 as a sealed container."""
     ordered = sorted(numbers)
-    if len(ordered) == 1:  # most containers have one number: a title, a date
-        return records.seal(_SINGLE_NUMBER.pack(_LISTED, ordered[0]))
-    return _pack_array(np.array(ordered, np.uint16))
+    num_runs = len(ordered) - sum(map((1).__eq__, map(sub, ordered[1:], ordered)))
+    if 2 * len(ordered) <= min(4 * num_runs, _BITMAP_BYTES - 1):
+        return records.seal(struct.pack(f"<B{len(ordered)}H", _LISTED, *ordered))
+    flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
+    flags[ordered] = True
+    return _pack_bits(int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little"))
 
 
-def _pack_array(numbers: ContainerNumbers) -> bytes:
-    """Encode ascending numbers as a sealed container, in the smallest of the three forms."""
-    breaks = np.flatnonzero(np.diff(numbers) > 1)
-    num_runs = len(breaks) + 1
-    list_bytes, run_bytes = 2 * len(numbers), 4 * num_runs
+def _pack_bits(bits: int) -> bytes:
+    """Encode the numbers of the bits that are set as a sealed container, in the smallest of the three forms."""
+    run_starts, run_ends = bits & ~(bits << 1), bits & ~(bits >> 1)
+    list_bytes, run_bytes = 2 * bits.bit_count(), 4 * run_starts.bit_count()
     if min(list_bytes, run_bytes) >= _BITMAP_BYTES:
-        flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
-        flags[numbers] = True
-        return records.seal(bytes((_BITS,)) + np.packbits(flags, bitorder="little").tobytes())
+        return records.seal(_BITS_FORM + bits.to_bytes(_BITMAP_BYTES, "little"))
     if list_bytes <= run_bytes:
-        return records.seal(bytes((_LISTED,)) + numbers.astype("<u2").tobytes())
-    runs = np.empty((num_runs, 2), "<u2")
-    runs[:, 0] = numbers[np.concatenate(([0], breaks + 1))]
-    runs[:, 1] = numbers[np.concatenate((breaks, [len(numbers) - 1]))]
-    return records.seal(bytes((_RUNS,)) + runs.tobytes())
+        return records.seal(struct.pack(f"<B{list_bytes // 2}H", _LISTED, *_iter_bits(bits)))
+    runs = chain.from_iterable(zip(_iter_bits(run_starts), _iter_bits(run_ends), strict=True))
+    return records.seal(struct.pack(f"<B{run_bytes // 2}H", _RUNS, *runs))
+
+
+def _iter_bits(bits: int) -> Iterator[int]:
+    """Yield the number of each bit that is set, ascending."""
+    while bits:
+        yield (bits & -bits).bit_length() - 1
+        bits &= bits - 1
 
 
 def change_container(
@@ -64,17 +71,17 @@ def change_container(
 
     ``stored`` is the old container, None if there is none. ``table`` and ``key`` are named in errors.
     """
-    old_numbers = () if stored is None else unpack_container(stored, table, key)
-    if len(old_numbers) <= _MAX_SMALL_SET:
-        remaining = {*map(int, old_numbers)} - removed | added
+    if stored is None or bytes(stored[:1]) not in (_RUNS_FORM, _BITS_FORM):
+        old_numbers = [] if stored is None else unpack_container(stored, table, key).tolist()
+        remaining = {*old_numbers} - removed | added
         return pack_container(remaining) if remaining else None
-    # Use bits whatever the form: numpy's set operations sort and hash all numbers, which takes ten times as long.
-    flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
-    flags[old_numbers] = True
-    flags[list(removed)] = False
-    flags[list(added)] = True
-    numbers = np.flatnonzero(flags).astype(np.uint16)
-    return _pack_array(numbers) if len(numbers) else None
+    # One integer, because Python changes and counts a few of its bits much faster than numpy does.
+    bits = _unpack_bits(stored, table, key)
+    for number in removed:
+        bits &= ~(1 << number)
+    for number in added:
+        bits |= 1 << number
+    return _pack_bits(bits) if bits else None
 
 
 def build_mask(stored: Iterable[tuple[bytes, memoryview]], num_documents: int, table: str) -> DocumentMask:
@@ -114,7 +121,26 @@ def unpack_container(stored: memoryview, table: str, key: bytes) -> ContainerNum
             return _expand_runs(np.frombuffer(body, "<u2", offset=1).reshape(-1, 2).astype(np.int64))
     except ValueError:
         pass
-    raise CorruptionError(f"table {table}, key {key.hex()}: the value is not a set of documents; run CHECK REPAIR")
+    raise _make_corruption_error(table, key)
+
+
+def _unpack_bits(stored: memoryview, table: str, key: bytes) -> int:
+    """Return the sum of 2**number for all numbers of a container with runs or bits; raise CorruptionError as above."""
+    body = records.unseal(stored, table, key)
+    bits = 0
+    if body[0] == _BITS:
+        bits = int.from_bytes(body[1:], "little")
+    elif len(body) % 4 == 1:
+        for first, last in struct.iter_unpack("<2H", body[1:]):
+            bits |= (2 << last) - (1 << first)
+    if not 0 < bits < 1 << DOCUMENTS_PER_CONTAINER:
+        raise _make_corruption_error(table, key)
+    return bits
+
+
+def _make_corruption_error(table: str, key: bytes) -> CorruptionError:
+    """Return the error for a value that is not a container."""
+    return CorruptionError(f"table {table}, key {key.hex()}: the value is not a set of documents; run CHECK REPAIR")
 
 
 def _expand_runs(runs: npt.NDArray[np.int64]) -> ContainerNumbers:
