@@ -135,7 +135,8 @@ class Changes:
         module describes the order.
         """
         documents, stated_facts = pending.new_documents, pending.list_stated_facts()
-        if not self._only_adds_documents(pending):
+        only_adds_documents = self._only_adds_documents(pending)
+        if not only_adds_documents:
             self._link_unlinked()
             more_follow = False
         if more_follow and self._unlinked is None:
@@ -143,9 +144,8 @@ class Changes:
         linker = self._make_linker() if self._unlinked is None else self._unlinked.linker
         context = _LinkingContext(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
-        removed_records = (
-            record for key in pending.documents if (record := self.documents.find_by_key(key)) is not None
-        )
+        replaced_keys = () if only_adds_documents else pending.documents
+        removed_records = (record for key in replaced_keys if (record := self.documents.find_by_key(key)) is not None)
         for records in iter_batches(removed_records, _MAX_REMOVED_DOCUMENTS):
             self._remove_documents(records, context, names)
         for key, origin in pending.origins.items():

@@ -67,9 +67,10 @@ class Transaction(OwnedTransaction):
         valid_document = validate(
             key, text, title=title, source=source, meta=meta, format=format, left_out=left_out, chunks=chunks
         )
-        existing = self._changes.find_document(key)
-        if vectors is None and existing is not None and existing.digest == valid_document.digest:
-            return False
+        if vectors is None:
+            existing = self._changes.find_document(key)
+            if existing is not None and existing.digest == valid_document.digest:
+                return False
         self._session.store.require_language()
         return self._put(make_pending(valid_document, self._session.store.settings, vectors, origin))
 

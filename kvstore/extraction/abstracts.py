@@ -285,6 +285,8 @@ class _TreeBuilder:
     @cached_property
     def _chunk_counts(self) -> Mapping[str, int]:
         """The number of chunks that contain each word that a summary should cover."""
+        if len(self._spans) == 1:
+            return dict.fromkeys(chain.from_iterable(words.words for words in self._sentence_words.values()), 1)
         chunks = (
             {word for span in chunk_spans for word in self._sentence_words[span].words} for chunk_spans in self._spans
         )

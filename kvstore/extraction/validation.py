@@ -72,10 +72,7 @@ def validate(
         raise InputError(f"document {key!r} consists of pairs, which have no chunks; omit chunks")
     own_spans = parse_own_chunks(key, chunks, original_text)
     try:
-        # Only JSON values are allowed, so that an export contains all of the metadata.
-        metadata = (
-            json.loads(_METADATA_ENCODER.encode(dict(meta)), parse_constant=_CONSTANTS.__getitem__) if meta else {}
-        )
+        metadata = _to_json_values(meta) if meta else {}
         pack(metadata)
         digest = compute_digest(title, source, metadata, format, encoded, left_out=left_out, own_chunks=own_spans)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -83,6 +80,19 @@ def validate(
             f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
         ) from None
     return ValidDocument(key, title, source, format, metadata, encoded, digest, left_out, own_spans)
+
+
+def _to_json_values(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata as JSON represents it, so that an export contains all of it. Raises TypeError or ValueError."""
+    if all(type(name) is str and name.isascii() and _is_plain(value) for name, value in meta.items()):
+        return dict(meta)  # the common case
+    values: dict[str, Any] = json.loads(_METADATA_ENCODER.encode(dict(meta)), parse_constant=_CONSTANTS.__getitem__)
+    return values
+
+
+def _is_plain(value: object) -> bool:
+    """True if JSON surely represents a value as it is. In other strings, JSON joins surrogate pairs."""
+    return value.isascii() if type(value) is str else type(value) in _PLAIN_TYPES
 
 
 def _encode_value(value: object) -> str | int | float | None:
@@ -95,6 +105,8 @@ def _encode_value(value: object) -> str | int | float | None:
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
+#: The types of the values, other than strings, that JSON represents as they are.
+_PLAIN_TYPES = frozenset((int, bool, type(None)))
 #: The values of JavaScript's constants; infinities are no JSON values and are rejected with the digest.
 _CONSTANTS = {"NaN": None, "Infinity": math.inf, "-Infinity": -math.inf}
 #: Encoders are created once, because creating one takes longer than a small encoding.

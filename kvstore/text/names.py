@@ -330,7 +330,8 @@ def find_marked_names(text: str, kind: str) -> Iterator[Name]:
     These are names with a slash (``TCP/IP``), titles in Chinese and Japanese title marks, and the term before the colon
     of a list item. ``kind`` is that of the block: ``item`` for a list item.
     """
-    yield from (Name(title, "name") for title in find_marked_titles(text))
+    for title in find_marked_titles(text):
+        yield Name(title, "name")
     if "/" in text:
         yield from (Name(match.group(), "name") for match in _SLASH_NAME_PATTERN.finditer(text))
     item = _EXPLAINED_ITEM_PATTERN.match(text) if kind == "item" else None
@@ -433,7 +434,7 @@ def replace_titles(sentence: str) -> tuple[list[str], str]:
     The placeholder is ``""`` for a title, and a comma for a URL or mail address.
     """
     sentence = _replace_addresses(sentence)
-    if not any(mark in sentence for mark in ('"', "“", "„", "``")):
+    if not ('"' in sentence or "“" in sentence or "„" in sentence or "``" in sentence):
         return [], sentence
     titles: list[str] = []
 

@@ -123,9 +123,11 @@ def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -
     if not text:
         return set(), set()
     mentions = list(find_mentions(entity_filter, fold(text), max_words))
-    whole_keys = {to_entity_key(title_form) for title_form in (text, *get_title_forms(text))}
+    if not mentions:
+        return set(), set()
+    whole_keys = [to_entity_key(title_form) for title_form in (text, *get_title_forms(text))]
     own_names = {mention.entity for mention in mentions if mention.key in whole_keys}
-    full_keys = {to_entity_key(text), *map(to_entity_key, get_title_forms(text)[:1])}
+    full_keys = whole_keys[:2]  # of the text and of its first form
     other_mentions = mark_nested(
         (mention.start, mention.end, mention) for mention in mentions if mention.key not in full_keys
     )

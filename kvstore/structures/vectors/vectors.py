@@ -488,4 +488,4 @@ def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDA
         if not np.isfinite(norms).all() or (norms == 0).any():
             raise InputError("the numbers of a vector must be finite, and at least one must not be zero")
         matrix = np.where(is_unit, matrix, matrix / norms).astype(np.float32)
-    return matrix.repeat(rows // matrix.shape[0], axis=0)
+    return matrix.copy() if len(matrix) == rows else matrix.repeat(rows, axis=0)
