@@ -116,6 +116,12 @@ def test_a_write_loads_only_systems_with_derivations_or_an_automatic_index(tmp_p
     assert folders.intersection(loaded) == needed
 
 
+def test_an_answer_loads_no_code_for_models_that_do_not_answer(tmp_path: Path) -> None:
+    loaded = list_loaded_modules(tmp_path / "store", 'ask("Is the harbour open?").citations')
+    unneeded = {"kvstore.models.llm", "kvstore.answering.answer_reader.reader", "onnxruntime", "tomllib"}
+    assert unneeded.intersection(loaded) == set()
+
+
 def test_every_statement_has_a_handler() -> None:
     statements = set(Statement.__subclasses__())
     assert _HANDLERS.keys() == statements

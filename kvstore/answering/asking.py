@@ -325,10 +325,7 @@ class Asker:
         the evidence is not chunks of documents. ``is_part``: the question is a part of another one, and asks for one
         fact.
         """
-        from .answer_reader.reader import load_reader
-        from .answer_reader.reading import read_passages
         from .extractive import MAX_CHUNKS
-        from .passages import build_passages
 
         hits: Sequence[Hit] = evidence.hits[:MAX_CHUNKS]
         if (
@@ -338,9 +335,16 @@ class Asker:
             or any(hit.kind not in ("chunk", "segment") for hit in hits)
             or not is_english(query.question, query.state.main_language)
             or query.state.settings.embedder.startswith(("hashing", "none:"))
-            or (reader := load_reader()) is None
         ):
             return None
+        from .answer_reader.reader import load_reader
+
+        reader = load_reader()
+        if reader is None:
+            return None
+        from .answer_reader.reading import read_passages
+        from .passages import build_passages
+
         if clauses.get("using") is None and clauses.get("within") is None:
             hits = _add_nearest(hits, query)
         passages = build_passages(hits, query.state)
@@ -359,13 +363,14 @@ class Asker:
         answer, or if the reader does not read the passages of a part. The confidence is the lowest of the answered
         parts.
         """
-        from .answer import Answer
-        from .answer_reader.read_answer import PartReading, extract_part_answers
         from .question_parts import complete_part, split_question
 
         texts = split_question(question)
         if len(texts) == 1:
             return None
+        from .answer import Answer
+        from .answer_reader.read_answer import PartReading, extract_part_answers
+
         parts: list[PartReading] = []
         confidences: list[Confidence] = []
         threshold = self._session.least_confidence

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..errors import ClosedError
+from ..models.model_name import find_model_name
 from ..settings import SessionSettings
 from ..storage.environment import Environment
 from ..structures.state import State
@@ -59,6 +60,8 @@ class Session:
 
     def get_language_model(self, name: str | None = None) -> LanguageModel | None:
         """Return the language model with this name, else the session's, else the environment's; None without a name."""
+        if find_model_name(name, self.settings) is None:  # as for most questions, which load no code for models
+            return None
         from ..models.llm import open_language_model
 
         return open_language_model(name, self.settings)

@@ -23,6 +23,8 @@ from .chat_stream import ChatStream, Piece, StreamError
 from .endpoint import KEY_VARIABLE as OPENAI_KEY_VARIABLE
 from .endpoint import Endpoint
 from .loops import LoopDetector
+from .model_name import MODEL_VARIABLE as MODEL_VARIABLE
+from .model_name import find_model_name
 from .text_pieces import collect_result
 from .timeouts import Timeouts
 from .token_estimate import estimate_message_tokens, token_estimate
@@ -30,12 +32,9 @@ from .token_estimate import estimate_message_tokens, token_estimate
 if TYPE_CHECKING:
     from .http_client import Reply
 
-MODEL_VARIABLE = "KVSTORE_LLM_MODEL"
 URL_VARIABLE = "KVSTORE_LLM_URL"
 KEY_VARIABLE = "KVSTORE_LLM_KEY"
 
-#: The name for no model, in the environment or the session.
-NO_MODEL = "none"
 
 Message = Mapping[str, str]
 
@@ -297,8 +296,8 @@ def open_language_model(name: str | None, session: SessionSettings) -> LanguageM
 
     Return None if no model is named, or if the name is ``none``. Raises ModelError for an invalid address.
     """
-    model_name = name or session.model or os.environ.get(MODEL_VARIABLE, "").strip() or NO_MODEL
-    if model_name.lower() == NO_MODEL:
+    model_name = find_model_name(name, session)
+    if model_name is None:
         return None
     timeouts = Timeouts(
         session.connect_timeout,

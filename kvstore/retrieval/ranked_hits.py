@@ -62,7 +62,7 @@ def build_chunk_hits(
 def _build_chunk_hit(rank: int, score: float, loaded: LoadedChunk, path: str) -> Hit:
     """Return a chunk as a hit."""
     record, document = loaded.record, loaded.document
-    heading = " > ".join(loaded.headings)
+    heading = " > ".join(loaded.headings) if record.section >= 0 else ""
     fields = (document.key, record.ordinal, loaded.text, path, record.start, record.end, heading)
     return Hit(rank, score, *fields, document.title)
 

@@ -83,10 +83,12 @@ def remove_asking_words(question: str, language: str | None) -> str:
 @cache
 def read_language_file(language: str) -> Mapping[str, Any] | None:
     """Read the file with the words of a language, or return None if it has none, as English. The result is cached."""
+    path = FOLDER / f"{language}.toml"
+    if not path.is_file():
+        return None
     import tomllib
 
-    path = FOLDER / f"{language}.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 @cache

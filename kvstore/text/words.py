@@ -390,6 +390,7 @@ def detect_word_language(words: Iterable[str], likely: str | None = None) -> str
     return best if best in counts else likely
 
 
+@lru_cache(maxsize=64)
 def get_function_words(language: str | None) -> frozenset[str]:
     """Return the function words of a language and of English, whose function words occur in texts of all languages."""
     return FUNCTION_WORDS | FUNCTION_WORDS_BY_LANGUAGE.get(language or "english", frozenset())

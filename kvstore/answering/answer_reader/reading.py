@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..answer_span import Verdict
 from ..extractive import Relevance, SnippetScores
@@ -16,8 +16,10 @@ from ..passages import Passage
 from ..question_kinds import classify_question, is_yes_no_question
 from ..runs import SnippetPosition
 from ..verdicts import decide_verdict, find_names
-from .reader import AnswerReader
 from .windows import select_windows
+
+if TYPE_CHECKING:
+    from .reader import AnswerReader
 
 #: The maximum number of windows that are read, those with the best scores by rules. Reading and embedding them is most
 #: of the cost of an answer; with 12 of 20, as many answers to the questions of five sets are right as with 24 of 24.

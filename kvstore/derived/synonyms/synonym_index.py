@@ -8,7 +8,6 @@ number and the time grow linearly with the number of names.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -123,7 +122,9 @@ def _embed_names(names: Sequence[str], steps: int, tools: BuildTools) -> list[Ma
 
 def _hash_name(name: str) -> int:
     """Return a 64-bit digest that identifies the form of a name."""
-    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
+    import hashlib  # imported here because it loads all of OpenSSL, and only building the index needs it
+
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())
 
 
 def _find_near_rows(
