@@ -115,7 +115,8 @@ class _RunningQuery:
             """Return the seconds until the deadline, at least 0; None without a deadline."""
             return None if deadline is None else max(0.0, deadline - time.monotonic())
 
-        timeout_reason = f"it took longer than its limit of {timeout} seconds; narrow it, or allow more time"
+        limit = "" if timeout is None else f"{round(timeout, 2):g} seconds"
+        timeout_reason = f"it took longer than its limit of {limit}; narrow it, or allow more time"
         with self._abandoned_condition:
             if not self._abandoned_condition.wait_for(
                 lambda: _RunningQuery._num_abandoned < MAX_ABANDONED, get_seconds_left()
