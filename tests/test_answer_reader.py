@@ -210,3 +210,30 @@ def test_a_missing_reader_is_reported_once(
 )
 def test_the_form_of_amounts_is_demanded(question: str, text: str, is_missing: bool) -> None:
     assert classify_question(question).is_missing_in(text) == is_missing
+
+
+def test_a_date_in_the_question_identifies_the_document(reader: AnswerReader, tmp_path: Path) -> None:
+    keepers = ["Ann", "Bea", "Cleo", "Dora", "Ella", "Fay", "Gwen", "Hana", "Ines", "Jana"]
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        for number, keeper in enumerate(keepers, 1):
+            date = f"2026-03-{number:02}"
+            text = (
+                f"# Council\n\n- Date: {date}\n\n## Roles\n\n- Facilitator: {keeper} Berg\n\n## Agenda\n\nThe harbor."
+            )
+            store.put(f"minutes/{date}.md", text, format="markdown")
+        answer = store.ask("Who was the facilitator of the council on 2026-03-07?")
+    assert "Facilitator: Gwen Berg" in answer.text.partition(" [1]")[0], answer.text
+
+
+def test_a_list_is_read_with_the_sentence_that_introduces_it(reader: AnswerReader, tmp_path: Path) -> None:
+    text = (
+        "## Donors\n\nWe received donations from:\n\n- Arnold Quill\n- Ada Berg\n\n## Gifts\n\nA gift is worth 5 euros."
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("donors", f"# Harbor fund\n\n{text}", format="markdown")
+        answer = store.ask("From whom did we receive donations?")
+    assert "Arnold Quill" in answer.text and "Ada Berg" in answer.text, answer.text
+
+
+def test_a_sentence_that_lacks_the_words_of_a_yes_or_no_question_is_only_the_nearest(harbor: kvstore.Store) -> None:
+    assert harbor.ask("Does the harbor rent kayaks?").outcome != "answered"

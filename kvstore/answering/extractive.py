@@ -21,6 +21,7 @@ from ..text.blocks import skip_marker, to_plain_text
 from ..text.patterns import compile_lazily
 from ..text.words import count_written_words, find_reference_numbers, is_unspaced, list_terms
 from .answer_span import AnswerPart, AnswerSpan, Verdict
+from .block_kinds import FIELD_PATTERN
 from .citations import Citation, cite_hit, neutralize_citations
 from .passages import Passage
 from .question_kinds import classify_question
@@ -46,6 +47,8 @@ _WEIGHTS = {"cosine": 2.0, "rest": 7.9, "own": 2.75, "near": 0.7, "rank": 4.2, "
 #: The fractions of the question's technical tokens in the snippet and in its term. Those sets have few such tokens, so
 #: the weights were chosen by reading answers from manuals.
 _WEIGHTS |= {"token": 1.5, "term": 3.0}
+#: The question has all words of the name of a field, such as "Facilitator: Ann". Chosen on price lists and minutes.
+_WEIGHTS |= {"field": 2.0}
 #: A list of changes describes former states; a question is about the current one unless it asks for changes.
 _WEIGHTS |= {"history": -3.0}
 #: Chosen on questions about private folders. A question in a document rarely answers one. If the question names a
@@ -145,6 +148,7 @@ class Relevance:
                 "kind": float(kind.is_met_by(text)),
                 "token": _compute_token_fraction(tokens, text),
                 "term": _compute_token_fraction(tokens, snippet.term),
+                "field": float(self._asks_for_field(snippet)),
                 "other": number_mismatches[number],
                 "asks": float(snippet.is_question),
                 "first": float(index == 0 and passage.is_whole_document),
@@ -152,6 +156,12 @@ class Relevance:
             }
             scores[number, index] = math.fsum(_WEIGHTS[name] * part for name, part in parts.items())
         return SnippetScores(scores, nearest)
+
+    def _asks_for_field(self, snippet: Snippet) -> bool:
+        """True if a snippet is a field whose name only has terms of the question."""
+        field = FIELD_PATTERN.fullmatch(snippet.text)
+        name_terms = list_terms(field["name"], self.stem) if field is not None else []
+        return bool(name_terms) and self.rarities.keys() >= set(name_terms)
 
     def compute_coverage(self, text: str) -> float:
         """Return the fraction of the question's terms, by rarity, that a text has, from 0 to 1."""

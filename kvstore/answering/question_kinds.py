@@ -123,7 +123,9 @@ _QUESTION_PATTERNS = (
     ("number", _build_noun_pattern("number amount size population age limit")),
     ("time", r"\bwhen\b(?=.{0,40}\?|\s(?:did|was|were|is|are|does|do|will|has|had))"),
     ("time", _build_noun_pattern("year date day month time century decade hour")),
-    ("person", r"\b(?:who|whom|whose)\b"),
+    # After another question word, "who" begins a clause about a person ("the member who left").
+    ("person", r"(?:\A|[.!?,;:]|\b(?:and|at|by|for|from|of|on|to|with))\W*(?:who|whom|whose)\b"),
+    ("person", r"\A(?!.*\b(?:what|which|how|when|where|why)\b).*\b(?:who|whom|whose)\b"),
     ("place", r"\bwhere\b"),
     (
         "place",
@@ -242,6 +244,8 @@ def classify_question(question: str, language: str | None = None) -> QuestionKin
 
     >>> [classify_question(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
     ['person', 'duration', 'meaning']
+    >>> classify_question("What happens to a member who never answers?").name
+    'thing'
     >>> classify_question("Who founded the Nobel Prize?").is_met_by("The Nobel Prize was founded by Alfred Nobel.")
     True
     """

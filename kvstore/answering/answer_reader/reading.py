@@ -44,6 +44,13 @@ _COVERAGE_WEIGHT, _MIN_SUFFICIENT = 3.0, 3.0
 #: answer to 57 % of the questions of HotpotQA, and answers to questions that yes or no answers. The second maximum is
 #: for a sentence that settles such a question: 14 of 14 verdicts on 36 questions that chose no rule were right.
 _MAX_UNJUDGED, _MAX_SETTLED = 0.0, 2.5
+#: The weights of the same model for a question that yes or no answers and that no sentence settles: of the score by
+#: rules, the reader's logit and the coverage of the snippet. They were fitted on 58 questions without a verdict, about
+#: price lists, opening hours, minutes, a contract and three folders. Fitted on half of them, the model has an area
+#: under the curve of 0.91 on the other half. With the default of ``least_confidence``, 70 % of the near misses among
+#: them are refused, and 47 % without the model; 89 and 95 % of the others are answered.
+_YES_NO_WEIGHTS = {"rules": 0.55, "answered": 0.4, "coverage": 1.0}
+_YES_NO_CONSTANT = -4.6
 #: The weights of a snippet without the form that the question asks for, in its score and in the confidence. Such a
 #: snippet hardly ever answers. The weights are not fitted, because too few of the best snippets lack the form.
 MISSING_SCORE, MISSING_CONFIDENCE = -3.0, -2.0
@@ -100,11 +107,20 @@ class PassageReading(NamedTuple):
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` the part of it for names that no
         document has. That part is added, because the reader does not notice that a sentence is about another name.
         """
+        if self.verdict is not None:
+            return min(rule_logit, _MAX_SETTLED)
         if self.needs_several_passages or self.is_yes_no:
-            return min(rule_logit, _MAX_UNJUDGED if self.verdict is None else _MAX_SETTLED)
+            yes_no_logit = self._compute_yes_no_logit() if self.is_yes_no else _MAX_UNJUDGED
+            return min(rule_logit, yes_no_logit, _MAX_UNJUDGED)
         signals = {"answered": self.best.answered, "rules": rule_logit}
         logit = math.fsum(weight * signals[name] for name, weight in _CONFIDENCE_WEIGHTS.items()) + _CONFIDENCE_CONSTANT
         return min(logit, rule_logit + _MAX_GAIN) + unknown_logit + MISSING_CONFIDENCE * self.best.is_kind_missing
+
+    def _compute_yes_no_logit(self) -> float:
+        """Return the logit that the likeliest snippet answers a question that yes or no answers, without a verdict."""
+        best = self.best
+        signals = {"rules": best.rule_score, "answered": best.answered, "coverage": best.coverage}
+        return math.fsum(weight * signals[name] for name, weight in _YES_NO_WEIGHTS.items()) + _YES_NO_CONSTANT
 
 
 def read_passages(

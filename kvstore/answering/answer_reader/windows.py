@@ -9,11 +9,12 @@ chosen by the terms that they share with the question, by the rank of their hits
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ...text.blocks import to_plain_text
-from ...text.words import list_terms
+from ...text.words import find_reference_numbers, list_terms
 from ..extractive import Relevance, list_candidates, render_snippet
 from ..passages import Passage
 from ..question_kinds import QuestionKind
@@ -78,6 +79,7 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
         """True if a snippet, with the block that it introduces, lacks what the question asks for."""
         return kind.is_missing_in(_render_with_block(passages[position[0]].snippets, position[1]))
 
+    numbers = frozenset(find_reference_numbers(relevance.question))
     candidates = [
         (number, index)
         for number, index in list_candidates(passages)
@@ -86,18 +88,23 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
     estimates = {position: estimate_score(position) for position in candidates}
     windows: dict[str, Window] = {}  # documents can repeat each other
     for position in sorted(candidates, key=lambda position: (-estimates[position], position)):
-        text, offset = _build_text(passages[position[0]], position[1])
+        text, offset = _build_text(passages[position[0]], position[1], numbers)
         windows.setdefault(text, Window(position, text, offset, is_kind_missing(position)))
         if len(windows) == MAX_WINDOWS:
             break
     return list(windows.values())
 
 
-def _build_text(passage: Passage, index: int) -> tuple[str, int]:
-    """Return the text of the window of a snippet, and the character at which the snippet begins."""
+def _build_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
+    """Return the text of the window of a snippet, and the character at which the snippet begins.
+
+    The name of the document is included if it has one of the reference ``numbers`` of the question.
+    """
     snippets = passage.snippets
     snippet = snippets[index]
-    labels = [to_plain_text(label or "").strip() for label in (passage.title, snippet.heading)]
+    name = PurePosixPath(passage.document).stem
+    own_name = name if not set(numbers).isdisjoint(find_reference_numbers(name)) else ""
+    labels = [to_plain_text(label or "").strip() for label in (passage.title, own_name, snippet.heading)]
     before = "".join(
         f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
         for label in dict.fromkeys(filter(None, labels))
