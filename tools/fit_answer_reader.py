@@ -22,13 +22,14 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-from evaluation.answer_sets import AnswerQuestion, load_answer_sets
-from evaluation.answers import compute_area_under_curve
+from evaluation.answer_sets import load_answer_sets
 
 import kvstore
 from kvstore.answering.answer_reader.reading import MISSING_CONFIDENCE, MISSING_SCORE
 from kvstore.answering.confidence import estimate_confidence
 from kvstore.answering.extractive import render_snippet
+from kvstore.evaluation import Question
+from kvstore.evaluation.asked_questions import compute_area_under_curve
 
 Numbers = npt.NDArray[np.float64]
 #: The signals of a sentence, and those of an answer that decide how likely its best sentence is right.
@@ -86,7 +87,7 @@ def read_set(name: str, data: Path, limit: int | None, folder: Path) -> list[dic
     return rows
 
 
-def read_question(store: kvstore.Store, question: AnswerQuestion) -> dict[str, Any] | None:
+def read_question(store: kvstore.Store, question: Question) -> dict[str, Any] | None:
     """Return the signals of the sentences read for a question, and which of them are right."""
     asker = store._make_asker()
     with asker._open_query(question.text, {}) as (strategy, query):

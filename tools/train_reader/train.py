@@ -27,6 +27,14 @@ first three with 800 questions, the others with 1,400):
 | **distilled, weight .5, word vectors trained** | 1,405 x 400 | **.828** | .48 | .83 |
 
 The committed weights are the last row, started from all-MiniLM-L6-v2 rounded to 8 bits. A GPU (H100) takes 10 minutes.
+
+A network twice as deep was tried: multilingual-e5-small (12 layers), with its 10,000 or 12,000 most frequent pieces and
+word vectors of 4 bits, distilled from five teachers of both kinds (924 steps of 375 windows). It has .837, .55 and .85
+in the table, and behind a store it tells 800 questions of the five articles of ``squad2`` apart with .816 instead of
+.795. But it takes 1.9 times the time, and on documents of other kinds it is worse: the best sentence is right for .918
+instead of .941 of the questions of ``notes`` and for .46 instead of .51 of those of ``folders``, and its area under the
+curve is .87 instead of .92 and .78 instead of .80. Trained further without teachers, it learns the near misses by heart
+(.855 instead of .881 without those five articles).
 """
 
 from __future__ import annotations
