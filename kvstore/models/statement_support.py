@@ -159,6 +159,7 @@ class SourcePassages:
 
     def __init__(self, texts: Sequence[str], headings: Sequence[str] = ()) -> None:
         self.texts = [*headings, *texts]
+        # Headings may name the subject of a sentence, so their words count as words of each passage.
         heading_stems = _collect_stems(headings)
         self._passages = [_split_passage(text, heading_stems) for text in texts]
 

@@ -50,7 +50,7 @@ class LogicalNames:
         return self._state.forest.get_tree_name(tree_node.tree), self.name_entity(tree_node.entity)
 
     def name_address(self, number: int, /) -> LogicalName:
-        """Return the rank of an address, and the logical name of its node or abstract."""
+        """Return the rank of an address, and the logical name of the node or abstract that it leads to."""
         rank, target = addresses.split_address(number)
         return (rank, *(self.name_node(target) if rank == addresses.NODE_RANK else self.name_abstract(target)))
 

@@ -157,7 +157,9 @@ def _split_markdown(text: str) -> list[BlockPart]:
         """Append the part that was begun, if any, to ``parts``."""
         nonlocal kind
         if kind:
-            parts.append(BlockPart(kind, start, end, level, _find_term_end(text, start, end, kind), False, continues))
+            parts.append(
+                BlockPart(kind, start, end, level, _find_term_end(text, start, end, kind), continues=continues)
+            )
         kind = ""
 
     for line, next_line in zip_longest(lines, lines[1:], fillvalue=""):

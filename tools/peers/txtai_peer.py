@@ -101,7 +101,10 @@ class Txtai(Peer):
         self.delete_keys([row["id"] for row in rows])
 
     def _search(self, question: str, vector: bytes, top: int, weights: float | None) -> Found:
-        """Search with a question and its vector; ``weights`` is the share of the vectors in a hybrid query."""
+        """Search with a question and its vector; ``weights`` is the share of the vectors in a hybrid query.
+
+        txtai computes vectors by a function of the text, so the vector is stored where that function finds it.
+        """
         _VECTORS[question] = _to_array(vector)
         return [(row["id"], row["text"]) for row in self.embeddings.search(question, top, weights=weights)]
 

@@ -25,10 +25,12 @@ def _render_toc(chapter: Chapter) -> str:
 
 
 def _render_body(chapter: Chapter, **shapes: str) -> str:
+    """Return the parts of a chapter below its title as HTML; ``shapes`` are templates as in :func:`render_html`."""
     return render_html(Chapter(chapter.name, chapter.parts[1:]), **shapes)
 
 
 def _render_asciidoctor(chapter: Chapter) -> str:
+    """Return a page as Asciidoctor writes it."""
     text = _render_body(
         chapter,
         box='<div class="sidebarblock"><div class="content"><div class="title">{title}</div><div class="paragraph"><p>'
@@ -50,6 +52,7 @@ def _render_asciidoctor(chapter: Chapter) -> str:
 
 
 def _render_docbook(chapter: Chapter) -> str:
+    """Return a page as the DocBook stylesheets write it."""
     text = _render_body(
         chapter,
         box='<div class="{kind}" style="margin-left: 0.5in"><h3 class="title">{title}</h3><p>{text}</p></div>',
@@ -71,6 +74,7 @@ def _render_docbook(chapter: Chapter) -> str:
 
 
 def _render_mediawiki(chapter: Chapter) -> str:
+    """Return a page of MediaWiki with its sidebar, tabs and footer."""
     text = _render_body(
         chapter,
         heading='<h{level}><span class="mw-headline" id="x">{text}</span><span class="mw-editsection"><span>[</span>'
@@ -96,6 +100,7 @@ def _render_mediawiki(chapter: Chapter) -> str:
 
 
 def _render_blog(chapter: Chapter) -> str:
+    """Return an entry of a blog with its menus, sharing links and related entries."""
     return (
         '<body><div class="skip"><a href="#main">Skip to content</a></div><header class="site-header"><h1><a href="/">The '
         'station blog</a></h1><p>Letters from the rock</p><nav><ul><li><a href="/">Home</a></li><li><a href="/about">'
@@ -112,6 +117,7 @@ def _render_blog(chapter: Chapter) -> str:
 
 
 def _render_news(chapter: Chapter) -> str:
+    """Return an article of a news site with its teasers and fine print."""
     teasers = "".join(
         f'<li><a href="/news/{number}"><img src="t.jpg" alt=""><h3>{title}</h3></a><p>{line}</p></li>'
         for number, (title, line) in enumerate(
@@ -135,6 +141,7 @@ def _render_news(chapter: Chapter) -> str:
 
 
 def _render_docutils(chapter: Chapter) -> str:
+    """Return a page as docutils writes it with a table of contents."""
     text = _render_body(
         chapter,
         box='<aside class="{kind}"><p class="{kind}-title">{title}</p><p>{text}</p></aside>',
@@ -176,6 +183,7 @@ def _render_sphinx(chapter: Chapter) -> str:
 
 
 def _render_material(chapter: Chapter) -> str:
+    """Return a page of Material for MkDocs with its navigation."""
     text = render_html(
         chapter,
         heading='<h{level} id="x">{text}<a class="headerlink" href="#x" title="Permanent link">&para;</a></h{level}>',
@@ -201,6 +209,7 @@ def _render_material(chapter: Chapter) -> str:
 
 
 def _render_starlight(chapter: Chapter) -> str:
+    """Return a page of Starlight with its navigation."""
     text = render_html(
         chapter,
         heading='<div class="sl-heading-wrapper"><h{level} id="x">{text}</h{level}><a class="sl-anchor-link" href="#x"><span '

@@ -96,7 +96,11 @@ def _is_collocation(term: str, name: str, totals: Counter[str]) -> bool:
 
 
 def _find_terms(heading: str, text: str) -> tuple[dict[str, str], set[str]]:
-    """Return the terms of a chunk, case-folded, with their spelling, and the set of terms that its heading contains."""
+    """Return the terms of a chunk with their spelling, by their case-folded form, and the terms that its heading
+    contains.
+
+    Terms are short headings, words, and pairs of adjacent words.
+    """
     parts = [_NUMBERING_PATTERN.sub("", part.strip(" .:#*_`")) for part in heading.split(" > ")]
     terms: dict[str, str] = {}
     for part in parts:

@@ -33,9 +33,9 @@ class BridgeStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Rank the chunks below the abstracts of the question's entities by cosine.
+        """Rank the chunks below the abstracts that mention the question's entities, by cosine.
 
-        Falls back to dense search over all chunks if no entity is known or specific enough.
+        Falls back to dense search over all chunks if no entity is known, or if the known ones are in too many chunks.
         """
         num_chunks = query.chunk_count
         seeds = recognize_entities(query)
