@@ -272,6 +272,19 @@ def list_systems_with_derivations() -> tuple[System, ...]:
 
 
 @cache
+def list_systems_with_own_derivations() -> tuple[System, ...]:
+    """Return the systems that have derivations that every store maintains."""
+    systems = _import_systems_with(lambda outline: outline.derivations.keys() - outline.indexes)
+    return tuple(system for system in systems if system.derivations)
+
+
+@cache
+def list_maintained_index_names() -> tuple[str, ...]:
+    """Return the names of the kinds of index that have a derivation. No system is imported."""
+    return tuple(name for outline in list_outlines() for name in outline.indexes if name in outline.derivations)
+
+
+@cache
 def list_facts() -> tuple[StatedFact[Any, Any], ...]:
     """Return the kinds of facts that can be stated for the systems."""
     return tuple(fact for system in _import_systems_with(lambda outline: outline.has_facts) for fact in system.facts)
@@ -290,7 +303,14 @@ def list_automatic_indexes() -> tuple[FileIndex[Any, Any], ...]:
 
 def _invalidate_list_caches() -> None:
     """Drop the cached lists, because a system was imported, added or removed. Every commit uses them."""
-    for function in (list_structures, list_systems_with_derivations, list_facts, list_automatic_indexes):
+    for function in (
+        list_structures,
+        list_systems_with_derivations,
+        list_systems_with_own_derivations,
+        list_maintained_index_names,
+        list_facts,
+        list_automatic_indexes,
+    ):
         function.cache_clear()
 
 

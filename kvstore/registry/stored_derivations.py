@@ -6,17 +6,24 @@ In: a state of the store. Out: each derivation with the options of its index, an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from ..process.frozen_dataclass import frozen_dataclass
 from ..settings import FixedSettings
 from ..storage.view import View
 from ..structures.indexes.indexes import Indexes
-from . import list_systems_with_derivations
+from . import (
+    INDEXES,
+    list_maintained_index_names,
+    list_systems_with_derivations,
+    list_systems_with_own_derivations,
+)
 from .contract import ChunkedText, Derivation, MaintainedIndex
+from .structure_versions import has_index
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class StoredDerivation:
     """A derivation of a store. ``options`` are all options of its index.
 
@@ -56,23 +63,19 @@ class StoredDerivation:
 def get_derivation(name: str) -> Derivation:
     """Return the derivation with a name that :func:`list_maintained_derivations` returned."""
     derivations = [derivation for system in list_systems_with_derivations() for derivation in system.derivations]
-    derivations += [kind.derivation for kind in _list_maintained_indexes()]
-    return next(derivation for derivation in derivations if derivation.name == name)
-
-
-def _list_maintained_indexes() -> list[MaintainedIndex]:
-    """Return the kinds of index that have a derivation."""
     kinds = (kind for system in list_systems_with_derivations() for kind in system.indexes)
-    return [kind for kind in kinds if isinstance(kind, MaintainedIndex)]
+    derivations += [kind.derivation for kind in kinds if isinstance(kind, MaintainedIndex)]
+    return next(derivation for derivation in derivations if derivation.name == name)
 
 
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
     """Return the derivations stored in a store: those of all systems and of its indexes, even of dropped ones."""
-    systems = list_systems_with_derivations()
+    systems = list_systems_with_own_derivations()
     derivations = [StoredDerivation(derivation) for system in systems for derivation in system.derivations]
-    for kind in _list_maintained_indexes():
-        record = Indexes(view).get(kind)
-        if record is not None:
+    for name in list_maintained_index_names():
+        kind = INDEXES[name] if has_index(view, name) else None  # imports only systems that the store uses
+        record = None if kind is None else Indexes(view).get(kind)
+        if isinstance(kind, MaintainedIndex) and record is not None:
             progress = record.state
             derivations.append(
                 StoredDerivation(
