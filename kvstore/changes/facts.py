@@ -21,6 +21,7 @@ from .. import registry
 from ..arguments import format_count
 from ..errors import InputError
 from ..extraction.own_chunks import unpack_chunks
+from ..process.frozen_dataclass import frozen_dataclass
 from ..registry.contract import TRIPLE_LINK
 from ..registry.fact import BoundStatement, ChangeContext, DocumentFact, ExportLine, Fact, Fields, StatedFact
 from ..storage import records
@@ -36,7 +37,7 @@ from ..text.stated_names import check_tree_name, clean_name
 _OPTIONAL_TEXT = (str, type(None))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class SourceDocument:
     """A document as the user supplied it. ``vectors`` are the user's own, as rows of numbers, and ``chunks`` the user's
     own chunks, if any."""

@@ -8,13 +8,14 @@ one. Documents that are put meanwhile get their parts at once. Out: True if anyt
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from ..errors import CorruptionError
 from ..extraction.extraction import collect_vectors
+from ..process.frozen_dataclass import frozen_dataclass
 from ..registry.contract import MaintainedIndex, iter_unbuilt_documents
 from ..registry.stored_derivations import StoredDerivation, list_stored_derivations
 from ..registry.structure_versions import require_maintained, write_versions
@@ -33,7 +34,7 @@ from .pending import read_chunked_text
 _MAX_BATCH_TEXTS, _MAX_BATCH_DOCUMENTS = 1024, 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _DerivedDocument:
     """The derived part of a stored document, the texts of it to embed, and the facts it was derived from."""
 

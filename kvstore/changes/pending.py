@@ -29,6 +29,7 @@ from ..extraction.extraction import (
 )
 from ..extraction.own_chunks import unpack_chunks
 from ..extraction.validation import ValidDocument, validate
+from ..process.frozen_dataclass import frozen_dataclass
 from ..registry.chunk_texts import build_embedding_texts, has_context, list_context_facts
 from ..registry.chunked_text import ChunkedText, load_chunked_text
 from ..registry.derivation import derive_parts, list_missing_texts
@@ -43,7 +44,7 @@ from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vectors, normali
 from . import facts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class PendingDocument:
     """A document to be stored, with the unit vectors of its texts by space, each of shape (texts, dimension).
 

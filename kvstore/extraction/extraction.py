@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..models.language import ENGLISH, open_language
 from ..process.collection_pause import pause_collection, promote_objects
+from ..process.frozen_dataclass import frozen_dataclass
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section, build_heading_path
 from ..text.blocks import Block, format_summary_sentence, parse_blocks, split_parts, to_plain_text
@@ -61,7 +62,7 @@ _MIN_LARGE_BATCH = 256
 TextsCallback = Callable[[list[str]], None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ChunkDraft:
     """A chunk under construction: bytes ``start`` to ``end`` of the text, its section, and its terms with their counts.
 
@@ -195,7 +196,7 @@ def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class ChunkedDocument:
     """A prose document split into chunks; nothing else is derived from it yet.
 

@@ -7,13 +7,13 @@ lists, headings) belong to the tree of their document. Relations from prose belo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from ..process.frozen_dataclass import frozen_dataclass
 from ..structures.forest.forest import DATA_KINDS, RELATIONS_TREE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Relation:
     """A statement that ``child`` is below ``parent`` in a hierarchy. Both are as written and differ in normal form.
 

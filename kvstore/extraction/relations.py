@@ -12,8 +12,9 @@ a predicate 0.85, apposition 0.75, ``X of Y`` 0.6. A statement that is only poss
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..process.frozen_dataclass import frozen_dataclass
 from ..text.names import to_singular
 from ..text.normalize import to_entity_key
 from .clause_arguments import ClauseArguments
@@ -46,7 +47,7 @@ _APPOSITION_CONFIDENCE = 0.75
 _POSSESSION_CONFIDENCE = 0.6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class StatedRelation:
     """A statement that ``child`` is below ``parent``. Characters ``start`` to ``end`` of the text contain both names.
 

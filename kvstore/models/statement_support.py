@@ -13,8 +13,8 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 
+from ..process.frozen_dataclass import frozen_dataclass
 from ..text.languages import detect_language
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
@@ -63,7 +63,7 @@ def compute_support(text: str, sources: Iterable[str]) -> float:
     return len(stems & _collect_stems(sources)) / len(stems) if stems else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _StatedClause:
     """The content words of a part of a statement as stems. ``names`` are the stems of its names and numbers."""
 
@@ -72,7 +72,7 @@ class _StatedClause:
     is_negated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _WordOrder:
     """The content words of a statement in order, as stems.
 
@@ -112,7 +112,7 @@ class _WordOrder:
         return len(ends) >= (1 if self.is_title else _MIN_ORDERED_FRACTION) * len(present)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _PassageSentence:
     """A sentence of a passage: ``stems`` of its words and of the headings, and ``words``, its stems in order.
 

@@ -9,10 +9,10 @@ English, where verbs can be last, only the order of subject and object counts; t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, product
 
+from ..process.frozen_dataclass import frozen_dataclass
 from ..text.languages import detect_language
 from ..text.normalize import fold_case
 from ..text.sentences import split_sentences
@@ -48,7 +48,7 @@ _Span = tuple[int, int]
 _IMPLIED: _Span = (-1, -1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _OrderedSentence:
     """The words of a sentence as written, in normal form, and as stems."""
 
@@ -81,7 +81,7 @@ class _OrderedSentence:
         return not words.isdisjoint(self.words[max(0, start) : max(0, end)])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class _OrderedText:
     """The sentences of a text. ``nouns`` are the words after an article or a number."""
 

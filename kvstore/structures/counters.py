@@ -7,7 +7,7 @@ commits.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 
 from ..storage import records
 from ..storage.environment import View, WriteView
@@ -59,9 +59,8 @@ class Counters:
 
     def save(self, view: WriteView) -> None:
         """Write the counters to a write transaction."""
-        values = asdict(self)
-        if not self.languages:  # earlier versions of kvstore do not know this counter
-            del values["languages"]
+        # Earlier versions of kvstore do not know the counter of languages.
+        values = {name: getattr(self, name) for name in _NAMES if name != "languages" or self.languages}
         view.put(tables.META, _KEY, records.pack(values))
 
     def count_language(self, language: str, change: int) -> None:
@@ -69,3 +68,7 @@ class Counters:
         self.languages[language] = self.languages.get(language, 0) + change
         if not self.languages[language]:
             del self.languages[language]
+
+
+#: The names of the counters, in the order in which they are stored.
+_NAMES = [field.name for field in fields(Counters)]

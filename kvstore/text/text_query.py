@@ -17,11 +17,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import TypeVar
 
 from ..errors import InputError
+from ..process.frozen_dataclass import frozen_dataclass
 from .patterns import compile_lazily
 from .words import get_stemmer, segment_words
 
@@ -36,7 +36,7 @@ _MAX_QUOTED = 80
 _TOKEN_PATTERN = compile_lazily(r'(?P<string>"(?:[^"]|"")*"?)|(?P<mark>[()+*,])|(?P<word>[^\s"()+*,]+)')
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class WordPattern:
     """A pattern that matches words.
 
@@ -49,14 +49,14 @@ class WordPattern:
     prefix: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Phrase:
     """Adjacent words; a single word is a phrase too."""
 
     words: tuple[WordPattern, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Proximity:
     """A query for phrases near each other, in any order (NEAR).
 
@@ -67,21 +67,21 @@ class Proximity:
     distance: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class AndQuery:
     """A query that matches if all parts match."""
 
     parts: tuple[TextQuery, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class OrQuery:
     """A query that matches if at least one part matches."""
 
     parts: tuple[TextQuery, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class NotQuery:
     """A query that matches if ``included`` matches and ``excluded`` does not."""
 

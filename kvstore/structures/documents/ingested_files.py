@@ -9,14 +9,15 @@ part of the store's content: without it, files are only read again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
+from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
 from .. import tables
 from .documents import Documents, encode_key
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class IngestedFile:
     """A file that was ingested without a failure.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from functools import partial
 from itertools import islice
@@ -227,7 +227,7 @@ class FilterPages:
             fork_pages=self.forks.count,
             directory=self.directory.state,
         )
-        view.put(tables.FILTER_DIRECTORY, HEAD_KEY, records.pack(asdict(head)))
+        view.put(tables.FILTER_DIRECTORY, HEAD_KEY, records.pack(vars(head)))
 
     def iter_listed(self, prefix: bytes) -> Iterator[int]:
         """Yield the page numbers of the stored list under ``prefix``, ascending; raise CorruptionError for damage."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import IndexUnavailableError, InvalidAnswerError, PromptTooLongError, TokenLimitError
 from ...models.structured import MAX_FAILURES, ModelReport
 from ...models.token_estimate import token_estimate
+from ...process.frozen_dataclass import frozen_dataclass
 from ...settings import FixedSettings
 from ...storage import index_file, records
 from ...storage.view import WriteView
@@ -50,7 +51,7 @@ _MAX_REMOVED_ROWS = 20_000
 TableRecord = tuple[str, bytes, bytes]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class WritingForecast:
     """A forecast of the texts that a language model would write on REFRESH.
 

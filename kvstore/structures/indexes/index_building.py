@@ -10,10 +10,10 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import IndexUnavailableError, LockTimeoutError
+from ...process.frozen_dataclass import frozen_dataclass
 from ...settings import FixedSettings
 from ...storage import index_file
 from ...storage.environment import Environment
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _LOCK_RETRY_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class IndexProgress:
     """The progress of an index build: ``done`` of ``total`` steps; ``unit`` names the steps.
 

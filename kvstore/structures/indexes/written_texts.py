@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
 from ...storage.view import View
 from .. import tables
@@ -24,7 +24,7 @@ from ..vectors.vectors import Matrix
 _VECTOR = "vector"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class WrittenText:
     """A text that a model wrote for a kind of index, as plain data; ``written_at`` is in seconds since 1970."""
 
