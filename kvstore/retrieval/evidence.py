@@ -189,13 +189,9 @@ class Trace:
         # Only EXPLAIN reads through a view that counts pages.
         self._measured_view = view if isinstance(view, MeasuredView) else None
 
-    @contextmanager
-    def step(self, name: str) -> Iterator[StepNotes]:
+    def step(self, name: str) -> TimedStep:
         """Time the body of a ``with`` statement as a step. The body sets the detail and count of the yielded notes."""
-        notes = StepNotes()
-        start = self._read_clock()
-        yield notes
-        self._add_step(name, notes, start, self._read_clock())
+        return TimedStep(self, name)
 
     @contextmanager
     def record_round(self, reading: BatchedReader, *names: str) -> Iterator[list[StepNotes]]:
@@ -223,6 +219,25 @@ class Trace:
         milliseconds = round(1000 * (end[0] - start[0]), 3)
         pages = None if self._measured_view is None else end[1] - start[1]
         self.steps.append(Step(name, notes.detail, notes.count, milliseconds, pages))
+
+
+class TimedStep:
+    """A context that times its body as a step, and records it unless the body raises an error."""
+
+    __slots__ = ("_name", "_notes", "_start", "_trace")
+
+    def __init__(self, trace: Trace, name: str) -> None:
+        self._trace = trace
+        self._name = name
+        self._notes = StepNotes()
+
+    def __enter__(self) -> StepNotes:
+        self._start = self._trace._read_clock()
+        return self._notes
+
+    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
+        if error_type is None:
+            self._trace._add_step(self._name, self._notes, self._start, self._trace._read_clock())
 
 
 class StepNotes:

@@ -1,7 +1,7 @@
 """An in-memory cache of decoded data, shared by the snapshots of the same commit.
 
 In: the change number of a snapshot. Out: what earlier states of that commit decoded: records, outlines and texts of
-documents, by id, and the sizes of posting lists, by term. Another change number drops all of it. The threads of a
+documents, records of chunks, and the sizes of posting lists. Another change number drops all of it. The threads of a
 process share the cache; what one of them adds is never changed afterwards.
 """
 
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: The maximum numbers of bytes of all cached texts together, of documents, and of terms. Beyond one of them, what it
-#: limits is dropped.
+#: The maximum numbers of bytes of all cached texts together, of documents, of chunks, and of terms. Beyond one of them,
+#: what it limits is dropped.
 _MAX_TEXT_BYTES = 4 << 20
 _MAX_DOCUMENTS = 1 << 13
+_MAX_CHUNKS = 1 << 14
 _MAX_TERMS = 1 << 14
 
 Key = TypeVar("Key")
@@ -27,9 +28,10 @@ class DecodedData:
     """The data decoded by the states of one commit. A dictionary that is full is replaced, so read it only once."""
 
     def __init__(self) -> None:
-        #: Records, outlines and texts of documents, by id, and sizes of posting lists, by term. Their modules import
-        #: this one, which therefore does not name their types.
+        #: Records, outlines and texts of documents and records of chunks, by id, and sizes of posting lists, by term.
+        #: Their modules import this one, which therefore does not name their types.
         self.records: dict[int, Any] = {}
+        self.chunks: dict[int, Any] = {}
         self.outlines: dict[int, Any] = {}
         self.texts: dict[int, bytes] = {}
         self.term_sizes: dict[str, Any] = {}
@@ -49,6 +51,10 @@ class DecodedData:
     def add_records(self, records: Mapping[int, Any]) -> None:
         """Add the records of documents."""
         self.records = _extend(self.records, records, _MAX_DOCUMENTS)
+
+    def add_chunks(self, chunks: Mapping[int, Any]) -> None:
+        """Add the records of chunks."""
+        self.chunks = _extend(self.chunks, chunks, _MAX_CHUNKS)
 
     def add_outlines(self, outlines: Mapping[int, Any]) -> None:
         """Add the outlines of documents."""

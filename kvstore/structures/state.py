@@ -147,7 +147,7 @@ class State:
 
     @cached_property
     def chunks(self) -> Chunks:
-        return Chunks(self.lmdb)
+        return Chunks(self.lmdb, self._shared_data)
 
     @cached_property
     def abstracts(self) -> Abstracts:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from ..decoded_data import DecodedData
+
 #: The first id of upper abstracts, so that an id alone distinguishes leaf and upper abstracts.
 FIRST_UPPER_ABSTRACT = 1 << 40
 
@@ -44,6 +46,11 @@ class ChunkRecord(NamedTuple):
 
 class Chunks(tables.ViewReader):
     """The chunks of one view."""
+
+    def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
+        super().__init__(view)
+        #: What other states of the same commit have decoded; None if the chunks of the view can change.
+        self._shared_data = shared_data
 
     def find(self, chunk: int) -> ChunkRecord | None:
         """Return the record of a chunk, or None if no chunk has this id."""
@@ -74,7 +81,15 @@ class Chunks(tables.ViewReader):
 
     def get_many(self, chunks: Iterable[int]) -> list[ChunkRecord]:
         """Return the records of chunks that must exist; raise CorruptionError if one does not."""
-        return list(map(ChunkRecord._make, self._read_rows(chunks).tolist()))
+        ids = list(chunks)
+        known = {} if self._shared_data is None else self._shared_data.chunks
+        missing = [chunk for chunk in ids if chunk not in known]
+        if not missing:
+            return [known[chunk] for chunk in ids]
+        read_chunks = dict(zip(missing, map(ChunkRecord._make, self._read_rows(missing).tolist()), strict=True))
+        if self._shared_data is not None:
+            self._shared_data.add_chunks(read_chunks)
+        return [read_chunks[chunk] if chunk in read_chunks else known[chunk] for chunk in ids]
 
     def get_vector_locations(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
         """Return block and row of the vector of each chunk, shape (n, 2). The chunks must exist."""
