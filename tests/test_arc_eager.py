@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import kvstore_english
-from kvstore.models.greedy_parser import GreedyParser
+from kvstore.models.greedy_parser import GreedyParser, use_row_ops
 from kvstore.models.lean_import import hide_unneeded_modules
-from kvstore.models.row_ops import use_row_ops
 from kvstore_cext.arc_eager import parse
 
 with hide_unneeded_modules():

@@ -10,9 +10,9 @@ import pytest
 import kvstore
 from kvstore.changes.pending import PendingDocument
 from kvstore.errors import InputError
+from kvstore.extraction.document_names import Introduction
 from kvstore.extraction.extraction import extract
-from kvstore.extraction.introduced_names import Introduction
-from kvstore.extraction.relation import Relation
+from kvstore.extraction.stated_relations import Relation
 from kvstore.text.normalize import to_entity_key
 
 FLEET = "tug,ship\nferry,ship\nship,vessel\nvessel,craft\ncraft,thing\nsteam tug,tug\nharbour tug,tug\n"

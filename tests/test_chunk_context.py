@@ -15,8 +15,8 @@ from kvstore import errors
 from kvstore.changes.dump import dump
 from kvstore.changes.facts import iter_document_facts
 from kvstore.extraction.extraction import get_first_sentence
-from kvstore.registry.chunk_texts import build_embedding_texts
 from kvstore.registry.chunked_text import load_chunked_text
+from kvstore.registry.derivation import build_embedding_texts
 from kvstore.structures import tables
 
 MakeStore = Callable[..., kvstore.Store]

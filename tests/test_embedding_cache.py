@@ -9,7 +9,7 @@ import numpy as np
 
 import kvstore
 from kvstore.answering.answer import Answer
-from kvstore.models.embedding_cache import EmbeddingCache
+from kvstore.models.embedder import EmbeddingCache
 from kvstore.models.hashing import HashingEmbedder
 from kvstore.models.protocol import Embeddings
 

@@ -15,8 +15,7 @@ import kvstore
 from kvstore.errors import InputError
 from kvstore.extraction.chunking import MAX_CHUNK_LENGTH, chunk_text
 from kvstore.extraction.extraction import extract
-from kvstore.extraction.pairs import parse_pairs
-from kvstore.extraction.relation import Relation
+from kvstore.extraction.stated_relations import Relation, parse_pairs
 from kvstore.settings import FixedSettings
 from kvstore.structures.filter.entity_filter import find_occurrences, select_occurring_keys
 from kvstore.text.blocks import format_summary_sentence, parse_blocks

@@ -21,9 +21,16 @@ from kvstore.registry import INDEXES, register
 from kvstore.registry.contract import System
 from kvstore.storage import index_file
 from kvstore.storage.index_file import FileHead
-from kvstore.structures.indexes.index import BuildTools, FileIndex, IndexContent, IndexRecord, States
+from kvstore.structures.indexes.index import (
+    BuildTools,
+    FileIndex,
+    IndexContent,
+    Indexes,
+    IndexRecord,
+    IndexWriter,
+    States,
+)
 from kvstore.structures.indexes.index_reading import bind_index
-from kvstore.structures.indexes.indexes import Indexes, IndexWriter
 from kvstore.structures.state import State
 from kvstore_shell.completion import complete
 from kvstore_shell.repl import LiveCatalog

@@ -27,9 +27,8 @@ from kvstore.storage import index_file
 from kvstore.storage.view import LmdbView
 from kvstore.structures import tables
 from kvstore.structures.indexes import vector_index
-from kvstore.structures.indexes.index import IndexRecord
+from kvstore.structures.indexes.index import IndexRecord, IndexWriter
 from kvstore.structures.indexes.index_building import IndexBuilder
-from kvstore.structures.indexes.indexes import IndexWriter
 from kvstore.structures.indexes.vector_index import VECTOR_INDEX
 from kvstore_cext.vector_rows import gather_rows
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kvstore
+from kvstore.extraction.document_names import find_occurring_keys
 from kvstore.extraction.extraction import extract
-from kvstore.extraction.occurring_names import find_occurring_keys
 from kvstore.settings import FixedSettings
 from kvstore.text.names import SentenceNames
 from kvstore.text.normalize import to_entity_key

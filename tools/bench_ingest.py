@@ -41,8 +41,8 @@ from made_names import generate_names
 import kvstore
 from kvstore.extraction.extraction import extract
 from kvstore.models.language import LanguagePipeline
-from kvstore.registry.chunk_texts import build_embedding_texts
 from kvstore.registry.chunked_text import build_chunked_text
+from kvstore.registry.derivation import build_embedding_texts
 
 KEYS = """passages embed_s ingest_s ratio ratio_parser peak_mb_above_embedder file_ratio file_ratio_names
 replace_p50_ms edit_p50_ms compact_ratio check_s ask_s""".split()

@@ -10,8 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from ..text.blocks import Block, is_lead_in, parse_blocks
-from ..text.mail import is_mail_header
+from ..text.blocks import Block, is_lead_in, is_mail_header, parse_blocks
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS
 from .block_kinds import FIELD_PATTERN, LINE_LIST, find_block_kind

@@ -13,8 +13,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..retrieval.evidence import Hit
-from ..text.blocks import skip_marker, to_plain_text, unwrap_links
-from ..text.mail import split_mail_fields
+from ..text.blocks import skip_marker, split_mail_fields, to_plain_text, unwrap_links
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 

@@ -27,7 +27,7 @@ from ..structures.documents.chunks import GROUP_SIZE, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section, build_heading_path
 from ..structures.filter import addresses
 from ..structures.indexes.generations import check_generation
-from ..structures.indexes.indexes import Indexes
+from ..structures.indexes.index import Indexes
 from ..structures.indexes.written_texts import WrittenTexts
 from ..structures.language_version import check_language_version
 from ..structures.names.aliases import ALIAS, MERGE

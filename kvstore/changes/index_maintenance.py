@@ -23,9 +23,8 @@ from ..storage import records
 from ..storage.environment import View, WriteTransaction
 from ..structures import tables
 from ..structures.derived_parts import DerivedPartWriter, list_derivation_tables
-from ..structures.indexes.index import IndexRecord
+from ..structures.indexes.index import Indexes, IndexRecord, IndexWriter
 from ..structures.indexes.index_building import IndexFiller, IndexProgress, ReportProgress
-from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .pending import read_chunked_text

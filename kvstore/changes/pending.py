@@ -30,9 +30,14 @@ from ..extraction.extraction import (
 from ..extraction.own_chunks import unpack_chunks
 from ..extraction.validation import ValidDocument, validate
 from ..process.frozen_dataclass import frozen_dataclass
-from ..registry.chunk_texts import build_embedding_texts, has_context, list_context_facts
 from ..registry.chunked_text import ChunkedText, load_chunked_text
-from ..registry.derivation import derive_parts, list_missing_texts
+from ..registry.derivation import (
+    build_embedding_texts,
+    derive_parts,
+    has_context,
+    list_context_facts,
+    list_missing_texts,
+)
 from ..registry.fact import Key, StatedFact, Value
 from ..registry.stored_derivations import list_maintained_derivations
 from ..settings import FixedSettings

@@ -23,8 +23,7 @@ import numpy as np
 from ..errors import CorruptionError, InputError, KvstoreError
 from ..extraction.extraction import ExtractedDocument, add_vectors_to_digest, collect_vectors, derive
 from ..registry import INDEXES, list_store_tables
-from ..registry.chunk_texts import list_context_facts
-from ..registry.derivation import derive_parts, list_missing_texts
+from ..registry.derivation import derive_parts, list_context_facts, list_missing_texts
 from ..registry.fact import DocumentFact, StatedFact
 from ..registry.stored_derivations import list_maintained_derivations
 from ..registry.structure_versions import write_versions
@@ -36,7 +35,7 @@ from ..structures.counters import Counters
 from ..structures.documents.chunks import FIRST_UPPER_ABSTRACT, GROUP_SIZE
 from ..structures.documents.documents import DocumentRecord, Documents
 from ..structures.filter.entity_filter import EntityFilter
-from ..structures.indexes.indexes import Indexes, IndexWriter
+from ..structures.indexes.index import Indexes, IndexWriter
 from ..structures.indexes.written_texts import WrittenTexts, WrittenTextWriter
 from ..structures.language_version import put_language_version, put_settings
 from ..structures.names.entities import BLOCK_SIZE

@@ -23,8 +23,8 @@ from ..changes.pending import (
     validate_stored,
 )
 from ..extraction.validation import PAIRS_FORMAT, ValidDocument
-from ..registry.chunk_texts import list_context_facts
 from ..registry.chunked_text import ChunkedText, build_chunked_text, load_chunked_text
+from ..registry.derivation import list_context_facts
 from ..registry.fact import DocumentFact, Key, StatedFact, Value
 from ..storage.environment import WriteTransaction
 from ..structures.documents.documents import DocumentRecord

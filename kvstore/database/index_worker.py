@@ -25,10 +25,9 @@ from ..storage.index_file import build_index_path, list_files
 from ..storage.writer_lock import MaintenanceThread
 from ..structures.indexes.generation_building import GenerationBuilder, WritingForecast, WritingReport
 from ..structures.indexes.generations import GenerationIndex
-from ..structures.indexes.index import FileIndex, Index, IndexRecord, validate_options
+from ..structures.indexes.index import FileIndex, Index, Indexes, IndexRecord, IndexWriter, validate_options
 from ..structures.indexes.index_building import IndexBuilder, IndexFiller, ReportProgress
 from ..structures.indexes.index_reading import get_file
-from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.open_indexes import OpenIndexes
 from ..structures.vectors.vectors import Matrix
 

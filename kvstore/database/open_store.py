@@ -28,8 +28,7 @@ from ..structures.state import State
 
 if TYPE_CHECKING:
     from ..changes.trace_cache import TraceCache
-    from ..models.embedder import Embedder
-    from ..models.embedding_cache import EmbeddingCache
+    from ..models.embedder import Embedder, EmbeddingCache
     from ..settings import FixedSettings
     from ..structures.filter.entity_filter import FilterCache
     from ..structures.spending import Spending
@@ -98,7 +97,7 @@ class LazyEmbedder:
     @cached_property
     def _cache(self) -> EmbeddingCache:
         """The vectors of sentences that answers were chosen from; created on first use, as searches never need it."""
-        from ..models.embedding_cache import EmbeddingCache
+        from ..models.embedder import EmbeddingCache
 
         return EmbeddingCache()
 

@@ -168,6 +168,6 @@ def _find_missing_index(state: State, strategy: Strategy) -> str | None:
     index_name: str | None = getattr(strategy, "needs", None)
     if index_name is None:
         return None
-    from ..structures.indexes.indexes import Indexes
+    from ..structures.indexes.index import Indexes
 
     return index_name if Indexes(state.lmdb).get(get_index_kind(index_name)) is None else None

@@ -20,10 +20,17 @@ from ..process.collection_pause import pause_collection, promote_objects
 from ..process.frozen_dataclass import frozen_dataclass
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section, build_heading_path
-from ..text.blocks import Block, format_summary_sentence, parse_blocks, split_parts, to_plain_text
+from ..text.blocks import (
+    Block,
+    format_summary_sentence,
+    is_mail_header,
+    parse_blocks,
+    split_mail_fields,
+    split_parts,
+    to_plain_text,
+)
 from ..text.capital_names import CapitalNames, load_name_words
 from ..text.languages import detect_english, find_document_language, get_language_name
-from ..text.mail import is_mail_header, split_mail_fields
 from ..text.names import (
     Name,
     SentenceNames,
@@ -40,12 +47,9 @@ from ..text.stated_names import MAX_ENTITY_KEY_BYTES, check_tree_name
 from ..text.words import count_chunk_terms, get_document_stemmer
 from .abstracts import AbstractTree, build_tree
 from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text, get_sentence_language
-from .introduced_names import Introduction, collect_introductions
-from .occurring_names import find_occurring_keys
-from .outline_relations import extract_outline_relations
-from .pairs import parse_pairs
+from .document_names import Introduction, collect_introductions, find_occurring_keys
 from .prose import Prose, read_prose
-from .relation import Relation, get_own_tree_name
+from .stated_relations import Relation, extract_outline_relations, get_own_tree_name, parse_pairs
 from .validation import ValidDocument, compute_digest, validate
 
 #: Vectors by space and text. Vectors from the embedder serve every space, under :data:`ANY_SPACE`. Vectors stored in a

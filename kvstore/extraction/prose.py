@@ -1,9 +1,9 @@
 """Parsing of a document's prose: the relations it states and the terms it uses repeatedly.
 
-In: a text, its chunks and a language pipeline. Out: :class:`~kvstore.extraction.relation.Relation` objects with the
-bytes of the sentence that states each, and names. Every chunk is parsed once, as one text: its sentences, and its list
-items without their markers. Headings, tables, code and text with few words are not parsed. Documents go through the
-pipeline in batches, which is faster; the parse of a text depends only on the text.
+In: a text, its chunks and a language pipeline. Out: :class:`.Relation` objects with the bytes of the sentence that
+states each, and names. Every chunk is parsed once, as one text: its sentences, and its list items without their
+markers. Headings, tables, code and text with few words are not parsed. Documents go through the pipeline in batches,
+which is faster; the parse of a text depends only on the text.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..models.language import LanguagePipeline, Parse
-from ..text.blocks import replace_braced_words, to_plain_text, unwrap_links
-from ..text.mail import is_mail_header
+from ..text.blocks import is_mail_header, replace_braced_words, to_plain_text, unwrap_links
 from ..text.names import Name, to_singular
 from ..text.patterns import compile_lazily
 from .chunking import Chunk, Unit
 from .noun_phrases import NounPhrases, Term
-from .relation import Relation
 from .relations import StatedRelation, extract_statements
+from .stated_relations import Relation
 from .syntax import iter_sentences
 
 #: The minimum number of uses of a term's head that makes a clear term a name.

@@ -18,9 +18,8 @@ from ..process.frozen_dataclass import frozen_dataclass
 from ..text.names import to_singular
 from ..text.normalize import to_entity_key
 from .clause_arguments import ClauseArguments
-from .factuality import Factuality
 from .noun_phrases import FINITE_VERB_TAGS, NounPhrases
-from .relation_filter import RelationFilter
+from .relation_filter import Factuality, RelationFilter
 from .relation_words import (
     ACT_ENDINGS,
     BELONGS_TO,

@@ -18,9 +18,9 @@ import numpy as np
 
 from ..errors import EngineError
 from ..extraction.abstracts import AbstractTree, DraftAbstract
+from ..extraction.document_names import Introduction
 from ..extraction.extraction import ChunkDraft, ExtractedDocument
-from ..extraction.introduced_names import Introduction
-from ..extraction.relation import Relation
+from ..extraction.stated_relations import Relation
 from ..readers import LeftOut, RawFact, SkippedPart
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section

@@ -8,12 +8,16 @@ option raises :class:`~kvstore.errors.EmbedderError` that lists the valid ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any
+
+import numpy as np
 
 from ..errors import EmbedderError, suggest
 from ..extensions.entry_points import PluginGroup
 from .plugin_embedder import build_factory
-from .protocol import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER, Embedder
+from .protocol import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER, Embedder, Embeddings
 
 __all__ = ["DEFAULT_EMBEDDER", "EMBEDDERS", "EMBEDDER_FORMS", "Embedder", "is_english_only", "open_embedder"]
 
@@ -34,6 +38,8 @@ EMBEDDER_FORMS = {
 _ORIGINAL_NAMES = (f"{DEFAULT_EMBEDDER}-float32", f"{DEFAULT_EMBEDDER}-int8")
 
 _MAX_DIMENSION = 65_536
+#: The maximum size of all cached vectors: 2,730 of the default embedder, the sentences of about a hundred answers.
+MAX_BYTES = 4 << 20
 
 #: Embedders of installed packages, by the part of their names before the colon.
 EMBEDDERS = PluginGroup(
@@ -95,8 +101,6 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
         from .hashing import DEFAULT_DIMENSION, HashingEmbedder
 
         return HashingEmbedder(_parse_dimension(name, argument) if argument else DEFAULT_DIMENSION)
-    from .external_embedder import NullEmbedder
-
     return NullEmbedder(_parse_dimension(name, argument))
 
 
@@ -155,3 +159,64 @@ def _parse_dimension(name: str, argument: str) -> int:
     if not argument.isascii() or not argument.isdigit() or not 1 <= int(argument) <= _MAX_DIMENSION:
         raise EmbedderError(f"embedder {name!r}: the dimension must be 1 to {_MAX_DIMENSION}; write {kind}:384")
     return int(argument)
+
+
+class NullEmbedder:
+    """The embedder of a store whose vectors come from outside."""
+
+    poor = False
+
+    def __init__(self, dimension: int) -> None:
+        self.name = f"none:{dimension}"
+        self.dimension = dimension
+        self.description = f"no embedder: every document and question comes with vectors of {dimension} components"
+
+    def embed(self, texts: Sequence[str]) -> Embeddings:
+        """Raise EmbedderError."""
+        raise EmbedderError(
+            f"this store has no embedder ({self.name}); pass vectors of {self.dimension} components, or create a store "
+            "with an embedder"
+        )
+
+    def embed_query(self, text: str) -> Embeddings:
+        """Raise EmbedderError."""
+        return self.embed([text])
+
+
+class EmbeddingCache:
+    """The vectors of recently embedded texts of one open store, in memory, up to ``max_bytes``; it is thread-safe.
+
+    The vectors are the same as without the cache, because the vector of a text does not depend on the other texts of a
+    call. Questions about the same subject are answered from the same sentences, and embedding these is most of the cost
+    of an answer without a language model.
+    """
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._lock = Lock()
+        #: The vector of each text, in the order of last use.
+        self._vectors: dict[str, Embeddings] = {}
+        self._num_bytes = 0
+
+    def embed(self, texts: Sequence[str], embed: Callable[[Sequence[str]], Embeddings]) -> Embeddings:
+        """Return the vectors of ``texts``, shape (len(texts), dimension); ``embed`` computes missing vectors."""
+        if not texts:
+            return embed(texts)
+        with self._lock:
+            vectors = {text: self._vectors[text] for text in texts if text in self._vectors}
+        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if missing:
+            # A copy, because a row would keep the whole matrix in memory.
+            vectors.update((text, row.copy()) for text, row in zip(missing, embed(missing), strict=True))
+        with self._lock:
+            self._store(vectors)
+        return np.stack([vectors[text] for text in texts])
+
+    def _store(self, vectors: dict[str, Embeddings]) -> None:
+        """Store vectors as the most recently used, and drop the least recently used vectors beyond the limit."""
+        for text, vector in vectors.items():
+            replaced = self._vectors.pop(text, None)
+            self._vectors[text] = vector
+            self._num_bytes += vector.nbytes - (0 if replaced is None else replaced.nbytes)
+        while self._num_bytes > self._max_bytes:
+            self._num_bytes -= self._vectors.pop(next(iter(self._vectors))).nbytes

@@ -1,9 +1,9 @@
-"""spaCy's dependency parser with a kernel instead of spaCy's loop.
+"""spaCy's dependency parser and its matrix products with kernels of kvstore.
 
 In: documents of spaCy with word vectors, and a trained parser. Out: the heads and labels that spaCy's parser finds, in
-a fraction of the time: spaCy takes the interpreter's lock many times per word. spaCy's last matrix product comes from a
-library that does not guarantee equal bits for a row in every product; here the parse of a text depends only on the
-text. Imports spaCy.
+a fraction of the time: spaCy takes the interpreter's lock many times per word. The parse of a text is the same, bit for
+bit, regardless of the other texts in its batch, because each row of a matrix product is computed independently; the
+libraries that spaCy and thinc use do not guarantee this. Imports spaCy.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import numpy as np
 from spacy.language import Language
 from spacy.pipeline._parser_internals.nonproj import deprojectivize  # type: ignore[import-not-found]
 from spacy.tokens import Doc
+from thinc.backends import NumpyOps
 
 from kvstore_cext.arc_eager import MOVE_LETTERS, parse
+from kvstore_cext.row_products import row_products
 
 #: The number of documents whose words pass the network's first layer together.
 BATCH_DOCUMENTS = 4
@@ -76,3 +78,24 @@ class GreedyParser:
 def use_greedy_parser(nlp: Language) -> None:
     """Replace the parser of a pipeline by :class:`GreedyParser`."""
     nlp._components[nlp.component_names.index("parser")] = ("parser", GreedyParser(nlp.get_pipe("parser")))
+
+
+class RowOps(NumpyOps):  # type: ignore[misc]  # an extension without types
+    """The operations of numpy, with the matrix product of kvstore's kernel."""
+
+    def gemm(self, x: Any, y: Any, out: Any = None, trans1: bool = False, trans2: bool = False) -> Any:
+        """Return the matrix product x y in float32; ``trans1`` and ``trans2`` transpose x and y first."""
+        left = np.ascontiguousarray(x.T if trans1 else x)
+        right = np.ascontiguousarray(y if trans2 else y.T)
+        products = np.empty((len(left), len(right)), np.float32) if out is None else out
+        row_products(left, right, products)
+        return products
+
+
+def use_row_ops(nlp: Language) -> None:
+    """Make every model of a pipeline use these operations."""
+    ops = RowOps()
+    for _, component in nlp.pipeline:
+        model = getattr(component, "model", None)
+        for layer in model.walk() if model else ():
+            layer.ops = ops

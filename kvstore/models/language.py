@@ -229,8 +229,7 @@ def _load_pipeline(name: str) -> _LoadedPipeline:
         )
     pipe_options: dict[str, Any] = {"batch_size": 1}
     if name == ENGLISH:
-        from .greedy_parser import BATCH_DOCUMENTS, use_greedy_parser
-        from .row_ops import use_row_ops
+        from .greedy_parser import BATCH_DOCUMENTS, use_greedy_parser, use_row_ops
 
         use_row_ops(nlp)
         use_greedy_parser(nlp)

@@ -12,7 +12,7 @@ from typing import Any
 from ..process.frozen_dataclass import frozen_dataclass
 from ..settings import FixedSettings
 from ..storage.view import View
-from ..structures.indexes.indexes import Indexes
+from ..structures.indexes.index import Indexes
 from . import (
     INDEXES,
     list_maintained_index_names,

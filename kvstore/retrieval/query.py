@@ -25,8 +25,7 @@ from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from ..text.languages import open_question_stemmer
 from .evidence import Evidence, Hit, Trace
-from .loaded_chunks import ChunkReadRequest, LoadedChunk
-from .ranked_hits import HitPaths, RankedHits, build_chunk_hits, build_segment_hits
+from .loaded_chunks import ChunkReadRequest, HitPaths, LoadedChunk, RankedHits, build_chunk_hits, build_segment_hits
 
 #: The number of chunks that a reranker scores.
 MAX_RERANK_CANDIDATES = 50

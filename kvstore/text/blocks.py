@@ -8,7 +8,8 @@ A chunk is a piece of such a text and can begin and end inside a block; :func:`s
 of blocks. In stored Markdown, code is fenced, with a blank line before the opening fence. A table consists of lines
 that begin with ``|``, its header first and the rule ``| --- |`` second. An entry of a definition or option list is an
 item ``- term: definition``, or ``- term:`` with the blocks of the definition indented below. An admonition is a
-paragraph ``Note: …``, a footnote a paragraph ``[1] …``, and a caption a paragraph next to its table, code or image.
+paragraph ``Note: …``, a footnote a paragraph ``[1] …``, and a caption a paragraph next to its table, code or image. A
+mail header is a paragraph of fields with names and values (RFC 5322, section 2.2).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING
 
 from ..process.frozen_dataclass import frozen_dataclass
@@ -40,6 +41,11 @@ _WIKI_LINK_PATTERN = compile_lazily(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[
 #: A word in braces, as transcripts mark sounds that are not words.
 _BRACED_PATTERN = compile_lazily(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
 _DELIMITER_PATTERN = compile_lazily(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
+#: Fields that mails begin with, and fields of any name.
+_MAIL_FIELD_PATTERN = compile_lazily(
+    r"^(?:From|To|Cc|Date|Sent|Subject|Reply-To|Message-ID): \S", re.MULTILINE | re.IGNORECASE
+)
+_FIELD_PATTERN = compile_lazily(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
 
 
 @frozen_dataclass
@@ -395,3 +401,19 @@ def _build_heading(tokens: list[Token], line_starts: list[int]) -> Block:
     opening, inline = tokens
     start, end = _get_span(opening, line_starts)
     return Block("heading", start, end, int(opening.tag[1]), to_plain_text(unwrap_links(inline.content)))
+
+
+def is_mail_header(text: str, start: int, end: int) -> bool:
+    """True if a span of a text begins with a mail field, such as ``From:``, and contains at least one other.
+
+    >>> is_mail_header("From: Ada\\nTo: Charles", 0, 21), is_mail_header("To: Charles", 0, 11)
+    (True, False)
+    """
+    if text.find("\n", start, end) < 0:
+        return False
+    return _MAIL_FIELD_PATTERN.match(text, start) is not None and len(_MAIL_FIELD_PATTERN.findall(text, start, end)) > 1
+
+
+def split_mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each header field in a span; a folded field includes all its lines."""
+    return pairwise([*(match.start() for match in _FIELD_PATTERN.finditer(text, start, end)), end])

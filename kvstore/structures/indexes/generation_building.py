@@ -33,9 +33,8 @@ from ..open_indexes import OpenIndexes
 from ..state import State
 from ..vectors.vectors import Matrix
 from .generations import Generation, GenerationIndex, GenerationRows, WritingTask, bind_generation
-from .index import IndexRecord
+from .index import Indexes, IndexRecord, IndexWriter
 from .index_building import IndexFiller, IndexProgress, ReportProgress, make_build_tools
-from .indexes import Indexes, IndexWriter
 from .written_texts import WrittenTexts, WrittenTextWriter, add_vector, get_embedded_text
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from ...process.frozen_dataclass import frozen_dataclass
 from ...rendering.columnar import Columnar, NamedRows
 from ...storage import index_file, records
 from ...storage.engine_tables import LmdbTable
-from .index import BuildTools, Index, IndexRecord, IndexStatus, States
-from .indexes import Indexes
+from .index import BuildTools, Index, Indexes, IndexRecord, IndexStatus, States
 
 if TYPE_CHECKING:
     from ...models.structured import StructuredPrompt

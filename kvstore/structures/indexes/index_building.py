@@ -19,9 +19,8 @@ from ...storage import index_file
 from ...storage.environment import Environment
 from ..state import State
 from ..vectors.vectors import Matrix
-from .index import BuildTools, FileIndex, Index, IndexRecord
+from .index import BuildTools, FileIndex, Index, Indexes, IndexRecord, IndexWriter
 from .index_reading import is_trusted, read_index
-from .indexes import Indexes, IndexWriter
 
 if TYPE_CHECKING:
     from ..open_indexes import OpenIndexes

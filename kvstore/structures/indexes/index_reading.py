@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import IndexUnavailableError
 from ...storage import index_file
 from .generations import GenerationIndex, bind_generation
-from .index import BoundIndex, Content, FileIndex, Index, IndexContent, IndexRecord, IndexStatus
-from .indexes import Indexes
+from .index import BoundIndex, Content, FileIndex, Index, IndexContent, Indexes, IndexRecord, IndexStatus
 
 if TYPE_CHECKING:
     from ...storage.environment import Environment

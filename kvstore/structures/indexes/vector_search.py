@@ -21,9 +21,8 @@ from ..state import State
 from ..vectors.hnsw import MAX_COSINE_ERROR, NearCodes
 from ..vectors.vector_cache import CachedVectors, VectorCache, VectorPart, find_covered_stop
 from ..vectors.vectors import Ids, Matrix, find_nearest
-from .index import IndexRecord
+from .index import Indexes, IndexRecord
 from .index_reading import bind_index, reject_file
-from .indexes import Indexes
 from .vector_index import VECTOR_INDEX, ChunkSegments
 
 #: The number of chunks requested in addition, because some of the nearest may be deleted or tie with the last.

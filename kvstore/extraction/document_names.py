@@ -1,17 +1,23 @@
-"""Occurrence of names in a document: only a name that occurs in its document is introduced.
+"""The names that a document introduces, each once, and only if they occur in it.
 
-In: the texts of a document in which kvstore looks for mentions (title, headings, chunks), and normal forms. Out: the
-normal forms that occur in one of the texts, as defined by :mod:`~kvstore.text.normalize`. The cost grows with the
-length of the texts, not with the number of names: a name is searched for only if the text contains its longest word.
+In: names, and the texts of a document in which kvstore looks for mentions (title, headings, chunks). Out:
+introductions, and the normal forms that occur in one of the texts, as defined by :mod:`~kvstore.text.normalize`. The
+cost of the search grows with the length of the texts, not with the number of names: a name is searched for only if the
+text contains its longest word.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
+from ..errors import InputError
 from ..structures.filter.entity_filter import select_occurring_keys
-from ..text.normalize import fold_to_bytes
+from ..text.names import Name, is_name_key
+from ..text.normalize import fold_to_bytes, to_entity_key
 from ..text.patterns import compile_lazily
+from ..text.stated_names import MAX_ENTITY_KEY_BYTES
 
 _WORD_PATTERN = compile_lazily(r"\w+")
 #: Up to this many words are searched for one by one, which is faster than splitting the text into words.
@@ -65,3 +71,43 @@ def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], max_words: int
             found_keys |= text_keys
             remaining = [key for key in remaining if key not in text_keys]
     return {key.decode() for key in found_keys}
+
+
+class Introduction(NamedTuple):
+    """A name that a document introduces: its normal form, its form as written, and its kind."""
+
+    key: str
+    form: str
+    kind: str
+
+
+def collect_introductions(names: Iterable[Name], max_words: int | None, document: str) -> list[Introduction]:
+    """Return each name once, with the form and kind of its first occurrence, sorted by normal form.
+
+    Names that cannot be entities by rule, such as names of more than ``max_words`` words, are omitted. If ``max_words``
+    is None, every name is kept, and a name of invalid length raises InputError with the key ``document``.
+    """
+    introductions: dict[str, Introduction] = {}
+    seen_forms: set[str] = set()
+    for form, kind in names:
+        if form in seen_forms:
+            continue
+        seen_forms.add(form)
+        if max_words is None:
+            name_key = to_entity_key(form)
+            if not 0 < len(name_key.encode()) <= MAX_ENTITY_KEY_BYTES:
+                raise InputError(
+                    f"document {document!r}: a name in a tree has 1 to {MAX_ENTITY_KEY_BYTES} bytes, not {form!r}"
+                )
+        else:
+            name_key = _to_name_key(form, max_words)
+        if name_key and name_key not in introductions:
+            introductions[name_key] = Introduction(name_key, form, kind)
+    return [introductions[name_key] for name_key in sorted(introductions)]
+
+
+@lru_cache(maxsize=1 << 13)  # names recur across documents
+def _to_name_key(form: str, max_words: int) -> str:
+    """Return the normal form of a name, or an empty string if it cannot become an entity by rule."""
+    key = to_entity_key(form)
+    return key if is_name_key(key, max_words) else ""

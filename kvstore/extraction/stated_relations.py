@@ -1,27 +1,36 @@
-"""Hierarchies in the layout of a document: nested lists, and headings below headings.
+"""Relations: statements by a document that one name is the child of another, with the span of the statement.
 
-In: the blocks of a text. Out: :class:`~kvstore.extraction.relation.Relation` objects of full confidence, from an item
-of a nested list to the item that contains it, and from a heading to the one above it. Only names count. A sentence, a
-question or a generic heading (*Introduction*, *See also*) is skipped; its children go to the nearest name above it.
+In: the blocks of a text, or a document of format ``pairs``. Out: :class:`Relation` objects of full confidence, from an
+item of a nested list to the item that contains it, from a heading to the one above it, and from the child of a pair to
+its parent. In lists and headings, only names count: a sentence, a question or a generic heading (*Introduction*, *See
+also*) is skipped, and its children go to the nearest name above it.
+
+Relations from data (pairs, nested lists, headings) belong to the tree of their document. Relations from prose
+(:mod:`.prose`) belong to one tree of the whole store.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import InputError
+from ..process.frozen_dataclass import frozen_dataclass
+from ..structures.forest.forest import DATA_KINDS, RELATIONS_TREE
 from ..text.blocks import Block
 from ..text.name_words import GENERIC_HEADINGS
 from ..text.names import get_title_forms, is_informative_heading
 from ..text.normalize import to_entity_key
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS
-from .relation import Relation
 
-LIST, HEADING = "list", "heading"
+LIST, HEADING, PAIR_KIND = "list", "heading", "pair"
 _MAX_NAME_WORDS = 6
 
 #: Function words that a name can contain; with any other, the text is a phrase or a sentence.
@@ -29,6 +38,31 @@ _JOINING_WORDS = frozenset("of the and or for in to with on by a an from at as u
 _EXPLANATION_PATTERN = compile_lazily(r"\s*(?::\s|\s[-–—]\s).*\Z", re.DOTALL)
 _TASK_MARKER_PATTERN = compile_lazily(r"\A\[[ xX]\]\s+")
 _SENTENCE_MARK_PATTERN = compile_lazily(r"[.?!;:](?:\s|\Z)|[,=<>{}|\\]|\w\(")
+
+
+@frozen_dataclass
+class Relation:
+    """A statement that ``child`` is below ``parent`` in a hierarchy. Both are as written and differ in normal form.
+
+    ``kind`` is the construction that states it, and ``confidence`` is between 0 and 1. Bytes ``start`` to ``end`` of
+    the document's text are the sentence or row that states it.
+    """
+
+    child: str
+    parent: str
+    kind: str
+    confidence: float
+    start: int
+    end: int
+
+    def get_tree_name(self, key: str, meta: Mapping[str, Any]) -> str:
+        """Return the name of the tree of the relation if the document with this key and metadata states it."""
+        return get_own_tree_name(key, meta) if self.kind in DATA_KINDS else RELATIONS_TREE
+
+
+def get_own_tree_name(key: str, meta: Mapping[str, Any]) -> str:
+    """Return the name of a document's own tree: its metadata field ``tree``, or else its key."""
+    return str(meta.get("tree") or key)
 
 
 def extract_outline_relations(
@@ -103,3 +137,25 @@ def _is_name(form: str) -> bool:
     if any(word in FUNCTION_WORDS and word not in _JOINING_WORDS for word in words):
         return False
     return any(character.isalpha() for character in form) and " ".join(words) not in GENERIC_HEADINGS
+
+
+def parse_pairs(text: str) -> list[Relation]:
+    """Return the relations in a document of format ``pairs``, in document order."""
+    lines = io.StringIO(text).readlines()
+    relations: dict[tuple[str, str], Relation] = {}
+    reader = csv.reader(lines)
+    line, start = 0, 0
+    try:
+        for row in reader:
+            size = sum(len(part.encode()) for part in lines[line : reader.line_num])
+            if len(row) != 2 or not all(cell.strip() for cell in row):
+                raise InputError(f"a pair has two names, child and parent, not {row!r}")
+            child, parent = (" ".join(cell.split()) for cell in row)
+            keys = to_entity_key(child), to_entity_key(parent)
+            if keys[0] != keys[1] and keys not in relations:
+                end = start + size - lines[reader.line_num - 1].endswith("\n")
+                relations[keys] = Relation(child, parent, PAIR_KIND, 1.0, start, end)
+            line, start = reader.line_num, start + size
+    except csv.Error as error:
+        raise InputError(f"pairs are lines of CSV, child and parent: {error}") from None
+    return list(relations.values())
