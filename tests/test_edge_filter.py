@@ -92,7 +92,7 @@ def test_any_history_gives_the_verdicts_of_the_remaining_documents(
                         for (child, parent), confidence in edges.items()
                     },
                 )
-            forest.judge_deferred()
+            forest.reduction.judge_deferred()
             support: dict[Edge, int] = {}
             for stated in documents.values():
                 for pair, confidence in stated.items():

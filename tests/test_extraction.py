@@ -17,6 +17,7 @@ from kvstore.extraction.chunking import MAX_CHUNK_LENGTH, chunk_text
 from kvstore.extraction.extraction import extract
 from kvstore.extraction.stated_relations import Relation, parse_pairs
 from kvstore.settings import FixedSettings
+from kvstore.structures.documents.documents import build_heading_path
 from kvstore.structures.filter.entity_filter import find_occurrences, select_occurring_keys
 from kvstore.text.blocks import format_summary_sentence, parse_blocks
 from kvstore.text.words import count_text_tokens
@@ -112,7 +113,7 @@ def test_a_leaf_ends_with_its_top_level_section() -> None:
     assert extracted.tree is not None
     for draft in extracted.tree.drafts[: extracted.tree.num_leaves]:
         top = {
-            extracted.get_headings(chunk.section)[1]
+            build_heading_path(extracted.outline, chunk.section)[1]
             for chunk in extracted.chunks[draft.first_chunk : draft.last_chunk + 1]
         }
         assert len(top) == 1

@@ -173,7 +173,7 @@ class Changes:
                 self._link_fact(fact, key, value, context, 1)
         for key, parts in pending.parts.items():
             self._replace_parts(key, parts)
-        for (first_entity, second_entity), change in self.forest.judge_deferred().items():
+        for (first_entity, second_entity), change in self.forest.reduction.judge_deferred().items():
             linker.change_link(first_entity, second_entity, RELATION_LINK, change)
         for file, digests in pending.files:
             IngestedFileWriter(self._view).put(file, digests, self.documents)
@@ -416,8 +416,8 @@ class Changes:
             for section in extracted.outline
         ]
         self.documents.put(record, extracted.text, outline)
-        introductions = ((ids[name.key], name.form, name.kind) for name in extracted.introductions)
-        slots = [(entity, names.get_slot(entity, form, kind)) for entity, form, kind in introductions]
+        introductions = [(ids[name.key], name.form, name.kind) for name in extracted.introductions]
+        slots = [(introduction[0], names.slots[introduction]) for introduction in introductions]
         self._entities.put_introductions(document, slots)
         for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
             block, row = self._vectors.add(chunk, vectors[ordinal], counters.next_vector_block)

@@ -26,7 +26,9 @@ class NameChanges:
         self._introductions: dict[str, list[tuple[str, str]]] = {}
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
-        self._slots_by_introduction: dict[tuple[int, str, str], int] = {}
+        #: The index of the slot that counts the introductions of an entity with a form and a kind, for each of these
+        #: three; complete after :meth:`write_records`.
+        self.slots: dict[tuple[int, str, str], int] = {}
 
     def introduce(self, key: str, form: str, kind: str) -> None:
         """Record a statement (an introduction) that makes the name with the normal form ``key`` known."""
@@ -73,16 +75,9 @@ class NameChanges:
             entity = self._ids[key]
             record = self._records[entity]
             for form, kind in introductions:
-                self._slots_by_introduction[entity, form, kind] = record.add_introduction(form, kind)
+                self.slots[entity, form, kind] = record.add_introduction(form, kind)
         self._entities.put_many({entity: record for entity, record in self._records.items() if record.is_introduced})
         return {key: self._ids[key] for key in self._introductions}
-
-    def get_slot(self, entity: int, form: str, kind: str) -> int:
-        """Return the index of the slot that counts the statements of a form and kind of an entity's name.
-
-        Must be called after :meth:`write_records`.
-        """
-        return self._slots_by_introduction[entity, form, kind]
 
     def _load_records(self, entities: Sequence[int]) -> None:
         """Load and cache the stored records of entities, with their keys, unless they are loaded already."""

@@ -97,10 +97,6 @@ class ExtractedDocument(ValidDocument):
     relations: list[Relation] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
 
-    def get_headings(self, section: int) -> list[str]:
-        """Return the titles of the sections that enclose a chunk of ``section``, outermost first."""
-        return build_heading_path(self.outline, section)
-
 
 def build_embedding_text(title: str | None, headings: list[str], text: str, context: str = "") -> str:
     """Return the text that a chunk's vector is computed from.
@@ -310,7 +306,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
         language=chunked.language,
     )
     for chunk, piece in zip(chunked.chunks, pieces, strict=True):
-        terms = count_chunk_terms(document.title, extracted.get_headings(chunk.section), piece, stem)
+        terms = count_chunk_terms(document.title, build_heading_path(outline, chunk.section), piece, stem)
         start, end = int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])
         extracted.chunks.append(ChunkDraft(start, end, chunk.section, piece, terms, sum(terms.values())))
     return extracted

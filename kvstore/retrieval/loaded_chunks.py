@@ -138,17 +138,12 @@ def build_chunk_hits(
                 if size > within:
                     continue
                 within -= size
-            hits.append(_build_chunk_hit(len(hits) + 1, score, loaded, _get_path(paths, loaded)))
+            record = loaded.record
+            heading = " > ".join(loaded.headings) if record.section >= 0 else ""
+            fields = (loaded.document.key, record.ordinal, loaded.text, _get_path(paths, loaded))
+            hits.append(Hit(len(hits) + 1, score, *fields, record.start, record.end, heading, loaded.document.title))
             chunk_ids.append(chunk)
     return RankedHits(hits, chunk_ids)
-
-
-def _build_chunk_hit(rank: int, score: float, loaded: LoadedChunk, path: str) -> Hit:
-    """Return a chunk as a hit."""
-    record, document = loaded.record, loaded.document
-    heading = " > ".join(loaded.headings) if record.section >= 0 else ""
-    fields = (document.key, record.ordinal, loaded.text, path, record.start, record.end, heading)
-    return Hit(rank, score, *fields, document.title)
 
 
 def build_segment_hits(best_chunks: Sequence[LoadedChunk], segments: Sequence[Segment], paths: HitPaths) -> RankedHits:
@@ -160,7 +155,8 @@ def build_segment_hits(best_chunks: Sequence[LoadedChunk], segments: Sequence[Se
     for rank, (segment, loaded) in enumerate(zip(segments, best_chunks, strict=True), 1):
         record, chunks = segment.record, segment.chunks
         heading = " > ".join(loaded.list_headings(chunks[0].section))
-        path, kind = _get_path(paths, loaded), _classify_segment(segment)
+        path = _get_path(paths, loaded)
+        kind: HitKind = "chunk" if segment.is_whole_chunk else "segment"
         if kind == "segment":
             chunk_count = "1 chunk" if len(chunks) == 1 else f"{len(chunks)} chunks"
             path = f"segment of {chunk_count} around chunk {loaded.record.ordinal}: {path}"
@@ -171,11 +167,6 @@ def build_segment_hits(best_chunks: Sequence[LoadedChunk], segments: Sequence[Se
         fields = (record.key, chunks[0].ordinal, segment.text, path, segment.start, segment.end, heading, record.title)
         hits.append(Hit(rank, segment.score, *fields, kind, spans))
     return RankedHits(hits, [segment.best_chunk for segment in segments])
-
-
-def _classify_segment(segment: Segment) -> HitKind:
-    """Return the kind of a segment's hit: ``chunk`` if the segment is exactly one chunk."""
-    return "chunk" if segment.is_whole_chunk else "segment"
 
 
 def _get_path(paths: HitPaths, loaded: LoadedChunk) -> str:

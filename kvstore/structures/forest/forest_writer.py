@@ -26,7 +26,7 @@ class ForestWriter(tables.ViewWriter, Forest):
     def __init__(self, view: WriteView, counters: Counters) -> None:
         super().__init__(view)
         self._counters = counters
-        self._reduction = TransitiveReduction(view, counters)
+        self.reduction = TransitiveReduction(view, counters)
 
     def add_document_edges(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Assertion]]) -> NodePairs:
         """Add all edges that a document states, and return the added nodes with their entities.
@@ -64,14 +64,6 @@ class ForestWriter(tables.ViewWriter, Forest):
         self._remove_assertions(child, parent, USER, removed_nodes)
         return removed_nodes
 
-    def judge_deferred(self) -> dict[tuple[int, int], int]:
-        """Decide which edges of the deferred trees are accepted; must be called after changes, before anything is read.
-
-        Returns the changes in the number of accepted edges from one entity to another since the last call, by (child,
-        parent) entity.
-        """
-        return self._reduction.judge_deferred()
-
     def _put_statement(
         self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], new_nodes: NodePairs
     ) -> tuple[int, int]:
@@ -86,10 +78,10 @@ class ForestWriter(tables.ViewWriter, Forest):
         is_known = self.get_verdict(child_node, parent_node) is not None
         self._write_view.put(tables.STATEMENTS, key + records.encode_u64(assertions[0].document), records.pack(rows))
         if is_known:
-            self._reduction.update_strength(child_node, parent_node)
+            self.reduction.update_strength(child_node, parent_node)
         else:
             self._counters.edges += 1
-            self._reduction.judge_new_edge(child_node, parent_node)
+            self.reduction.judge_new_edge(child_node, parent_node)
         return child_node, parent_node
 
     def _remove_assertions(self, child: int, parent: int, document: int, removed_nodes: NodePairs) -> None:
@@ -101,10 +93,10 @@ class ForestWriter(tables.ViewWriter, Forest):
         key = records.U64_PAIR.pack(child, parent)
         self._write_view.delete(tables.STATEMENTS, key + records.encode_u64(document))
         if next(self.iter_assertions(child, parent), None) is not None:
-            self._reduction.update_strength(child, parent)
+            self.reduction.update_strength(child, parent)
             return
         self._counters.edges -= 1
-        self._reduction.remove_edge(child, parent)
+        self.reduction.remove_edge(child, parent)
         for node in (child, parent):
             if next(chain(self.iter_stated_parents(node), self.iter_stated_children(node)), None) is None:
                 removed_nodes.append((node, self._remove_node(node)))
