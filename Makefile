@@ -23,6 +23,8 @@ MODEL_INSTALLED := $(VENV)/.installed-model
 BROWSER_INSTALLED := $(VENV)/.installed-browser
 DOCS_INSTALLED := $(VENV)/.installed-docs
 ENGLISH := --editable tools/english
+LIST_DEPENDENCIES := import pathlib, tomllib; [print(*tomllib.loads(pathlib.Path(folder, "pyproject.toml").read_text()) \
+	["project"]["dependencies"], sep="\n") for folder in (".", "tools/english")]
 KERNELS := pyproject.toml setup.py tools/english/pyproject.toml $(wildcard cext/*.pyx cext/*.pxd cext/*.pxi)
 TYPING := build/typing
 SANITIZED := build/sanitized
@@ -113,8 +115,12 @@ floors: install
 
 install: $(INSTALLED)
 
+# The dependencies are installed while the kernels are compiled, because pip uses a single core. They are the background
+# process, which the shell protects from Ctrl-C, because they are the shorter one.
 $(DEMO_INSTALLED): $(KERNELS) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile $(ENGLISH) --editable .
+	$(BIN)/python -c '$(LIST_DEPENDENCIES)' >$(VENV)/dependencies.txt
+	$(BIN)/python -m pip install --quiet --no-compile --requirement $(VENV)/dependencies.txt & dependencies=$$!; \
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps $(ENGLISH) --editable . && wait $$dependencies
 	touch $@
 
 $(INSTALLED): $(KERNELS) | $(BIN)/python

@@ -153,8 +153,9 @@ extensions = [
     )
     for source in sorted(Path("cext").glob("*.pyx"))
 ]
-# Cython generates its source; the suffix selects the language, because Cython has no other option for it.
-extensions.append(Extension(SHARED_UTILITY, ["cext/shared_utility.cpp"], extra_compile_args=options))
+# Cython generates its source; the suffix selects the language, because Cython has no other option for it. It is first
+# because it takes long to compile: last, it would be compiled alone.
+extensions.insert(0, Extension(SHARED_UTILITY, ["cext/shared_utility.cpp"], extra_compile_args=options))
 
 setup(
     long_description=read_description(),

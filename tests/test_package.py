@@ -121,8 +121,16 @@ def test_the_tour_is_installed_without_torch_and_without_tests(tmp_path: Path) -
         pytest.skip("no make")
     command = ["make", "--dry-run", "--no-print-directory", "demo", f"VENV={tmp_path / 'venv'}"]
     planned = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    wanted = [line.split("install ")[1] for line in planned.splitlines() if " pip install " in line]
-    assert [line.split()[-1] for line in wanted] == ["."]
+    installed = re.findall(r"pip install --quiet --no-compile (.*?) &", planned)
+    assert installed == [
+        f"--requirement {tmp_path}/venv/dependencies.txt",
+        "--no-deps --editable tools/english --editable .",
+    ]
+    program = re.search(r"python -c '(.*)' >", planned)
+    assert program is not None
+    listed = subprocess.run([sys.executable, "-c", program[1]], cwd=ROOT, capture_output=True, text=True, check=True)
+    projects = [tomllib.loads((ROOT / folder / "pyproject.toml").read_text()) for folder in (".", "tools/english")]
+    assert listed.stdout.split() == [name for project in projects for name in project["project"]["dependencies"]]
 
 
 def test_make_installs_the_checkout_and_not_a_copy() -> None:
