@@ -153,26 +153,30 @@ class KvstoreStore(AdapterStore, BaseStore):
 
         A put without a value deletes its item.
         """
+        deleted = [key for key, put in puts.items() if put.value is None]
         with self.store.snapshot() as state:
             refreshed = {
                 document.key: meta
                 for document in state.get_many(sorted(used_keys))
                 if document is not None and (meta := stored_items.refresh_times(document, now)) is not None
             }
-        if not puts and not refreshed:
+            previous = dict(zip(puts, state.get_many(list(puts)), strict=True))
+        rows = [
+            stored_items.to_row(
+                put, self._fields, previous[key] if stored_items.is_live_item(previous[key], now) else None, now
+            )
+            for key, put in puts.items()
+            if put.value is not None
+        ]
+        if not deleted and not refreshed:
+            if rows:
+                self.store.put_many(rows)  # embeds before it takes the writer's lock, which a transaction cannot
             return
         with self.store.transaction() as transaction:
             for key, meta in refreshed.items():
                 if key in transaction:
                     transaction.update(key, meta=meta)
-            stored = dict(zip(puts, transaction.get_many(list(puts)), strict=True))
-            transaction.delete_many([key for key, put in puts.items() if put.value is None])
-            rows = []
-            for key, put in puts.items():
-                if put.value is not None:
-                    previous = stored[key]
-                    is_live = stored_items.is_live_item(previous, now)
-                    rows.append(stored_items.to_row(put, self._fields, previous if is_live else None, now))
+            transaction.delete_many(deleted)
             transaction.put_many(rows)
 
 
