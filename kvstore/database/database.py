@@ -90,7 +90,7 @@ class Database(Handle):
         if embedded_documents:
             with self.transaction(models=False) as transaction:
                 for index, document in zip(pending_documents, embedded_documents, strict=True):
-                    if replace or document.document.key not in transaction:
+                    if replace or not transaction._has_document(document.document.key):
                         changes[index] = transaction._put(document)
         return changes
 

@@ -94,7 +94,8 @@ class Transaction(OwnedTransaction):
         if pending_documents:
             self._session.store.require_language()
         return [
-            (replace or document.document.key not in self) and self._put(document) for document in pending_documents
+            (replace or self._changes.find_document(document.document.key) is None) and self._put(document)
+            for document in pending_documents
         ]
 
     @in_owner_thread
