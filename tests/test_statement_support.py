@@ -9,7 +9,8 @@ from kvstore.models.text_checks import find_supported_sentences
 
 FORTUNE = (
     "Robert Fortune was born in Kelloe in 1812. He took 20,000 tea plants from China to India. "
-    "Carl Berg did not sail with him. The choir of Rome has forty singers. It was founded by Anna Lind."
+    "Carl Berg did not sail with him. The choir of Rome has forty singers. It was founded by Anna Lind. "
+    "Oak Lake is a deep lake."
 )
 AIRPORTS = [
     "Chiang Rai Airport lies in the north of Thailand.",
@@ -30,6 +31,7 @@ def is_supported(statement: str, *passages: str, headings: tuple[str, ...] = ())
     [
         "Robert Fortune was born in Kelloe in 1812.",
         "In 1812, Robert Fortune was born in Kelloe.",
+        "Oak Lake is a deep lake.",
         "Robert Fortune took tea plants from China to India.",
         "Carl Berg did not sail with Robert Fortune.",
         "The choir of Rome has forty singers and was founded by Anna Lind.",
@@ -56,6 +58,7 @@ def test_sentences_of_a_passage_end_by_the_rules_of_its_language() -> None:
         "Robert Fortune was born in Kelloe in 1821.",
         "Robert Fortune took 10,000 tea plants from China to India.",
         "Robert Fortune was not born in Kelloe.",
+        "Oak Lake was a deep lake.",
         "Carl Berg did sail with Robert Fortune.",
         "The choir of Rome was born in Kelloe.",
         "Anna Lind has forty singers.",

@@ -13,6 +13,7 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import pairwise
 
 from ..process.frozen_dataclass import frozen_dataclass
 from ..text.languages import detect_language
@@ -46,6 +47,9 @@ _NEGATIONS = frozenset(
     jamais aucun aucune sans nunca sin non senza niet geen nooit zonder inte aldrig ikke utan uden não nem
     """.split()
 )
+#: The tenses of forms of "be". Only forms before an article are compared, because "was" also joins passives.
+_BE_TENSES = {"is": "present", "are": "present", "was": "past", "were": "past"}
+_ARTICLES = frozenset(("a", "an", "the"))
 #: The ends of clauses, each of which can say something of its own.
 _CLAUSE_PATTERN = compile_lazily(r"[;:,]\s|\s(?:and|but|while|whereas)\s")
 #: The number of first letters that two forms of a word share.
@@ -70,6 +74,7 @@ class _StatedClause:
     stems: set[str]
     names: set[str]
     is_negated: bool
+    tenses: set[str]
 
 
 @frozen_dataclass
@@ -125,14 +130,17 @@ class _PassageSentence:
     earlier_names: Sequence[set[str]]
     denied_stems: set[str]
     is_negated: bool
+    tenses: set[str]
     refers_back: bool
 
     def count_missing(self, clause: _StatedClause) -> float:
         """Return the number of words of a clause that the sentence lacks; infinity if it cannot support the clause.
 
-        It cannot support a clause if it lacks a name of the clause or disagrees about a negation. All its pronouns must
-        stand for names of one earlier sentence.
+        It cannot support a clause if it lacks a name of the clause, or disagrees about a negation or the tense of "be".
+        All its pronouns must stand for names of one earlier sentence.
         """
+        if clause.tenses and self.tenses and clause.tenses.isdisjoint(self.tenses):
+            return math.inf
         if (clause.is_negated and not self.is_negated) or (not clause.is_negated and clause.stems & self.denied_stems):
             return math.inf
         missing_stems = clause.stems - self.stems
@@ -223,6 +231,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> list[_PassageSentence]
                 tuple(names) if refers_back else (),
                 _list_denied_stems(words),
                 not _NEGATIONS.isdisjoint(words),
+                _find_tenses(words),
                 refers_back,
             )
         )
@@ -246,9 +255,19 @@ def _parse_order(statement: str, is_title: bool) -> _WordOrder:
 
 def _parse_clause(text: str) -> _StatedClause:
     """Return the content words of a clause."""
+    words = segment_words(text)
     return _StatedClause(
-        set(list_content_stems(text)), _find_names(text), not _NEGATIONS.isdisjoint(segment_words(text))
+        set(list_content_stems(text)), _find_names(text), not _NEGATIONS.isdisjoint(words), _find_tenses(words)
     )
+
+
+def _find_tenses(words: Sequence[str]) -> set[str]:
+    """Return the tenses of the forms of "be" before an article.
+
+    >>> _find_tenses("tea is a drink that was made in china".split())
+    {'present'}
+    """
+    return {_BE_TENSES[word] for word, next_word in pairwise(words) if word in _BE_TENSES and next_word in _ARTICLES}
 
 
 def _repeats_words(statement: str) -> bool:
