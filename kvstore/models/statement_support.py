@@ -61,7 +61,7 @@ def compute_support(text: str, sources: Iterable[str]) -> float:
     """Return the fraction of the content words of a text that occur in its sources; 0 for a text without words.
 
     >>> compute_support("Tea leaves were picked in spring.", ["They are picking the leaves of tea by hand."])
-    0.5
+    0.75
     """
     stems = _list_stems(text)
     return len(stems & _collect_stems(sources)) / len(stems) if stems else 0.0
