@@ -352,18 +352,13 @@ def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -
     if previous_tag in _WORD_TAGS or tag in _WORD_TAGS or "-" in previous_tag or "-" in tag:
         return True
     # A span can be a part of a word, as in syntax highlighting, unless a new word begins with a capital.
-    return _ends_like_running_text(previous) and _begins_with_capital(node)
+    return _ends_like_running_text(previous) and _get_edge_text(node, at_end=False)[:1].isupper()
 
 
 def _ends_like_running_text(node: LexborNode) -> bool:
     """True if an element has several words and the last ends with a lowercase letter or a digit."""
     text = _get_edge_text(node, at_end=True).rstrip()
     return bool(text) and " " in text and (text[-1].islower() or text[-1].isdigit())
-
-
-def _begins_with_capital(node: LexborNode) -> bool:
-    """True if the text at the start of a node begins with an upper-case letter."""
-    return _get_edge_text(node, at_end=False)[:1].isupper()
 
 
 def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:

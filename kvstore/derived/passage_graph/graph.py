@@ -88,7 +88,7 @@ class StoredDegrees:
         self.informative: npt.NDArray[np.int64] = np.where(
             self._has_several,
             self._payloads >> _INFORMATIVE_SHIFT,
-            _mask_informative(self._payloads & _ENTRY_FEATURE_MASK),
+            (self._payloads & _ENTRY_FEATURE_MASK & ~LOWER) != 0,
         )
 
     @property
@@ -398,12 +398,6 @@ class GraphWriter(ViewWriter, PassageGraph):
                 self._write_view.delete(ENTITY_LINKS, key)
         remaining_links = self._view.scan(ENTITY_LINKS, records.encode_u32(entity), records.encode_u32(entity + 1))
         return next(remaining_links, None) is not None
-
-
-def _mask_informative(features: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return a mask that is false for edges whose only features are mentions in lower case."""
-    informative: npt.NDArray[np.bool_] = (features & ~LOWER) != 0
-    return informative
 
 
 def _count_informative(entries: list[int]) -> int:
