@@ -445,7 +445,9 @@ def is_english(question: str, likely: str | None) -> bool:
 def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:
     """True if a question may be a chain of facts or a comparison, so that no single sentence answers it."""
     from ..text.words import list_content_words
+    from .question_kinds import find_asking_sentence
 
+    question = find_asking_sentence(question)  # the sentences before it are no links of a chain
     num_words = len(list_content_words(question))
     has_linked_hit = any(_PATH_SEPARATOR in hit.path for hit in hits)
     min_words = _MIN_LINKED_WORDS if has_linked_hit else _MIN_CHAIN_WORDS

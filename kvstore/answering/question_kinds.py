@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ..text.patterns import compile_lazily
 from ..text.question_words import QuestionVocabulary, load_question_words
+from ..text.sentences import split_sentences
 from ..text.words import FUNCTION_WORDS
 
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
@@ -228,6 +229,17 @@ class ForeignQuestionKind(QuestionKind):
         if self.language_words and self.name != "reason":
             known_words |= self.language_words.function_words
         return not known_words.issuperset(_WORD_PATTERN.findall(match_text.lower()))
+
+
+def find_asking_sentence(question: str) -> str:
+    """Return the only sentence of a question that ends with a question mark, or the whole question.
+
+    >>> find_asking_sentence("I have a dog. May I bring it? Please answer soon.")
+    'May I bring it?'
+    """
+    sentences = [question[start:end] for start, end in split_sentences(question)]
+    asking = [sentence for sentence in sentences if sentence.endswith("?")]
+    return asking[0] if len(asking) == 1 else question
 
 
 def is_yes_no_question(question: str) -> bool:

@@ -188,11 +188,11 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
 def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, question: str) -> int:
     """Return the index of the item or row with the words that answer, if snippet ``index`` introduces it.
 
-    Return ``index`` if it introduces nothing, if no item has all the words, or if the question does not ask for an
-    amount: the whole list is the answer then.
+    Return ``index`` if it introduces nothing, if no item has all the words, or if the question asks for persons or a
+    list: the whole list is the answer then.
     """
-    snippet = snippets[index]
-    if not (snippet.is_lead_in and words and classify_question(question).is_missing_in(snippet.text)):
+    asks_for_list = _LIST_QUESTION_PATTERN.search(question) or classify_question(question).name == "person"
+    if not (snippets[index].is_lead_in and words) or asks_for_list:
         return index
     _, last = find_required_span(snippets, index)
     items = (item for item in range(index, last + 1) if words in render_snippet(snippets[item]))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..answer_span import Verdict
 from ..extractive import Relevance, SnippetScores
 from ..passages import Passage
-from ..question_kinds import classify_question, is_yes_no_question
+from ..question_kinds import classify_question, find_asking_sentence, is_yes_no_question
 from ..runs import SnippetPosition
 from ..verdicts import decide_verdict, find_names
 from .windows import select_windows
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .reader import AnswerReader
 
 #: The maximum number of windows that are read, those with the best scores by rules. Reading and embedding them is most
-#: of the cost of an answer; with 12 of 20, as many answers to the questions of five sets are right as with 24 of 24.
+#: of the cost of an answer; with 12 of 16, as many answers to the questions of four sets are right as with 12 of 20.
 _MAX_READ = 12
 #: The weights of a snippet's score: of the logit of the reader and of the score by rules. They were fitted by
 #: ``tools/fit_answer_reader.py`` on notes and four articles of SQuAD 2.0.
@@ -128,9 +128,10 @@ def read_passages(
 ) -> PassageReading | None:
     """Read the likeliest snippets of the passages and return their readings; None if no snippet can be quoted.
 
+    The reader gets the sentence that asks, as in training. The sentences before it only help to choose the snippets.
     ``may_be_chain`` is True if the question may need facts of several passages, so that no single snippet answers it.
     """
-    question = relevance.question
+    question = find_asking_sentence(relevance.question)
     windows = select_windows(classify_question(question), passages, relevance)
     if not windows:
         return None

@@ -21,7 +21,7 @@ from ..question_kinds import QuestionKind
 from ..runs import SnippetPosition, find_required_span
 from ..snippets import Snippet
 
-MAX_WINDOWS = 20
+MAX_WINDOWS = 16
 #: The weights of a term in the title or headings of a snippet, of 1 / (1 + half the rank of its hit), and of a snippet
 #: without what the question asks for. A term in the snippet itself has weight 1.
 _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
