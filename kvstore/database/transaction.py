@@ -152,7 +152,8 @@ class Transaction(OwnedTransaction):
         >>> store.update("coffee", title="Coffee"), store.get("coffee").title
         (True, 'Coffee')
         """
-        self._apply()
+        if key in self._changes.pending.documents or key in self._changes.pending.origins:
+            self._apply()
         record = self._changes.state.documents.find_by_key(key) if key else None
         if record is None:
             with self.state() as state:
