@@ -130,6 +130,7 @@ def _write_report(report: EvaluationReport, mode: str | None) -> None:
     """Print the rows as a table; the counts and the advice go to standard error."""
     from shutil import get_terminal_size
 
+    from kvstore.arguments import format_count
     from kvstore.evaluation.comparison import COLUMNS
 
     from .render import write_result
@@ -143,7 +144,10 @@ def _write_report(report: EvaluationReport, mode: str | None) -> None:
     width = get_terminal_size().columns if is_terminal else None
     write_result("EVALUATE", columns, rows, sys.stdout, mode=mode or ("table" if is_terminal else "tsv"), width=width)
     sys.stdout.flush()
-    report_message(", ".join(f"{number} {kind}" for kind, number in report.counts.items()) + " questions")
+    *kinds, last = report.counts.items()
+    report_message(
+        ", ".join([*(f"{number} {kind}" for kind, number in kinds), format_count(last[1], f"{last[0]} question")])
+    )
     for advice in report.advice:
         report_message(str(advice))
 

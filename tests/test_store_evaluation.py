@@ -161,6 +161,18 @@ def test_a_report_compares_strategies_and_settings(harbour: kvstore.Store) -> No
     assert page.count('class="bar"') > 20 and "http" not in page and "<script" not in page
 
 
+def test_a_store_without_documents_has_no_questions(store: kvstore.Store) -> None:
+    with pytest.raises(InputError, match="no questions can be made from its documents"):
+        evaluate_store(store)
+
+
+def test_near_misses_alone_are_evaluated(harbour: kvstore.Store) -> None:
+    near = [question for question in make_questions(harbour) if question.kind == "near"]
+    report = evaluate_store(harbour, near, strategies=["hybrid"], compare_chunk_sizes=False)
+    assert report.current.figures["refused"] is not None
+    assert report.current.figures["right"] is None and report.current.figures["hit@3"] is None
+
+
 def test_a_setting_is_advised_on_questions_that_it_was_not_chosen_on() -> None:
     # Setting a is better on the first half.
     assert _build_advice("strategy", "a", {"a": [1, 1, 0, 0], "b": [0, 1, 0, 1]}) is None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import InputError
 from .asked_questions import AskedQuestion, ask_questions, compute_interval, summarize_asked
 from .question_files import Question
 from .question_making import make_questions
@@ -124,10 +125,15 @@ def evaluate_store(
     """Measure a store on questions, by default on those that :func:`make_questions` makes from its documents.
 
     ``strategies`` are compared with the current one (default: :data:`DEFAULT_STRATEGIES`), and ``limit`` is the maximum
-    number of questions that are made. Raises InputError if a strategy is unknown or lacks its index.
+    number of questions that are made. Raises InputError if a strategy is unknown or lacks its index, or if no question
+    can be made from the documents.
     """
     if questions is None:
         questions = make_questions(store, limit)
+        if not questions:
+            raise InputError(
+                f"{store.path}: no questions can be made from its documents; ingest more, or name a file of questions"
+            )
     session = {name: value for name, value, _ in store.settings_table()}
     strategy, reranker = str(session["strategy"]), str(session["reranker"])
     threshold = float(session["least_confidence"])
@@ -176,7 +182,7 @@ def _to_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_curr
     """
     figures = summarize_asked(outcomes) if outcomes else {}
     if not any(outcome.question.gold or outcome.question.answers for outcome in outcomes):
-        del figures["right_all"]
+        figures.pop("right_all", None)
     ms = round(statistics.median(outcome.ms for outcome in outcomes), 1) if outcomes else None
     return ReportRow(compared, name, {column: figures.get(key) for column, key in COLUMNS.items()}, ms, is_current)
 
