@@ -22,8 +22,11 @@ class NameChanges:
     def __init__(self, entities: EntityWriter, entity_filter: EntityFilter) -> None:
         self._entities = entities
         self._filter = entity_filter
+        #: The records loaded so far, by entity.
         self._records: dict[int, EntityRecord] = {}
+        #: The form and kind of each new introduction, by normal form.
         self._introductions: dict[str, list[tuple[str, str]]] = {}
+        #: The entities of normal forms, and the reverse.
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
         #: The index of the slot that counts the introductions of an entity with a form and a kind, for each of these

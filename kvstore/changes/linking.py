@@ -112,8 +112,10 @@ class Linker:
         self._mentioned_chunks: dict[int, list[AddedChunk]] = {}
         #: The removed names that each chunk mentioned.
         self._chunks_without_names: dict[int, set[int]] = {}
+        #: The normal forms of the names that became known and unknown, by entity.
         self._names_added: dict[int, str] = {}
         self._names_removed: dict[int, str] = {}
+        #: How much the count of each link (two entities and the kind of link) changes.
         self._links: dict[tuple[int, int, int], int] = {}
 
     def flush(self) -> None:

@@ -29,7 +29,9 @@ class TraceCache:
 
     def __init__(self) -> None:
         self._traces = TextTraces(MAX_BYTES)
+        #: The first document id that no commit has used; documents from it on may be those of a failed transaction.
         self._committed = 0
+        #: The change number at the last :meth:`begin`.
         self._change = 0
 
     def begin(self, counters: Counters) -> None:

@@ -103,7 +103,9 @@ class _TreeBuilder:
         self._sentences = {
             span: sentence for chunk_sentences in sentences for span, sentence in chunk_sentences.items()
         }
+        #: The abstracts made so far: first the leaves in order of the text, then those above them.
         self._drafts: list[DraftAbstract] = []
+        #: The offset where the last chunk of each leaf ends.
         self._leaf_ends: list[int] = []
 
     @cached_property  # lazy: most documents are too short to need it

@@ -146,15 +146,21 @@ class _IngestRun:
         self._batch_bytes = 0
         self._batch_start = 0.0  # the arrival time of its first document
         self._is_batch_embedded = True
+        #: The number of chunks in the store, which limits the size of a batch; None if it must be read again.
         self._stored_chunks: int | None = None
         #: The records of files for the next commit, with the digests of their documents.
         self._files: list[tuple[IngestedFile, list[bytes]]] = []
         self._reading_digest = compute_reading_digest(format, options)
+        #: The documents of this run, by key.
         self._seen_documents: dict[str, _SeenDocument] = {}
+        #: The parts of folders that this run covers: stored documents whose files are missing there are removed.
         self._coverages: list[Coverage] = []
+        #: Pairs of keys under which one file is stored twice, as text.
         self._duplicate_keys: list[str] = []
         self._languages = DocumentLanguages()
+        #: The folders with a file that could not be read: nothing of them is removed.
         self._unread_roots: set[str] = set()
+        #: The folders given for unchanged documents, by key.
         self._unchanged_origins: dict[str, str | None] = {}
         #: The facts about documents by key: those for the next commit, and the keys with committed facts.
         self._facts: dict[str, list[RawFact]] = {}

@@ -67,15 +67,20 @@ class WorkerPool:
         self._tasks = deque(_split_into_tasks(sources, engine.workers))
         self._sources = sources
         self._workers: list[_WatchedWorker] = []
+        #: The items of each source that are not yet delivered, each with the size of its message in bytes.
         self._items_by_source: list[deque[tuple[FileItem, int]]] = [deque() for _ in sources]
+        #: The number of items received from each source: a worker that reads it again skips as many.
         self._num_received = [0] * len(sources)
         self._is_done = [False] * len(sources)
         #: Files that are retried in their own task.
         self._isolated_files: set[int] = set()
         #: The number of times a worker died at a file that was alone in its task.
         self._num_crashes: Counter[int] = Counter()
+        #: The number of workers that died in succession before they were ready.
         self._failed_starts = 0
+        #: The total size of the messages whose items are not yet delivered.
         self._waiting_bytes = 0
+        #: The number of the source whose items are delivered next; items keep the order of sources.
         self._current_source = 0
 
     def __enter__(self) -> Self:

@@ -95,11 +95,15 @@ class _RunningQuery:
 
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read
+        #: Set to make the query's thread stop.
         self._stop = threading.Event()
+        #: Protects the attributes below; notified when the query ends or is interrupted.
         self._condition = threading.Condition()
         self._result: Any = None
         self._error: BaseException | None = None
+        #: The reason of the interruption, or None.
         self._reason: str | None = None
+        #: True once the thread has ended; and true if nobody waits for the result any more.
         self._has_ended = self._is_abandoned = False
 
     def interrupt(self, reason: str) -> None:

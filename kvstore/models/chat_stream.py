@@ -51,11 +51,12 @@ class ChatStream:
     def __init__(self, reply: Reply, *, first: float, between: float, secret: str = "") -> None:
         self._reply = reply
         self._between = between
+        #: The latest time for the next piece; each piece moves it.
         self._deadline = time.monotonic() + first
         self._text, self._reasoning = _ReceivedText(secret), _ReceivedText(secret)
         self._splitter = _ReasoningSplitter()
         self.is_truncated = False
-        self.tokens = (0, 0)
+        self.tokens = (0, 0)  # of the prompt and of the answer
 
     def __iter__(self) -> Iterator[Piece]:
         """Yield the pieces as they arrive, then close the reply."""

@@ -33,6 +33,7 @@ class SharedOpenLock:
         #: Device and inode of the locked file; None if it is not locked.
         self.identity: FileIdentity | None = None
         self._descriptor: int | None = None
+        #: The descriptor of the file that will replace the locked one, or None.
         self._successor: int | None = None
 
     def acquire(self, timeout: float) -> None:

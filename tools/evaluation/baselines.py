@@ -122,11 +122,13 @@ class _TreeRag:
         names = [(entity, name) for entity, name in names if not tree_entities or entity in tree_entities]
         self._entities = [entity for entity, _ in names]
         self._index = _build_hnsw_index(_embed_texts(embed, [name for _, name in names], "names", log))
+        #: The parents and children of each entity in the trees.
         self._relatives: dict[int, set[int]] = {}
         for node, entity in entities_by_node.items():
             for parent in state.forest.iter_parents(node):
                 self._relatives.setdefault(entity, set()).add(entities_by_node[parent])
                 self._relatives.setdefault(entities_by_node[parent], set()).add(entity)
+        #: The chunks that mention each entity.
         self._mentions: dict[int, set[int]] = {}
         for chunk, mentions in state.mentions.scan():
             for entity in {mention.entity for mention in mentions}:
@@ -152,6 +154,7 @@ class _GraphRag:
         texts = [state.abstracts.read_text(record) for _, record in leaves]
         self._index = _build_hnsw_index(_embed_texts(embed, texts, "abstracts", log))
         self._chunk_ids = {abstract: list(state.abstracts.get_chunk_ids(abstract)) for abstract in self._leaves}
+        #: The abstracts that mention each entity, and the entities of each abstract.
         self._abstracts: dict[int, list[int]] = {}
         self._entities: dict[int, list[int]] = {}
         for key, entry in state.filter.iter_entries():
@@ -169,9 +172,9 @@ class _GraphRag:
             for entity in self._entities.get(abstract, ())
             for other in self._abstracts[entity]
         )
-        hop = [abstract for abstract, _ in shared.most_common(_NEAREST * _NEAREST)]
+        linked = [abstract for abstract, _ in shared.most_common(_NEAREST * _NEAREST)]
         return self._chunks.find_nearest(
-            (chunk for leaf in {*nearest, *hop} for chunk in self._chunk_ids[leaf]), vector
+            (chunk for leaf in {*nearest, *linked} for chunk in self._chunk_ids[leaf]), vector
         )
 
 

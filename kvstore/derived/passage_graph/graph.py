@@ -260,7 +260,10 @@ class GraphWriter(ViewWriter, PassageGraph):
         self._link_changes: dict[tuple[int, int, int], int] = {}
 
     def put_chunks(self, rows: Mapping[int, EdgeRow]) -> None:
-        """Replace the rows (entities with features) of chunks; the record of a chunk with an empty row is deleted."""
+        """Replace the rows of chunks: the entities that each chunk mentions, with the features of the mentions.
+
+        The record of a chunk with an empty row is deleted.
+        """
         self._change_chunks(rows, lambda chunk, old_row: set(rows[chunk].items()))
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:

@@ -74,10 +74,14 @@ class RayEngine:
         ray = self._ray = import_extra("ray", "ray", f"the engine {name}", error=EngineError)
         self._name = name
         self._open_state = open_state
+        #: True if workers cannot read the files, so that their content is sent.
         self._sends_content = False
+        #: True once the cluster no longer answers.
         self.is_lost = False
         self._head_checked_at = time.monotonic()
+        #: True if this engine connected Ray, and therefore disconnects it.
         self._is_connected = False
+        #: The thread that disconnects Ray, if begun.
         self._release_thread: threading.Thread | None = None
         try:
             if not ray.is_initialized():
@@ -202,6 +206,7 @@ class RayWorker:
         self._engine = engine
         self._ray = ray
         self._actor = actor
+        #: Ray's reference to the messages that were requested and not yet received, or None.
         self._pending_fetch: Any = None
         self._exit_reason = "was lost"
 
@@ -240,6 +245,7 @@ class WorkerActor:
         limit_memory(memory)
         self._tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._messages: deque[bytes] = deque()
+        #: The size of the messages not yet taken; the worker pauses at a limit.
         self._waiting_bytes = 0
         self._changed = threading.Condition()
         threading.Thread(target=self._run_worker, args=(Job(*_read_message(job)), memory), daemon=True).start()

@@ -84,7 +84,8 @@ def _compute_expiry(now: datetime, minutes: float) -> str:
 def is_live_item(document: Document | None, now: datetime) -> bool:
     """True if a document is an item that has not expired."""
     times = None if document is None else document.meta.get(TIMES)
-    return isinstance(times, Mapping) and "created" in times and times.get("expires", "9") > now.isoformat()
+    never = "9"  # sorts after all times, which begin with the year
+    return isinstance(times, Mapping) and "created" in times and times.get("expires", never) > now.isoformat()
 
 
 def build_item(document: Document) -> Item:

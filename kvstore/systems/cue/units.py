@@ -73,11 +73,12 @@ class _DocumentUnits:
         self.chunk_records = chunk_records
         self.chunks = list(record.chunk_ids())
         self.ordinals = dict(zip(self.chunks, range(len(self.chunks)), strict=True))
-        #: The entry of each chunk in the result of encode_part.
+        #: The units of each chunk as stored: their number if a model wrote them, else their places in the text.
         self._rows = [0] * len(self.chunks) if derived_part is None else derived_part.part
         self.counts = list(map(count_units, self._rows))
         self.vector_locations = [] if derived_part is None else derived_part.vector_locations
         self.unit_offsets = [0, *accumulate(self.counts)]
+        #: The decoded places of units, by chunk ordinal; a cache.
         self._spans: dict[int, list[UnitSpan]] = {}
         #: The model and the units it wrote, by chunk ordinal.
         self.written_units: dict[int, tuple[str, Sequence[str]]] = {}

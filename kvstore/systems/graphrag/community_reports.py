@@ -302,6 +302,7 @@ class _ChunkReader:
         graph = tree.graph
         self._mention_starts: list[int] = graph.mention_chunks.searchsorted(range(len(graph.chunks) + 1)).tolist()
         self._nodes_by_entity = {entity: node for node, entity in enumerate(graph.entities.tolist())}
+        #: The format and the language by which each document is split into sentences; a cache.
         self._sentence_rules: dict[int, tuple[str, str | None]] = {}
 
     def find_node(self, entity: int) -> int | None:

@@ -123,7 +123,7 @@ _MentionArrays = tuple[Indices, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
 
 
 def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) -> _MentionArrays:
-    """Return the mentions of entities in chunks, without those in lower case only."""
+    """Return the mentions of entities in chunks (chunk index, entity, features), without those in lower case only."""
     parts: list[_MentionArrays] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
     order = np.argsort(chunks, kind="stable")  # rows are read in order of chunk ids
     for first in range(0, len(chunks), _CHUNK_BATCH_SIZE):

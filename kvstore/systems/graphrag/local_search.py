@@ -170,10 +170,10 @@ def find_question_entities(query: Query) -> list[StartEntity]:
 def find_near_entities(
     query: Query, rankings: Iterable[Ranking], excluded: Container[int], limit: int
 ) -> list[StartEntity]:
-    """Return at most ``limit`` of the most distinctive entities in rankings of chunks, best first.
+    """Return at most ``limit`` of the entities that rank highest in rankings of chunks, best first.
 
-    Each mention adds the rarity of the entity times the chunk's score relative to the best. Entities in ``excluded``
-    are skipped.
+    Each mention in a chunk's own text (not in its title or heading) adds the rarity of the entity times the chunk's
+    score relative to the best. Entities in ``excluded`` are skipped.
     """
     scores: dict[int, float] = {}
     chunk_lists = [np.array([chunk for chunk, _ in ranking], np.uint64) for ranking in rankings]

@@ -186,7 +186,8 @@ class _NodeReader:
     def is_broad(self, topic: int) -> bool:
         """True if a topic has too many chunks to be shown."""
         topics = self._bound_topics
-        max_count = topics.tree.sizes[topic] + len(topics.list_newer_chunks())  # known without reading the chunks
+        # Most topics need no count: at most all chunks added after the build belong to the topic too.
+        max_count = topics.tree.sizes[topic] + len(topics.list_newer_chunks())
         return bool(max_count > _MAX_TOPIC_CHUNKS) and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
 
     def list_children(self, id: _NodeId) -> list[_NodeId]:
