@@ -24,6 +24,7 @@ cdef enum:
 
 
 cdef inline size_t get_record_size(const uint8_t* record) noexcept nogil:
+    """Return the size of a record in bytes, with its addresses unless they are in a separate list."""
     cdef size_t size = _R_HEADER + kv_get16(record + _R_KEY_LENGTH)
     return size if record[_R_LONG] else size + 8 * <size_t> kv_get32(record + _R_COUNT)
 
@@ -158,6 +159,7 @@ cdef class BlockStore:
         self._current = 0
 
     cdef const uint8_t* get_record(self, uint32_t reference) except NULL:
+        """Return the record that a reference (page number and slot) names; it must exist."""
         cdef const uint8_t* record = get_page_record(self.pages.read(reference >> 8), reference & 0xFF)
         if record == NULL:
             raise self.pages.damage(f"page {reference >> 8} has no record in slot {reference & 0xFF}")
@@ -182,6 +184,7 @@ cdef class BlockStore:
         return number << 8 | slot
 
     cdef int remove(self, uint32_t reference) except -1:
+        """Remove a record; release its page if that is empty now, or list it as a page with room."""
         cdef uint32_t number = reference >> 8
         cdef uint8_t* page = self.pages.get_writable(number)
         self.get_record(reference)
@@ -218,6 +221,7 @@ cdef class BlockStore:
         return reference
 
     cdef bint _fits(self, uint32_t number, size_t size) except -1:
+        """True if a page has room for a record of ``size`` bytes and a slot for it."""
         cdef const uint8_t* page = self.pages.read(number)
         return count_free_bytes(page) >= <int> size + 2 and (
             kv_get16(page + _LP_SLOTS) < 256 or self._find_free_slot(<uint8_t*> page) < 256

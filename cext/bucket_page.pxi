@@ -31,23 +31,28 @@ cdef bint is_bucket_page_sound(const uint8_t* page) noexcept nogil:
 
 
 cdef inline uint64_t get_low_bits(uint64_t h, int n) noexcept nogil:
+    """Return the ``n`` lowest bits of a hash."""
     return h if n >= 64 else h & ((<uint64_t> 1 << n) - 1)
 
 
 cdef inline uint32_t get_tag(uint64_t h) noexcept nogil:
+    """Return the bits of a hash that a slot stores, to tell names in one bucket apart."""
     return <uint32_t> ((h >> 52) << _STORED_BITS | (h & ((1 << _STORED_BITS) - 1)))
 
 
 cdef inline uint32_t get_first_bucket(uint64_t h) noexcept nogil:
+    """Return the first of the two buckets of a page that can contain a hash."""
     return <uint32_t> (<uint64_t> <uint32_t> (h >> 20) * <uint64_t> _BUCKETS >> 32)
 
 
 cdef inline uint32_t get_other_bucket(uint32_t tag, uint32_t bucket) noexcept nogil:
+    """Return the other bucket of a tag; applied twice, it returns the given one."""
     cdef uint32_t total = 2 * ((tag >> _STORED_BITS) % 63) + 1
     return total - bucket if total >= bucket else total + _BUCKETS - bucket
 
 
 cdef inline const uint64_t* get_bucket(const uint8_t* page, uint32_t bucket) noexcept nogil:
+    """Return the four slots of a bucket."""
     return <const uint64_t*> (page + _BP_HEADER) + 4 * bucket
 
 
@@ -70,6 +75,7 @@ cdef inline int find_bucket_slot(const uint64_t* bucket, uint32_t tag) noexcept 
 
 
 cdef inline int count_used(const uint64_t* bucket) noexcept nogil:
+    """Return the number of slots in use of a bucket."""
     return (bucket[0] != 0) + (bucket[1] != 0) + (bucket[2] != 0) + (bucket[3] != 0)
 
 

@@ -59,6 +59,7 @@ cdef class RunRules:
         return self.kind_of(word) is not None
 
     cdef bint _are_all_common(self, list run) except -1:
+        """True if all words of a run are common words of the language."""
         cdef str word
         for word in run:
             if not self._is_common(word):
@@ -66,6 +67,7 @@ cdef class RunRules:
         return True
 
     cdef bint _is_any_common(self, list run) except -1:
+        """True if a word of a run is a common word of the language."""
         cdef str word
         for word in run:
             if self._is_common(word):
@@ -470,18 +472,22 @@ cdef class CapitalRuns:
 
 
 cdef inline str _get_last_word(list run):
+    """Return the last word of a run."""
     return <str> run[len(run) - 1]
 
 
 cdef inline bint _has_ending(str word, str end) except -1:
+    """True if a word ends in ``end``."""
     return PyUnicode_Tailmatch(word, end, 0, len(word), 1)
 
 
 cdef inline bint _is_possessive(str word) except -1:
+    """True if a word ends in 's."""
     return _has_ending(word, "'s") or _has_ending(word, "’s")
 
 
 cdef inline str _strip_possessive(str word):
+    """Return a word without a final 's."""
     return word[:len(word) - 2] if _is_possessive(word) else word
 
 
@@ -496,6 +502,7 @@ def is_code(str word not None) -> bool:
 
 
 cdef bint _looks_like_code(str word) except -1:
+    """True if a word is not written like a word of a language; see is_code."""
     return not word.isalpha() or not (word.islower() or word.istitle() or word.isupper())
 
 

@@ -67,6 +67,7 @@ cdef inline Py_ssize_t get_row_width(const Layered& graph, uint32_t node) noexce
 
 
 cdef inline const float* get_vector(const Layered& graph, uint32_t node) noexcept nogil:
+    """Return the vector of a node."""
     return graph.vectors + <Py_ssize_t> node * graph.dimension
 
 

@@ -19,6 +19,7 @@ cdef enum:
 
 
 cdef bytes _to_bytes(vector[uint8_t]& out):
+    """Copy a buffer to a bytes object."""
     return PyBytes_FromStringAndSize(<char*> out.data(), out.size())
 
 
@@ -26,6 +27,7 @@ cdef bytes _to_bytes(vector[uint8_t]& out):
 
 
 cdef int _read_numbers(uint64_t first, const uint8_t* at, size_t length, vector[uint64_t]& numbers) except -1:
+    """Append the numbers of a payload, of which ``first`` is not stored there, to ``numbers``."""
     cdef const uint8_t* end = at + length
     cdef uint64_t distance
     numbers.push_back(first)
@@ -111,6 +113,7 @@ cdef bytes _encode_key(uint32_t owner, uint64_t first):
 
 
 cdef uint64_t _get_last(numbers) except? 0:
+    """Return the last of some numbers, or 0 if there are none."""
     return numbers[len(numbers) - 1] if numbers else 0
 
 

@@ -80,6 +80,7 @@ cdef class Directory:
         return self.buckets.read(number) if number else _EMPTY_PAGE
 
     cdef uint32_t get_number(self, uint64_t h) except? _NO_ENTRY:
+        """Return the number of the bucket page for a hash; 0 if there is none."""
         cdef int bit
         return self._get_entry(self._find_position(h, 64, &bit))
 
@@ -100,11 +101,13 @@ cdef class Directory:
         return at
 
     cdef uint32_t _get_entry(self, uint64_t at) except? _NO_ENTRY:
+        """Return the entry at a position of the table or, if the position has the bit for them, of the forks."""
         cdef uint64_t i = at & ~_AT_FORK
         cdef const uint8_t* page = (self.forks if at & _AT_FORK else self.table).read(<uint32_t> (i >> 10))
         return kv_get24(page + _DP_HEADER + 3 * (i & (_ENTRIES - 1)))
 
     cdef int _set_entry(self, uint64_t at, uint32_t entry) except -1:
+        """Replace the entry at a position of the table or of the forks."""
         cdef uint64_t i = at & ~_AT_FORK
         cdef uint8_t* page = (self.forks if at & _AT_FORK else self.table).get_writable(<uint32_t> (i >> 10))
         kv_put24(page + _DP_HEADER + 3 * (i & (_ENTRIES - 1)), entry)
@@ -113,6 +116,7 @@ cdef class Directory:
     # -- Changing entries
 
     cdef uint32_t _create_fork(self, uint32_t left, uint32_t right) except? _NO_ENTRY:
+        """Store a fork to two entries, in a free place if there is one; return the entry that refers to it."""
         cdef uint32_t fork
         if self.free_fork:
             fork = self.free_fork - 1
@@ -128,6 +132,7 @@ cdef class Directory:
         return _FORK | fork
 
     cdef int _drop_fork(self, uint32_t entry) except -1:
+        """Put the fork of an entry on the list of free forks."""
         cdef uint32_t fork = entry & _ENTRY_MASK
         self._set_entry(_AT_FORK | <uint64_t> fork << 1, self.free_fork)
         self._set_entry(_AT_FORK | <uint64_t> fork << 1 | 1, 0)
@@ -231,6 +236,7 @@ cdef class Directory:
             self._split(number, h)
 
     cdef uint32_t _create_page(self, uint64_t prefix, int depth) except 0:
+        """Allocate a bucket page for the hashes whose low ``depth`` bits are ``prefix``; return its number."""
         cdef uint32_t number = self.buckets.allocate()
         cdef uint8_t* page = self.buckets.get_writable(number)
         kv_put64(page + _BP_PREFIX, prefix)
@@ -300,6 +306,7 @@ cdef class Directory:
         return 0
 
     cdef uint64_t _compute_hash(self, uint32_t reference) except? 0:
+        """Return the hash of the name in a record."""
         cdef const uint8_t* record = self.blocks.get_record(reference)
         return self.hasher.hash_bytes(record + _R_HEADER, kv_get16(record + _R_KEY_LENGTH))
 
@@ -336,6 +343,7 @@ cdef class Directory:
         return 0
 
     cdef int _set_next(self, uint32_t reference, uint32_t following) except -1:
+        """Make ``following`` the next record of a chain; a record that refers to it already is not written."""
         if kv_get32(self.blocks.get_record(reference) + _R_NEXT) != following:
             kv_put32(self.blocks.get_writable(reference) + _R_NEXT, following)
         return 0

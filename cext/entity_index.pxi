@@ -14,6 +14,7 @@ cdef struct Location:
 
 
 cdef inline bint has_key(const uint8_t* record, const uint8_t* key, uint32_t length) noexcept nogil:
+    """True if a record is that of a name."""
     return kv_get16(record + _R_KEY_LENGTH) == length and memcmp(record + _R_HEADER, key, length) == 0
 
 
@@ -163,6 +164,7 @@ cdef class EntityIndex:
             self._insert(keys[i], entities[i])
 
     cdef int _insert(self, str key, uint32_t entity) except -1:
+        """Add the record of a new name."""
         cdef Py_ssize_t n
         cdef const uint8_t* data = get_utf8(key, &n)
         if not 0 < n <= _KEY_BYTES:

@@ -29,12 +29,14 @@ cdef class PageCheck:
         self._check_block_pages(block_pages)
 
     def _run_check(self, check, *arguments):
+        """Run a check, and record the damage that stops it as a fault."""
         try:
             check(*arguments)
         except self._error as error:
             self.faults.append(str(error))
 
     def _check_directory(self, bucket_pages):
+        """Check all entries of the directory, and compare the pages they refer to with those in use."""
         for at in range(1 << self.directory.depth):
             self._run_check(self._check_entry, at, self.directory.depth, at)
         for number in sorted(bucket_pages - self._visits.keys()):
@@ -45,6 +47,7 @@ cdef class PageCheck:
             self.faults.append(f"the directory has {len(self._forks)} forks, but counts {self.directory.live_forks}")
 
     def _check_entry(self, uint64_t at, int bits, uint64_t prefix):
+        """Check the directory below one entry, which is for the hashes with ``bits`` low bits ``prefix``."""
         cdef uint32_t entry = self.directory._get_entry(at)
         cdef const uint8_t* page
         cdef int side
@@ -63,6 +66,7 @@ cdef class PageCheck:
                 self.faults.append(f"bucket page {entry} is reached by a prefix that is not its own")
 
     def _check_bucket_page(self, uint32_t number):
+        """Check how often the directory refers to a page, that its tags are unique, and their chains."""
         cdef const uint8_t* page = self.directory.buckets.read(number)
         cdef const uint64_t* bucket
         cdef const uint64_t* other
@@ -83,6 +87,7 @@ cdef class PageCheck:
                 self._run_check(self._check_chain, number, b, <uint32_t> bucket[k], tag)
 
     def _check_chain(self, uint32_t number, uint32_t bucket, uint32_t reference, uint32_t tag):
+        """Check that the names with one tag belong to their bucket and page, and are different."""
         cdef const uint8_t* page = self.directory.buckets.read(number)
         cdef const uint8_t* record
         cdef uint64_t h
@@ -103,6 +108,7 @@ cdef class PageCheck:
             self.faults.append(f"bucket {bucket} of page {number}: a name is stored twice")
 
     def _check_block_pages(self, block_pages):
+        """Check the records of all names, and compare their counts with those of the filter."""
         cdef size_t number
         entities = addresses = 0
         for page in block_pages:

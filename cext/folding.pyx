@@ -12,6 +12,7 @@ from libcpp.vector cimport vector
 
 
 cdef inline bint _is_space(Py_UCS4 c) noexcept:
+    """True if a character is white space, as in str.isspace."""
     return c == 32 or 9 <= c <= 13 or 28 <= c <= 31 if c < 128 else c.isspace()
 
 

@@ -93,6 +93,7 @@ cdef class NameHash:
             self.powers[k] = kv_multiply(self.powers[k - 1], base)
 
     cdef inline uint64_t hash_bytes(self, const uint8_t* data, size_t n) noexcept nogil:
+        """Return the hash of a name in UTF-8."""
         return kv_mix(kv_append(0, data, n, self.powers))
 
     cdef inline uint64_t hash_between(self, uint64_t before, uint64_t after, size_t n) noexcept nogil:

@@ -72,11 +72,13 @@ cdef class PageTable:
         return self._pages[number] if number < self.count else NULL
 
     cdef inline const uint8_t* read(self, uint32_t number) except NULL:
+        """Return a page, which is fetched and verified at the first call."""
         if number < self.count and self._pages[number] != NULL:
             return self._pages[number]
         return self._fetch(number)
 
     cdef const uint8_t* _fetch(self, uint32_t number) except NULL:
+        """Fetch a page from the store, and verify its size and its content."""
         cdef Py_buffer buffer
         cdef uint8_t* page
         if number >= self.count:
@@ -179,25 +181,30 @@ cdef class PageTable:
         return 0
 
     cdef inline int _require_writable(self) except -1:
+        """Raise ValueError if the pages are those of a snapshot."""
         if not self._writable:
             raise ValueError(f"table {self._table}: the pages of a snapshot cannot be changed")
         return 0
 
     cdef object damage(self, str what):
+        """Return the error to raise for damage in this table; ``what`` describes it."""
         return self._error(f"table {self._table}: {what}; run CHECK, and restore from a backup")
 
     cdef void _drop(self, size_t number) noexcept:
+        """Free the memory of a page, if it was read."""
         if self._pages[number] != NULL:
             free(self._pages[number] - _PAGE_OVERHEAD)
             self._pages[number] = NULL
 
     cdef uint8_t* _allocate_copy(self) except NULL:
+        """Allocate the memory of a page, aligned to cache lines."""
         cdef void* memory = NULL
         if posix_memalign(&memory, 64, _PAGE_BYTES + _PAGE_OVERHEAD) != 0:
             raise MemoryError()
         return <uint8_t*> memory + _PAGE_OVERHEAD
 
     cdef int _create_page(self, uint32_t number) except -1:
+        """Create an empty page, and mark it as changed."""
         cdef uint8_t* page = self._allocate_copy()
         cdef const uint8_t* encoding = self._encoding
         memset(page, 0, _PAGE_BYTES)
@@ -210,6 +217,7 @@ cdef class PageTable:
         return 0
 
     cdef int _reserve(self, size_t capacity) except -1:
+        """Make room for ``capacity`` pages."""
         cdef uint8_t** pages = <uint8_t**> realloc(self._pages, capacity * sizeof(uint8_t*))
         if pages == NULL:
             raise MemoryError()

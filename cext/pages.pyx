@@ -44,12 +44,14 @@ class PageError(Exception):
 
 
 cdef inline uint16_t _read_u16(const uint8_t* at) noexcept:
+    """Read a number of 16 bits, which need not be aligned."""
     cdef uint16_t number
     memcpy(&number, at, 2)
     return number
 
 
 cdef inline uint64_t _read_u64(const uint8_t* at) noexcept:
+    """Read a number of 64 bits, which need not be aligned."""
     cdef uint64_t number
     memcpy(&number, at, 8)
     return number
@@ -61,6 +63,7 @@ cdef inline int _count_nodes(const uint8_t* page) noexcept:
 
 
 cdef inline int _compare(const uint8_t* key, Py_ssize_t size, const uint8_t* other, Py_ssize_t other_size) noexcept:
+    """Compare two keys as LMDB sorts them: negative, 0 or positive."""
     cdef int order = memcmp(key, other, min(size, other_size))
     return order if order else (size > other_size) - (size < other_size)
 
@@ -423,6 +426,7 @@ cdef class Cursor:
         return Records(self, 1)
 
     cdef bint _is_empty(self) except -1:
+        """True if the tree has no page; raises PageError if the transaction is closed."""
         if not self._pages._open:
             raise PageError("the transaction is closed")
         return self._tree._root == _NO_PAGE
@@ -483,6 +487,7 @@ cdef class Cursor:
         return False
 
     cdef bint _enter_end(self, int step) except -1:
+        """Go to the first record, or to the last one if ``step`` is negative; False if there is none."""
         self._placed = False
         if self._is_empty() or not self._enter_page(0, self._tree._root):
             return False

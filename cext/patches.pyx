@@ -39,6 +39,7 @@ cdef enum:
 
 
 cdef inline uint64_t _read_eight(const uint8_t* at) noexcept:
+    """Read eight bytes as one number, to compare or copy them at once."""
     cdef uint64_t number
     memcpy(&number, at, 8)
     return number

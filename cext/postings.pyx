@@ -44,6 +44,7 @@ cdef void _find_bounds(const Posting* postings, size_t count, vector[Posting]& b
 
 
 cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]& out) noexcept:
+    """Encode the postings of a block of the list of one term."""
     cdef uint64_t chunk = postings[0].chunk, distance
     cdef vector[Posting] bounds
     cdef uint32_t crc
@@ -219,6 +220,7 @@ cdef class PostingChanges:
         return remaining, remaining_prefixes, stops
 
     cdef size_t _get_slot(self, term) except? 0:
+        """Return the position of a term in the vectors of this class; a new term is appended."""
         cdef TermCount none
         slot = self._slots.get(term)
         if slot is None:

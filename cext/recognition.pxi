@@ -50,6 +50,7 @@ cdef int _learn_marks() except -1:
 
 
 cdef inline int _classify_character(uint32_t ch) noexcept nogil:
+    """Return the class of a character: space, word character, mark or punctuation."""
     if ch < 128:
         if ch == 32 or 9 <= ch <= 13 or 28 <= ch <= 31:
             return _SPACE
@@ -133,6 +134,7 @@ cdef int _tokenize(
 
 
 cdef int _initialize(bytes data) except -1:
+    """Check the size of a text, and learn the characters that are marks if it can contain some."""
     if len(data) > 0xFFFFFFF0:
         raise ValueError("a text has at most 4 GiB")
     if not _marks_known and not data.isascii():
@@ -190,6 +192,7 @@ cdef int _recognize(EntityIndex index, bytes data, int max_words, vector[Match]&
 cdef int _collect_matches(
     EntityIndex index, Query* queries, Match* batch, int n, vector[Match]& matches
 ) except -1 nogil:
+    """Look up a batch of n-grams, and append those that are names."""
     cdef int k
     find_records(index, queries, n)
     for k in range(n):

@@ -31,10 +31,12 @@ cdef dict _EXCEPTIONS = {
 
 
 cdef inline bint _is_vowel(Py_UCS4 c) noexcept:
+    """True if a lower-case letter is a vowel; y counts as one."""
     return c == u"a" or c == u"e" or c == u"i" or c == u"o" or c == u"u" or c == u"y"
 
 
 cdef inline bint _has_prefix(Word* word, const char* prefix, Py_ssize_t length) noexcept:
+    """True if a word begins with ``prefix``."""
     cdef Py_ssize_t i
     if word.size < length:
         return False
@@ -56,6 +58,7 @@ cdef inline bint _has_suffix_at(Word* word, Py_ssize_t end, const char* suffix, 
 
 
 cdef inline bint _has_suffix(Word* word, const char* suffix, Py_ssize_t length) noexcept:
+    """True if a word ends in ``suffix``."""
     return _has_suffix_at(word, word.size, suffix, length)
 
 
@@ -68,6 +71,7 @@ cdef inline void _replace(Word* word, Py_ssize_t suffix, const char* other, Py_s
 
 
 cdef inline bint _has_vowel_before(Word* word, Py_ssize_t end) noexcept:
+    """True if there is a vowel before the position ``end``."""
     cdef Py_ssize_t i
     for i in range(end):
         if _is_vowel(word.text[i]):

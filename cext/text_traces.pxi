@@ -11,6 +11,7 @@ cdef enum:
 
 
 cdef inline uint64_t _hash_bytes(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    """Return the hash of the bytes between two positions."""
     cdef uint64_t value = 0xCBF29CE484222325ULL  # FNV-1a
     while at < end:
         value = (value ^ at[0]) * 0x100000001B3ULL
@@ -53,6 +54,7 @@ cdef int _set_bits(const vector[uint64_t]& items, vector[uint64_t]& bits) except
 
 
 cdef bint _has_items(const vector[uint64_t]& items, const vector[uint64_t]& bits, size_t first) noexcept nogil:
+    """True if a trace (the ``bits`` from ``first`` on) can contain all items; false if it lacks one."""
     cdef uint64_t words = bits.size() - first, bit
     cdef size_t i
     cdef int number
@@ -121,6 +123,7 @@ cdef class TextTraces:
             self._order.pop_back()
 
     cdef int _forget(self, uint64_t document) except -1:
+        """Remove the traces of a document and its chunks."""
         cdef vector[uint64_t]* bits = &self._documents[document]
         cdef size_t i
         for i in range(1, 1 + bits[0][0]):

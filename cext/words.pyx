@@ -33,6 +33,7 @@ for _code in range(128):
 
 
 cdef inline bint _is_word_character(Py_UCS4 c) noexcept:
+    """True if a character is a letter, a digit or another character of words."""
     return WORD_CHARACTERS[c] if c < 128 else c.isalnum()
 
 
@@ -308,6 +309,7 @@ cdef inline int _count_word(str text, Word word, vector[Word]& words, vector[int
 
 
 cdef inline bint _are_equal(str text, Word word, Word other) noexcept:
+    """True if two words of a text are equal."""
     cdef Py_ssize_t i
     if word.hash != other.hash or word.end - word.start != other.end - other.start:
         return False
@@ -461,6 +463,7 @@ cdef Py_ssize_t _find_emphasis_end(str text, Py_ssize_t start) noexcept:
 
 
 cdef inline Py_ssize_t _find_stars_end(str text, Py_ssize_t at) noexcept:
+    """Return the position after the asterisks at a position."""
     while _has_character(text, at, u"*"):
         at += 1
     return at

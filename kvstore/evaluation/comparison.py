@@ -195,7 +195,7 @@ def _apply_threshold(outcomes: Sequence[AskedQuestion], threshold: float) -> lis
     return [replace(outcome, answered=outcome.confidence >= threshold) for outcome in outcomes]
 
 
-def _score_right(outcomes: Sequence[AskedQuestion]) -> list[float]:
+def _score_correctness(outcomes: Sequence[AskedQuestion]) -> list[float]:
     """Return 1 for each answerable question that was answered right, else 0.
 
     A question without gold documents and answer texts counts as right if it was answered.
@@ -210,12 +210,12 @@ def _score_right(outcomes: Sequence[AskedQuestion]) -> list[float]:
 def _score_hits(outcomes: Sequence[AskedQuestion]) -> list[float]:
     """Return for each answerable question 1 / the rank of the first hit with the answer, or 0 without such a hit.
 
-    A question without gold documents has the score of :func:`_score_right`.
+    A question without gold documents has the score of :func:`_score_correctness`.
     """
     answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
     return [
         outcome.reciprocal_rank if outcome.question.gold else score
-        for outcome, score in zip(answerable, _score_right(outcomes), strict=True)
+        for outcome, score in zip(answerable, _score_correctness(outcomes), strict=True)
     ]
 
 
@@ -240,7 +240,7 @@ _SCORES = {
     "strategy": _score_hits,
     "reranker": _score_hits,
     "least_confidence": _score_balanced,
-    "chunk_tokens": _score_right,
+    "chunk_tokens": _score_correctness,
 }
 
 

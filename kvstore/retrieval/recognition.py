@@ -75,7 +75,7 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
 def recognize_entities(query: Query) -> list[Seed]:
     """Return the entities whose names the question writes with a capital; see :class:`RecognitionRequest`.
 
-    Records the step, and raises the temperature of each entity.
+    Records the step, and counts a lookup of each entity (its temperature).
     """
     with query.trace.step("recognize entities") as step:
         seeds = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))
