@@ -185,14 +185,9 @@ class _RestructuredText:
             text = "\n".join(self._render_inline(text_line.lstrip("| ")) for text_line in lines[start:end])
             blocks += [make_paragraph(part) for part in text.split("\n\n") if part.strip()]
             return end
-        for pattern, parse_list in (
-            (BULLET_PATTERN, self._parse_list),
-            (_ENUMERATOR_PATTERN, self._parse_list),
-            (FIELD_PATTERN, self._parse_term_list),
-            (_OPTION_PATTERN, self._parse_term_list),
-        ):
+        for pattern in (BULLET_PATTERN, _ENUMERATOR_PATTERN, FIELD_PATTERN, _OPTION_PATTERN):
             if pattern.match(line) and (pattern is not _ENUMERATOR_PATTERN or _is_enumerated_item(lines, start)):
-                block, end = parse_list(lines, start, pattern, depth)
+                block, end = self._parse_list(lines, start, pattern, depth)
                 blocks.append(block)
                 return end
         if start + 1 < len(lines) and lines[start + 1][:1] == " " and not line.endswith("::"):
@@ -255,28 +250,11 @@ class _RestructuredText:
     def _parse_list(
         self, lines: Sequence[str], start: int, pattern: re.Pattern[str], depth: int
     ) -> tuple[MarkdownBlock, int]:
-        """Parse a bullet list or an enumerated list, and return it with the index of the line after it."""
-        items: list[tuple[str, list[MarkdownBlock]]] = []
-        while start < len(lines):
-            if not lines[start]:
-                start += 1
-                continue
-            match = pattern.match(lines[start])
-            if match is None or lines[start][0] == " ":
-                break
-            body, end = read_indented(lines, start + 1)
-            blocks = self.parse_blocks([lines[start][match.end() :], *body], depth + 1)
-            item_number = len(items) + 1
-            items.append(
-                ("-" if pattern is BULLET_PATTERN else f"{item_number}.", blocks or [MarkdownBlock("paragraph", "")])
-            )
-            start = end
-        return make_list(items), start
+        """Parse a list, and return it with the index of the line after it.
 
-    def _parse_term_list(
-        self, lines: Sequence[str], start: int, pattern: re.Pattern[str], depth: int
-    ) -> tuple[MarkdownBlock, int]:
-        """Parse fields or command options as a list of ``term: definition``, and return the index after it too."""
+        ``pattern`` matches the beginnings of its items: bullets, enumerators, fields or command options. Fields and
+        options become items ``term: definition``.
+        """
         items: list[tuple[str, list[MarkdownBlock]]] = []
         while start < len(lines):
             if not lines[start]:
@@ -285,9 +263,16 @@ class _RestructuredText:
             match = pattern.match(lines[start])
             if match is None:
                 break
+            term = None
+            if pattern is FIELD_PATTERN:
+                term = self._render_inline(match[1])
+            elif pattern is _OPTION_PATTERN:
+                term = make_code_span(match[1])
             body, end = read_indented(lines, start + 1)
-            term = make_code_span(match[1]) if pattern is _OPTION_PATTERN else self._render_inline(match[1])
-            items.append(("-", _prepend_term(term, self.parse_blocks([lines[start][match.end() :], *body], depth + 1))))
+            blocks = self.parse_blocks([lines[start][match.end() :], *body], depth + 1)
+            marker = f"{len(items) + 1}." if pattern is _ENUMERATOR_PATTERN else "-"
+            blocks = _prepend_term(term, blocks) if term is not None else blocks or [MarkdownBlock("paragraph", "")]
+            items.append((marker, blocks))
             start = end
         return make_list(items), start
 
