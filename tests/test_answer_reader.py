@@ -50,6 +50,22 @@ def test_a_reading_does_not_depend_on_the_other_windows(reader: AnswerReader) ->
     assert windows[best][together[best].start : together[best].end] == "Ada Quill"
 
 
+def test_the_confidence_reads_the_best_sentence_with_the_one_before_it(
+    reader: AnswerReader, harbor: kvstore.Store
+) -> None:
+    asker = harbor._make_asker()
+    with asker._open_query("What do boats pay a night?", {}) as (strategy, query):
+        evidence = asker._retrieve_evidence(strategy, query)
+        _, reading = asker._read_evidence(query, evidence, {})
+    assert reading is not None
+    texts = (
+        "Harbor. Boats pay twelve euros a night.",
+        "Harbor. The keeper lives in the tower. Boats pay twelve euros a night.",
+    )
+    alone, in_context = (each.answered for each in reader.read("What do boats pay a night?", texts))
+    assert (reading.best.answered, reading.answered_in_context) == (alone, (alone + in_context) / 2)
+
+
 @pytest.fixture(scope="module")
 def harbor(reader: AnswerReader, tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
     """A store of the default embedder, which the reader reads."""

@@ -273,7 +273,7 @@ def estimate_confidence(
     signals: dict[str, Any] = parts if best_cosines else {**parts, "similarity": None, "nearby": None}
     if reading is not None:
         signals |= {
-            "reading": _to_probability(reading.best.answered),
+            "reading": _to_probability(reading.answered_in_context),
             "missing_kind": reading.best.is_kind_missing,
         }
     formless = {"money": "amount of money"}.get(kind.name, kind.name) if lacks_form else ""

@@ -109,11 +109,27 @@ def _build_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple
         f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
         for label in dict.fromkeys(filter(None, labels))
     )
-    if index and (snippet.needs_previous or snippet.needs_subject):
-        previous = snippets[index - 1]
-        if previous.section == snippet.section:
-            before += f"{render_snippet(previous)} "
+    if (snippet.needs_previous or snippet.needs_subject) and _has_previous(snippets, index):
+        before += f"{render_snippet(snippets[index - 1])} "
     return before + _render_with_block(snippets, index), len(before)
+
+
+def build_context_text(window: Window, passages: Sequence[Passage]) -> str | None:
+    """Return the text of a window with the sentence before its snippet; None if the window has it already.
+
+    Returns None as well if the snippet is the first of its section.
+    """
+    number, index = window.position
+    snippets = passages[number].snippets
+    snippet = snippets[index]
+    if snippet.needs_previous or snippet.needs_subject or not _has_previous(snippets, index):
+        return None
+    return f"{window.text[: window.offset]}{render_snippet(snippets[index - 1])} {window.text[window.offset :]}"
+
+
+def _has_previous(snippets: Sequence[Snippet], index: int) -> bool:
+    """True if the snippet before the one at ``index`` is in the same section."""
+    return index > 0 and snippets[index - 1].section == snippets[index].section
 
 
 def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
