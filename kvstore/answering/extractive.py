@@ -158,9 +158,10 @@ class Relevance:
         return SnippetScores(scores, nearest)
 
     def _asks_for_field(self, snippet: Snippet) -> bool:
-        """True if a snippet is a field whose name only has terms of the question."""
+        """True if a snippet is a field whose name has words, all of them in the question. A year is no name."""
         field = FIELD_PATTERN.fullmatch(snippet.text)
-        name_terms = list_terms(field["name"], self.stem) if field is not None else []
+        name = "" if field is None else field["name"]
+        name_terms = list_terms(name, self.stem) if any(map(str.isalpha, name)) else []
         return bool(name_terms) and self.rarities.keys() >= set(name_terms)
 
     def compute_coverage(self, text: str) -> float:

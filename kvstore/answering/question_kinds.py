@@ -151,6 +151,10 @@ _YES_NO_PATTERN = compile_lazily(
     r"\b[^.!?]*\?*\s*\Z",
     re.IGNORECASE,
 )
+#: Words of a question that can refer to the sentence before it.
+_REFERENCE_PATTERN = compile_lazily(
+    r"\b(?:he|she|it|its|they|them|their|him|his|her|this|that|these|those)\b", re.IGNORECASE
+)
 _DEFINITION_PATTERN = compile_lazily(
     r"""(?:what\ (?:is|are|was|were)\ (?:an?\ |the\ )?(?:(?:purpose|meaning|use|point|role|function)\ of\ )?(?:the\ )?
     |what\ (?:does|do|did)\ (?:an?\ |the\ )?|(?:define|explain|describe)\ )(?P<subject>.+?)
@@ -232,14 +236,18 @@ class ForeignQuestionKind(QuestionKind):
 
 
 def find_asking_sentence(question: str) -> str:
-    """Return the only sentence of a question that ends with a question mark, or the whole question.
+    """Return the only sentence of a question that ends with a question mark, if it can be understood alone.
 
-    >>> find_asking_sentence("I have a dog. May I bring it? Please answer soon.")
-    'May I bring it?'
+    Return the whole question if there are other such sentences, or if a pronoun can refer to the sentence before.
+
+    >>> find_asking_sentence("I have a dog. May dogs swim here? Please answer soon.")
+    'May dogs swim here?'
+    >>> find_asking_sentence("I have a dog. May it swim here?")
+    'I have a dog. May it swim here?'
     """
     sentences = [question[start:end] for start, end in split_sentences(question)]
     asking = [sentence for sentence in sentences if sentence.endswith("?")]
-    return asking[0] if len(asking) == 1 else question
+    return asking[0] if len(asking) == 1 and not _REFERENCE_PATTERN.search(asking[0]) else question
 
 
 def is_yes_no_question(question: str) -> bool:
