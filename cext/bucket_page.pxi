@@ -36,7 +36,7 @@ cdef inline uint64_t get_low_bits(uint64_t h, int n) noexcept nogil:
 
 
 cdef inline uint32_t get_tag(uint64_t h) noexcept nogil:
-    """Return the bits of a hash that a slot stores, to tell names in one bucket apart."""
+    """Return the bits of a hash that a slot stores, to distinguish the names in one bucket."""
     return <uint32_t> ((h >> 52) << _STORED_BITS | (h & ((1 << _STORED_BITS) - 1)))
 
 

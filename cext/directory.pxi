@@ -80,7 +80,7 @@ cdef class Directory:
         return self.buckets.read(number) if number else _EMPTY_PAGE
 
     cdef uint32_t get_number(self, uint64_t h) except? _NO_ENTRY:
-        """Return the number of the bucket page for a hash; 0 if there is none."""
+        """Return the number of the bucket page for a hash; 0 if it is missing."""
         cdef int bit
         return self._get_entry(self._find_position(h, 64, &bit))
 

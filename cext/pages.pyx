@@ -487,7 +487,7 @@ cdef class Cursor:
         return False
 
     cdef bint _enter_end(self, int step) except -1:
-        """Go to the first record, or to the last one if ``step`` is negative; False if there is none."""
+        """Go to the first record, or to the last one if ``step`` is negative; False without records."""
         self._placed = False
         if self._is_empty() or not self._enter_page(0, self._tree._root):
             return False

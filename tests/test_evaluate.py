@@ -265,18 +265,18 @@ def test_measures_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def vectors(text: str) -> Any:
         """Every word is at a right angle to all others."""
-        known = ["the", "cat", "sat", "on", "mat", "dog"]
-        return np.eye(len(known), dtype=np.float32)[[known.index(word) for word in split_words(text)]]
+        vocabulary = ["the", "cat", "sat", "on", "mat", "dog"]
+        return np.eye(len(vocabulary), dtype=np.float32)[[vocabulary.index(word) for word in split_words(text)]]
 
-    found = compute_answer_measures("The cat sat on the mat. [1, 2]", "The dog sat on the mat", vectors)
-    assert found["rouge-1"] == pytest.approx(5 / 6)
-    assert found["rouge-2"] == pytest.approx(3 / 5)
-    assert found["rouge-l"] == pytest.approx(5 / 6)
-    assert found["f1"] == pytest.approx(3 / 4)
-    assert found["bertscore"] == pytest.approx(5 / 6)
-    assert found["bleu"] == pytest.approx((5 / 6 * 4 / 6 * 3 / 5 * 2 / 4) ** 0.25)
+    measures = compute_answer_measures("The cat sat on the mat. [1, 2]", "The dog sat on the mat", vectors)
+    assert measures["rouge-1"] == pytest.approx(5 / 6)
+    assert measures["rouge-2"] == pytest.approx(3 / 5)
+    assert measures["rouge-l"] == pytest.approx(5 / 6)
+    assert measures["f1"] == pytest.approx(3 / 4)
+    assert measures["bertscore"] == pytest.approx(5 / 6)
+    assert measures["bleu"] == pytest.approx((5 / 6 * 4 / 6 * 3 / 5 * 2 / 4) ** 0.25)
     assert compute_bleu(["cat"], ["the", "cat"]) == pytest.approx(np.exp(-1))
-    assert compute_answer_measures("", "the cat", vectors) == dict.fromkeys(found, 0.0)
+    assert compute_answer_measures("", "the cat", vectors) == dict.fromkeys(measures, 0.0)
     near = np.array([[1, 0], [0.6, 0.8], [0.6, 0.8]], np.float32)
     precision, recall = (1 + 0.8) / 2, (1 + 0.8 + 0.8) / 3
     matched = compute_bert_score(np.eye(2, dtype=np.float32), near)

@@ -210,8 +210,8 @@ def compute_figures(progress: Progress, counts: list[int]) -> dict[str, dict[str
 def print_table(figures: dict[str, dict[str, Any]]) -> None:
     """Print the figures of all sizes, with an extrapolation to ten times the largest size."""
     measured = [count for count, flat in figures.items() if flat]
-    asked = [name for flat in figures.values() for name in flat if name.endswith("_ms") and name not in SHOWN]
-    names = SHOWN | {name: f"{name.removesuffix('_ms').replace('_', ' ')}, ms" for name in dict.fromkeys(asked)}
+    timings = [name for flat in figures.values() for name in flat if name.endswith("_ms") and name not in SHOWN]
+    names = SHOWN | {name: f"{name.removesuffix('_ms').replace('_', ' ')}, ms" for name in dict.fromkeys(timings)}
     index_names = [
         name for flat in figures.values() for name in flat if name.startswith("index_") and name.endswith("_s")
     ]

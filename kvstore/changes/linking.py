@@ -115,7 +115,7 @@ class Linker:
         #: The normal forms of the names that became known and unknown, by entity.
         self._names_added: dict[int, str] = {}
         self._names_removed: dict[int, str] = {}
-        #: How much the count of each link (two entities and the kind of link) changes.
+        #: The change of the count of each link (two entities and the kind of link).
         self._links: dict[tuple[int, int, int], int] = {}
 
     def flush(self) -> None:

@@ -102,7 +102,7 @@ class Postings(tables.ViewReader):
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
         super().__init__(view)
-        #: What other states of the same commit have decoded; None if the postings of the view can change.
+        #: The data that other states of the same commit decoded; None if the postings of the view can change.
         self._shared_data = shared_data
 
     def get(self, term: str) -> TermPostings:
@@ -126,14 +126,14 @@ class Postings(tables.ViewReader):
 
         The size of a term with a single block is not stored; its postings are counted in the block.
         """
-        known = {} if self._shared_data is None else self._shared_data.term_sizes
-        missing = [term for term in terms if term not in known]
+        decoded_sizes = {} if self._shared_data is None else self._shared_data.term_sizes
+        missing = [term for term in terms if term not in decoded_sizes]
         if missing:
             read_sizes = dict(zip(missing, self._read_sizes(missing), strict=True))
-            known = {**{term: known[term] for term in terms if term in known}, **read_sizes}
+            decoded_sizes = {**{term: decoded_sizes[term] for term in terms if term in decoded_sizes}, **read_sizes}
             if self._shared_data is not None:
                 self._shared_data.add_term_sizes(read_sizes)
-        return [known[term] for term in terms]
+        return [decoded_sizes[term] for term in terms]
 
     def _read_sizes(self, terms: Sequence[str]) -> list[TermSize]:
         """Read the number of postings and blocks of each term."""

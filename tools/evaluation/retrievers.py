@@ -68,8 +68,8 @@ class StrategyRetriever:
         started = time.perf_counter()
         more_evidence = self._store.retrieve(question, using=self._using, top=CHUNKS, options=self._options)
         milliseconds = 1000 * (time.perf_counter() - started)
-        found = [*_list_passages(evidence), *_list_passages(more_evidence)[len(evidence.hits) :]]
-        return Retrieved(found, evidence.pool, embedding, None, milliseconds)
+        passages = [*_list_passages(evidence), *_list_passages(more_evidence)[len(evidence.hits) :]]
+        return Retrieved(passages, evidence.pool, embedding, None, milliseconds)
 
 
 class SegmentRetriever:

@@ -49,7 +49,7 @@ class Chunks(tables.ViewReader):
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
         super().__init__(view)
-        #: What other states of the same commit have decoded; None if the chunks of the view can change.
+        #: The data that other states of the same commit decoded; None if the chunks of the view can change.
         self._shared_data = shared_data
 
     def find(self, chunk: int) -> ChunkRecord | None:
@@ -82,14 +82,14 @@ class Chunks(tables.ViewReader):
     def get_many(self, chunks: Iterable[int]) -> list[ChunkRecord]:
         """Return the records of chunks that must exist; raise CorruptionError if one does not."""
         ids = list(chunks)
-        known = {} if self._shared_data is None else self._shared_data.chunks
-        missing = [chunk for chunk in ids if chunk not in known]
+        decoded_chunks = {} if self._shared_data is None else self._shared_data.chunks
+        missing = [chunk for chunk in ids if chunk not in decoded_chunks]
         if not missing:
-            return [known[chunk] for chunk in ids]
+            return [decoded_chunks[chunk] for chunk in ids]
         read_chunks = dict(zip(missing, map(ChunkRecord._make, self._read_rows(missing).tolist()), strict=True))
         if self._shared_data is not None:
             self._shared_data.add_chunks(read_chunks)
-        return [read_chunks[chunk] if chunk in read_chunks else known[chunk] for chunk in ids]
+        return [read_chunks[chunk] if chunk in read_chunks else decoded_chunks[chunk] for chunk in ids]
 
     def get_vector_locations(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
         """Return block and row of the vector of each chunk, shape (n, 2). The chunks must exist."""

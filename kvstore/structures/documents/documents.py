@@ -205,7 +205,7 @@ class Documents(tables.ViewReader):
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
         super().__init__(view)
-        #: What other states of the same commit have decoded; None if the documents of the view can change.
+        #: The data that other states of the same commit decoded; None if the documents of the view can change.
         self._shared_data = shared_data
         #: Recently read texts. The hits of a query come from few documents, so the same texts are read repeatedly.
         self._text_cache: dict[int, bytes] = {}
@@ -227,16 +227,19 @@ class Documents(tables.ViewReader):
     def get_many(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
         """Return the records of document ids that must exist, by id; raise CorruptionError if one does not."""
         ids = list(dict.fromkeys(documents))
-        known = {} if self._shared_data is None else self._shared_data.records
-        missing = [document for document in ids if document not in known]
+        decoded_records = {} if self._shared_data is None else self._shared_data.records
+        missing = [document for document in ids if document not in decoded_records]
         if missing:
             keys = list(map(records.encode_u64, missing))
             values = zip(missing, keys, self._view.get_many(tables.DOCUMENTS, keys), strict=True)
             read_records = {document: self._decode(document, key, value) for document, key, value in values}
-            known = {**{document: known[document] for document in ids if document in known}, **read_records}
+            decoded_records = {
+                **{document: decoded_records[document] for document in ids if document in decoded_records},
+                **read_records,
+            }
             if self._shared_data is not None:
                 self._shared_data.add_records(read_records)
-        return {document: known[document] for document in ids}
+        return {document: decoded_records[document] for document in ids}
 
     def _decode(self, document: int, key: bytes, value: memoryview | None) -> DocumentRecord:
         """Return the record stored as ``value``; raise CorruptionError if it is missing."""
@@ -363,18 +366,21 @@ class Documents(tables.ViewReader):
     def get_outlines(self, documents: Iterable[int]) -> dict[int, list[Section]]:
         """Return the sections of several documents, by id; see :meth:`get_outline`."""
         ids = list(dict.fromkeys(documents))
-        known = {} if self._shared_data is None else self._shared_data.outlines
-        missing = [document for document in ids if document not in known]
+        decoded_outlines = {} if self._shared_data is None else self._shared_data.outlines
+        missing = [document for document in ids if document not in decoded_outlines]
         if missing:
             keys = list(map(records.encode_u64, missing))
             read_outlines: dict[int, list[Section]] = {}
             for document, key, value in zip(missing, keys, self._view.get_many(tables.OUTLINES, keys), strict=True):
                 rows = [] if value is None else records.unpack(value, tables.OUTLINES, key)
                 read_outlines[document] = [Section(*row) for row in rows]
-            known = {**{document: known[document] for document in ids if document in known}, **read_outlines}
+            decoded_outlines = {
+                **{document: decoded_outlines[document] for document in ids if document in decoded_outlines},
+                **read_outlines,
+            }
             if self._shared_data is not None:
                 self._shared_data.add_outlines(read_outlines)
-        return {document: known[document] for document in ids}
+        return {document: decoded_outlines[document] for document in ids}
 
 
 class DocumentWriter(tables.ViewWriter, Documents):
