@@ -8,8 +8,7 @@ it, the key is the file's key (and the message's number). The title is the subje
 ``cc``, ``date`` (ISO 8601), ``in_reply_to`` and the names of the ``attachments``. The text begins with the lines
 ``From:`` and ``Date:`` of the message, because users ask for author and date. The body follows: the plain parts, or the
 HTML if the plain parts are missing or have much less text. Quoted text is a block quotation, and so is a signature,
-after the word ``Signature:``. A message that is quoted above the reply follows it. Attachments have ``attached_to`` in
-their metadata.
+after the word ``Signature:``. A message quoted above the reply follows it. Attachments have metadata ``attached_to``.
 
 A file that is not mail is a ReaderError. In a file of messages, an invalid message is a ReadFailure, and the next one
 is read. Messages with overlong fields, too many parts or too deep nesting are invalid, because the standard library's

@@ -320,10 +320,7 @@ class Communities(StoredCommunities):
         return [chunk for chunk, _ in chunks]
 
     def list_entities(self) -> list[int]:
-        """Return the existing entities that were nodes of the graph, sorted by normal form.
-
-        Includes entities without a community.
-        """
+        """Return the existing entities that were nodes of the graph, in a community or not, sorted by normal form."""
         nodes = {records.U32.unpack(key)[0] for key, _ in self._rows.scan(ENTITY_COMMUNITIES)}
         return [entity for _, entity in self._state.entities.iter_names() if entity in nodes]
 
