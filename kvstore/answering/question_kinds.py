@@ -151,6 +151,12 @@ _YES_NO_PATTERN = compile_lazily(
     r"\b[^.!?]*\?*\s*\Z",
     re.IGNORECASE,
 )
+#: The start of a sentence that asks. What follows an abbreviation ("Wisconsin v. Yoder") is no sentence.
+_ASKING_PATTERN = compile_lazily(
+    r"\W*(?:(?:and|at|but|by|for|from|in|of|on|or|since|so|then|to|until|up|with) ){0,3}(?:who|whom|whose|what|which"
+    r"|when|where|why|how|am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would)\b",
+    re.IGNORECASE,
+)
 #: Words of a question that can refer to the sentence before it.
 _REFERENCE_PATTERN = compile_lazily(
     r"\b(?:he|she|it|its|they|them|their|him|his|her|this|that|these|those)\b", re.IGNORECASE
@@ -244,10 +250,13 @@ def find_asking_sentence(question: str) -> str:
     'May dogs swim here?'
     >>> find_asking_sentence("I have a dog. May it swim here?")
     'I have a dog. May it swim here?'
+    >>> find_asking_sentence("In what year was Wisconsin v. Yoder decided?")
+    'In what year was Wisconsin v. Yoder decided?'
     """
     sentences = [question[start:end] for start, end in split_sentences(question)]
     asking = [sentence for sentence in sentences if sentence.endswith("?")]
-    return asking[0] if len(asking) == 1 and not _REFERENCE_PATTERN.search(asking[0]) else question
+    is_alone = len(asking) == 1 and _ASKING_PATTERN.match(asking[0]) and not _REFERENCE_PATTERN.search(asking[0])
+    return asking[0] if is_alone else question
 
 
 def is_yes_no_question(question: str) -> bool:
