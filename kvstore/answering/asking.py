@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import compress
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Unpack
 
 from ..errors import InputError, ModelUnavailableError, PromptTooLongError
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from ..models.llm import LanguageModel
     from ..retrieval.evidence import Evidence, Hit
     from ..settings import SessionSettings
-    from ..structures.ranking import Ranking
     from ..structures.vectors.vectors import Matrix
     from .answer import Answer
     from .answer_reader.reading import PassageReading
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
 
 #: The fewest chunks a prompt must have room for to use segments, which would otherwise crowd out other chunks.
 _MIN_PROMPT_CHUNKS = 4
-
-
 #: The separator in the path of a hit that was reached through a name or another chunk.
 _PATH_SEPARATOR = " → "
 #: The minimum number of content words of a question that may need several passages: if a hit was reached through a name
@@ -47,8 +43,6 @@ _MIN_LINKED_WORDS, _MIN_CHAIN_WORDS = 6, 9
 #: The maximum number of words of an answer with sentences of several passages. With 70 instead of 118, HotpotQA has one
 #: right answer less of 39, and the answers have 60 words instead of 84.
 _MAX_CHAIN_WORDS = 70
-#: The maximum number of chunks examined in a document that the question identifies by a number.
-_MAX_DOCUMENT_CHUNKS = 500
 #: Two names to compare.
 _COMPARISON_PATTERN = compile_lazily(r"\b[A-Z][\w.'’-]*\W* or (?:an? |the )?[\"“]?[A-Z]")
 
@@ -347,10 +341,11 @@ class Asker:
         if reader is None:
             return None
         from .answer_reader.reading import read_passages
+        from .candidate_hits import add_nearest
         from .passages import build_passages
 
         if clauses.get("using") is None and clauses.get("within") is None:
-            hits = _add_nearest(hits, query)
+            hits = add_nearest(hits, query)
         passages = build_passages(hits, query.state)
         with query.trace.step("read sentences") as step:
             may_be_chain = not is_part and may_need_several_passages(query.question, hits)
@@ -452,52 +447,6 @@ def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:
     has_linked_hit = any(_PATH_SEPARATOR in hit.path for hit in hits)
     min_words = _MIN_LINKED_WORDS if has_linked_hit else _MIN_CHAIN_WORDS
     return num_words >= min_words or _COMPARISON_PATTERN.search(question) is not None
-
-
-def _add_nearest(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """Return the hits, followed by the chunks with the nearest vectors that are not among the hits."""
-    from ..retrieval.dense_search import rank_by_vector
-    from ..retrieval.query import evidence_of
-    from .extractive import MAX_CHUNKS
-
-    if query.state.settings.embedder.startswith("none:"):
-        return list(hits)
-    narrowed = query.copy_with_limits(min(query.top, MAX_CHUNKS), None)
-    rankings = [
-        (rank_by_vector(narrowed, MAX_CHUNKS), "near the question"),
-        (_rank_identified_document(hits, query), "in the document with the number that the question names"),
-    ]
-    added = {(hit.document, hit.ordinal): hit for hit in hits}
-    for ranking, path in rankings:
-        for hit in evidence_of(narrowed, "vector", ranking, path, query.chunk_count).hits if ranking else ():
-            added.setdefault((hit.document, hit.ordinal), hit)
-    return list(added.values())
-
-
-def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Return the chunks nearest to the question of the document with the reference numbers that the question names.
-
-    Only the documents of the hits are examined. The numbers are those of dates, invoices or versions, in the name or
-    title of the document or in a hit. Other sections of the document need not repeat them.
-    """
-    import numpy as np
-
-    from ..retrieval.dense_search import compute_cosines
-    from ..structures.ranking import best
-    from ..text.words import find_reference_numbers
-    from .extractive import MAX_CHUNKS
-
-    numbers = set(find_reference_numbers(query.question))
-    if not numbers:
-        return []
-    for hit in hits:
-        texts = f"{PurePosixPath(hit.document).stem} {hit.title or ''} {hit.text}"
-        record = query.state.documents.find_by_key(hit.document)
-        if record is not None and numbers.issubset(find_reference_numbers(texts)):
-            ordinals = range(min(record.chunk_count, _MAX_DOCUMENT_CHUNKS))
-            chunks = np.array([record.get_chunk_id(ordinal) for ordinal in ordinals], np.uint64)
-            return best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), MAX_CHUNKS)
-    return []
 
 
 def _describe_nearest(

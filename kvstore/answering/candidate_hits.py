@@ -1,0 +1,57 @@
+"""The hits whose passages the answer reader reads, in addition to those of the strategy.
+
+In: the hits and their query. Out: the hits, followed by the chunks with the nearest vectors. If the question names the
+date or number of a document, chunks of that document follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+import numpy as np
+
+from ..retrieval.dense_search import compute_cosines, rank_by_vector
+from ..retrieval.evidence import Hit
+from ..retrieval.query import Query, evidence_of
+from ..structures.ranking import Ranking, best
+from ..text.words import find_reference_numbers
+from .extractive import MAX_CHUNKS
+
+#: The maximum number of chunks examined in a document that the question identifies by a number.
+_MAX_DOCUMENT_CHUNKS = 500
+
+
+def add_nearest(hits: Sequence[Hit], query: Query) -> list[Hit]:
+    """Return the hits, followed by the chunks with the nearest vectors that are not among the hits."""
+    if query.state.settings.embedder.startswith("none:"):
+        return list(hits)
+    narrowed = query.copy_with_limits(min(query.top, MAX_CHUNKS), None)
+    rankings = [
+        (rank_by_vector(narrowed, MAX_CHUNKS), "near the question"),
+        (_rank_identified_document(hits, query), "in the document with the number that the question names"),
+    ]
+    added = {(hit.document, hit.ordinal): hit for hit in hits}
+    for ranking, path in rankings:
+        for hit in evidence_of(narrowed, "vector", ranking, path, query.chunk_count).hits if ranking else ():
+            added.setdefault((hit.document, hit.ordinal), hit)
+    return list(added.values())
+
+
+def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
+    """Return the chunks nearest to the question of the document with the reference numbers that the question names.
+
+    Only the documents of the hits are examined. The numbers are those of dates, invoices or versions, in the name or
+    title of the document or in a hit. Other sections of the document need not repeat them.
+    """
+    numbers = set(find_reference_numbers(query.question))
+    if not numbers:
+        return []
+    for hit in hits:
+        texts = f"{PurePosixPath(hit.document).stem} {hit.title or ''} {hit.text}"
+        record = query.state.documents.find_by_key(hit.document)
+        if record is not None and numbers.issubset(find_reference_numbers(texts)):
+            ordinals = range(min(record.chunk_count, _MAX_DOCUMENT_CHUNKS))
+            chunks = np.array([record.get_chunk_id(ordinal) for ordinal in ordinals], np.uint64)
+            return best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), MAX_CHUNKS)
+    return []
