@@ -115,14 +115,16 @@ def _build_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple
 
 
 def build_context_text(window: Window, passages: Sequence[Passage]) -> str | None:
-    """Return the text of a window with the sentence before its snippet; None if the window has it already.
+    """Return the text of a window with the sentence before its snippet, if both are prose of one section.
 
-    Returns None as well if the snippet is the first of its section.
+    Returns None otherwise, and if the window has that sentence already.
     """
     number, index = window.position
     snippets = passages[number].snippets
     snippet = snippets[index]
     if snippet.needs_previous or snippet.needs_subject or not _has_previous(snippets, index):
+        return None
+    if not snippet.kind == snippets[index - 1].kind == "prose":
         return None
     return f"{window.text[: window.offset]}{render_snippet(snippets[index - 1])} {window.text[window.offset :]}"
 
