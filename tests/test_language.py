@@ -402,7 +402,7 @@ def test_parameters_replace_values() -> None:
         ("LOOKUP ?", ("a", "b"), "value, one for each ?, but got 2"),
         ("LOOKUP ?", "a", "write (value,)"),
         ("LOOKUP ?", (1,), "expected text"),
-        ("LOOKUP ?", ([],), "a list cannot be"),
+        ("LOOKUP ?", ([],), "bytes or None, not list"),
         ("LOOKUP ?", ("\udc80",), "not Unicode"),
         ("LOOKUP ?", {"a": 1}, "write :name"),
         ("LOOKUP :a", {"b": "c"}, "no value was given for :a"),
