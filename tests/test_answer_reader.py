@@ -257,6 +257,6 @@ def test_a_sentence_that_lacks_the_words_of_a_yes_or_no_question_is_only_the_nea
 
 def test_the_reader_gets_the_sentence_that_asks(harbor: kvstore.Store) -> None:
     answer = harbor.ask(
-        "My cousin admires old machines and tells all of us about them. Who built the crane of the harbor?"
+        "My cousin admires old machines and takes all of us to museums. Who built the crane of the harbor?"
     )
     assert answer.answer_span is not None and answer.answer_span.text == "Ada Quill"

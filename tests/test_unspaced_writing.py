@@ -154,3 +154,15 @@ def test_titles_in_title_marks_are_names(store: kvstore.Store) -> None:
     answer = store.ask("谁写了《西游记》？")
     assert answer.abstained and "No document names 西游记" in answer.text
     assert "曹雪芹" in store.ask("谁写了《红楼梦》？").text
+
+
+def test_a_quoted_sentence_has_an_ellipsis_only_if_it_is_cut(
+    fill_store: Callable[[Documents], kvstore.Store],
+) -> None:
+    # Many short words: more than the limit in words, but not in characters.
+    short = "灯塔由阿达" + "甲b" * 61 + "建于一九八八年。"
+    long = "码头由博建于" + "甲" * 200 + "一九〇二年。"
+    store = fill_store({"灯塔": short, "码头": long})
+    store.set("least_confidence", 0)
+    assert store.ask("灯塔建于何时？").text.startswith(f"{short} [1]")
+    assert f"{long[:180]}… [" in store.ask("码头由谁建？").text

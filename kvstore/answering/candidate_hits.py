@@ -23,9 +23,10 @@ _MAX_DOCUMENT_CHUNKS = 500
 
 
 def add_nearest(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """Return the hits, followed by the chunks with the nearest vectors that are not among the hits."""
-    if query.state.settings.embedder.startswith("none:"):
-        return list(hits)
+    """Return the hits, then the nearest chunks by vector, then those of a document that the question identifies.
+
+    Each chunk is returned once. The embedder must be able to embed the question.
+    """
     narrowed = query.copy_with_limits(min(query.top, MAX_CHUNKS), None)
     rankings = [
         (rank_by_vector(narrowed, MAX_CHUNKS), "near the question"),
@@ -39,18 +40,18 @@ def add_nearest(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
 
 def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Return the chunks nearest to the question of the document with the reference numbers that the question names.
+    """Rank the chunks of the document that has all reference numbers of the question, nearest to the question first.
 
-    Only the documents of the hits are examined. The numbers are those of dates, invoices or versions, in the name or
-    title of the document or in a hit. Other sections of the document need not repeat them.
+    It is the first document of the hits that has these dates, invoice numbers or versions in its name, its title or the
+    text of its hit. Return an empty ranking if the question has no reference number, or if no document has all of them.
     """
     numbers = set(find_reference_numbers(query.question))
     if not numbers:
         return []
     for hit in hits:
-        texts = f"{PurePosixPath(hit.document).stem} {hit.title or ''} {hit.text}"
+        text = f"{PurePosixPath(hit.document).stem} {hit.title or ''} {hit.text}"
         record = query.state.documents.find_by_key(hit.document)
-        if record is not None and numbers.issubset(find_reference_numbers(texts)):
+        if record is not None and numbers.issubset(find_reference_numbers(text)):
             ordinals = range(min(record.chunk_count, _MAX_DOCUMENT_CHUNKS))
             chunks = np.array([record.get_chunk_id(ordinal) for ordinal in ordinals], np.uint64)
             return best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), MAX_CHUNKS)

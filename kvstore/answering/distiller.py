@@ -108,7 +108,7 @@ class ModelDistiller:
         if questions:
             properties["questions"] = {"type": "array", "items": {"type": "string"}}
 
-        def check(answer: Any) -> DistillationResult:
+        def parse_points(answer: Any) -> DistillationResult:
             """Convert the model's JSON. Drop points without a score or a valid passage number."""
             points = []
             for point in answer["points"]:
@@ -120,7 +120,9 @@ class ModelDistiller:
             return DistillationResult(points, [text for text in next_questions if text][:questions])
 
         with self.trace.step("points of passages") as step:
-            result = self._ask("points", question, fitting, task, build_object_schema(**properties), check) or empty
+            result = (
+                self._ask("points", question, fitting, task, build_object_schema(**properties), parse_points) or empty
+            )
             step.detail = f"{self._model.model.name}: {len(fitting)} passages{_format_next_questions(result.questions)}"
             step.count = len(result.points)
         return result
@@ -131,24 +133,27 @@ class ModelDistiller:
         with self.trace.step("rate passages") as step:
             while len(ratings) < len(passages):
                 fitting = self._select_fitting(question, passages[len(ratings) :], _RATINGS_TASK, in_order=True)
-                ratings += self._ask_ratings(question, fitting) if fitting else [0]
+                ratings += self._request_ratings(question, fitting) if fitting else [0]
             step.detail = f"{self._model.model.name}: {len(passages)} passages"
             step.count = sum(1 for rating in ratings if rating)
         return ratings
 
-    def _ask_ratings(self, question: str, passages: Sequence[Hit]) -> list[int]:
-        """Return the model's rating of each of these passages; 0 for a passage that it did not rate."""
+    def _request_ratings(self, question: str, passages: Sequence[Hit]) -> list[int]:
+        """Return the model's rating of each of these passages, which must fit in one prompt.
+
+        The rating is 0 for a passage that the model did not rate, and for all if the model gave no valid answer.
+        """
         rating = build_object_schema(
             passage={"type": "integer"}, rating={"type": "integer", "minimum": 0, "maximum": _MAX_RATING}
         )
         schema = build_object_schema(ratings={"type": "array", "items": rating})
 
-        def check(answer: Any) -> list[int]:
-            """Return the ratings in the order of the passages."""
+        def parse_ratings(answer: Any) -> list[int]:
+            """Return the ratings in the order of the passages, from the model's JSON."""
             ratings = {entry["passage"]: entry["rating"] for entry in answer["ratings"]}
             return [ratings.get(number, 0) for number in range(1, len(passages) + 1)]
 
-        return self._ask("ratings", question, passages, _RATINGS_TASK, schema, check) or [0] * len(passages)
+        return self._ask("ratings", question, passages, _RATINGS_TASK, schema, parse_ratings) or [0] * len(passages)
 
     def _select_fitting(
         self, question: str, passages: Sequence[Hit], task: str, *, in_order: bool = False

@@ -35,6 +35,8 @@ MAX_CHUNKS, MAX_NEAREST = 8, 3
 MAX_EMBEDDED_SNIPPETS = 48
 #: The maximum number of words displayed of a snippet, and of a title or heading before a run.
 _MAX_SNIPPET_WORDS, _MAX_LABEL_WORDS = 90, 12
+#: The number of characters that count as a word in writing without spaces, as in ``count_written_words``.
+_CHARACTERS_PER_UNSPACED_WORD = 2
 #: The weights of the parts of a snippet's score:
 #: ``cosine``: the cosine of its title, heading and text with the question; ``rest``: with the question without names;
 #: ``own``: the fraction of the question's terms, by rarity, in it; ``near``: in it and the adjacent snippets;
@@ -330,7 +332,7 @@ def describe_nearest_hits(hits: Sequence[Hit], unknown: Sequence[str], formless:
     Each of them is cited as a whole.
     """
     citations = [cite_hit(number, hit) for number, hit in enumerate(hits[:MAX_NEAREST], 1)]
-    paragraphs = [f"{neutralize_citations(_truncate(to_plain_text(c.text)))} [{c.number}]" for c in citations]
+    paragraphs = [f"{neutralize_citations(_truncate_snippet(to_plain_text(c.text)))} [{c.number}]" for c in citations]
     return ExtractedAnswer("\n\n".join([f"{_describe_refusal(unknown, formless)} Nearest:", *paragraphs]), citations)
 
 
@@ -389,7 +391,7 @@ def render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
     is_list = snippets[0].kind == snippets[-1].kind == "item" and snippets[0].block != snippets[-1].block
     text = ""
     for previous, snippet in zip([None, *snippets], snippets, strict=False):
-        piece = _truncate(snippet.text)
+        piece = _truncate_snippet(snippet.text)
         if snippet.label and (previous is None or previous.term != snippet.term):
             piece = f"{snippet.label}: {piece}"
         if snippet.kind == "code":
@@ -418,12 +420,16 @@ def _find_bullet(passage: Passage, snippet: Snippet) -> str:
     return marker if marker[:1].isdigit() else "-"
 
 
-def _truncate(text: str) -> str:
-    """Return the first ``_MAX_SNIPPET_WORDS`` words of a text, with an ellipsis if words are omitted."""
+def _truncate_snippet(text: str) -> str:
+    """Return the first ``_MAX_SNIPPET_WORDS`` words of a text, with an ellipsis if words are omitted.
+
+    A text in writing without spaces is cut after as many characters as that many words have.
+    """
     if count_written_words(text) <= _MAX_SNIPPET_WORDS:
         return text
     if is_unspaced(text):
-        return text[: 2 * _MAX_SNIPPET_WORDS] + "…"
+        max_characters = _CHARACTERS_PER_UNSPACED_WORD * _MAX_SNIPPET_WORDS
+        return text if len(text) <= max_characters else text[:max_characters] + "…"
     words = text.split(" ")
     return text if len(words) <= _MAX_SNIPPET_WORDS else " ".join(words[:_MAX_SNIPPET_WORDS]) + " …"
 

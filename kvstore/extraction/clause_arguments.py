@@ -1,7 +1,7 @@
 """The arguments of a clause: the nouns that are the subjects, objects and prepositional complements of a verb.
 
 In: a parsed sentence and the index of a verb or predicate. Out: indexes of nouns. Relative pronouns, missing subjects
-and nouns that only lead to another (``a number of files``) are resolved, and lists are expanded.
+and nouns of quantity before the noun that is meant (``a number of files``) are resolved, and lists are expanded.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from .noun_phrases import NounPhrases
-from .relation_words import LEADING_NOUNS
+from .relation_words import PARTITIVE_NOUNS
 from .syntax import Sentence
 
 
@@ -34,7 +34,7 @@ class ClauseArguments:
             if self._is_relative_pronoun(index):
                 yield from self._find_pronoun_antecedents(index, verb)
             elif self._is_singular(verb, index):
-                yield from self.follow_leading_noun(index)
+                yield from self.resolve_partitive(index)
             else:
                 yield from self.resolve_list_items(index)
         if subjects or word.head < 0:
@@ -81,15 +81,19 @@ class ClauseArguments:
         return nouns
 
     def resolve_list_items(self, noun: int) -> Iterator[int]:
-        """Yield a noun and its conjuncts, each resolved by :meth:`follow_leading_noun`."""
+        """Yield a noun and its conjuncts, each resolved by :meth:`resolve_partitive`."""
         for member in self._phrases.find_list_items(noun):
-            yield from self.follow_leading_noun(member)
+            yield from self.resolve_partitive(member)
 
-    def follow_leading_noun(self, noun: int) -> list[int]:
-        """Return the noun, or the nouns after its ``of`` if it only leads to them (``a number of files``)."""
+    def resolve_partitive(self, noun: int) -> list[int]:
+        """Return the nouns after ``of`` if the noun is only a quantity or a collection of them, otherwise the noun.
+
+        Examples are ``a number of files``, ``a set of rules`` and ``some of the files``.
+        """
         complements = self._phrases.find_complements(noun, "of")
-        is_leading = self._words[noun].lemma in LEADING_NOUNS or not self._words[noun].is_nominal
-        return complements if complements and is_leading else [noun]
+        # A word that is no noun is a quantifier, such as "some" or "two".
+        is_partitive = self._words[noun].lemma in PARTITIVE_NOUNS or not self._words[noun].is_nominal
+        return complements if complements and is_partitive else [noun]
 
     def is_passive(self, verb: int) -> bool:
         """True if a verb is passive, or a participle without a subject of its own."""

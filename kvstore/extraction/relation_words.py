@@ -65,7 +65,7 @@ QUANTITY_NOUNS = frozenset(
     variety multitude total sum average percentage score host deal kind type sort class
     """.split()
 )
-LEADING_NOUNS = COLLECTION_NOUNS | QUANTITY_NOUNS
+PARTITIVE_NOUNS = COLLECTION_NOUNS | QUANTITY_NOUNS
 #: Classes with their instance after ``of``: the city of Bergen.
 NAMED_CLASSES = frozenset(
     "city town village state province county kingdom republic island isle district region country month river".split()

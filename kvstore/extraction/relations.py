@@ -311,7 +311,7 @@ class _SentenceRelations:
             return  # "names in the industry, including Ada": Ada is not part of the industry
         kind = PART_OF if words[index].text.lower() == "including" and not is_plural else IS_A
         yield from self._make_statements(
-            self._find_listed_nouns(first), self._arguments.follow_leading_noun(class_noun), kind, _LIST_CONFIDENCE
+            self._find_listed_nouns(first), self._arguments.resolve_partitive(class_noun), kind, _LIST_CONFIDENCE
         )
 
     def _find_adverb_examples(self, index: int) -> Iterator[StatedRelation]:

@@ -39,7 +39,7 @@ _ORIGINAL_NAMES = (f"{DEFAULT_EMBEDDER}-float32", f"{DEFAULT_EMBEDDER}-int8")
 
 _MAX_DIMENSION = 65_536
 #: The maximum size of all cached vectors: 2,730 of the default embedder, the sentences of about a hundred answers.
-MAX_BYTES = 4 << 20
+_MAX_CACHE_BYTES = 4 << 20
 
 #: Embedders of installed packages, by the part of their names before the colon.
 EMBEDDERS = PluginGroup(
@@ -191,7 +191,7 @@ class EmbeddingCache:
     of an answer without a language model.
     """
 
-    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, max_bytes: int = _MAX_CACHE_BYTES) -> None:
         self._max_bytes = max_bytes
         self._lock = Lock()
         #: The vector of each text, in the order of last use.

@@ -148,10 +148,10 @@ class _PassageSentence:
         return math.inf if missing_stems & clause.names else len(missing_stems)
 
 
-def begins_with_pronoun(sentence: str) -> bool:
-    """True if an English sentence has a pronoun before its first name.
+def has_unresolved_pronoun(sentence: str) -> bool:
+    """True if an English sentence has a pronoun before its first name, so that another sentence names its subject.
 
-    >>> begins_with_pronoun("In 1990 it was sold."), begins_with_pronoun("Maria and her sons sail.")
+    >>> has_unresolved_pronoun("In 1990 it was sold."), has_unresolved_pronoun("Maria and her sons sail.")
     (True, False)
     """
     for word in split_written_words(sentence):

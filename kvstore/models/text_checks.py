@@ -14,7 +14,7 @@ from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import is_unspaced, segment_words
 from .quoting import to_printable
-from .statement_support import SourcePassages, begins_with_pronoun, compute_support
+from .statement_support import SourcePassages, compute_support, has_unresolved_pronoun
 
 #: The minimum fraction of a text's content words that occur in its sources. Of people's answers about meetings, 82 %
 #: reach it with the turns that they are about, and 2 % with those of another meeting.
@@ -101,9 +101,9 @@ def find_supported_sentences(
 ) -> dict[str, list[int]]:
     """Return the usable sentences of texts that a model wrote, each with the indices of its supporting passages.
 
-    A sentence that begins with a pronoun must be supported by a passage of the sentence before it. A sentence is
-    omitted if an earlier one has all its words. Raises ValueError if no sentence is usable; ``name`` and ``prompt`` are
-    those of :func:`check_text`.
+    A sentence with a pronoun before its first name must be supported by a passage of the sentence before it. A sentence
+    is omitted if an earlier one has all its words. Raises ValueError if no sentence is usable; ``name`` and ``prompt``
+    are those of :func:`check_text`.
     """
     sentences: dict[str, list[int]] = {}
     problem: ValueError | None = None
@@ -115,7 +115,7 @@ def find_supported_sentences(
             if has_open_bracket(sentence) or next(filter(str.isalnum, sentence), "").islower():
                 raise ValueError(f"{name} is a part of a sentence; write a whole sentence")
             indices = passages.find_supporting(sentence)
-            if begins_with_pronoun(sentence):
+            if has_unresolved_pronoun(sentence):
                 indices = [index for index in indices if index in previous_indices]
                 if not indices:
                     raise ValueError(f"{name} begins with a pronoun that stands for nothing; write the name")

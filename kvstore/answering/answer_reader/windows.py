@@ -59,7 +59,7 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
         list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
     ]
 
-    def estimate_score(position: SnippetPosition) -> float:
+    def estimate_score(position: SnippetPosition, is_kind_missing: bool) -> float:
         """Return the score of a snippet from its terms, its rank and the kind of thing that the question asks for."""
         snippet = passages[position[0]].snippets[position[1]]
         assert snippet.hit is not None
@@ -72,24 +72,21 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
             compute_rarity_fraction(own_terms)
             + _TITLE_WEIGHT * compute_rarity_fraction(above_terms - own_terms)
             + _RANK_WEIGHT / (1 + snippet.hit.rank / 2)
-            + _MISSING_WEIGHT * is_kind_missing(position)
+            + _MISSING_WEIGHT * is_kind_missing
         )
 
-    def is_kind_missing(position: SnippetPosition) -> bool:
-        """True if a snippet, with the block that it introduces, lacks what the question asks for."""
-        return kind.is_missing_in(_render_with_block(passages[position[0]].snippets, position[1]))
-
     numbers = frozenset(find_reference_numbers(relevance.question))
-    candidates = [
-        (number, index)
+    # Each candidate, with True if it lacks what the question asks for, even with the block that it introduces.
+    candidates = {
+        (number, index): kind.is_missing_in(_render_with_block(passages[number].snippets, index))
         for number, index in list_candidates(passages)
         if not passages[number].snippets[index].is_question
-    ]
-    estimates = {position: estimate_score(position) for position in candidates}
-    windows: dict[str, Window] = {}  # documents can repeat each other
+    }
+    estimates = {position: estimate_score(position, is_missing) for position, is_missing in candidates.items()}
+    windows: dict[str, Window] = {}  # by text, because documents can repeat each other
     for position in sorted(candidates, key=lambda position: (-estimates[position], position)):
         text, offset = _build_text(passages[position[0]], position[1], numbers)
-        windows.setdefault(text, Window(position, text, offset, is_kind_missing(position)))
+        windows.setdefault(text, Window(position, text, offset, candidates[position]))
         if len(windows) == MAX_WINDOWS:
             break
     return list(windows.values())

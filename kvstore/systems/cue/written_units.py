@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from ...models.json_schema import build_text_schema
-from ...models.statement_support import SourcePassages, begins_with_pronoun
+from ...models.statement_support import SourcePassages, has_unresolved_pronoun
 from ...models.text_checks import has_open_bracket, iter_written_sentences, trim_to_sentences
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenListFact
@@ -65,7 +65,7 @@ class _WrittenUnits(WrittenListFact):
         """Return the sentence of an item of :meth:`list_items`. Raises ValueError if it is not usable."""
         text, has_neighbors = item
         check(text, name="a statement")
-        if has_neighbors and begins_with_pronoun(text):
+        if has_neighbors and has_unresolved_pronoun(text):
             raise ValueError("a statement begins with a pronoun; write the name")
         if has_open_bracket(text):
             raise ValueError("a statement has half of a pair of brackets; write a whole sentence")

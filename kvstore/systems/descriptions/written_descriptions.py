@@ -17,7 +17,7 @@ import numpy as np
 from ...derived.passage_graph.structure import GRAPH
 from ...errors import InputError
 from ...models.json_schema import build_array_schema, build_text_schema
-from ...models.statement_support import SourcePassages, begins_with_pronoun, list_content_stems
+from ...models.statement_support import SourcePassages, has_unresolved_pronoun, list_content_stems
 from ...models.text_checks import trim_to_sentences
 from ...models.triple_support import check_name
 from ...registry.fact import Fields
@@ -72,7 +72,7 @@ class _WrittenDescriptions(WrittenListFact):
         check(sentence, name="a description")
         name_stems, sentence_stems = set(check_name(name)), set(list_content_stems(sentence))
         has_name = to_entity_key(name) in to_entity_key(sentence) and name_stems <= sentence_stems
-        if not has_name or begins_with_pronoun(sentence):
+        if not has_name or has_unresolved_pronoun(sentence):
             raise ValueError("a description lacks its name; write the name in place of a pronoun")
         if name_stems == sentence_stems:
             raise ValueError("a description has no words but those of its name; write what the passage says about it")

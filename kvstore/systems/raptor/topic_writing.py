@@ -16,7 +16,7 @@ from typing import Any
 
 from ...models.json_schema import build_array_schema, build_object_schema, build_text_schema
 from ...models.quoting import Quotation, replace_quotes
-from ...models.statement_support import SourcePassages, begins_with_pronoun
+from ...models.statement_support import SourcePassages, has_unresolved_pronoun
 from ...models.structured import StructuredPrompt
 from ...models.text_checks import check_text, find_supported_sentences, has_open_bracket
 from ...models.token_estimate import token_estimate
@@ -159,7 +159,7 @@ def _is_repeatable(text: str) -> bool:
     """True if a text is usable as a part of a summary."""
     with suppress(ValueError):
         check_text(text, [text], name="a passage")
-        return not begins_with_pronoun(text) and not has_open_bracket(text)
+        return not has_unresolved_pronoun(text) and not has_open_bracket(text)
     return False
 
 
