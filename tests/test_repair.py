@@ -19,6 +19,7 @@ from kvstore.changes import facts
 from kvstore.changes.dump import dump
 from kvstore.models.language import get_language_version
 from kvstore.registry import list_generation_kinds, list_store_tables
+from kvstore.storage import records
 from kvstore.structures import tables
 
 FORMAT = Path(kvstore.__file__).parent / "storage" / "FORMAT.md"
@@ -217,6 +218,19 @@ def test_a_damaged_record_of_a_file_costs_reading_the_file_again(store: kvstore.
     assert (report.lost, report.remaining) == ([], [])
     assert state(store) == before
     assert store.ingest(tmp_path / "file.txt").unchanged == 1
+
+
+def test_a_record_of_a_file_names_documents_that_the_file_did_not_produce(store: kvstore.Store, tmp_path: Path) -> None:
+    ingest(store, tmp_path)
+    store.put("other", "Port Ellen has a pier.", source="elsewhere.txt")
+    with store._session.environment.write() as view:
+        ((key, value),) = list(view.scan(tables.INGESTED_FILES))
+        record = records.unpack(value, tables.INGESTED_FILES, key)
+        documents = [*record["documents"], "other", "missing"]
+        view.put(tables.INGESTED_FILES, key, records.pack({**record, "documents": documents}))
+    other, missing = store.repair().found
+    assert other.endswith("but its document 'other' has the source 'elsewhere.txt'")
+    assert missing.endswith("but its document 'missing' is not stored")
 
 
 def test_the_format_lists_data_that_cannot_be_rebuilt() -> None:

@@ -77,13 +77,13 @@ class _UnlinkedDocuments:
     _portion_chunks: int = _MAX_LINKED_CHUNKS
     _num_portions_seen: int = 0
 
-    def add(self, document: int, language: str | None, chunks: int) -> None:
+    def add(self, document: int, language: str | None, num_chunks: int) -> None:
         """Add an unlinked document: its id, the name of its language, and the number of its chunks."""
         if self._portion_chunks >= _MAX_LINKED_CHUNKS:
             self.documents.append({})
             self._portion_chunks = 0
         self.documents[-1][document] = language
-        self._portion_chunks += chunks
+        self._portion_chunks += num_chunks
 
     def has_new_portion(self) -> bool:
         """True if :meth:`add` has begun a portion since the last call."""
@@ -453,10 +453,11 @@ class Changes:
                 parts.put(record.id, *new_parts[stored_derivation.label])
 
     def _put_abstracts(self, extracted: ExtractedDocument, document: int, first_group: int) -> list[int]:
-        """Write the abstract tree of a document, and return the id of each draft; empty if it has no tree."""
+        """Write the abstract tree of a document. Return the id of each draft in order, or [] if it has no tree."""
         tree = extracted.tree
         if tree is None:
             return []
+        # Leaf abstracts have the ids of their groups of chunks; the abstracts above them (uppers) have their own ids.
         num_uppers = len(tree.drafts) - tree.num_leaves
         first_upper = self.counters.next_upper
         self.counters.next_upper += num_uppers

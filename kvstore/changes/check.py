@@ -94,9 +94,9 @@ class _Checker:
         """
         checks: list[Callable[[], Iterator[str]]] = [
             self._check_change_buffer,
-            self._read_documents,
-            self._read_postings,
-            self._read_vectors,
+            self._check_document_keys,
+            self._check_postings,
+            self._check_chunk_vectors,
             self._check_documents,
             self._check_orphans,
             lambda: check_derived(self._state, self._sizes),
@@ -123,8 +123,8 @@ class _Checker:
         if explain_read_only(self._state.lmdb) is None:
             yield from check_change_buffer(self._state.lmdb.scan(tables.RECENT), get_buffered_tables())
 
-    def _read_documents(self) -> Iterator[str]:
-        """Check document keys, and collect the size of each text."""
+    def _check_document_keys(self) -> Iterator[str]:
+        """Check document keys in both directions, and collect the size of each text."""
         for record in self._state.documents.scan():
             self._sizes[record.id] = record.size
             self._last_group = max(self._last_group, record.first_group + len(record.groups))
@@ -133,20 +133,22 @@ class _Checker:
         if len(self._sizes) != self._state.lmdb.count(tables.DOCUMENT_KEYS):
             yield "the table of document keys has keys of documents that are not stored"
 
-    def _read_postings(self) -> Iterator[str]:
+    def _check_postings(self) -> Iterator[str]:
         """Check the order and counts of postings, and sum the hashes of the postings of each chunk."""
-        previous: tuple[bytes, int] = (b"", -1)
-        num_postings: Counter[bytes] = Counter()  # terms with more than one block
+        previous_term, previous_chunk, previous_length = b"", -1, 0
+        # Counts are stored only for terms with several blocks, so a first block is counted when the second is read.
+        num_postings: Counter[bytes] = Counter()
         num_blocks: Counter[bytes] = Counter()
-        previous_length = 0
         for term, block in self._state.postings.scan():
             chunks = block.chunks.astype(np.int64)
-            if (np.diff(chunks) <= 0).any() or (term == previous[0] and chunks[0] <= previous[1]):
+            if (np.diff(chunks) <= 0).any() or (term == previous_term and chunks[0] <= previous_chunk):
                 yield f"postings of {term!r} are not in order at chunk {chunks[0]}"
-            if term == previous[0]:
-                num_postings[term] += len(chunks) + (0 if num_blocks[term] else previous_length)
-                num_blocks[term] = 1 + (num_blocks[term] or 1)
-            previous, previous_length = (term, int(chunks[-1])), len(chunks)
+            if term == previous_term:
+                if not num_blocks[term]:
+                    num_postings[term], num_blocks[term] = previous_length, 1
+                num_postings[term] += len(chunks)
+                num_blocks[term] += 1
+            previous_term, previous_chunk, previous_length = term, int(chunks[-1]), len(chunks)
             prefix = term + b"\x00"
             columns = (chunks.tolist(), block.frequencies.tolist(), block.lengths.tolist())
             for chunk, frequency, length in zip(*columns, strict=True):
@@ -156,7 +158,7 @@ class _Checker:
                 yield f"term {term!r} has wrong counts: {size.postings} postings in {size.blocks} blocks"
         yield from (f"term {term!r} has no counts" for term in num_postings)
 
-    def _read_vectors(self) -> Iterator[str]:
+    def _check_chunk_vectors(self) -> Iterator[str]:
         """Check the blocks of chunk vectors, and sum the hashes of the vector locations of each chunk."""
         duplicates: list[int] = []
 
@@ -232,7 +234,7 @@ class _Checker:
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
 
     def _count_introduction(self, entity: int, slot: int) -> None:
-        """Count an introduction, for the later checks of the entities and of the counters."""
+        """Count an introduction (in a slot of an entity), for the later checks of the entities and of the counters."""
         self._introduction_sums.add(entity, (slot,))
         self._totals["introductions"] += 1
 
@@ -327,12 +329,15 @@ class _Checker:
                     self._count_introduction(entity, self._state.entities.get(entity).get_slot_index(form, kind))
 
     def _check_files(self) -> Iterator[str]:
-        """Check that the documents of ingested files are stored."""
+        """Check that the documents of ingested files are stored, with the file as their source."""
         for file in self._state.ingested_files.scan():
             for key in file.documents:
                 record = self._state.documents.find_by_key(key)
-                if record is None or record.source != file.source:
-                    yield f"file {file.source!r} is recorded as ingested, but its document {key!r} is not stored"
+                problem = f"file {file.source!r} is recorded as ingested, but its document {key!r}"
+                if record is None:
+                    yield f"{problem} is not stored"
+                elif record.source != file.source:
+                    yield f"{problem} has the source {record.source!r}"
 
     def _check_forest(self) -> Iterator[str]:
         """Check the entity forest, and sum the hashes of the addresses of its nodes."""
@@ -374,14 +379,12 @@ class _Checker:
         stated_kinds = {kind for fact in list_stated_kinds() for kind in fact.kinds}
         for entity, record in state.entities.scan():
             slots = [slot for slot in record.slots if slot.num_introductions]
-            expected_sum = sum(
-                slot.num_introductions * hash((slot_number,)) for slot_number, slot in enumerate(record.slots)
-            )
-            has_duplicates = len({slot[:2] for slot in slots}) < len(slots)
+            expected_sum = sum(slot.num_introductions * hash((index,)) for index, slot in enumerate(record.slots))
+            has_duplicates = len({(slot.form, slot.kind) for slot in slots}) < len(slots)
             if (
                 has_duplicates
                 or self._introduction_sums[entity] != expected_sum & MASK
-                or not record.slots[-1].num_introductions
+                or not record.slots[-1].num_introductions  # the writer removes unused slots at the end
             ):
                 yield f"entity {record.key!r}: its introductions do not match the documents, edges and aliases"
             stored_addresses = state.filter.get_addresses(record.key).tolist()

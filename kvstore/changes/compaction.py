@@ -40,6 +40,7 @@ def compact_store(environment: Environment, dimension: int) -> CompactReport:
     Raises the errors of :meth:`Environment.compact`.
     """
     bytes_before = environment.statistics().bytes
+    # Each commit processes one batch.
     while environment.write_with_growth(lambda view: _pack_vectors(view, dimension)):
         pass
     while environment.write_with_growth(_remove_stale_quotes):
@@ -103,7 +104,7 @@ def _count_occupied_bytes(environment: Environment) -> int:
 
 
 def _remove_stale_quotes(view: WriteView) -> bool:
-    """Remove a batch of index rows with quotes from an earlier state of the store. Return False if there are none."""
+    """Remove a batch of index rows that quote an earlier state of the store. Return False if there are none."""
     from ..registry import list_generation_kinds
     from ..structures.indexes.generation_building import remove_stale_quotes
 
@@ -129,10 +130,10 @@ def _pack_vectors(view: WriteView, dimension: int) -> bool:
         (VectorWriter(view, dimension), ChunkWriter(view)),
         *((parts.vectors, parts) for parts in derived_writers),
     ]
-    has_emptied = False
+    has_moved = False
     for vectors, owner in spaces:
         moves = vectors.pack(MAX_EMPTIED_BLOCKS)
         owner.update_locations(moves)
         vectors.flush()
-        has_emptied = has_emptied or bool(moves)
-    return has_emptied
+        has_moved = has_moved or bool(moves)
+    return has_moved

@@ -50,7 +50,7 @@ def dump(state: State) -> dict[str, DumpRows]:
         ],
         "abstracts": [
             (
-                *logical.name_abstract(number),
+                *logical.name_abstract(abstract),
                 None if a.parent is None else logical.name_abstract(a.parent),
                 a.level,
                 logical.name_chunk(a.first_chunk),
@@ -60,7 +60,7 @@ def dump(state: State) -> dict[str, DumpRows]:
                 tuple(map(tuple, a.summary)),
                 state.abstracts.read_text(a),
             )
-            for number, a in state.abstracts.scan()
+            for abstract, a in state.abstracts.scan()
         ],
         "entities": [
             (e.key, e.name, e.kind, tuple(sorted(e.forms.items())), tuple(sorted(e.kinds.items())))
@@ -83,9 +83,9 @@ def dump(state: State) -> dict[str, DumpRows]:
             for entity, rank, abstract in state.mentions.get_heading_occurrences(r.id)
         ],
         "addresses": [
-            (key, logical.name_address(number))
+            (key, logical.name_address(address))
             for key in filter_keys
-            for number in state.filter.get_addresses(key).tolist()
+            for address in state.filter.get_addresses(key).tolist()
         ],
         "postings": [
             (term, *logical.name_chunk(chunk), frequency, length)

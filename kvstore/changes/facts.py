@@ -74,6 +74,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
     def scan(self, state: State) -> Iterator[tuple[str, SourceDocument]]:
         """Yield the key and content of each document, in order of the keys."""
         for key in sorted(state.documents.iter_keys()):
+            # No document has the id 0: in a damaged store, a key without an id raises CorruptionError.
             yield self.read(state, records.encode_u64(state.documents.find_id(key) or 0))
 
     def read(self, state: State, row_key: bytes) -> tuple[str, SourceDocument]:
@@ -308,7 +309,7 @@ class _StatedAliases(StatedFact[str, Alias]):
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:
         """Yield a statement for each alias and merge whose names are known now."""
-        # An alias comes after the aliases that make its entity known.
+        # An alias comes after the aliases that make its entity known. Aliases form no cycle, so the loop ends.
         remaining = {key: alias for key, alias in self.scan(state) if self._is_expressible(state, alias)}
         while remaining:
             for key, alias in list(remaining.items()):
@@ -334,7 +335,10 @@ class _StatedAliases(StatedFact[str, Alias]):
         return all(state.filter.find(key) is not None for key in required_names)
 
     def check_consistency(self, value: Alias, get_stated: Callable[[str], Alias | None]) -> None:
-        """Raise InputError if following the stated aliases from the entity leads back to the alias."""
+        """Raise InputError if following the stated aliases from the entity leads back to the alias.
+
+        ``get_stated`` returns the alias or merge stated under a key, or None.
+        """
         key = value.target
         while key != value.key:
             next_alias = get_stated(key)
@@ -367,7 +371,7 @@ ALIASES = _StatedAliases()
 
 
 def list_stated_kinds() -> list[StatedFact[Any, Any]]:
-    """Return the kinds of facts that are stored as they were stated: all kinds except documents."""
+    """Return all kinds of facts except documents. They are stored as the user stated them."""
     return [TRIPLES, EDGES, ALIASES, *registry.list_facts()]
 
 
@@ -419,8 +423,10 @@ class ImportReport(ExportReport):
 
 
 def make_report(report_type: type[Report], counts: Mapping[str, int]) -> Report:
-    """Build a report with a field for every count. Counts of the facts of systems follow the declared fields and are
-    shown if they are not 0."""
+    """Build a report with a field for every count.
+
+    ``counts`` of facts that systems declare become additional fields, which the repr shows only if they are not 0.
+    """
     declared_fields = {dataclass_field.name for dataclass_field in fields(report_type)}
     extra_fields = [(name, int, field(repr=count > 0)) for name, count in counts.items() if name not in declared_fields]
     if extra_fields:

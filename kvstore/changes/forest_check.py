@@ -41,7 +41,10 @@ def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
 
 
 def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Edge]) -> Iterator[str]:
-    """Yield a sentence where an edge and a document (or the user) that states it do not refer to each other."""
+    """Yield a sentence for each edge and document (or the user) that states it that do not refer to each other.
+
+    ``sizes`` has the text sizes of documents by id.
+    """
     forest = state.forest
     sizes = {USER: 0, **sizes}
     edges_by_document: dict[int, list[Edge]] = {document: [] for document in sizes}
@@ -68,7 +71,7 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
 
 
 def _check_verdicts(state: State, edges_by_tree: dict[int, list[Edge]]) -> Iterator[str]:
-    """Compare the stored verdicts on edges with the verdicts that follow from the stated edges of each tree."""
+    """Yield a sentence for each stored verdict on an edge that does not follow from the stated edges of its tree."""
     forest = state.forest
     num_cycle_edges = 0
     for tree, edges in edges_by_tree.items():
@@ -79,6 +82,7 @@ def _check_verdicts(state: State, edges_by_tree: dict[int, list[Edge]]) -> Itera
             yield f"edge {child} under {parent}: its strength does not follow from its statements"
         for (child, parent), verdict in judge_edges(edges, forest.sort_by_strength(cycle_edges)).items():
             if forest.get_verdict(child, parent) != verdict:
+                # The stored verdict is the opposite of the expected one.
                 verdict_text = "accepted" if verdict != ACCEPTED else "not accepted"
                 yield (
                     f"edge {child} under {parent} is {verdict_text}, which does not follow from the edges of tree "

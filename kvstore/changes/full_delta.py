@@ -28,7 +28,7 @@ Item = TypeVar("Item")
 
 
 def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Iterator[Delta]:
-    """Yield changes that add the whole content of a state, with these ``documents``, to an empty structure."""
+    """Yield deltas that add the whole content of a state, with these ``documents``, to an empty structure."""
     for names in iter_batches(((entity, key) for key, entity in state.entities.iter_names()), _MAX_ITEMS):
         yield Delta(names_added=dict(names))
     new_documents: list[AddedDocument] = []

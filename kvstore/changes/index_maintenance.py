@@ -56,7 +56,7 @@ class MaintainedIndexBuilder(IndexFiller):
         while True:
             with self._environment.snapshot() as snapshot:
                 record = Indexes(snapshot).get(kind)
-                if record is None or not record.state:
+                if record is None or not record.state:  # the index was dropped or is complete
                     return changed
                 if record.state.get("dropping"):
                     break
@@ -127,7 +127,7 @@ class MaintainedIndexBuilder(IndexFiller):
             return
         state = State(view, self._settings)
         parts = DerivedPartWriter(view, kind.derivation, self._settings.dimension)
-        built = record.state["built"]
+        built = record.state["built"]  # the lowest document id that the index has not reached
         for derived_document, rows in zip(batch, vectors, strict=True):
             if view.get(tables.DOCUMENTS, records.encode_u64(derived_document.document)) is not None:
                 if (

@@ -45,46 +45,46 @@ _MAX_BATCH_DOCUMENTS = 256
 
 
 class _StoredChunk(NamedTuple):
-    """A stored chunk, and the numbers of the new names that can occur in it or in its headings."""
+    """A stored chunk, and the indexes of the new names that can occur in it or in its headings."""
 
     id: int
     record: ChunkRecord
-    name_numbers: list[int]
+    name_indexes: list[int]
 
 
 class _NewNames:
-    """Newly known names, by number (their index in ``ids_by_key``), and a search for them in texts."""
+    """Newly known names, by their index in ``ids_by_key``, and a search for them in texts."""
 
     def __init__(self, ids_by_key: Mapping[str, int], max_words: int) -> None:
         self.entities = list(ids_by_key.values())
         self._search_keys = SearchKeys([key.encode() for key in ids_by_key], max_words)
 
-    def find_in_text(self, folded: FoldedText, name_numbers: list[int]) -> list[Occurrence]:
-        """Return the occurrences in a text of the names with these numbers."""
+    def find_in_text(self, folded: FoldedText, name_indexes: list[int]) -> list[Occurrence]:
+        """Return the occurrences in a text of the names with these indexes."""
         return [
             Occurrence(
-                self.entities[name_number],
+                self.entities[name_index],
                 folded.to_original_offset(start),
                 folded.to_original_offset(end) - folded.to_original_offset(start),
             )
-            for name_number, start, end in self._search_keys.find_places(folded.data, name_numbers)
+            for name_index, start, end in self._search_keys.find_places(folded.data, name_indexes)
         ]
 
     def find_in_headings(
-        self, record: DocumentRecord, outline: list[Section], name_numbers: list[int]
+        self, record: DocumentRecord, outline: list[Section], name_indexes: list[int]
     ) -> set[HeadingOccurrence]:
-        """Return the occurrences of the names with these numbers in the title and headings of a document."""
+        """Return the occurrences of the names with these indexes in the title and headings of a document."""
         occurrences: set[HeadingOccurrence] = set()
         if not outline and not (
-            record.title and self._search_keys.find_places(fold_to_bytes(to_plain_text(record.title)), name_numbers)
+            record.title and self._search_keys.find_places(fold_to_bytes(to_plain_text(record.title)), name_indexes)
         ):
             return occurrences  # the common case
         for headed_abstract in iter_headed_abstracts(record, outline):
             folded_text = fold_to_bytes(headed_abstract.text)
-            for name_number, start, end in self._search_keys.find_places(folded_text, name_numbers):
+            for name_index, start, end in self._search_keys.find_places(folded_text, name_indexes):
                 occurrences.add(
                     headed_abstract.make_occurrence(
-                        self.entities[name_number], " ".join(folded_text[start:end].decode().split())
+                        self.entities[name_index], " ".join(folded_text[start:end].decode().split())
                     )
                 )
         return occurrences
@@ -101,7 +101,7 @@ class Linker:
         self._filter = state.filter
         self._mentions = mentions
         self._traces = traces
-        self._name_words = state.settings.name_words
+        self._max_name_words = state.settings.name_words
         #: The addresses to add and to remove, and the normal forms, by entity.
         self._added_addresses: dict[int, RankedTargets] = {}
         self._removed_addresses: dict[int, RankedTargets] = {}
@@ -180,15 +180,18 @@ class Linker:
         parts: Mapping[str, Any],
         language: str | None,
     ) -> None:
-        """Find and link all known names in the ``chunks`` (text and section), title and headings of a new document.
-        ``parts`` are its derived parts, by derivation, ``language`` is the name of its language."""
+        """Find and link all known names in the chunks, title and headings of a new document.
+
+        ``chunks`` are pairs of text and section. ``parts`` are the document's derived parts, by derivation.
+        ``language`` is the name of its language.
+        """
         occurrences_by_chunk: dict[int, list[Occurrence]] = {}
         texts: dict[int, bytes] = {}
         added_chunks: list[AddedChunk] = []
         for chunk, (text, section) in zip(record.chunk_ids(), chunks, strict=True):
             folded = fold(text)
             texts[chunk] = folded.data
-            occurrences = self._filter.find_mentions(folded, self._name_words, self._keys, Occurrence)
+            occurrences = self._filter.find_mentions(folded, self._max_name_words, self._keys, Occurrence)
             occurrences_by_chunk[chunk] = self._mentions.put_chunk(chunk, occurrences)
             added_chunks.append(AddedChunk(chunk, text.encode(), section, occurrences_by_chunk[chunk]))
         self._new_documents[record.id] = AddedDocument(record, outline, added_chunks, parts, language)
@@ -252,6 +255,7 @@ class Linker:
                 remaining_occurrences = self._mentions.put_chunk(
                     chunk, (occurrence for occurrence in occurrences if occurrence.entity not in removed)
                 )
+                # The delta reports a name inside a removed name as a change of the chunk.
                 if any(
                     _is_inside(occurrence, removed_occurrence)
                     for removed_occurrence in removed_occurrences
@@ -277,9 +281,9 @@ class Linker:
         if not self._state.counters.chunks:
             return
         names_by_chunk: dict[int, list[int]] = {}
-        for name_number, chunks in self._find_candidates(list(ids_by_key)):
+        for name_index, chunks in self._find_candidates(list(ids_by_key)):
             for chunk in chunks.tolist():
-                names_by_chunk.setdefault(chunk, []).append(name_number)
+                names_by_chunk.setdefault(chunk, []).append(name_index)
         if not names_by_chunk:
             return
         chunks_by_document: dict[int, list[_StoredChunk]] = {}
@@ -288,37 +292,36 @@ class Linker:
             chunks_by_document.setdefault(record.document, []).append(
                 _StoredChunk(chunk, record, names_by_chunk[chunk])
             )
-        names = _NewNames(ids_by_key, self._name_words)
+        names = _NewNames(ids_by_key, self._max_name_words)
         for batch in iter_batches(chunks_by_document.items(), _MAX_BATCH_DOCUMENTS):
             self._link_stored_documents(dict(batch), names)
 
     def _find_candidates(self, new_keys: Sequence[str]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
-        """Yield the number of each new name, with the chunks that have all its words in text, title or headings.
+        """Yield (index of a new name, chunks that contain all its words in text, title or headings).
 
         Chunks that the trace cache rules out are omitted, as are names without candidates.
         """
         postings = self._state.postings
         stemmers = open_document_stemmers(self._state.settings.stemmer, self._state.counters.languages)
-        searchable_numbers = (
-            number for number, key in enumerate(new_keys) if 0 < len(split_words(key)) <= self._name_words
-        )
-        term_sets_by_number = {
-            number: {frozenset(list_terms_in_any_text(new_keys[number], stem)) for stem in stemmers}
-            for number in searchable_numbers
+        # The terms of each name that can occur in texts, once for each stemmer, because documents differ in language.
+        term_sets_by_index = {
+            index: {frozenset(list_terms_in_any_text(key, stem)) for stem in stemmers}
+            for index, key in enumerate(new_keys)
+            if 0 < len(split_words(key)) <= self._max_name_words
         }
-        all_terms = list(dict.fromkeys(chain.from_iterable(chain.from_iterable(term_sets_by_number.values()))))
+        all_terms = list(dict.fromkeys(chain.from_iterable(chain.from_iterable(term_sets_by_index.values()))))
         sizes = dict(zip(all_terms, postings.get_sizes(all_terms), strict=True))
-        for number, term_sets in term_sets_by_number.items():
+        for index, term_sets in term_sets_by_index.items():
             chunk_arrays = [
                 postings.find_chunks_with_terms(
-                    name_terms, sizes, partial(self._traces.filter_candidates, new_keys[number])
+                    name_terms, sizes, partial(self._traces.filter_candidates, new_keys[index])
                 )
                 for name_terms in term_sets
                 if all(sizes[term].postings for term in name_terms)  # most new names contain a new word
             ]
             chunks = join_sorted(chunk_arrays)
             if len(chunks):
-                yield number, chunks
+                yield index, chunks
 
     def _link_stored_documents(self, candidates: Mapping[int, Sequence[_StoredChunk]], new_names: _NewNames) -> None:
         """Find and link new names in the candidate chunks, and in the headings, of stored documents (by id)."""
@@ -332,8 +335,8 @@ class Linker:
         )
         mentioned_chunks: dict[int, list[AddedChunk]] = {}
         for document, older_chunks in candidates.items():
-            for (chunk, record, name_numbers), text in zip(older_chunks, texts[document], strict=True):
-                occurrences = new_names.find_in_text(fold(text), name_numbers)
+            for (chunk, record, name_indexes), text in zip(older_chunks, texts[document], strict=True):
+                occurrences = new_names.find_in_text(fold(text), name_indexes)
                 if occurrences:  # otherwise the words are apart, or in a heading
                     mentioned_chunks.setdefault(document, []).append(
                         AddedChunk(chunk, text.encode(), record.section, occurrences)
@@ -350,10 +353,10 @@ class Linker:
         }
         for document, older_chunks in candidates.items():
             document_chunks = mentioned_chunks.get(document, [])
-            name_numbers = sorted(
-                {name_number for older_chunk in older_chunks for name_number in older_chunk.name_numbers}
+            name_indexes = sorted(
+                {name_index for older_chunk in older_chunks for name_index in older_chunk.name_indexes}
             )
-            headings = new_names.find_in_headings(records[document], outlines[document], name_numbers)
+            headings = new_names.find_in_headings(records[document], outlines[document], name_indexes)
             if headings:
                 self._mentions.put_headings(document, [*self._mentions.get_heading_occurrences(document), *headings])
             # Markup in a title would hide names from recognition.
@@ -371,7 +374,7 @@ class Linker:
 
     def _find_mentions(self, folded: FoldedText) -> list[Mention]:
         """Return the mentions in a text, and cache the normal forms of their entities."""
-        mentions = list(find_mentions(self._filter, folded, self._name_words))
+        mentions = list(find_mentions(self._filter, folded, self._max_name_words))
         self._keys.update((mention.entity, mention.key) for mention in mentions)
         return mentions
 

@@ -93,7 +93,7 @@ def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embe
         lost += _describe_lost_pages(snapshot)
         with State(snapshot, settings) as state:
             rebuilt = _Rebuilder(state, view, embed).run()
-        rebuilt.lost[:0] = lost
+        rebuilt.lost = [*lost, *rebuilt.lost]
         return rebuilt
 
     def run_in_place(view: WriteTransaction) -> RebuildReport:
@@ -183,20 +183,20 @@ class _Rebuilder:
         return Counters(change=old_counters.change, hits=old_counters.hits, **next_ids)
 
     def _derive_counters(self) -> Counters:
-        """Return substitutes for damaged counters: next ids above all ids in use, and a new highest commit number."""
+        """Return substitutes for damaged counters: next ids above all ids in use, and a commit number never used."""
 
         def get_next_id(table: str) -> int:
             """Return the number after the largest key of a table."""
             last_record = next(self._old_state.lmdb.scan(table, reverse=True), None)
             return 1 if last_record is None else int.from_bytes(last_record[0], "big") + 1
 
-        group = -(-get_next_id(tables.CHUNKS) // GROUP_SIZE)
+        next_group = -(-get_next_id(tables.CHUNKS) // GROUP_SIZE)  # rounded up
         return Counters(
             # Caches are keyed by change number, so none may be used again. No store has had as many changes
             # as there are milliseconds since 1970.
             change=time.time_ns() // 1_000_000,
             next_document=get_next_id(tables.DOCUMENTS),
-            next_group=group,
+            next_group=next_group,
             next_upper=max(FIRST_UPPER_ABSTRACT, get_next_id(tables.ABSTRACTS)),
             next_entity=BLOCK_SIZE * get_next_id(tables.ENTITIES),
             next_tree=get_next_id(tables.TREES),
@@ -277,7 +277,7 @@ class _Rebuilder:
     def _prepare_documents(
         self, batch: Sequence[tuple[DocumentRecord, ExtractedDocument, Matrix | None]]
     ) -> list[PendingDocument]:
-        """Return documents to put, with their old vectors, and new ones for texts without; count them in the report."""
+        """Return the documents of a batch with all their vectors, old or embedded now, and count them in the report."""
         old_vectors: list[dict[str, Matrix]] = []
         missing_texts: list[dict[str, Sequence[str]]] = []
         carried_vectors: dict[tuple[str, str], Matrix] = {}

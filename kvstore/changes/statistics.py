@@ -15,7 +15,8 @@ from .facts import list_stated_kinds
 def collect_statistics(state: State, file: Any) -> dict[str, int | float | str]:
     """Return figures by name: totals, then those of systems, of the entity filter and of the data file.
 
-    ``file`` is a dataclass of figures. ``temperature`` is the number of recorded hits since the store was created.
+    ``file`` is a dataclass of figures about the data file. ``temperature`` is the number of recorded hits since the
+    store was created.
     """
     counters = state.counters
     totals = ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges", "change")

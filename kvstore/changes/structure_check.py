@@ -64,29 +64,31 @@ def _create_scratch_folder() -> TemporaryDirectory[str]:
 
 
 def _apply_delta(state: State, write: Any, delta: Delta) -> None:
-    """Apply a delta to every structure, through a write view of the scratch store."""
+    """Apply a delta of ``state`` to every structure, through a write view of the scratch store."""
     for structure in list_structures():
         structure.make_maintainer(state, write).apply_delta(delta)
 
 
-def _has_same_records(stored_view: View, expected: View, table: str) -> bool:
+def _has_same_records(stored_view: View, expected_view: View, table: str) -> bool:
     """True if a table has the same records in both views."""
-    if stored_view.count(table) != expected.count(table):
+    if stored_view.count(table) != expected_view.count(table):
         return False
     return all(
         stored_record == expected_record
-        for stored_record, expected_record in zip(stored_view.scan(table), expected.scan(table), strict=True)
+        for stored_record, expected_record in zip(stored_view.scan(table), expected_view.scan(table), strict=True)
     )
 
 
-def _describe_differences(structure: Structure[Any], table: str, stored_state: State, expected: State) -> Iterator[str]:
-    """Yield a sentence for each row of a table that only one of the two states has."""
+def _describe_differences(
+    structure: Structure[Any], table: str, stored_state: State, expected_state: State
+) -> Iterator[str]:
+    """Yield a sentence for each row of a table that only one of the two states has, up to a limit."""
 
     def read_rows(state: State) -> Iterable[DumpRow]:
         """Return the rows of the table as in the dump, with internal ids."""
         return structure.dump(state.get_part(structure), InternalNames())[table]
 
-    differences = find_differences(lambda: read_rows(stored_state), lambda: read_rows(expected))
+    differences = find_differences(lambda: read_rows(stored_state), lambda: read_rows(expected_state))
     for row, times in islice(differences, _MAX_REPORTED_ROWS):
         problem = "has a row that does not follow from the documents" if times > 0 else "lacks a row"
         yield f"{structure.name}: table {table} {problem}: {row}"

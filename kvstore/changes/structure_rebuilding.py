@@ -19,8 +19,10 @@ _log = logging.getLogger("kvstore")
 
 
 def rebuild_outdated(environment: Environment, settings: FixedSettings) -> None:
-    """Rebuild every structure that the store lacks or has in another version. Raises LockTimeoutError and
-    StoreFullError; the store is then unchanged."""
+    """Rebuild every structure that the store lacks or has in another version.
+
+    Raises LockTimeoutError and StoreFullError; the store is then unchanged.
+    """
 
     def rebuild_structures(view: WriteTransaction) -> None:
         """Clear the outdated structures, and fill them from the last commit."""

@@ -36,7 +36,7 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
     """Yield a sentence for each fault of derived parts and their vectors. ``documents`` are all stored documents."""
     for stored_derivation in list_stored_derivations(state.lmdb):
         parts, name = state.get_derived_parts(stored_derivation.derivation), stored_derivation.name
-        used_counts: list[int] = []
+        used_counts: list[int] = []  # the number of used rows of each block
         yield from check_blocks(state, parts.vectors, partial(_append_used_rows, used_counts))
         num_parts = num_texts = 0
         for document, (part, vector_locations) in parts.scan():

@@ -120,13 +120,13 @@ class BatchedChanges:
         )
 
     def _chunk_document(self, document: PendingDocument) -> ChunkedText:
-        """Return a pending document as chunked text."""
+        """Return a pending document as chunked text, without other facts about it."""
         if not document.is_derived:
             (document,) = derive_documents([document], self._settings)
         return build_chunked_text(document.extracted, {})
 
     def _find_chunked_text(self, key: str) -> ChunkedText:
-        """Return the document with this key, which must exist, as chunked text."""
+        """Return the document with this key, which must exist, as chunked text without other facts about it."""
         pending = self.pending.documents.get(key)
         if pending is not None:
             return self._chunk_document(pending)

@@ -19,17 +19,17 @@ from ..structures.state import State
 
 @dataclass(frozen=True, slots=True)
 class CheckedDocument:
-    """A validated document of a batch, with the user's vectors (if any), its origin, and its position."""
+    """A validated document, with the user's vectors (if any), its origin, and its position (from 1) in the batch."""
 
     document: ValidDocument
     vectors: npt.ArrayLike | None
     origin: str | None
-    number: int
-    total: int
+    position: int
+    batch_size: int
 
     def to_pending(self, settings: FixedSettings) -> PendingDocument:
         """Cut the document into chunks; errors begin with its position in the batch."""
-        with _locate_errors(self.number, self.total):
+        with _locate_errors(self.position, self.batch_size):
             return make_pending(self.document, settings, self.vectors, self.origin)
 
 
@@ -61,9 +61,11 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
     return checked_documents
 
 
-def _drop_missing_values(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row without the optional arguments that are NaN or another missing value of a data frame."""
-    return {name: value for name, value in row.items() if name in ("key", "text") or to_plain_value(value) is not None}
+def _drop_missing_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments without the optional ones that are NaN or another missing value of a data frame."""
+    return {
+        name: value for name, value in arguments.items() if name in ("key", "text") or to_plain_value(value) is not None
+    }
 
 
 def chunk_changed_documents(
@@ -89,9 +91,9 @@ def chunk_changed_documents(
 
 
 @contextmanager
-def _locate_errors(number: int, total: int) -> Iterator[None]:
+def _locate_errors(position: int, batch_size: int) -> Iterator[None]:
     """Prefix errors raised in the block with the document's position in the batch."""
     try:
         yield
     except (InputError, TypeError) as error:
-        raise type(error)(f"document {number:,} of {total:,}: {error}") from None
+        raise type(error)(f"document {position:,} of {batch_size:,}: {error}") from None

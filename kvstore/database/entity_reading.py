@@ -25,7 +25,7 @@ def list_names(state: State, prefix: str, limit: int) -> list[str]:
 
 
 def find_near_names(state: State, name: str, limit: int) -> list[str]:
-    """Return known names similar to ``name``."""
+    """Return at most ``limit`` known names that are similar to ``name``, the most similar first."""
     from ..sql import suggestions
 
     return suggestions.find_near_names(state, name, limit)
@@ -39,10 +39,10 @@ def find_all_locations(
 
     locations: list[Location] = []
     for name in names:
-        rows = list(iter_locations(state, name, limit))
-        if rows:
-            count_hits([to_entity_key(rows[0].entity)])
-        locations += rows
+        name_locations = list(iter_locations(state, name, limit))
+        if name_locations:
+            count_hits([to_entity_key(name_locations[0].entity)])
+        locations += name_locations
     return locations
 
 
@@ -64,12 +64,12 @@ def expand_names(
     from ..retrieval.relatives import Relatives
     from ..sql.suggestions import make_entity_error
 
-    rows = Relatives()
+    relatives = Relatives()
     for name in names:
-        rows += expand_entity(state, name, direction=direction, depth=depth, tree=tree, limit=limit)
-    if not rows and must_exist and not state.filter.find(to_entity_key(names[0])):
+        relatives += expand_entity(state, name, direction=direction, depth=depth, tree=tree, limit=limit)
+    if not relatives and must_exist and not state.filter.find(to_entity_key(names[0])):
         raise make_entity_error(state, names[0])
-    return rows
+    return relatives
 
 
 def find_neighbors(state: State, name: str, limit: int) -> Neighbours:

@@ -134,12 +134,12 @@ class _Importer:
         except OSError as error:
             raise InputError(f"{self._path}: cannot be read ({error.strerror}); check the path") from error
 
-    def _read_line(self, file: BinaryIO, number: int) -> bytes:
-        """Read the next line; raise InputError if it is too long."""
+    def _read_line(self, file: BinaryIO, line_number: int) -> bytes:
+        """Read the next line, which is empty at the end of the file; raise InputError if it is too long."""
         line = file.readline(_MAX_LINE + 1)
         if len(line) > _MAX_LINE:
             raise self._make_error(
-                number, f"has more than {_MAX_LINE:,} bytes, the limit of a line; name a file that EXPORT wrote"
+                line_number, f"has more than {_MAX_LINE:,} bytes, the limit of a line; name a file that EXPORT wrote"
             )
         return line
 
@@ -184,7 +184,7 @@ class _Importer:
                 self._batch.facts.setdefault(fact.name, []).append((line_number, key, value))
 
     def _add_document(self, key: str, document_fields: SourceDocument) -> None:
-        """Validate a document, cut it into chunks, and add it to the batch."""
+        """Validate the fields of a document, cut it into chunks, and add it to the batch."""
         valid_document = validate(
             key,
             document_fields.text,
@@ -232,15 +232,15 @@ class _Importer:
         ]
 
     @contextmanager
-    def _locate_errors(self, number: int) -> Iterator[None]:
+    def _locate_errors(self, line_number: int) -> Iterator[None]:
         """Add the line and the progress of the import to errors raised in the block."""
         try:
             yield
         except (InputError, DocumentNotFoundError) as error:
-            raise self._make_error(number, str(error)) from None
+            raise self._make_error(line_number, str(error)) from None
 
-    def _make_error(self, number: int, reason: str) -> InputError:
+    def _make_error(self, line_number: int, reason: str) -> InputError:
         """Return the error for a line, which also says which lines are imported already."""
         last_line = self._imported_line
         progress = f"lines 2 to {last_line} are imported" if last_line > 1 else "nothing is imported"
-        return InputError(f"{self._path}, line {number}: {reason} ({progress})")
+        return InputError(f"{self._path}, line {line_number}: {reason} ({progress})")

@@ -171,7 +171,7 @@ class Handle(Queryable):
     def _require_writable(
         self, remedy: str = "open it for writing to change it", *, fixes_settings: bool = True
     ) -> None:
-        """Raise ClosedError or ReadOnlyError if the store cannot be changed.
+        """Raise ClosedError or ReadOnlyError if the store cannot be changed; the message gives ``remedy`` as advice.
 
         A change depends on the settings, so this fixes them; an ingest, which chooses them itself, passes
         ``fixes_settings=False``.
@@ -249,7 +249,7 @@ class Handle(Queryable):
         return list_strategies()
 
     def describe_strategy(self, name: str) -> Strategy:
-        """Return one strategy, with its description and options; raises UnknownStrategyError.
+        """Return the strategy with this name, which has a description and options; raises UnknownStrategyError.
 
         >>> store.describe_strategy("lexical").name
         'lexical'

@@ -64,7 +64,7 @@ class IndexManager:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
-        #: For each kind, the chunk number below which an extension cannot be due yet.
+        #: For each kind, the next chunk id below which an extension cannot be due yet.
         self._next_due_chunk: dict[str, int] = {}
 
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
@@ -162,7 +162,7 @@ class IndexManager:
     def extend(self, next_chunk: int) -> None:
         """Add new chunks to index files in the background, if there are many; called after each commit.
 
-        Every chunk has a number below ``next_chunk``. Raises nothing, because the commit has already succeeded.
+        ``next_chunk`` is the id of the next new chunk. Raises nothing, because the commit has already succeeded.
         """
         due_kinds = [kind for kind in list_automatic_indexes() if self._can_be_due(kind, next_chunk)]
         with self._lock:
@@ -179,7 +179,7 @@ class IndexManager:
             thread.join()
 
     def _can_be_due(self, kind: FileIndex[Any, Any], next_chunk: int) -> bool:
-        """True if an automatic index may have enough new chunks for an extension."""
+        """True if an automatic index may have enough new chunks for an extension; False if checking it fails."""
         if next_chunk < self._next_due_chunk.get(kind.name, 0):
             return False
         try:

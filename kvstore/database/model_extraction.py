@@ -109,13 +109,17 @@ class _RequestQueue:
     def take(self) -> _Request:
         """Remove and return the next request; of a request with too many passages, only its first passages."""
         passages = list(self._requests.popleft().items())
-        size = math.ceil(len(passages) / math.ceil(len(passages) / self._max_passages))
+        num_parts = math.ceil(len(passages) / self._max_passages)
+        size = math.ceil(len(passages) / num_parts)  # of about equal parts
         if size < len(passages):
             self._requests.appendleft(dict(passages[size:]))
         return dict(passages[:size])
 
     def record_answer(self, request: _Request, answered: Container[bytes]) -> None:
-        """Adapt the maximum size of a request to an answer; queue passages without a text again, unless sent alone."""
+        """Adapt the maximum size of a request to an answer, which has a text for the passages ``answered`` (digests).
+
+        The other passages are queued again, unless the request had only one passage.
+        """
         unanswered = {digest: key for digest, key in request.items() if digest not in answered}
         if 2 * len(unanswered) > len(request) > 1:
             self._max_passages = len(request) // 2
@@ -345,6 +349,7 @@ class ModelExtraction:
 
     def _measure_overhead(self) -> tuple[int, int]:
         """Return the tokens of a request without passages, and the tokens that it adds around each passage."""
+        # Prompts for one and for two empty passages differ by what a passage adds.
         empty_passage = SourcePassage(b"", None, (), "", range(0))
         tokens_of_one, tokens_of_two = (self._fact.build_prompt([empty_passage] * count).tokens for count in (1, 2))
         return 2 * tokens_of_one - tokens_of_two, tokens_of_two - tokens_of_one + _ROUNDING_TOKENS
@@ -450,22 +455,23 @@ class ModelExtraction:
         """
         if token_budget is None or self._estimate_cost(passages, overhead) <= token_budget:
             return list(passages)
-        # The weight of a passage is its tokens plus its share of the overhead of a full request.
+        # The weight of a passage is its tokens plus its share of the overhead of its request.
         weights = [
             passage.tokens + math.ceil(overhead / len(group))
             for group in self._group_passages(passages)
             for passage in group
         ]
-        indices = select_passages(weights, scores, token_budget)
-        # The groups of the selected passages can be smaller; passages with the lowest score per token are dropped.
-        indices.sort(key=lambda index: (scores[index] / passages[index].tokens, -index), reverse=True)
+        indexes = select_passages(weights, scores, token_budget)
+        # Groups of the selected passages can be smaller, so their overhead can exceed the budget. Then the passages
+        # with the lowest score per token are dropped.
+        indexes.sort(key=lambda index: (scores[index] / passages[index].tokens, -index), reverse=True)
         while True:
-            selected = [passages[index] for index in sorted(indices)]
+            selected = [passages[index] for index in sorted(indexes)]
             excess = self._estimate_cost(selected, overhead) - token_budget
             if excess <= 0:
                 return selected
-            while indices and excess > 0:
-                excess -= weights[indices.pop()]
+            while indexes and excess > 0:
+                excess -= weights[indexes.pop()]
 
 
 def _add_progress(error: ModelError, num_passages: int) -> ModelError:

@@ -22,7 +22,11 @@ Result = TypeVar("Result")
 
 
 class _OneShotMethod:
-    """A method with the signature and documentation of a method of Transaction, built on first access."""
+    """A method with the signature and documentation of a method of Transaction, built on first access.
+
+    ``get_method`` returns the method of the class Transaction. A call with some arguments calls
+    ``run(method, handle, *arguments)``.
+    """
 
     def __init__(self, get_method: Callable[[type[Transaction]], Callable[..., Any]], run: Callable[..., Any]) -> None:
         self._get_method = get_method
@@ -35,6 +39,7 @@ class _OneShotMethod:
         from .transaction import Transaction
 
         method = check_arguments(_build_method(self._get_method(Transaction), self._run, self._owner))
+        # The method replaces this descriptor in the class.
         setattr(self._owner, self._name, method)
         bound_method: Callable[..., Any] = getattr(owner if database is None else database, self._name)
         return bound_method

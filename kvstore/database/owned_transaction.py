@@ -100,7 +100,7 @@ class OwnedTransaction(Queryable):
         try:
             try:
                 self._apply()
-                fits = True
+                fits = True  # in LMDB's map of the data file
             except MapFull:
                 fits = False
             if not self._changes.has_applied:
@@ -125,7 +125,7 @@ class OwnedTransaction(Queryable):
     def _write_changes(self, hits: Mapping[str, int], fits: bool) -> None:
         """Commit the applied changes; if the map was too small, apply them again in a larger one.
 
-        ``hits`` are the lookups of each name to be counted. ``fits`` is False if applying the changes already failed
+        ``hits`` has the number of lookups by entity key. ``fits`` is False if applying the changes already failed
         because of the map's size.
         """
         try:

@@ -34,8 +34,10 @@ def open_query(
     question: str | Sequence[str],
     clauses: Clauses,
 ) -> Iterator[tuple[Strategy, Query]]:
-    """Yield the strategy and the query of a question on a state; close it before a model writes, because it holds a
-    snapshot."""
+    """Yield the strategy and the query of a question on a state.
+
+    Leave the context before a model writes, because it holds a snapshot.
+    """
     with open_state() as state:
         yield prepare_query(session, state, question, **clauses)
 
@@ -57,7 +59,7 @@ def prepare_query(
     as_segments: bool | None = None,
     allow_empty: bool = False,
 ) -> tuple[Strategy, Query]:
-    """Validate the clauses of a question, or of several, and return the strategy and the query.
+    """Validate the clauses of one or several questions, and return the strategy and the query.
 
     With ``allow_empty``, the question can be empty if a vector is given and the strategy is not lexical. Words that no
     document has are respelled.

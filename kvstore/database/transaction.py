@@ -336,7 +336,10 @@ class Transaction(OwnedTransaction):
         return is_changed
 
     def _require_text(self, fact: DocumentFact[Any], key: str) -> None:
-        """Raise DocumentNotFoundError if the document does not exist, and InputError if it consists of pairs."""
+        """Raise DocumentNotFoundError if the document does not exist, and InputError if it has no text.
+
+        A document in the format ``pairs`` has none: it is a list of (child, parent) pairs. ``fact`` is for the message.
+        """
         document = self._changes.find_document(key)
         if document is None:
             with self.state() as state:
