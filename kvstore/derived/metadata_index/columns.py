@@ -34,7 +34,7 @@ _TYPES = {0: None, 1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
 
 def to_row(record: DocumentRecord) -> DocumentColumns:
-    """Return the numeric columns of a document, in the order of :data:`COLUMN_NAMES`."""
+    """Return the values of a document's numeric columns, in the order of :data:`COLUMN_NAMES`."""
     return (
         record.id,
         record.first_group,
@@ -52,7 +52,7 @@ def pack_rows(rows: ColumnValues) -> bytes:
     ``rows`` has the shape (documents, columns).
     """
     table = rows.copy()
-    table[:, 0] %= DOCUMENTS_PER_BLOCK
+    table[:, 0] %= DOCUMENTS_PER_BLOCK  # the positions of the documents in the block
     minima = table.min(axis=0)
     # Unsigned, because the distance of two 64-bit numbers can need all 64 bits.
     distances = table.astype(np.uint64) - minima.astype(np.uint64)

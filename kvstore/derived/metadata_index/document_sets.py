@@ -1,8 +1,8 @@
 """Sets of documents, as bitmaps divided into containers.
 
-In: the document numbers below 8,192 of one container. On disk: the smallest of three forms, as in roaring bitmaps
-(Chambi, Lemire et al. 2016): the numbers, runs of numbers, or one bit each. Equal sets have equal bytes. Out: the
-numbers, or a mask over all documents. A container that fails its checksum raises CorruptionError.
+In: the offsets of documents in a container, below 8,192. On disk: the smallest of three forms, as in roaring bitmaps
+(Chambi, Lemire et al. 2016): the offsets, runs of offsets, or one bit each. Equal sets have equal bytes. Out: the
+offsets, or a mask over all documents. A container that fails its checksum raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LISTED, _RUNS, _BITS = 0, 1, 2
 _RUNS_FORM, _BITS_FORM = bytes((_RUNS,)), bytes((_BITS,))
 _BITMAP_BYTES = DOCUMENTS_PER_CONTAINER // 8
 _SINGLE_NUMBER = struct.Struct("<BH")
-#: Bytes of a container of one number.
+#: Bytes of a container of one document.
 _SINGLE_NUMBER_BYTES = _SINGLE_NUMBER.size + records.CHECKSUM.size
 
 ContainerNumbers = npt.NDArray[np.uint16]
@@ -34,9 +34,10 @@ ContainerNumbers = npt.NDArray[np.uint16]
 DocumentMask = npt.NDArray[np.bool_]
 
 
-def pack_container(numbers: Iterable[int]) -> bytes:
-    """Encode distinct numbers below 8,192 as a sealed container."""
-    ordered = sorted(numbers)
+def pack_container(offsets: Iterable[int]) -> bytes:
+    """Encode the distinct offsets of documents, below 8,192, as a container with a checksum."""
+    ordered = sorted(offsets)
+    # A run continues where the difference of neighbors is 1.
     num_runs = len(ordered) - sum(map((1).__eq__, map(sub, ordered[1:], ordered)))
     if 2 * len(ordered) <= min(4 * num_runs, _BITMAP_BYTES - 1):
         return records.seal(struct.pack(f"<B{len(ordered)}H", _LISTED, *ordered))
@@ -46,7 +47,7 @@ def pack_container(numbers: Iterable[int]) -> bytes:
 
 
 def _pack_bits(bits: int) -> bytes:
-    """Encode the numbers of the bits that are set as a sealed container, in the smallest of the three forms."""
+    """Encode a set of offsets, the positions of the set bits, as a container with a checksum, in the smallest form."""
     run_starts, run_ends = bits & ~(bits << 1), bits & ~(bits >> 1)
     list_bytes, run_bytes = 2 * bits.bit_count(), 4 * run_starts.bit_count()
     if min(list_bytes, run_bytes) >= _BITMAP_BYTES:
@@ -58,7 +59,7 @@ def _pack_bits(bits: int) -> bytes:
 
 
 def _iter_bits(bits: int) -> Iterator[int]:
-    """Yield the number of each bit that is set, ascending."""
+    """Yield the position of each set bit of an integer, ascending."""
     while bits:
         yield (bits & -bits).bit_length() - 1
         bits &= bits - 1
@@ -67,34 +68,35 @@ def _iter_bits(bits: int) -> Iterator[int]:
 def change_container(
     stored: memoryview | None, added: set[int], removed: set[int], table: str, key: bytes
 ) -> bytes | None:
-    """Return the new bytes of a container after numbers are removed and others added, or None if no number is left.
+    """Return the bytes of a container after offsets are removed and others added, or None if none is left.
 
-    ``stored`` is the old container, None if there is none. ``table`` and ``key`` are named in errors.
+    ``stored`` is the old container, or None if it does not exist. ``table`` and ``key`` are named in errors.
     """
     if stored is None or bytes(stored[:1]) not in (_RUNS_FORM, _BITS_FORM):
-        old_numbers = [] if stored is None else unpack_container(stored, table, key).tolist()
-        remaining = {*old_numbers} - removed | added
+        old_offsets = [] if stored is None else unpack_container(stored, table, key).tolist()
+        remaining = {*old_offsets} - removed | added
         return pack_container(remaining) if remaining else None
     # One integer, because Python changes and counts a few of its bits much faster than numpy does.
     bits = _unpack_bits(stored, table, key)
-    for number in removed:
-        bits &= ~(1 << number)
-    for number in added:
-        bits |= 1 << number
+    for offset in removed:
+        bits &= ~(1 << offset)
+    for offset in added:
+        bits |= 1 << offset
     return _pack_bits(bits) if bits else None
 
 
 def build_mask(stored: Iterable[tuple[bytes, memoryview]], num_documents: int, table: str) -> DocumentMask:
     """Return the union of containers as a mask over ``num_documents`` ids.
 
-    ``stored`` are the containers with their keys, whose last four bytes are the number of the container. Raises
+    ``stored`` are the containers with their keys. A key ends with the index of the container in four bytes. Raises
     CorruptionError for a damaged container.
     """
     mask = np.zeros(num_documents, np.bool_)
     single_ids: list[int] = []
     for key, container in stored:
         first_document = records.U32.unpack_from(key, len(key) - 4)[0] * DOCUMENTS_PER_CONTAINER
-        if len(container) == _SINGLE_NUMBER_BYTES and container[0] == _LISTED:  # decoded here, because most are
+        # Most containers have one document. Decoding them here is faster.
+        if len(container) == _SINGLE_NUMBER_BYTES and container[0] == _LISTED:
             body, checksum = (
                 container[: _SINGLE_NUMBER.size],
                 records.CHECKSUM.unpack_from(container, _SINGLE_NUMBER.size)[0],
@@ -108,7 +110,7 @@ def build_mask(stored: Iterable[tuple[bytes, memoryview]], num_documents: int, t
 
 
 def unpack_container(stored: memoryview, table: str, key: bytes) -> ContainerNumbers:
-    """Decode the numbers of a container, ascending. Raises CorruptionError if it is damaged."""
+    """Return the offsets in a container, ascending. Raises CorruptionError if it is damaged."""
     body = records.unseal(stored, table, key)
     form = body[0] if len(body) else -1
     try:
@@ -125,14 +127,17 @@ def unpack_container(stored: memoryview, table: str, key: bytes) -> ContainerNum
 
 
 def _unpack_bits(stored: memoryview, table: str, key: bytes) -> int:
-    """Return the sum of 2**number for all numbers of a container with runs or bits; raise CorruptionError as above."""
+    """Return the offsets in a container of runs or bits as the set bits of an integer.
+
+    Raises CorruptionError if the container is damaged or empty.
+    """
     body = records.unseal(stored, table, key)
     bits = 0
     if body[0] == _BITS:
         bits = int.from_bytes(body[1:], "little")
     elif len(body) % 4 == 1:
         for first, last in struct.iter_unpack("<2H", body[1:]):
-            bits |= (2 << last) - (1 << first)
+            bits |= (2 << last) - (1 << first)  # the bits from first to last
     if not 0 < bits < 1 << DOCUMENTS_PER_CONTAINER:
         raise _make_corruption_error(table, key)
     return bits
@@ -144,7 +149,7 @@ def _make_corruption_error(table: str, key: bytes) -> CorruptionError:
 
 
 def _expand_runs(runs: npt.NDArray[np.int64]) -> ContainerNumbers:
-    """Return all numbers in runs, ascending. ``runs`` has the first and last number of each, shape (runs, 2)."""
+    """Return all offsets in runs, ascending. ``runs`` has the first and last offset of each, shape (runs, 2)."""
     lengths = runs[:, 1] - runs[:, 0] + 1
-    offsets = np.cumsum(lengths) - lengths
-    return (np.repeat(runs[:, 0] - offsets, lengths) + np.arange(int(lengths.sum()))).astype(np.uint16)
+    starts = np.cumsum(lengths) - lengths  # of each run in the result
+    return (np.repeat(runs[:, 0] - starts, lengths) + np.arange(int(lengths.sum()))).astype(np.uint16)

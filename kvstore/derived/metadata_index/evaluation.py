@@ -318,6 +318,7 @@ class Evaluation:
         For > and >=, texts also match if ``end`` is AFTER_TEXT. A stored number is a possible match if it is so close
         to ``number`` that SQLite may parse the decimal form of one as the other, unless both decimal forms are exact.
         """
+        # A bound plus one byte is the key of an integer or a float, so high_key + b"\xff" sorts after both.
         low_key, high_key = (start + encode_number_bound(bound) for bound in _compute_parse_range(number))
         certain = self._index.make_empty_mask()
         if operator in ("<", "<="):
@@ -396,7 +397,7 @@ class Evaluation:
     # Keys of documents -----------------------------------------------------------------------------------------------
 
     def _compare_keys(self, operator: str, key: str) -> Bounds:
-        """Return the documents whose key is ``operator`` ``key``, as masks of certain and possible matches."""
+        """Return the documents whose key is less than, equal to or greater than ``key``, by ``operator``."""
         if operator == "=":
             document = self._state.documents.find_id(key) if key else None
             return _make_exact(self._make_mask(np.array([] if document is None else [document], np.int64)))
@@ -404,10 +405,7 @@ class Evaluation:
         return self._scan_keys(low_key, high_key, lambda stored: _compare(stored, operator, key))
 
     def _match_keys(self, prefixes: list[str], matches: Callable[[str], bool]) -> Bounds:
-        """Return the documents whose key matches, as masks of certain and possible matches.
-
-        Every matching key begins with one of ``prefixes``.
-        """
+        """Return the documents for whose key ``matches`` is true. Every such key begins with one of ``prefixes``."""
         certain, possible = self._index.make_empty_mask(), self._index.make_empty_mask()
         for prefix in prefixes:
             low = prefix.encode()
@@ -417,9 +415,9 @@ class Evaluation:
         return Bounds(certain, possible)
 
     def _scan_keys(self, low_key: bytes, high_key: bytes | None, matches: Callable[[str], bool]) -> Bounds:
-        """Return the documents whose keys match, as two masks: certain matches and possible matches.
+        """Return the documents for whose key ``matches`` is true.
 
-        All matching keys are between ``low_key`` and ``high_key`` (None: no limit). Only the prefix of a long key is
+        All such keys are between ``low_key`` and ``high_key`` (None: no limit). Only the prefix of a long key is
         stored, so its document is a possible match.
         """
         matching_documents: list[int] = []
@@ -459,7 +457,7 @@ def _format_time(second: int) -> str:
 
 
 def _compute_parse_range(number: float) -> tuple[float, float]:
-    """Return the minimum and the maximum double that a parser could return for the decimal form of ``number``."""
+    """Return the least and the greatest double that a parser could return for the decimal form of ``number``."""
     lowest = highest = float(number)
     for _ in range(_MAX_PARSE_ERROR):
         lowest, highest = math.nextafter(lowest, -math.inf), math.nextafter(highest, math.inf)
@@ -485,6 +483,7 @@ def _compare_column(column: ColumnValues, operator: str, limit: float) -> npt.ND
     """Return a mask of the integers in a column that are ``operator`` ``limit``, which may be any number."""
     lowest, highest = -(1 << 63), (1 << 63) - 1
     if (isinstance(limit, float) and math.isinf(limit)) or not lowest <= limit <= highest:
+        # All integers of a column are on the same side of the limit.
         return np.full(len(column), (operator in ("<", "<=")) == (limit > 0) and operator != "=")
     floor = math.floor(limit)
     if operator == "=":

@@ -1,8 +1,8 @@
 """The metadata, language and columns of documents as a structure: read by conditions, maintained in the commit.
 
-On disk: ``metadata_sets`` (key of a value, number of 8,192 documents u32 → the documents that have it, see
-:mod:`.value_keys` and :mod:`.document_sets`), ``metadata_columns`` (number of 256 documents u32 → their columns, see
-:mod:`.columns`). Out: sets of documents, as masks by id, and columns.
+On disk: ``metadata_sets`` (key of a value, index of a container of 8,192 documents u32 → the documents that have it,
+see :mod:`.value_keys` and :mod:`.document_sets`), ``metadata_columns`` (index of a block of 256 documents u32 → their
+columns, see :mod:`.columns`). Out: sets of documents, as masks by id, and columns.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ METADATA_COLUMNS = "metadata_columns"
 
 #: The columns that locate a document's chunks.
 _EXTENT_COLUMNS = columns.COLUMN_NAMES[:4]
-#: A key suffix above the number of every container.
+#: A key suffix that sorts after the index of every container.
 _END = b"\xff" * 5
 
 
@@ -93,6 +93,7 @@ class MetadataIndex:
     def build_allowed(self, documents: ColumnValues) -> AllowedDocuments:
         """Return the set of allowed documents, given by ascending ids, with the ranges of their chunks."""
         block_numbers = np.unique(documents // columns.DOCUMENTS_PER_BLOCK)
+        # If most blocks are needed, all are read, because all columns together are cached.
         if 2 * len(block_numbers) * columns.DOCUMENTS_PER_BLOCK > self.size:
             column_values = self.read_columns()
         else:
@@ -118,7 +119,8 @@ class MetadataIndex:
         prefix = encode_column_prefix(LANGUAGE_COLUMN) + TEXT
         masks: dict[str, DocumentMask] = {}
         for key, value in self._view.scan(METADATA_SETS, prefix, prefix + _END):
-            mask = masks.setdefault(str(decode_value(bytes(key[len(prefix) - len(TEXT) : -4]))), self.make_empty_mask())
+            encoded_value = bytes(key[len(prefix) - len(TEXT) : -4])  # with its kind, without the container's index
+            mask = masks.setdefault(str(decode_value(encoded_value)), self.make_empty_mask())
             mask |= document_sets.build_mask([(key, value)], self.size, METADATA_SETS)
         return list(masks.items())
 
@@ -130,7 +132,7 @@ class MetadataIndex:
             yield bytes(key[:-4]), (offsets + first_document).tolist()
 
     def count_records(self) -> dict[str, int]:
-        """Return the number of stored sets of documents, for SHOW STATS."""
+        """Return the number of stored containers, by its name in SHOW STATS."""
         return {"values": self._view.count(METADATA_SETS)}
 
     def _read_block(
@@ -148,9 +150,9 @@ class MetadataMaintainer:
         self._write_view = write
         #: The index before the current batch, in which the languages of removed documents are looked up.
         self._previous_index: MetadataIndex | None = None
-        #: By key of a container, the numbers that are added to it and removed from it.
+        #: By key of a container, the offsets of documents that are added to it and removed from it.
         self._set_changes: dict[bytes, tuple[set[int], set[int]]] = {}
-        #: By number of a block, the new rows of its documents; None for a deleted document.
+        #: By index of a block, the new rows of its documents; None for a deleted document.
         self._row_changes: dict[int, dict[int, DocumentColumns | None]] = {}
 
     def remove_document(self, record: DocumentRecord) -> None:
@@ -172,11 +174,11 @@ class MetadataMaintainer:
 
     def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
         """Collect the changes of the sets of all values of an added document or, if ``is_removed``, a removed one."""
-        container, number = divmod(record.id, document_sets.DOCUMENTS_PER_CONTAINER)
-        key_suffix = records.encode_u32(container)
+        container_index, offset = divmod(record.id, document_sets.DOCUMENTS_PER_CONTAINER)
+        key_suffix = records.encode_u32(container_index)
         for key in build_index_keys(record, language):
-            added_numbers, removed_numbers = self._set_changes.setdefault(key + key_suffix, (set(), set()))
-            (removed_numbers if is_removed else added_numbers).add(number)
+            added_offsets, removed_offsets = self._set_changes.setdefault(key + key_suffix, (set(), set()))
+            (removed_offsets if is_removed else added_offsets).add(offset)
 
     def _flush_sets(self) -> None:
         """Write the collected changes of sets to their containers, and clear them."""
@@ -202,7 +204,8 @@ class MetadataMaintainer:
             rows = np.array(new_rows, np.int64).reshape(-1, len(columns.COLUMN_NAMES))
             if stored_block is not None:
                 stored = columns.unpack_columns(block_number, stored_block, METADATA_COLUMNS, key)
-                is_unchanged = [document not in row_changes for document in stored[0].tolist()]
+                documents = stored[0].tolist()  # the first column
+                is_unchanged = [document not in row_changes for document in documents]
                 rows = np.concatenate((np.stack(stored, axis=1)[is_unchanged], rows))
             if len(rows):
                 changes[key] = columns.pack_rows(rows[np.argsort(rows[:, 0])])
@@ -221,7 +224,7 @@ class MetadataStructure:
     make_maintainer = MetadataMaintainer
 
     def read(self, state: State) -> MetadataIndex:
-        """Return the index of a state; only that of a reader caches its columns."""
+        """Return the index of a state. A write transaction changes the columns, so only a reader caches them."""
         counters = state.counters
         cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
         return MetadataIndex(state.lmdb, counters.next_document, counters.change, cache)

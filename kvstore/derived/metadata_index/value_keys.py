@@ -166,7 +166,7 @@ def _is_plain(name: str) -> bool:
 
 def _to_sortable_bits(number: float) -> int:
     """Return the bits of a double as an integer with the same order."""
-    if not math.isfinite(number):
+    if not math.isfinite(number):  # NaN becomes infinity, because JSON has neither
         number = math.copysign(math.inf, number)
     bits: int = _U64.unpack(_DOUBLE.pack(number + 0.0))[0]  # + 0.0: -0.0 becomes 0.0
     return bits ^ (_ALL_BITS if bits & _SIGN_BIT else _SIGN_BIT)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 #: The entities that a chunk names, each with the features of its edge.
 EdgeRow = Mapping[int, int]
-Numbers = npt.NDArray[np.uint64]
+UInt64Array = npt.NDArray[np.uint64]
 
 # Features of an edge, a bit field: the numbers of mentions with a capital or a digit (or in a script without capitals),
 # of such mentions inside a longer one, and of other mentions; then flags for names above the chunk, or in triples.
@@ -31,6 +31,9 @@ CONTEXT_FEATURES = TITLE_WHOLE | TITLE_PART | HEADING_WHOLE | HEADING_PART | TRI
 #: Bits of a set of features, and the number of sets.
 FEATURE_BITS = 13
 FEATURE_SETS = 1 << FEATURE_BITS
+
+#: A limit on the number of chunks of an entity that no entity reaches.
+NO_CHUNK_LIMIT = 1 << 62
 
 #: The kind of link between a title and the same title without the bracket at its end, in addition to the kinds of a
 #: :class:`~kvstore.registry.contract.Delta`.
@@ -58,7 +61,7 @@ class EntityRows(NamedTuple):
     """
 
     bounds: npt.NDArray[np.int64]
-    chunks: Numbers
+    chunks: UInt64Array
     features: npt.NDArray[np.uint16]
 
 

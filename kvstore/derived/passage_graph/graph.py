@@ -31,13 +31,14 @@ from .edges import (
     FEATURE_BITS,
     FEATURE_SETS,
     LOWER,
+    NO_CHUNK_LIMIT,
     TRIPLE,
     ChunkRows,
     EdgeRow,
     EntityRows,
     Link,
     LinkRows,
-    Numbers,
+    UInt64Array,
 )
 
 PASSAGE_ENTITIES = "passage_entities"
@@ -75,7 +76,7 @@ class StoredDegrees:
 
     __slots__ = ("_has_several", "_payloads", "informative", "total", "values")
 
-    def __init__(self, values: Numbers) -> None:
+    def __init__(self, values: UInt64Array) -> None:
         self.values = values
         self._has_several: npt.NDArray[np.bool_] = (values & np.uint64(_MANY_FLAG)) != 0
         #: The values without flags: two counts of chunks, or the entry of the only chunk.
@@ -127,7 +128,7 @@ class PassageGraph(ViewReader):
         self._pages = np.zeros((16, ENTITIES_PER_PAGE), np.uint64)
         self._page_indexes: dict[int, int] = {}
 
-    def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
+    def read_chunk_rows(self, chunks: UInt64Array) -> ChunkRows:
         """Return the rows of chunks: the entities that each names, with features. An unknown chunk has an empty row."""
         keys = list(map(records.encode_u64, chunks.tolist()))
         records_by_key = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
@@ -166,6 +167,7 @@ class PassageGraph(ViewReader):
         is_single = totals == 1
         owners = np.concatenate((entities[is_single], np.repeat(block_entities, sizes)))
         entries = np.concatenate((degrees.values[is_single] & np.uint64(_CHUNK_MASK), *(block for _, block in blocks)))
+        # The index in ``entities`` of the owner of each entry; a stable sort keeps the chunks of an owner in order.
         rows = np.argsort(entities)[np.searchsorted(np.sort(entities), owners)]
         order = np.argsort(rows, kind="stable")
         entries = entries[order]
@@ -185,13 +187,13 @@ class PassageGraph(ViewReader):
         )
 
     def count_records(self) -> dict[str, int]:
-        """Return the number of chunks that name any entity, and of links; a link counts once in each direction."""
+        """Return the numbers of chunks that name any entity, and of links in both directions, for SHOW STATS."""
         return {"passages": self._view.count(PASSAGE_ENTITIES), "links": self._view.count(ENTITY_LINKS)}
 
     def list_triple_chunks(self, entity: int) -> list[int]:
-        """Return the chunks that have an entity because a triple of their document names it."""
+        """Return the chunks that name an entity only or also because a triple of their document does."""
         entities = np.array([entity], np.uint32)
-        _, chunks, features = self.read_entity_rows(entities, self.read_degrees(entities), max_chunks=1 << 62)
+        _, chunks, features = self.read_entity_rows(entities, self.read_degrees(entities), NO_CHUNK_LIMIT)
         triple_chunks: list[int] = chunks[(features & TRIPLE) != 0].tolist()
         return triple_chunks
 
@@ -404,12 +406,12 @@ class GraphWriter(ViewWriter, PassageGraph):
 
 
 def _count_informative(entries: list[int]) -> int:
-    """Count the entries (chunks with features) that have any feature besides mentions in lower case."""
+    """Return the number of entries (chunks with features) with any feature besides mentions in lower case."""
     return sum(entry & _ENTRY_FEATURE_MASK & ~LOWER != 0 for entry in entries)
 
 
 def _make_chunk_error(entity: int) -> CorruptionError:
-    """Return the error that a chunk is missing from an entity's list."""
+    """Return the error that a chunk is missing from an entity's list of chunks."""
     return CorruptionError(f"entity {entity}: a chunk that names it is missing from its list of chunks; run CHECK")
 
 
@@ -435,7 +437,7 @@ def _decode_row(key: bytes, value: memoryview) -> bytes:
 
 
 def _iter_edges(row: bytes) -> Iterator[tuple[int, int]]:
-    """Yield (entity, features) for each edge of a decoded row."""
+    """Yield (entity, features) for each edge of a row, which has the edges packed as u64."""
     return ((number >> FEATURE_BITS, number & _FEATURE_MASK) for number in memoryview(row).cast("Q"))
 
 
@@ -444,13 +446,13 @@ def _decode_link_count(key: bytes, value: memoryview) -> int:
     return int(_COUNT.unpack(records.unseal(value, ENTITY_LINKS, key))[0])
 
 
-def _encode_page(page: Numbers) -> bytes:
+def _encode_page(page: UInt64Array) -> bytes:
     """Encode a page of degrees: a header with a checksum, then the numbers."""
     packed = page.astype("<u8", copy=False).tobytes()
     return _PAGE_HEADER.pack(_PAGE_ENCODING, zlib.crc32(packed)) + packed
 
 
-def _decode_page(key: bytes, value: memoryview) -> Numbers:
+def _decode_page(key: bytes, value: memoryview) -> UInt64Array:
     """Return the degrees of the entities of a page; raise CorruptionError if it is damaged."""
     packed = value[_PAGE_HEADER.size :]
     if len(packed) != 8 * ENTITIES_PER_PAGE or _PAGE_HEADER.unpack(value[: _PAGE_HEADER.size]) != (

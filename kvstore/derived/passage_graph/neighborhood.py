@@ -29,7 +29,7 @@ _ENTITY_BIT = 1 << 63
 
 #: Nodes: entities and chunks in one number space.
 Nodes = npt.NDArray[np.uint64]
-EntityNumbers = npt.NDArray[np.uint32]
+EntityIds = npt.NDArray[np.uint32]
 
 
 def make_chunk_node(chunk: int) -> int:
@@ -65,7 +65,7 @@ def make_entity_nodes(entities: npt.NDArray[np.unsignedinteger]) -> Nodes:
 class EntityDegrees(ReadRequest[Degrees]):
     """A request for the degrees of entities: their numbers of chunks, and whether they have links."""
 
-    entities: EntityNumbers
+    entities: EntityIds
 
     def fetch(self, state: State) -> Degrees:
         """Read the degree of each entity, in order."""
@@ -85,12 +85,12 @@ class NameDegrees(ReadRequest[list[Degrees]]):
         return [StoredDegrees(values) for values in np.split(degrees.values, ends)[:-1]]
 
 
-class NamesInChunks(ReadRequest[EntityNumbers]):
+class NamesInChunks(ReadRequest[EntityIds]):
     """A request for the entities that chunks name."""
 
     chunks: Ids
 
-    def fetch(self, state: State) -> EntityNumbers:
+    def fetch(self, state: State) -> EntityIds:
         """Read the entities that the chunks name."""
         return state.get_part(GRAPH).read_chunk_rows(self.chunks).entities
 
@@ -132,7 +132,7 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
     """
 
     chunks: Ids
-    entities: EntityNumbers
+    entities: EntityIds
     max_chunks: int
     with_links: bool
     vector: Matrix | None = None
@@ -171,7 +171,7 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
         return EntitySurroundings(rows, degrees, links, other_degrees, compared, cosines)
 
 
-def _add_synonyms(links: LinkRows | None, entities: EntityNumbers, synonyms: Synonyms) -> LinkRows | None:
+def _add_synonyms(links: LinkRows | None, entities: EntityIds, synonyms: Synonyms) -> LinkRows | None:
     """Return ``links`` with a further link of kind ``SYNONYM_LINK`` from each entity to each of its synonyms.
 
     The result is None if ``links`` is None and no entity has a synonym.
@@ -199,8 +199,8 @@ class NamedNeighborhoods(NamedTuple):
     entities that too many chunks name.
     """
 
-    entities: EntityNumbers
-    distinct: EntityNumbers
+    entities: EntityIds
+    distinct: EntityIds
     degrees: Degrees
     request: NeighborhoodRequest
     surroundings: Surroundings

@@ -27,9 +27,9 @@ from ...structures.display_entities import DisplayEntities, load_display_entitie
 from ...structures.filter import addresses
 from ...structures.names.aliases import Identity
 from ...structures.state import State
-from .edges import LOWER, TITLE_LINK, Numbers
+from .edges import LOWER, NO_CHUNK_LIMIT, TITLE_LINK, UInt64Array
 from .graph import CHUNKS_PER_BATCH, PassageGraph
-from .neighborhood import EntityNumbers
+from .neighborhood import EntityIds
 from .structure import GRAPH
 
 #: The number of shared chunks that a link is worth.
@@ -76,7 +76,7 @@ class Neighbours(Columnar, list[Neighbour]):
 
 
 def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
-    """Return at most ``limit`` neighbors of a known entity."""
+    """Return at most ``limit`` neighbors of a known entity, strongest first; the module describes their order."""
     graph, display_entities = state.get_part(GRAPH), load_display_entities(state)
     own_entities = np.array(sorted(identity.entity_ids), np.uint32)
     entity = identity.entry.entity
@@ -110,30 +110,30 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
         {int(candidates[index]): chunks[chunk_indexes[named_entities == candidates[index]]] for index, _ in ranked},
     )
     name = state.entities.get(entity).name
-    rows = Neighbours()
+    neighbors = Neighbours()
     for index, record in ranked:
         candidate = int(candidates[index])
         document, chunk = first_chunks.get(candidate, (None, None))
         trees = tuple(sorted(trees_above[candidate])), tuple(sorted(trees_below[candidate]))
         link_names = tuple(sorted(links[candidate]))
         score, passages = float(scores[index]), int(shared_counts[index])
-        rows.append(Neighbour(name, record.name, score, passages, *trees, link_names, document, chunk))
-    return rows
+        neighbors.append(Neighbour(name, record.name, score, passages, *trees, link_names, document, chunk))
+    return neighbors
 
 
-def _list_chunks(graph: PassageGraph, entities: EntityNumbers) -> Numbers:
+def _list_chunks(graph: PassageGraph, entities: EntityIds) -> UInt64Array:
     """Return the chunks that mention at least one of the entities, ascending.
 
     Chunks that mention the entities only in lower case are omitted, unless there are no others.
     """
-    _, chunks, features = graph.read_entity_rows(entities, graph.read_degrees(entities), max_chunks=1 << 62)
+    _, chunks, features = graph.read_entity_rows(entities, graph.read_degrees(entities), NO_CHUNK_LIMIT)
     is_informative = (features & ~np.uint16(LOWER)) != 0
     return np.unique(chunks[is_informative] if is_informative.any() else chunks)
 
 
 def _list_cooccurrences(
-    graph: PassageGraph, display_entities: DisplayEntities, chunks: Numbers, entity: int
-) -> tuple[EntityNumbers, npt.NDArray[np.int64]]:
+    graph: PassageGraph, display_entities: DisplayEntities, chunks: UInt64Array, entity: int
+) -> tuple[EntityIds, npt.NDArray[np.int64]]:
     """Return pairs as two arrays: an entity other than ``entity``, and the index in ``chunks`` of a chunk naming it.
 
     Entities are display entities, and pairs are distinct.
@@ -152,7 +152,7 @@ def _list_cooccurrences(
 
 
 def _collect_links(
-    graph: PassageGraph, display_entities: DisplayEntities, own_entities: EntityNumbers, entity: int
+    graph: PassageGraph, display_entities: DisplayEntities, own_entities: EntityIds, entity: int
 ) -> tuple[dict[int, int], defaultdict[int, set[str]]]:
     """Return the total weight of the links to each linked entity, and the names of the kinds of those links.
 
@@ -202,9 +202,7 @@ def _collect_trees(
     return trees_above, trees_below
 
 
-def _count_chunks(
-    graph: PassageGraph, display_entities: DisplayEntities, entities: EntityNumbers
-) -> npt.NDArray[np.int64]:
+def _count_chunks(graph: PassageGraph, display_entities: DisplayEntities, entities: EntityIds) -> npt.NDArray[np.int64]:
     """Return the number of chunks that name each entity by any of its names.
 
     Chunks that mention it only in lower case count only if there are no others.
@@ -219,7 +217,7 @@ def _count_chunks(
     return counts
 
 
-def _find_first_chunks(state: State, chunks: dict[int, Numbers]) -> dict[int, tuple[str, int]]:
+def _find_first_chunks(state: State, chunks: dict[int, UInt64Array]) -> dict[int, tuple[str, int]]:
     """Return the document key and ordinal of the first of each entity's chunks; omit entities without chunks."""
     all_chunks = np.unique(np.concatenate([*chunks.values(), np.empty(0, np.uint64)])).astype(np.uint64)
     sort_keys = dict(zip(all_chunks.tolist(), state.get_sort_keys(all_chunks.tolist()), strict=True))

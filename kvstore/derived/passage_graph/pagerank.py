@@ -228,7 +228,7 @@ def make_seed_request(
     degrees: Mapping[int, int],
     vector: Matrix | None,
 ) -> NeighborhoodRequest:
-    """Return a request for the rows of the seeds that have enough mass to be expanded in the first round.
+    """Return a request for the rows of the seeds (nodes with masses) that will be expanded in the first round.
 
     It can be sent before all seeds are known. ``degrees`` are those of the entities, by node. ``vector`` is the vector
     of the bias, or None without a bias.
@@ -378,7 +378,7 @@ class _WeightedRows:
 
 
 def _flag_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
-    """Return 1 for each entity that chunks mention only in lower case, else 0."""
+    """Return 1 for each entity that all its chunks mention only in lower case, else 0: an index of weights."""
     is_lower_only: npt.NDArray[np.int64] = (degrees.informative == 0).astype(np.int64)
     return is_lower_only
 

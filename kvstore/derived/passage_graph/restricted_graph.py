@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...registry.contract import RELATION_LINK, TRIPLE_LINK
 from ...structures.filter import addresses
-from .edges import LOWER, ChunkRows, EntityRows, LinkRows, Numbers
+from .edges import LOWER, NO_CHUNK_LIMIT, ChunkRows, EntityRows, LinkRows, UInt64Array
 from .graph import PassageGraph, StoredDegrees, encode_degree
 from .rows import list_stated_pairs
 
@@ -38,7 +38,7 @@ class RestrictedPassageGraph(PassageGraph):
         self._tree_neighbors: dict[int, frozenset[int]] = {}
         self._triple_neighbors: dict[int, frozenset[int]] = {}
 
-    def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
+    def read_chunk_rows(self, chunks: UInt64Array) -> ChunkRows:
         """Return the rows of chunks (the entities they name); the row of a chunk of an excluded document is empty."""
         bounds, entities, features = super().read_chunk_rows(chunks)
         visible = np.repeat(self._allowed.get_chunk_mask(chunks), np.diff(bounds))
@@ -53,7 +53,7 @@ class RestrictedPassageGraph(PassageGraph):
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """Return the degrees of entities (numbers of chunks), counted over the allowed documents only."""
         degrees = self.read_degrees(entities)
-        bounds, _, features = self.read_entity_rows(entities, degrees, max_chunks=1 << 62)
+        bounds, _, features = self.read_entity_rows(entities, degrees, NO_CHUNK_LIMIT)
         informative_bounds = _shrink_bounds(bounds, (features & ~np.uint16(LOWER)) != 0)
         counts = zip(np.diff(bounds).tolist(), np.diff(informative_bounds).tolist(), strict=True)
         return StoredDegrees(np.array([encode_degree(total, informative) for total, informative in counts], np.uint64))
@@ -67,7 +67,7 @@ class RestrictedPassageGraph(PassageGraph):
         return LinkRows(entities[visible], others[visible], kinds[visible], multiplicities[visible])
 
     def _is_link_visible(self, entity: int, other_entity: int, kind: int) -> bool:
-        """True if an allowed document or the user states a link. A link between titles is visible if both names are."""
+        """True if an allowed document or the user states a link, or if it joins titles that are both visible names."""
         if kind == RELATION_LINK:
             if entity not in self._tree_neighbors:
                 self._tree_neighbors[entity] = frozenset(self._iter_tree_neighbors(entity))

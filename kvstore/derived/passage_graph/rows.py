@@ -58,8 +58,8 @@ def list_stated_pairs(state: State, document: int) -> list[EntityPair]:
 class DocumentRows:
     """A builder of the rows of chunks of one document.
 
-    ``pairs`` are the pairs of entities that its triples join, ``outline`` its sections. Names have at most
-    ``max_words`` words.
+    ``pairs`` are the pairs of entities that its triples join, ``outline`` its sections. ``max_words`` is the maximum
+    number of words of a name.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ def encode_mention_counts(chunk: AddedChunk) -> dict[int, int]:
 
 @lru_cache(maxsize=1 << 15)
 def classify_form(encoded_form: bytes) -> tuple[bool, bool]:
-    """Return two flags for a form in UTF-8: it is not a function word, and it is in lower case without a digit."""
+    """Return (True if a form in UTF-8 is not a function word, True if it is in lower case without a digit)."""
     form = encoded_form.decode()
     return to_entity_key(form) not in FUNCTION_WORDS, form.islower() and not any(map(str.isdigit, form))
 

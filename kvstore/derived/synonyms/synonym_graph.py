@@ -23,7 +23,7 @@ from ...structures.vectors.vectors import Matrix, cosines
 #: The minimum number of candidates kept during a search.
 MIN_CANDIDATES = 64
 
-EntityNumbers = npt.NDArray[np.uint32]
+EntityIds = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class SynonymGraph:
 
     graph: HnswGraph
     vectors: Matrix
-    entities: EntityNumbers
+    entities: EntityIds
     digests: npt.NDArray[np.uint64]
-    first: EntityNumbers
-    second: EntityNumbers
+    first: EntityIds
+    second: EntityIds
     cosines: Matrix
     change: int
     options: Mapping[str, float]
@@ -52,7 +52,7 @@ class SynonymGraph:
         return int(order[position]) if entity and position < len(order) and entities[position] == entity else None
 
     @cached_property
-    def _entity_order(self) -> tuple[npt.NDArray[np.intp], EntityNumbers]:
+    def _entity_order(self) -> tuple[npt.NDArray[np.intp], EntityIds]:
         """The rows in order of their entities, and the entities in this order."""
         order = np.argsort(self.entities)
         return order, self.entities[order]

@@ -18,7 +18,7 @@ from ...structures.indexes.index import BuildTools, FileIndex, IndexContent, Ind
 from ...structures.state import State
 from ...structures.vectors.hnsw import GRAPH_OPTIONS, MAX_DELETED_SHARE, CodedRows, HnswBuilder, HnswGraph
 from ...structures.vectors.vectors import Matrix, cosines
-from .synonym_graph import MIN_CANDIDATES, EntityNumbers, SynonymGraph, Synonyms
+from .synonym_graph import MIN_CANDIDATES, EntityIds, SynonymGraph, Synonyms
 
 #: Names embedded, and names added to the graph, between two reports of progress.
 _EMBED_BATCH, _GRAPH_BATCH = 256, 512
@@ -30,7 +30,7 @@ _MAX_SYNONYMS = 32
 _GRAPH_OPTIONS = {name: int(option.default) for name, option in GRAPH_OPTIONS.items()}
 
 #: Rows, their near rows, and the cosines.
-_SynonymPairs = tuple[EntityNumbers, EntityNumbers, Matrix]
+_SynonymPairs = tuple[EntityIds, EntityIds, Matrix]
 _NO_PAIRS: _SynonymPairs = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
@@ -57,6 +57,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         similarity = record.get_float_option("similarity")
         options = {"similarity": similarity, "neighbours": _MAX_SYNONYMS, **_GRAPH_OPTIONS}
         rows = [] if old is None else zip(old.entities.tolist(), old.digests.tolist(), strict=True)
+        # Rows of removed and changed names stay in the graph with entity 0.
         is_unchanged = np.array([digests.get(entity) == digest for entity, digest in rows], np.bool_)
         entities = np.empty(0, np.uint32) if old is None else np.where(is_unchanged, old.entities, 0).astype(np.uint32)
         new_entities = sorted(names.keys() - set(entities.tolist()))
@@ -70,7 +71,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
             pairs = old.first[is_pair_unchanged], old.second[is_pair_unchanged], old.cosines[is_pair_unchanged]
         elif old is not None:
             vectors, entities = old.vectors[is_unchanged], entities[is_unchanged]
-        start = 0 if base_graph is None else len(vectors)
+        start = 0 if base_graph is None else len(vectors)  # the first row to add to the graph
         steps = 2 * len(new_entities) + len(vectors) - start
         vectors = np.concatenate([vectors, *_embed_names([names[entity] for entity in new_entities], steps, tools)])
         entities = np.concatenate([entities, np.array(new_entities, np.uint32)])
@@ -107,7 +108,8 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         return Synonyms(content, state.entities)
 
     def describe(self, content: SynonymGraph) -> str:
-        """Describe the numbers of names and pairs for SHOW INDEXES. Each pair is stored in both directions."""
+        """Return a summary for SHOW INDEXES, such as "12 names, 5 pairs"."""
+        # A deleted name has entity 0, and each pair is stored in both directions.
         return f"{np.count_nonzero(content.entities):,} names, {len(content.first) // 2:,} pairs"
 
 
@@ -128,11 +130,11 @@ def _hash_name(name: str) -> int:
 
 
 def _find_near_rows(
-    graph: HnswGraph, vectors: Matrix, row: int, entities: EntityNumbers, similarity: float
+    graph: HnswGraph, vectors: Matrix, row: int, entities: EntityIds, similarity: float
 ) -> _SynonymPairs:
-    """Return the pairs of ``row`` with its nearest rows, nearest first.
+    """Return the pairs of ``row`` with its nearest rows, nearest first: arrays of ``row``, near rows and cosines.
 
-    Includes at most 32 rows with a cosine of at least ``similarity``, and no rows of deleted names (entity 0).
+    At most 32 rows have a cosine of at least ``similarity``. Rows of deleted names (entity 0) are omitted.
     """
     others = graph.find_nearest(vectors[row], max(MIN_CANDIDATES, 2 * _MAX_SYNONYMS)).labels.astype(np.uint32)
     # The graph only proposes rows: their cosines are computed exactly.
