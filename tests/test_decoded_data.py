@@ -8,7 +8,7 @@ import pytest
 
 import kvstore
 from kvstore.structures import decoded_data
-from kvstore.structures.decoded_data import DecodedData, DecodedDataCache
+from kvstore.structures.decoded_data import DecodedData, DecodedDataCache, EntryCache
 
 
 def test_snapshots_of_different_commits_read_their_own_documents(tmp_path: Path) -> None:
@@ -53,12 +53,17 @@ def test_another_commit_drops_the_data() -> None:
 
 def test_the_data_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoded_data, "_MAX_TEXT_BYTES", 10)
-    monkeypatch.setattr(decoded_data, "_MAX_TERMS", 2)
     data = DecodedData()
     data.add_text(1, b"123456")
     data.add_text(2, b"1234567")
     data.add_text(3, b"12345678901")
     assert data.texts == {2: b"1234567"}
-    data.add_term_sizes({"a": 1, "b": 2})
-    data.add_term_sizes({"c": 3})
-    assert data.term_sizes == {"c": 3}
+
+
+def test_a_full_cache_keeps_the_last_entries() -> None:
+    cache: EntryCache[str, int] = EntryCache(2)
+    assert cache.get_many(["b", "a", "b"], lambda missing: map(ord, missing)) == {"b": 98, "a": 97}
+    assert cache.get_many(["a", "c"], lambda missing: [ord(key) for key in missing if key == "c"]) == {"a": 97, "c": 99}
+    assert cache.entries == {"c": 99}
+    assert cache.get_many(["x", "y", "z"], lambda missing: map(ord, missing)) == {"x": 120, "y": 121, "z": 122}
+    assert cache.entries == {"c": 99}

@@ -233,14 +233,9 @@ class DataFile:
         """Wrap a read transaction so that it reads verified pages; return None if later commits have overtaken it."""
         change = transaction.id()
         try:
-            pages = None if self._address is None else Pages(self._address, self._page_size, change)
-        except PageError:
-            pages = None  # raised again below, unless later commits have overtaken it
-        if pages is None or self.environment.info()["last_txnid"] != change:
-            try:
-                pages = self.find_pages(transaction, change)
-            except OvertakenError:
-                return None
+            pages = self.find_pages(transaction, change)
+        except OvertakenError:
+            return None
         return PageTransaction(transaction, pages, self._num_earlier_changes + change)
 
     def begin_writing(

@@ -51,6 +51,8 @@ __all__ = [
     "WriteView",
 ]
 
+Result = TypeVar("Result")
+
 #: The default size of the map of a small file. The map is address space, not disk space, so it is larger than the file.
 #: It can grow only while no transaction is open. A process has 128 TiB of address space on most systems, enough for
 #: thousands of stores.
@@ -437,6 +439,3 @@ def _reset_environments_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_reset_environments_in_child)
-
-
-Result = TypeVar("Result")

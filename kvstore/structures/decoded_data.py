@@ -8,10 +8,8 @@ process share the cache; what one of them adds is never changed afterwards.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Generic, TypeVar
 
 #: The maximum numbers of bytes of all cached texts together, of documents, of chunks, and of terms. Beyond one of them,
 #: what it limits is dropped.
@@ -24,17 +22,41 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
+class EntryCache(Generic[Key, Value]):
+    """Decoded entries by key. Beyond ``max_entries``, the older ones are dropped; a limit of 0 caches nothing."""
+
+    def __init__(self, max_entries: int) -> None:
+        self.entries: dict[Key, Value] = {}
+        self._max_entries = max_entries
+
+    def get_many(self, keys: Collection[Key], read: Callable[[list[Key]], Iterable[Value]]) -> dict[Key, Value]:
+        """Return the entry of each key, in their order. ``read`` returns the entries of the keys that are missing."""
+        # Another thread may add entries to the dictionary or replace it, but never removes an entry from it.
+        entries = self.entries
+        cached_entries = {key: entries[key] for key in keys if key in entries}
+        missing = list(dict.fromkeys(key for key in keys if key not in cached_entries))
+        if not missing:
+            return cached_entries
+        additions = dict(zip(missing, read(missing), strict=True))
+        if len(entries) + len(additions) <= self._max_entries:
+            entries.update(additions)
+        elif len(additions) <= self._max_entries:
+            self.entries = dict(additions)
+        cached_entries.update(additions)
+        return {key: cached_entries[key] for key in keys}
+
+
 class DecodedData:
-    """The data decoded by the states of one commit. A dictionary that is full is replaced, so read it only once."""
+    """The data decoded by the states of one commit."""
 
     def __init__(self) -> None:
         #: Records, outlines and texts of documents and records of chunks, by id, and sizes of posting lists, by term.
         #: Their modules import this one, which therefore does not name their types.
-        self.records: dict[int, Any] = {}
-        self.chunks: dict[int, Any] = {}
-        self.outlines: dict[int, Any] = {}
+        self.records: EntryCache[int, Any] = EntryCache(_MAX_DOCUMENTS)
+        self.chunks: EntryCache[int, Any] = EntryCache(_MAX_CHUNKS)
+        self.outlines: EntryCache[int, Any] = EntryCache(_MAX_DOCUMENTS)
+        self.term_sizes: EntryCache[str, Any] = EntryCache(_MAX_TERMS)
         self.texts: dict[int, bytes] = {}
-        self.term_sizes: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._num_text_bytes = 0
 
@@ -47,22 +69,6 @@ class DecodedData:
             if self._num_text_bytes > _MAX_TEXT_BYTES:
                 self.texts, self._num_text_bytes = {}, len(text)
             self.texts[document] = text
-
-    def add_records(self, records: Mapping[int, Any]) -> None:
-        """Add the records of documents."""
-        self.records = _extend(self.records, records, _MAX_DOCUMENTS)
-
-    def add_chunks(self, chunks: Mapping[int, Any]) -> None:
-        """Add the records of chunks."""
-        self.chunks = _extend(self.chunks, chunks, _MAX_CHUNKS)
-
-    def add_outlines(self, outlines: Mapping[int, Any]) -> None:
-        """Add the outlines of documents."""
-        self.outlines = _extend(self.outlines, outlines, _MAX_DOCUMENTS)
-
-    def add_term_sizes(self, sizes: Mapping[str, Any]) -> None:
-        """Add the sizes of posting lists."""
-        self.term_sizes = _extend(self.term_sizes, sizes, _MAX_TERMS)
 
 
 class DecodedDataCache:
@@ -79,14 +85,3 @@ class DecodedDataCache:
             if change != self._change:
                 self._change, self._data = change, DecodedData()
             return self._data
-
-
-def _extend(entries: dict[Key, Value], additions: Mapping[Key, Value], max_entries: int) -> dict[Key, Value]:
-    """Add entries to a cache and return it, or return a new one with only the additions if it would have too many.
-
-    A dictionary that a thread reads only grows, so an entry that is in it stays in it.
-    """
-    if len(entries) + len(additions) > max_entries:
-        return dict(additions)
-    entries.update(additions)
-    return entries

@@ -10,7 +10,7 @@ give its rarity without reading them. Damage raises CorruptionError.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,7 @@ from ..storage import records
 from ..storage.environment import WriteView
 from ..storage.view import Record, View
 from . import tables
-
-if TYPE_CHECKING:
-    from .decoded_data import DecodedData
+from .decoded_data import DecodedData, EntryCache
 
 #: The maximum number of postings in a block; a larger block is split in half.
 MAX_BLOCK_POSTINGS = 256
@@ -102,8 +100,8 @@ class Postings(tables.ViewReader):
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
         super().__init__(view)
-        #: The data that other states of the same commit decoded; None if the postings of the view can change.
-        self._shared_data = shared_data
+        #: Shared with other states of the same commit; caches nothing if the postings of the view can change.
+        self._size_cache: EntryCache[str, TermSize] = EntryCache(0) if shared_data is None else shared_data.term_sizes
 
     def get(self, term: str) -> TermPostings:
         """Return all postings of a term; empty if it does not occur."""
@@ -126,14 +124,8 @@ class Postings(tables.ViewReader):
 
         The size of a term with a single block is not stored; its postings are counted in the block.
         """
-        decoded_sizes = {} if self._shared_data is None else self._shared_data.term_sizes
-        missing = [term for term in terms if term not in decoded_sizes]
-        if missing:
-            read_sizes = dict(zip(missing, self._read_sizes(missing), strict=True))
-            decoded_sizes = {**{term: decoded_sizes[term] for term in terms if term in decoded_sizes}, **read_sizes}
-            if self._shared_data is not None:
-                self._shared_data.add_term_sizes(read_sizes)
-        return [decoded_sizes[term] for term in terms]
+        sizes = self._size_cache.get_many(terms, self._read_sizes)
+        return [sizes[term] for term in terms]
 
     def _read_sizes(self, terms: Sequence[str]) -> list[TermSize]:
         """Read the number of postings and blocks of each term."""

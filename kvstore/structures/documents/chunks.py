@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...storage import records
 from ...storage.environment import View, WriteView
 from .. import tables
+from ..decoded_data import DecodedData, EntryCache
 from .documents import GROUP_SIZE as GROUP_SIZE
 from .documents import Documents, build_heading_path
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ..decoded_data import DecodedData
 
 #: The first id of upper abstracts, so that an id alone distinguishes leaf and upper abstracts.
 FIRST_UPPER_ABSTRACT = 1 << 40
@@ -49,8 +49,8 @@ class Chunks(tables.ViewReader):
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
         super().__init__(view)
-        #: The data that other states of the same commit decoded; None if the chunks of the view can change.
-        self._shared_data = shared_data
+        #: Shared with other states of the same commit; caches nothing if the chunks of the view can change.
+        self._record_cache: EntryCache[int, ChunkRecord] = EntryCache(0) if shared_data is None else shared_data.chunks
 
     def find(self, chunk: int) -> ChunkRecord | None:
         """Return the record of a chunk, or None if no chunk has this id."""
@@ -82,14 +82,11 @@ class Chunks(tables.ViewReader):
     def get_many(self, chunks: Iterable[int]) -> list[ChunkRecord]:
         """Return the records of chunks that must exist; raise CorruptionError if one does not."""
         ids = list(chunks)
-        decoded_chunks = {} if self._shared_data is None else self._shared_data.chunks
-        missing = [chunk for chunk in ids if chunk not in decoded_chunks]
-        if not missing:
-            return [decoded_chunks[chunk] for chunk in ids]
-        read_chunks = dict(zip(missing, map(ChunkRecord._make, self._read_rows(missing).tolist()), strict=True))
-        if self._shared_data is not None:
-            self._shared_data.add_chunks(read_chunks)
-        return [read_chunks[chunk] if chunk in read_chunks else decoded_chunks[chunk] for chunk in ids]
+        chunk_records = self._record_cache.get_many(ids, self._read_many)
+        return [chunk_records[chunk] for chunk in ids]
+
+    def _read_many(self, chunks: list[int]) -> list[ChunkRecord]:
+        return list(map(ChunkRecord._make, self._read_rows(chunks).tolist()))
 
     def get_vector_locations(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
         """Return block and row of the vector of each chunk, shape (n, 2). The chunks must exist."""

@@ -14,16 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from datetime import UTC, datetime
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ...errors import CorruptionError
 from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
 from ...storage.environment import View
 from .. import tables
-
-if TYPE_CHECKING:
-    from ..decoded_data import DecodedData
+from ..decoded_data import DecodedData, EntryCache
 
 #: The maximum length of a key that is stored as it is. LMDB allows keys of up to 511 bytes.
 MAX_PLAIN_KEY = 480
@@ -207,6 +205,8 @@ class Documents(tables.ViewReader):
         super().__init__(view)
         #: The data that other states of the same commit decoded; None if the documents of the view can change.
         self._shared_data = shared_data
+        self._record_cache = EntryCache(0) if shared_data is None else shared_data.records
+        self._outline_cache = EntryCache(0) if shared_data is None else shared_data.outlines
         #: Recently read texts. The hits of a query come from few documents, so the same texts are read repeatedly.
         self._text_cache: dict[int, bytes] = {}
         self._key_cache: dict[int, str] = {}
@@ -226,20 +226,12 @@ class Documents(tables.ViewReader):
 
     def get_many(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
         """Return the records of document ids that must exist, by id; raise CorruptionError if one does not."""
-        ids = list(dict.fromkeys(documents))
-        decoded_records = {} if self._shared_data is None else self._shared_data.records
-        missing = [document for document in ids if document not in decoded_records]
-        if missing:
-            keys = list(map(records.encode_u64, missing))
-            values = zip(missing, keys, self._view.get_many(tables.DOCUMENTS, keys), strict=True)
-            read_records = {document: self._decode(document, key, value) for document, key, value in values}
-            decoded_records = {
-                **{document: decoded_records[document] for document in ids if document in decoded_records},
-                **read_records,
-            }
-            if self._shared_data is not None:
-                self._shared_data.add_records(read_records)
-        return {document: decoded_records[document] for document in ids}
+        return self._record_cache.get_many(list(documents), self._read_records)
+
+    def _read_records(self, documents: list[int]) -> list[DocumentRecord]:
+        """Read the records of documents that must exist; raise CorruptionError if one does not."""
+        keys = list(map(records.encode_u64, documents))
+        return list(map(self._decode, documents, keys, self._view.get_many(tables.DOCUMENTS, keys)))
 
     def _decode(self, document: int, key: bytes, value: memoryview | None) -> DocumentRecord:
         """Return the record stored as ``value``; raise CorruptionError if it is missing."""
@@ -365,22 +357,16 @@ class Documents(tables.ViewReader):
 
     def get_outlines(self, documents: Iterable[int]) -> dict[int, list[Section]]:
         """Return the sections of several documents, by id; see :meth:`get_outline`."""
-        ids = list(dict.fromkeys(documents))
-        decoded_outlines = {} if self._shared_data is None else self._shared_data.outlines
-        missing = [document for document in ids if document not in decoded_outlines]
-        if missing:
-            keys = list(map(records.encode_u64, missing))
-            read_outlines: dict[int, list[Section]] = {}
-            for document, key, value in zip(missing, keys, self._view.get_many(tables.OUTLINES, keys), strict=True):
-                rows = [] if value is None else records.unpack(value, tables.OUTLINES, key)
-                read_outlines[document] = [Section(*row) for row in rows]
-            decoded_outlines = {
-                **{document: decoded_outlines[document] for document in ids if document in decoded_outlines},
-                **read_outlines,
-            }
-            if self._shared_data is not None:
-                self._shared_data.add_outlines(read_outlines)
-        return {document: decoded_outlines[document] for document in ids}
+        return self._outline_cache.get_many(list(documents), self._read_outlines)
+
+    def _read_outlines(self, documents: list[int]) -> list[list[Section]]:
+        """Read the sections of each document; empty for a document without headings."""
+        keys = list(map(records.encode_u64, documents))
+        values = zip(keys, self._view.get_many(tables.OUTLINES, keys), strict=True)
+        return [
+            [] if value is None else [Section(*row) for row in records.unpack(value, tables.OUTLINES, key)]
+            for key, value in values
+        ]
 
 
 class DocumentWriter(tables.ViewWriter, Documents):

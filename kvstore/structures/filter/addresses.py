@@ -58,8 +58,6 @@ def build_addresses(ranked_targets: Collection[tuple[int, int]]) -> npt.NDArray[
 
 def list_best_addresses(ranked_targets: Collection[tuple[int, int]]) -> list[int]:
     """Return the same as :func:`build_addresses`, as a list."""
-    if len(ranked_targets) == 1:  # the most common case
-        return [rank << RANK_SHIFT | target for target, rank in ranked_targets]
     if len(dict(ranked_targets)) == len(ranked_targets):
         return sorted([rank << RANK_SHIFT | target for target, rank in ranked_targets])
     ranks: dict[tuple[bool, int], int] = {}
