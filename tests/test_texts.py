@@ -47,6 +47,21 @@ def test_an_invalid_stored_text_is_damage(stored: bytes) -> None:
         decode_text(memoryview(stored), b"key")
 
 
+@pytest.mark.parametrize("encoding", [b"\x01", b"\x02"])
+def test_a_truncated_stream_is_damage_for_any_number_of_bytes_beyond_it(encoding: bytes) -> None:
+    text = b"Captain Reid wrote of Pier 1 that its stones came over the water, and of Pier 2 that its stones did not."
+    body = zlib.compress(text) if encoding == b"\x01" else encoded(text)[1:]
+    truncated, complete = memoryview(encoding + body[:-12]), memoryview(encoding + body)
+    readable = len(zlib.decompressobj(15 if encoding == b"\x01" else -15).decompress(body[:-12]))
+    for max_bytes in range(len(text) + 2):
+        assert decode_text(complete, b"key", max_bytes).startswith(text[:max_bytes])
+        if max_bytes <= readable:
+            assert decode_text(truncated, b"key", max_bytes).startswith(text[:max_bytes])
+        else:
+            with pytest.raises(CorruptionError, match="table texts, key 6b6579"):
+                decode_text(truncated, b"key", max_bytes)
+
+
 def test_slices_are_those_of_the_text(tmp_path: Path) -> None:
     choose = random.Random(1)
     noise = "".join(chr(choose.randrange(32, 127)) for _ in range(MAX_COMPRESSED_TEXT + 10))

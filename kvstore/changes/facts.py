@@ -243,7 +243,9 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         """Return the nodes (child, parent) of an edge key, even if no edge joins them; None if one is missing."""
         tree, child, parent = key
         child_entity, parent_entity = map(int, state.filter.find_many([child, parent]))
-        return state.forest.find_edge(tree, child_entity, parent_entity) if child_entity and parent_entity else None
+        return (
+            state.forest.find_edge_nodes(tree, child_entity, parent_entity) if child_entity and parent_entity else None
+        )
 
     def find(self, state: State, key: EdgeKey) -> StatedEdge | None:
         """Return the stated edge between two names in a tree, or None."""

@@ -33,9 +33,9 @@ PAGE_SIZE = 4096
 PAGE_OVERHEAD = 16
 
 
-def compute_page_value_size(pages: int) -> int:
-    """Return the size of a page-like value that LMDB stores in exactly ``pages`` pages."""
-    return pages * PAGE_SIZE - PAGE_OVERHEAD
+def compute_max_value_size(num_pages: int) -> int:
+    """Return the maximum size of a value that LMDB stores in ``num_pages`` overflow pages, after their header."""
+    return num_pages * PAGE_SIZE - PAGE_OVERHEAD
 
 
 def seal(payload: bytes | bytearray | memoryview) -> bytes:

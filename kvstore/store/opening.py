@@ -323,13 +323,13 @@ def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]
     return fixed, True
 
 
-def _explain_other_segmenter(view: View, fixed: FixedSettings) -> str | None:
+def _explain_segmenter_mismatch(view: View, fixed: FixedSettings) -> str | None:
     """Return why a store must not be changed because another segmenter is installed, or None."""
     if fixed.stemmer not in SEGMENTERS:
         return None
-    from ..structures.language_version import explain_other_segmenter
+    from ..structures.language_version import explain_segmenter_mismatch
 
-    return explain_other_segmenter(view, fixed)
+    return explain_segmenter_mismatch(view, fixed)
 
 
 def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
@@ -347,7 +347,7 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
         if environment.readonly:
             return
         refusal, outdated_structures, missing_derivations = (
-            explain_read_only(snapshot) or _explain_other_segmenter(snapshot, fixed),
+            explain_read_only(snapshot) or _explain_segmenter_mismatch(snapshot, fixed),
             *_find_outdated_data(snapshot),
         )
         has_earlier_tokenizer = _has_earlier_tokenizer(snapshot)

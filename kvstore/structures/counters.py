@@ -59,7 +59,7 @@ class Counters:
 
     def save(self, view: WriteView) -> None:
         """Write the counters to a write transaction."""
-        # Earlier versions of kvstore do not know the counter of languages.
+        # Earlier versions of kvstore cannot read a record with the counter of languages, so it is stored only if used.
         values = {name: getattr(self, name) for name in _NAMES if name != "languages" or self.languages}
         view.put(tables.META, _KEY, records.pack(values))
 

@@ -113,17 +113,17 @@ class DerivedPartWriter(DerivedParts):
         super().__init__(view, derivation, dimension)
         self.vectors = VectorWriter(view, dimension, get_vector_space(derivation))
         self._write_view = view
-        last_block = next(view.scan(self.vectors.space.blocks, reverse=True), None)
-        self._next_block = 1 if last_block is None else int(records.U32.unpack(last_block[0])[0]) + 1
+        last_record = next(view.scan(self.vectors.space.blocks, reverse=True), None)
+        self._next_block = 1 if last_record is None else int(records.U32.unpack(last_record[0])[0]) + 1
 
-    def put(self, document: int, content: Any, vectors: Matrix) -> None:
-        """Store the part of a new document (``content``), and the vectors of its texts, shape (texts, dimension)."""
+    def put(self, document: int, part: Any, vectors: Matrix) -> None:
+        """Store the part (derived data) of a new document, and the vectors of its texts, shape (texts, dimension)."""
         locations = []
         for text_index, vector in enumerate(vectors):
             block, row = self.vectors.add(to_vector_id(document, text_index), vector, self._next_block)
             locations.append((block, row))
             self._next_block = max(self._next_block, block + 1)  # a free row of an older block may have been used
-        self._put(document, DerivedPart(content, locations))
+        self._put(document, DerivedPart(part, locations))
 
     def remove(self, document: int) -> None:
         """Remove the part of a document and its vectors."""

@@ -35,11 +35,11 @@ class DisplayEntities:
 
     @property
     def targets(self) -> set[int]:
-        """The entities that at least one alias is shown as."""
+        """The entities that others are shown as."""
         return set(self._display_by_entity.values())
 
     def resolve(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-        """Return for each of ``entities`` the entity that it is shown as."""
+        """Return the entity that each of ``entities`` is shown as, in their order."""
         if not len(self._mapped_entities):
             return entities
         positions = np.minimum(np.searchsorted(self._mapped_entities, entities), len(self._mapped_entities) - 1)
@@ -48,10 +48,10 @@ class DisplayEntities:
 
 
 def load_display_entities(state: State) -> DisplayEntities:
-    """Build the mapping of a state from its aliases: the entities of aliases, and the entities they are shown as."""
+    """Return the mapping of a state: the entity of every name that an alias joins to others is shown as one of them."""
     display_by_entity: dict[int, int] = {}
-    for key, _ in state.aliases.iter_all():
-        identity = state.resolve(key)
+    for alias_key, _ in state.aliases.iter_all():
+        identity = state.resolve(alias_key)
         if identity is not None:
             display_by_entity.update((entity, identity.entry.entity) for entity in identity.entity_ids)
     return DisplayEntities(display_by_entity)

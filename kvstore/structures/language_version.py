@@ -25,7 +25,7 @@ _KEY = b"language_version"
 
 def put_settings(view: WriteView, settings: FixedSettings) -> None:
     """Record the settings that all data is derived with, including the version of the text splitting rules."""
-    # Without a digest, the record has the form that earlier versions read.
+    # ``weights`` is a digest of the embedder's weights. Earlier versions cannot read a record that has it.
     stored_settings = {name: value for name, value in asdict(settings).items() if name != "weights" or value}
     view.put(tables.META, tables.SETTINGS_KEY, records.pack(stored_settings))
 
@@ -47,13 +47,14 @@ def get_stored_language_version(view: View) -> str:
     return "" if value is None else str(records.unpack(value, tables.META, _KEY))
 
 
-def explain_other_segmenter(view: View, settings: FixedSettings) -> str | None:
-    """Return the reason why a store must not be changed, as the end of a sentence, or None if it may be changed.
+def explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | None:
+    """Return why a store must not be changed, as the end of a sentence, if another segmenter split its texts.
 
-    A store must not be changed if another segmenter split its texts than the one installed: a removed text would have
-    other terms, so its postings would remain.
+    With the installed segmenter, a removed text would have other terms, so its postings would remain. Returns None if
+    the segmenter is the same, or if the store uses none.
     """
     installed_version, stored_version = get_segmenter_version(settings.stemmer), get_stored_language_version(view)
+    # The stored version ends with that of the segmenter.
     if not installed_version or stored_version.endswith(installed_version):
         return None
     return (
@@ -66,7 +67,7 @@ def check_language_version(state: State) -> Iterator[str]:
     """Yield a sentence for CHECK if the installed version differs from the one the store was derived with."""
     language = state.settings.language
     stored_version, installed_version = get_stored_language_version(state.lmdb), _get_installed_version(state.settings)
-    if (reason := explain_other_segmenter(state.lmdb, state.settings)) is not None:
+    if (reason := explain_segmenter_mismatch(state.lmdb, state.settings)) is not None:
         yield reason
     elif stored_version and installed_version and stored_version != installed_version:
         yield (
@@ -77,6 +78,9 @@ def check_language_version(state: State) -> Iterator[str]:
 
 
 def list_fixed_settings(state: State) -> list[tuple[str, Any, bool]]:
-    """Return the settings fixed when the store was created, as rows of the table ``settings``: name, value, True."""
+    """Return the settings fixed when the store was created, as rows of the table ``settings``.
+
+    A row is the name, the value, and True for the column ``fixed``.
+    """
     settings = {**asdict(state.settings), "language_version": get_stored_language_version(state.lmdb)}
     return [(name, value, True) for name, value in settings.items()]

@@ -49,9 +49,9 @@ class LogicalNames:
         tree_node = self._state.forest.get_node(node)
         return self._state.forest.get_tree_name(tree_node.tree), self.name_entity(tree_node.entity)
 
-    def name_address(self, number: int, /) -> LogicalName:
+    def name_address(self, address: int, /) -> LogicalName:
         """Return the rank of an address, and the logical name of the node or abstract that it leads to."""
-        rank, target = addresses.split_address(number)
+        rank, target = addresses.split_address(address)
         return (rank, *(self.name_node(target) if rank == addresses.NODE_RANK else self.name_abstract(target)))
 
 
@@ -59,10 +59,10 @@ class InternalNames(LogicalNames):
     """The internal ids themselves, used to compare rows of one store."""
 
     def __init__(self) -> None:
-        pass
+        """Needs no state, unlike the base class."""
 
-    def _return_id(self, number: int, /) -> LogicalName:
+    def _return_id(self, id: int, /) -> LogicalName:
         """Return an id as its own name."""
-        return number
+        return id
 
     name_entity = name_document = name_chunk = name_abstract = name_node = name_address = _return_id

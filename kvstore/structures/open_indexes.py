@@ -33,7 +33,7 @@ class OpenIndexes:
         self._generation_caches: dict[str, dict[bytes, dict[str, Any]]] = {}
 
     def clear_caches(self) -> None:
-        """Drop everything cached from the store's tables, because a repair stores all of it elsewhere."""
+        """Drop everything cached from the store's tables, after a repair has rewritten them."""
         for name in ("vectors", "verified_blocks", "condition_cache", "decoded_data"):
             self.__dict__.pop(name, None)
 
@@ -75,7 +75,7 @@ class OpenIndexes:
     def get_generation_cache(self, kind: str, token: bytes) -> dict[str, Any]:
         """Return the cache of a generation (one build) of an index: a map from names to data built from its rows.
 
-        ``token`` identifies the generation. The caches of older generations than the last two are dropped.
+        ``token`` identifies the generation. Only the caches of the last two generations of a kind are kept.
         """
         caches = self._generation_caches.setdefault(kind, {})
         cache = caches.setdefault(token, {})

@@ -132,6 +132,7 @@ class Postings(tables.ViewReader):
         keys = [encode_term(term) for term in terms]
         stored_sizes = zip(keys, self._view.get_many(tables.TERM_COUNTS, keys), strict=True)
         sizes = {key: TermSize(0, 0) if value is None else _decode_size(key, value) for key, value in stored_sizes}
+        # A term without a stored size has at most one block. Its postings are counted in the block itself.
         unsized_keys = [key for key, size in sizes.items() if not size.blocks]
         for block_key, block in self._view.scan_prefixes(tables.POSTINGS, unsized_keys) if unsized_keys else ():
             key = block_key[: -records.U64.size]
@@ -193,13 +194,14 @@ class Postings(tables.ViewReader):
         if size.blocks <= _BLOCKS_PER_SEEK * len(chunks):
             return self.get_blocks(term)
         prefix = encode_term(term)
+        # A chunk can only be in the last block of the term that begins at or before it.
         blocks = self._view.get_last_many(
             tables.POSTINGS, [(prefix, prefix + records.encode_u64(chunk) + b"\0") for chunk in chunks.tolist()]
         )
         return list({block[0]: block for block in blocks if block is not None}.values())
 
     def has_term_between(self, first: str, last: str) -> bool:
-        """True if a chunk has a term that begins with a character from ``first`` to ``last`` (both included)."""
+        """True if any chunk has a term whose first character is in the range ``first`` to ``last`` (both included)."""
         return next(self._view.scan(tables.POSTINGS, first.encode(), chr(ord(last) + 1).encode()), None) is not None
 
     def scan(self) -> Iterator[tuple[bytes, TermPostings]]:
@@ -296,7 +298,7 @@ class PostingWriter(tables.ViewWriter, Postings):
         for key, value, (last_block_postings, added_postings, added_blocks) in zip(
             keys, stored_values, self._changes.get_counts(terms), strict=True
         ):
-            if value is None:  # the term had at most one block
+            if value is None:  # the term had at most one block: one if it had postings
                 old_size = TermSize(last_block_postings, min(last_block_postings, 1))
             else:
                 old_size = _decode_size(key, value)

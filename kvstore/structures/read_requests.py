@@ -70,7 +70,7 @@ Rounds = Generator[Sequence[ReadRequest[Any]], list[Any], Result]
 
 
 class Companion(Generic[Result]):
-    """A computation whose requests join the rounds of another one; see :meth:`BatchedReader.accompany`."""
+    """A computation whose requests join the rounds of another one; see :meth:`BatchedReader.start_companion`."""
 
     def __init__(self, reader: BatchedReader, rounds: Rounds[Result]) -> None:
         self._reader = reader
@@ -90,7 +90,7 @@ class Companion(Generic[Result]):
     def finish(self) -> Result:
         """Send the remaining rounds, and return the result."""
         while self.pending is not None:
-            self._reader.fetch_all(())
+            self._reader.fetch_all(())  # a round of pending requests only; it calls :meth:`receive`
         return self._result
 
 
@@ -167,9 +167,7 @@ class BatchedReader(ABC):
         return answers[: len(requests)]
 
     def start_companion(self, rounds: Rounds[Result]) -> Companion[Result]:
-        """Start a computation whose requests are answered in the same rounds as those of this reader, which
-        saves rounds.
-        """
+        """Start a computation whose requests join the next rounds of this reader, and return its handle."""
         companion = Companion(self, rounds)
         self._join(companion)
         return companion

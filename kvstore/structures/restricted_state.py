@@ -158,11 +158,11 @@ class RestrictedPostings(Postings):
     def count_chunks_by_term(self, terms: Sequence[str]) -> dict[str, int]:
         """Return the number of chunks of the whole store with each term; 0 if no allowed chunk contains the term."""
         return {
-            term: count if count and self._is_present(term) else 0
+            term: count if count and self._is_in_allowed_chunk(term) else 0
             for term, count in super().count_chunks_by_term(terms).items()
         }
 
-    def _is_present(self, term: str) -> bool:
+    def _is_in_allowed_chunk(self, term: str) -> bool:
         """True if an allowed chunk contains the term."""
         return any(self._allowed.get_chunk_mask(part.chunks).any() for part in self.iter_parts(term))
 
@@ -203,6 +203,7 @@ class RestrictedForest(Forest):
     """The edges that an allowed document or the user asserts, and the nodes and trees that have such edges."""
 
     def __init__(self, state: RestrictedState) -> None:
+        # In a write transaction, names of nodes can change, so they are not cached.
         super().__init__(state.lmdb, None if state.lmdb.writable else {})
         self._allowed = state.allowed
 
@@ -309,7 +310,10 @@ class RestrictedFilter(EntityFilter):
     def find_mentions(
         self, folded: FoldedText, max_words: int, keys: dict[int, str], mention_type: type[Mention]
     ) -> list[Mention]:
-        """Return the mentions of visible names in a text; add the normal forms of all entities found to ``keys``."""
+        """Return the mentions of visible names in a text; add the normal forms of all recognized entities to ``keys``.
+
+        A mention begins with its entity.
+        """
         mentions = super().find_mentions(folded, max_words, keys, mention_type)
         return [mention for mention in mentions if self.find(keys[mention[0]]) is not None]
 
@@ -342,13 +346,14 @@ class RestrictedFilter(EntityFilter):
         """Return a mask: True for a node with a visible edge, and for an abstract of an allowed document."""
         ranks = entity_addresses >> np.uint64(addresses.RANK_SHIFT)
         targets = entity_addresses & np.uint64(addresses.TARGET_MASK)
-        nodes = ranks == addresses.NODE_RANK
-        leaves = ~nodes & (targets < FIRST_UPPER_ABSTRACT)
-        upper = ~nodes & ~leaves
-        visible = np.zeros(len(entity_addresses), np.bool_)
-        visible[leaves] = self._allowed.get_chunk_mask(targets[leaves] * np.uint64(GROUP_SIZE))
-        visible[upper] = [
-            abstract.document in self._allowed for abstract in self._abstracts.get_many(targets[upper].tolist())
+        is_node = ranks == addresses.NODE_RANK
+        is_leaf = ~is_node & (targets < FIRST_UPPER_ABSTRACT)
+        is_upper = ~is_node & ~is_leaf
+        is_visible = np.zeros(len(entity_addresses), np.bool_)
+        # A leaf abstract belongs to the document of its first chunk.
+        is_visible[is_leaf] = self._allowed.get_chunk_mask(targets[is_leaf] * np.uint64(GROUP_SIZE))
+        is_visible[is_upper] = [
+            abstract.document in self._allowed for abstract in self._abstracts.get_many(targets[is_upper].tolist())
         ]
-        visible[nodes] = [self._forest.has_node(node) for node in targets[nodes].tolist()]
-        return visible
+        is_visible[is_node] = [self._forest.has_node(node) for node in targets[is_node].tolist()]
+        return is_visible

@@ -94,7 +94,7 @@ class State:
         """Drop everything read through this state and the states derived from it; the view stays open."""
         self._parts.clear()
         self._derived_parts.clear()
-        for state in list(self.__dict__.get("restricted", ())):  # nearly always missing
+        for state in list(self.__dict__.get("restricted", ())):  # does not create the set, which is nearly never used
             state.close()
 
     def __enter__(self) -> Self:
@@ -228,9 +228,10 @@ class State:
         return self.aliases.resolve(key, self.filter)
 
     def find_addresses(self, identity: Identity, limit: int | None = None) -> Ids:
-        """Return at most ``limit`` addresses (nodes and abstracts) of all names of an entity, ascending.
+        """Return at most ``limit`` addresses of an entity, under all its names, ascending.
 
-        Each node or abstract occurs once, with its best rank.
+        An address is a rank and the id of a node or abstract, packed into an integer. Each node or abstract occurs
+        once, with its best rank.
         """
         import numpy as np
 
@@ -243,22 +244,22 @@ class State:
         return addresses.build_addresses([(target, rank) for rank, target in ranks])[:limit]
 
     def find_addresses_with_ties(self, identity: Identity, min_count: int) -> Ids:
-        """Return the first ``min_count`` addresses of an entity, ascending, and all that tie in rank with the last one.
+        """Return the first ``min_count`` addresses of an entity, and all others of the last one's rank, ascending.
 
-        The order of addresses of equal rank depends on ids, so the caller must break such ties.
+        An address is a rank and the id of a node or abstract, packed into an integer (see :meth:`find_addresses`). The
+        order of addresses of equal rank depends on ids, so the caller must break such ties.
         """
         import numpy as np
 
         from .filter import addresses
 
-        entity_addresses = self.find_addresses(identity, min_count)
-        if len(entity_addresses) < min_count:
-            return entity_addresses
-        rank, _ = addresses.split_address(int(entity_addresses[-1]))
-        entity_addresses = self.find_addresses(identity)
-        return entity_addresses[
-            : int(np.searchsorted(entity_addresses, np.uint64(addresses.make_address(rank + 1, 0))))
-        ]
+        first_addresses = self.find_addresses(identity, min_count)
+        if len(first_addresses) < min_count:
+            return first_addresses  # the entity has no others
+        last_rank, _ = addresses.split_address(int(first_addresses[-1]))
+        all_addresses = self.find_addresses(identity)
+        next_rank_start = np.uint64(addresses.make_address(last_rank + 1, 0))
+        return all_addresses[: int(np.searchsorted(all_addresses, next_rank_start))]
 
     def read_vectors(self, record: DocumentRecord) -> Matrix:
         """Read the vectors of a document's chunks, shape (chunks, dimension)."""
@@ -277,7 +278,7 @@ class State:
         return self.documents.read_text_slice(record.document, record.start, record.end)
 
     def read_searchable_text(self, record: DocumentRecord) -> str:
-        """Return the searchable text of a document: all of it, or only its chunks if the user set their boundaries."""
+        """Return the searchable text of a document: all of it, or its chunks alone if the user set their boundaries."""
         if record.own_chunks is None:
             return self.documents.read_text(record.id).decode()
         byte_ranges = [(chunk.start, chunk.end) for chunk in self.chunks.get_many(record.chunk_ids())]

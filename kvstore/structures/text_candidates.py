@@ -36,10 +36,10 @@ def iter_patterns(query: Phrase | Proximity) -> Iterator[WordPattern]:
 
 
 def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
-    """Return the chunks that may contain a word, or a word with the pattern's prefix; ascending ids."""
+    """Return the ids of the chunks that may contain a word, or a word with the pattern's prefix, ascending."""
     stemmers = open_document_stemmers(state.settings.stemmer, state.counters.languages)
     if not pattern.prefix:
-        terms = {stem(pattern.word) for stem in stemmers}
+        terms = {stem(pattern.word) for stem in stemmers}  # a stemmer for each language of the store
         return join_sorted([state.postings.get(term).chunks for term in terms])
     shorter_stems = {term for stem in stemmers for term in _list_shorter_stems(pattern.word, stem)}
     return join_sorted(
@@ -51,7 +51,7 @@ def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
 
 
 def find_chunks_with_all(state: State, query: Phrase | Proximity) -> Ids:
-    """Return the chunks that may contain all words of a phrase, or of phrases near each other; ascending ids."""
+    """Return the ids of the chunks that may contain all words of a phrase, or of phrases near each other, ascending."""
     patterns = set(iter_patterns(query))
     whole_words = [pattern.word for pattern in patterns if not pattern.prefix]
     chunk_arrays: Iterable[Ids] = (find_chunks_with_word(state, pattern) for pattern in patterns if pattern.prefix)

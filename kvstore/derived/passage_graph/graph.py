@@ -49,7 +49,7 @@ ENTITY_LINKS = "entity_links"
 _PAGE_ENCODING = b"KVG1"
 _PAGE_HEADER = struct.Struct("<4sI")
 #: Entities per page of degrees.
-ENTITIES_PER_PAGE = (records.compute_page_value_size(1) - _PAGE_HEADER.size) // 8
+ENTITIES_PER_PAGE = (records.compute_max_value_size(1) - _PAGE_HEADER.size) // 8
 # A degree, as it is stored: 0 for an entity without chunks; the entry of its only chunk (see below); or _MANY_FLAG, the
 # number of its chunks and the number of the informative ones. _LINKED_FLAG is set if the entity has links.
 _MANY_FLAG = 1 << 63

@@ -25,12 +25,15 @@ import numpy.typing as npt
 from ..vectors.vectors import Matrix
 from .nearest_rows import find_nearest_rows
 
+#: An array of integers, such as node numbers or counts.
+IntArray = npt.NDArray[np.int64]
 #: The cluster of each node. Clusters are numbered in the order of their smallest nodes.
-Partition = npt.NDArray[np.int64]
+Partition = IntArray
 
-#: Fixed-point scales: the value of a weight of one, and of a vector component of one.
+#: Fixed-point scales: the integers that represent a weight, a vector component and a relative strength of one.
 FIXED_ONE = 1 << 16
 _COMPONENT_SCALE = 1 << 20
+_STRENGTH_SCALE = 1 << 32
 
 
 class Edges(NamedTuple):
@@ -39,17 +42,17 @@ class Edges(NamedTuple):
     A weight of one is :data:`FIXED_ONE`. All arrays are int64.
     """
 
-    first: Partition
-    second: Partition
-    weights: Partition
+    first: IntArray
+    second: IntArray
+    weights: IntArray
 
 
 def cluster_graph(num_nodes: int, edges: Edges, *, max_cluster_size: int = 12, max_levels: int = 4) -> list[Partition]:
     """Return partitions of ``num_nodes`` nodes, the finest first: the cluster of each node, shape (num_nodes,) each.
 
-    The strength between two clusters is the sum of the weights between them, divided by a power of their volumes. At
-    most ``max_cluster_size`` clusters join in one round. There are ``max_levels`` rounds, or fewer if nothing joins any
-    more.
+    The strength between two clusters is the sum of the weights between them, divided by a power of their volumes (see
+    :func:`_compute_strengths`). At most ``max_cluster_size`` clusters join in one round. There are ``max_levels``
+    rounds, or fewer if nothing joins any more.
     """
     partitions: list[Partition] = []
     volumes = _compute_volumes(num_nodes, edges)
@@ -96,6 +99,7 @@ def select_strongest_edges(num_nodes: int, edges: Edges, max_edges: int = 10) ->
     """
     is_selected = np.zeros(len(edges.weights), np.bool_)
     edge_indexes = np.arange(len(edges.weights))
+    # List each edge twice, once from each end, and rank the edges of each end.
     ends = np.concatenate([edges.first, edges.second])
     other_ends = np.concatenate([edges.second, edges.first])
     edge_order = np.lexsort((other_ends, -np.tile(edges.weights, 2), ends))
@@ -106,37 +110,38 @@ def select_strongest_edges(num_nodes: int, edges: Edges, max_edges: int = 10) ->
 
 
 def _sum_rows(clusters: Partition, rows: npt.NDArray[Any], max_members: int) -> npt.NDArray[Any]:
-    """Return the sum of the rows of each cluster, in fixed point; a cluster has at most ``max_members`` vectors."""
+    """Return the sum of the rows of each cluster, in fixed point; a sum is that of at most ``max_members`` vectors."""
     order = np.argsort(clusters, kind="stable")
     starts = np.searchsorted(clusters[order], np.arange(int(clusters.max()) + 1))
     # No component of a unit vector exceeds one, and single-precision rounding adds less than the unused half of int32.
     fits_int32 = max_members * _COMPONENT_SCALE < np.iinfo(np.int32).max // 2
     sums: npt.NDArray[Any] = np.empty((len(starts), rows.shape[1]), np.int32 if fits_int32 else np.int64)
+    # Rows of integers are the sums of an earlier round, already in fixed point.
     scale = 1 if rows.dtype.kind == "i" else _COMPONENT_SCALE
     for index, column in enumerate(rows.T):
         sums[:, index] = np.add.reduceat(np.rint(column[order].astype(np.float64) * scale).astype(np.int64), starts)
     return sums
 
 
-def _compute_volumes(count: int, edges: Edges) -> Partition:
-    """Return the volume of each of ``count`` nodes: the sum of the weights of its edges."""
-    volumes: Partition = np.zeros(count, np.int64)
+def _compute_volumes(num_nodes: int, edges: Edges) -> IntArray:
+    """Return the volume of each of ``num_nodes`` nodes: the sum of the weights of its edges."""
+    volumes: IntArray = np.zeros(num_nodes, np.int64)
     np.add.at(volumes, edges.first, edges.weights)
     np.add.at(volumes, edges.second, edges.weights)
     return volumes
 
 
-def _compute_strengths(edges: Edges, volumes: Partition) -> Edges:
-    """Return the edges with their relative strength: the weight, divided by the product of the volumes to the power
-    3/16.
+def _compute_strengths(edges: Edges, volumes: IntArray) -> Edges:
+    """Return the edges with their relative strengths as weights, in fixed point.
 
-    Measured on the names of MuSiQue: plain sums give the highest modularity (0.662), but one cluster of the last level
-    has three quarters of the nodes. The square root keeps clusters even and gives 0.632. This exponent gives 0.652 and
-    a largest cluster of 6 %. Square roots are single IEEE 754 operations, so results are identical on all machines.
+    The strength is the weight, divided by the product of the volumes of both ends to the power 3/16. Measured on the
+    names of MuSiQue: plain sums give the highest modularity (0.662), but one cluster of the last level has three
+    quarters of the nodes. The square root keeps clusters even and gives 0.632. This exponent gives 0.652 and a largest
+    cluster of 6 %. Square roots are single IEEE 754 operations, so results are identical on all machines.
     """
-    root = np.sqrt(np.sqrt(np.sqrt(volumes[edges.first].astype(np.float64) * volumes[edges.second])))
-    shares = edges.weights.astype(np.float64) * (1 << 32) / (root * np.sqrt(root))
-    return edges._replace(weights=np.rint(shares).astype(np.int64))
+    eighth_root = np.sqrt(np.sqrt(np.sqrt(volumes[edges.first].astype(np.float64) * volumes[edges.second])))
+    strengths = edges.weights.astype(np.float64) * _STRENGTH_SCALE / (eighth_root * np.sqrt(eighth_root))
+    return edges._replace(weights=np.rint(strengths).astype(np.int64))
 
 
 def _join_strongest_neighbors(num_nodes: int, edges: Edges, max_cluster_size: int) -> Partition:
@@ -154,30 +159,30 @@ def _join_strongest_neighbors(num_nodes: int, edges: Edges, max_cluster_size: in
 
 
 def _join_nearest(
-    num_nodes: int, nodes: Partition, nearest: Partition, strengths: Partition, max_cluster_size: int
+    num_nodes: int, nodes: IntArray, nearest: IntArray, strengths: IntArray, max_cluster_size: int
 ) -> Partition:
     """Return the cluster of each of ``num_nodes`` nodes after each of ``nodes`` has joined its ``nearest`` node.
 
     Pairs are joined in order of their ``strengths``, the strongest first. A pair that would make a cluster of more than
     ``max_cluster_size`` members is skipped.
     """
-    root = list(range(num_nodes))
-    members = [1] * num_nodes
+    links = list(range(num_nodes))  # union-find: the link of a node leads toward the root of its cluster
+    sizes = [1] * num_nodes  # of clusters, by root
 
     def find_root(node: int) -> int:
-        """Return the root of a node's cluster, and shorten the path to it (union-find)."""
-        while root[node] != node:
-            root[node] = node = root[root[node]]
+        """Return the root of a node's cluster, and shorten the path to it."""
+        while links[node] != node:
+            links[node] = node = links[links[node]]
         return node
 
     lower_nodes, higher_nodes = np.minimum(nodes, nearest), np.maximum(nodes, nearest)
     order = np.lexsort((higher_nodes, lower_nodes, -strengths))
     for lower_node, higher_node in zip(lower_nodes[order].tolist(), higher_nodes[order].tolist(), strict=True):
         first_root, second_root = find_root(lower_node), find_root(higher_node)
-        if first_root != second_root and members[first_root] + members[second_root] <= max_cluster_size:
+        if first_root != second_root and sizes[first_root] + sizes[second_root] <= max_cluster_size:
             new_root, old_root = min(first_root, second_root), max(first_root, second_root)
-            root[old_root] = new_root
-            members[new_root] += members[old_root]
+            links[old_root] = new_root
+            sizes[new_root] += sizes[old_root]
     return renumber_clusters([find_root(node) for node in range(num_nodes)])
 
 
@@ -191,14 +196,17 @@ def contract_edges(clusters: Partition, edges: Edges) -> Edges:
     )
     num_clusters = int(clusters.max(initial=-1)) + 1
     pair_codes, pair_positions = np.unique(lower_clusters * num_clusters + higher_clusters, return_inverse=True)
-    weights: Partition = np.zeros(len(pair_codes), np.int64)
+    weights: IntArray = np.zeros(len(pair_codes), np.int64)
     np.add.at(weights, pair_positions, edges.weights[is_between])
     return Edges(pair_codes // max(num_clusters, 1), pair_codes % max(num_clusters, 1), weights)
 
 
 def renumber_clusters(labels: Sequence[int] | Partition) -> Partition:
-    """Renumber clusters in the order of their smallest nodes; ``labels`` is the cluster of each node."""
+    """Return the cluster of each node, renumbered in the order of the clusters' smallest nodes.
+
+    ``labels`` are the old numbers of the clusters, by node.
+    """
     _, first_nodes, inverse = np.unique(np.asarray(labels, np.int64), return_index=True, return_inverse=True)
-    new_numbers: Partition = np.empty(len(first_nodes), np.int64)
+    new_numbers: IntArray = np.empty(len(first_nodes), np.int64)
     new_numbers[np.argsort(first_nodes)] = np.arange(len(first_nodes))
     return new_numbers[inverse]

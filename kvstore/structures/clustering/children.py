@@ -8,31 +8,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from .affinity import Partition
+from .affinity import IntArray
 
 
 class ChildIndex:
     """The children of each node, built from the ``parents`` of the nodes, shape (n,)."""
 
-    def __init__(self, parents: Partition) -> None:
+    def __init__(self, parents: IntArray) -> None:
         order = np.argsort(parents, kind="stable")
         #: All nodes with a parent, sorted by parent; those of parent p are at ``_bounds[p]`` to ``_bounds[p + 1]``.
         self._by_parent = order[np.searchsorted(parents[order], 0) :]
         self._bounds = np.searchsorted(parents[self._by_parent], np.arange(len(parents) + 1))
 
     @property
-    def counts(self) -> Partition:
+    def counts(self) -> IntArray:
         """The number of children of each node, shape (n,)."""
         return np.diff(self._bounds)
 
-    def get_children(self, node: int) -> Partition:
-        """Return the children of a node."""
+    def get_children(self, node: int) -> IntArray:
+        """Return the children of a node, ascending."""
         start, stop = self._bounds[node : node + 2]
         return self._by_parent[start:stop]
 
-    def get_children_of_all(self, nodes: Partition) -> Partition:
-        """Return the children of several nodes, concatenated in the order of the nodes."""
+    def get_children_of_nodes(self, nodes: IntArray) -> IntArray:
+        """Return the children of the given nodes, concatenated in the order of the nodes."""
         starts, sizes = self._bounds[nodes], self._bounds[nodes + 1] - self._bounds[nodes]
+        # The position of each child among the children of its node.
         offsets = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        children: Partition = self._by_parent[np.repeat(starts, sizes) + offsets]
+        children: IntArray = self._by_parent[np.repeat(starts, sizes) + offsets]
         return children

@@ -32,6 +32,8 @@ _BATCH_ROWS, _MAX_PRODUCTS, _NUM_CANDIDATES = 1024, 1 << 25, 4
 _SCALE = 1 << 20
 #: A cosine of 1 in the results, which are integers so that they are equal on every machine.
 _COSINE_ONE = 10_000
+#: Less than every cosine.
+_NO_COSINE = -(10**9)
 #: The multiplier of multiplicative hashing: 2^64 divided by the golden ratio.
 _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -39,9 +41,9 @@ _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
     """Return the nearest other row of each row (-1 if missing), and their cosine times 10,000.
 
-    Ties are decided by row order. ``rows`` may have any length, shape (n, dimension).
+    Ties are decided by row order. ``rows`` has shape (n, dimension), and its rows may have any length.
     """
-    nearest, cosines = np.full(len(rows), -1, np.int64), np.full(len(rows), -(10**9), np.int64)
+    nearest, cosines = np.full(len(rows), -1, np.int64), np.full(len(rows), _NO_COSINE, np.int64)
     hashes = _hash_rows(rows)
     # Equal rows are nearest to each other. One of them represents all, so duplicates cost no more than one row.
     _, first_rows, group_of_row, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
@@ -56,6 +58,7 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
             _update_nearest(units, members, batch, nearest, cosines)
     for group in np.flatnonzero(counts > 1):
         equal_rows = np.flatnonzero(group_of_row == group)
+        # The nearest row of a duplicate is the one before it in its group, and of the first the second.
         nearest[equal_rows[0]], nearest[equal_rows[1:]] = equal_rows[1], equal_rows[:-1]
         cosines[equal_rows] = _COSINE_ONE
     return nearest, cosines
@@ -77,7 +80,7 @@ def find_near_rows(rows: npt.NDArray[Any], max_neighbors: int) -> RowNumbers:
 
 
 def _iter_slices(num_rows: int) -> Iterator[slice]:
-    """Return slices that split ``num_rows`` rows into batches small enough to compare each with all rows at once."""
+    """Yield slices that split ``num_rows`` rows into batches small enough to compare each with all rows at once."""
     batch_rows = max(1, min(_BATCH_ROWS, _MAX_PRODUCTS // max(num_rows, 1)))
     return (slice(start, min(start + batch_rows, num_rows)) for start in range(0, num_rows, batch_rows))
 
@@ -89,7 +92,7 @@ def _update_neighbors(units: Matrix, members: RowNumbers, batch: slice, neighbor
     """
     if len(members) < 2:
         return
-    queries = members[batch]
+    queries = members[batch]  # the row numbers of the batch
     products = _compute_products(units, batch)
     # Exclude the row itself and neighbors that were found in another cell.
     for column in (queries, *neighbors[queries].T):
@@ -139,18 +142,19 @@ def _find_cells(
 ) -> Sequence[RowNumbers]:
     """Return the cells of the rows with the given numbers, each as an array of row numbers.
 
-    Rows selected by their hash begin the cells. Each row belongs to the cells of the three selected rows nearest to it.
+    Rows selected by their hash are the centers of the cells. Each row belongs to the cells of its three nearest
+    centers.
     """
-    cell_rows = row_numbers[hashes[row_numbers] % _ROWS_PER_CELL == 0]
-    if len(cell_rows) <= _CELLS_PER_ROW:
+    center_rows = row_numbers[hashes[row_numbers] % _ROWS_PER_CELL == 0]
+    if len(center_rows) <= _CELLS_PER_ROW:
         return [row_numbers]
     cells = np.empty((len(row_numbers), _CELLS_PER_ROW), np.int64)
-    centers = _normalize_rows(rows, cell_rows).T
+    centers = _normalize_rows(rows, center_rows).T
     for start in range(0, len(row_numbers), _BATCH_ROWS):
         products = _normalize_rows(rows, row_numbers[start : start + _BATCH_ROWS]) @ centers
         cells[start : start + _BATCH_ROWS] = _find_largest(products, _CELLS_PER_ROW)
-    order = np.argsort(cells.ravel(), kind="stable")
-    bounds = np.searchsorted(cells.ravel()[order], np.arange(1, len(cell_rows)))
+    order = np.argsort(cells.ravel(), kind="stable")  # group the (row, cell) pairs by cell
+    bounds = np.searchsorted(cells.ravel()[order], np.arange(1, len(center_rows)))
     return np.split(row_numbers[order // _CELLS_PER_ROW], bounds)
 
 

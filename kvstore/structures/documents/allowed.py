@@ -31,8 +31,10 @@ class ChunkList:
 
     def find_positions(self, chunks: Ids) -> npt.NDArray[np.int64]:
         """Return the positions in ``chunks`` (ascending) of the chunks that are in the set, by binary search."""
+        if not len(chunks):
+            return np.empty(0, np.int64)
         positions = chunks.searchsorted(self._ids)
-        is_present = chunks.take(positions, mode="clip") == self._ids if len(chunks) else positions < 0
+        is_present: npt.NDArray[np.bool_] = chunks.take(positions, mode="clip") == self._ids
         return positions[is_present].astype(np.int64)
 
 
@@ -51,7 +53,7 @@ class AllowedDocuments:
 
     @cached_property
     def groups(self) -> npt.NDArray[np.uint8]:
-        """A table indexed by leaf group (``chunk // 5``): 1 if allowed, else 0. Later groups are not allowed."""
+        """A table indexed by leaf group (chunk id // 5): 1 if allowed, else 0. Later groups are not allowed."""
         group = np.uint64(GROUP_SIZE)
         length = int(self.stops[-1] // group) if len(self.stops) else 0
         # +1 at the start of each run and -1 at its end. A document may have no chunks.

@@ -67,9 +67,13 @@ class DocumentTriples:
         return pairs
 
     def get_forms_by_key(self) -> dict[str, str]:
-        """Return a mapping from the normal form of every name to its first spelling."""
+        """Return a mapping from the normal form of every name to its first spelling.
+
+        Subjects and objects of triples that are not written as names are values, and left out.
+        """
         phrases = (phrase for triple in self.triples for phrase in (triple.subject, triple.object))
         names = [*self.names, *filter(is_written_as_name, phrases)]
+        # The last assignment to a key stays, which is its first spelling.
         return {to_entity_key(name): name for name in reversed(names)}
 
     def merge(self, other: DocumentTriples) -> DocumentTriples:
@@ -96,9 +100,9 @@ def parse_triple(parts: Sequence[str]) -> Triple:
 
 
 def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
-    """Return the entity pairs joined by the triples, each once; a single name gives a pair of equal entities.
+    """Return the entity pairs joined by the triples, each once, in order of the names.
 
-    All names must be in the filter.
+    A single name gives a pair of equal entities. All names must be in the filter.
     """
     if not triples:
         return []
@@ -127,6 +131,7 @@ class Triples(tables.ViewReader):
         if texts is None:
             return DocumentTriples(tuple(names), tuple(triples))
         passages = records.unpack(texts, tables.WRITTEN_TRIPLES, key)[0]
+        # A text that a model wrote is the subject, relation and object of a triple, joined by tabs.
         models = {
             triple: model
             for _, model, passage_texts in passages

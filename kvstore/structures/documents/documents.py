@@ -81,7 +81,8 @@ class DocumentRecord:
         """Return the id of a chunk, given its ordinal. Raises IndexError if the document has no such chunk."""
         ends = list(accumulate(self.groups))
         index = bisect_right(ends, ordinal)
-        return GROUP_SIZE * (self.first_group + index) + ordinal - ends[index] + self.groups[index]
+        position_in_group = ordinal - (ends[index] - self.groups[index])
+        return GROUP_SIZE * (self.first_group + index) + position_in_group
 
     def iter_abstract_ids(self) -> Iterator[int]:
         """Yield the ids of the leaf abstracts, then of the upper ones."""
@@ -151,7 +152,7 @@ def encode_text(text: bytes) -> bytes:
 def decode_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> bytes:
     """Decode a text stored by :func:`encode_text` under ``key``, or at least its first ``max_bytes`` bytes.
 
-    Raises CorruptionError for an unknown encoding or a damaged stream.
+    Raises CorruptionError for an unknown encoding, or a damaged or truncated stream.
     """
     encoding, body = bytes(value[:1]), bytes(value[1:])
     if encoding == PLAIN:
@@ -159,9 +160,13 @@ def decode_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> 
     try:
         if encoding in (ZLIB, DEFLATED):
             window = zlib.MAX_WBITS if encoding == ZLIB else _RAW_WINDOW
-            if max_bytes is not None:
-                return zlib.decompressobj(window).decompress(body, max(1, max_bytes))
-            return zlib.decompress(body, window)
+            if max_bytes is None:
+                return zlib.decompress(body, window)
+            max_length = max(1, max_bytes)  # to zlib, 0 means no limit
+            decompressor = zlib.decompressobj(window)
+            text = decompressor.decompress(body, max_length)
+            if len(text) == max_length or decompressor.eof:
+                return text
     except zlib.error:
         pass
     raise CorruptionError(
@@ -171,14 +176,14 @@ def decode_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> 
 
 
 def _require_stored_text(document: int, value: memoryview | None) -> memoryview:
-    """Return the record of a document's text; raise CorruptionError if it is None."""
+    """Return the record of a document's text; raise CorruptionError if it is missing."""
     if value is None:
         raise CorruptionError(f"document {document} has no stored text; run CHECK")
     return value
 
 
 def _get_long_text(value: memoryview) -> memoryview | None:
-    """Return the text of a record if it is too long to be compressed, otherwise None.
+    """Return the text in a record of the table ``texts`` if it is too long to be compressed, otherwise None.
 
     Slices of such a text are served without reading all of it, so only CHECK verifies its checksum.
     """
@@ -265,7 +270,7 @@ class Documents(tables.ViewReader):
 
         Raises CorruptionError if the key leads to another document.
         """
-        value = self._view.get(tables.DOCUMENT_KEYS, encode_key(key)) if key else None
+        value = self._view.get(tables.DOCUMENT_KEYS, encode_key(key)) if key else None  # LMDB has no empty keys
         if value is None:
             return None
         record = self.get(int(records.U64.unpack(value)[0]))
@@ -295,6 +300,7 @@ class Documents(tables.ViewReader):
             plain = bytes(stored_key)
             if not plain.startswith(start):
                 return
+            # A key with 0xff, which UTF-8 does not contain, is truncated; its document's record has the whole key.
             key = plain.decode() if b"\xff" not in plain else self.get(records.U64.unpack(value)[0]).key
             if key.startswith(prefix):
                 yield key
@@ -426,7 +432,7 @@ def build_heading_path(outline: Sequence[OutlineEntry], section: int) -> list[st
     Raises CorruptionError if the outline has no such section, or if a section's parent does not precede it.
     """
     path: list[str] = []
-    index_limit = len(outline)
+    index_limit = len(outline)  # lowered at each step, because a parent precedes its sections
     while section >= 0:
         if section >= index_limit:
             raise CorruptionError(f"section {section} is missing in the outline of its document; run CHECK")

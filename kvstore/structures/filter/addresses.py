@@ -57,10 +57,10 @@ def build_addresses(ranked_targets: Collection[tuple[int, int]]) -> npt.NDArray[
 
 
 def list_best_addresses(ranked_targets: Collection[tuple[int, int]]) -> list[int]:
-    """Return the same as :func:`build_addresses`, as a list."""
-    if len(dict(ranked_targets)) == len(ranked_targets):
+    """Return the addresses of (target, rank) pairs as :func:`build_addresses` does, but as a list."""
+    if len(dict(ranked_targets)) == len(ranked_targets):  # no target occurs twice
         return sorted([rank << RANK_SHIFT | target for target, rank in ranked_targets])
-    ranks: dict[tuple[bool, int], int] = {}
+    ranks: dict[tuple[bool, int], int] = {}  # a node and an abstract can have the same id
     for target, rank in ranked_targets:
         target_key = (rank == NODE_RANK, target)
         ranks[target_key] = min(rank, ranks.get(target_key, rank))

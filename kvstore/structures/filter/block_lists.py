@@ -56,9 +56,10 @@ class BlockLists:
         self._view = view
 
     def read(self, entity: int, limit: int | None = None, start: int = 0) -> Numbers:
-        """Return the numbers in the list of an entity from ``start`` on, at most ``limit``, ascending."""
+        """Return the numbers in the list of an entity that are at least ``start``, at most ``limit``, ascending."""
         ranges: list[Numbers] = []
         remaining = _MAX_NUMBER if limit is None else limit
+        # The block that contains ``start`` may begin before it.
         key_range = records.encode_u32(entity), _make_key(entity, start) + b"\x00"
         first_block = self._view.get_last_many(self._table, [key_range])[0] if start else None
         for _, block in self._iter_blocks(entity, start if first_block is None else _get_first_number(first_block[0])):
@@ -70,7 +71,7 @@ class BlockLists:
         return np.concatenate(ranges) if ranges else np.empty(0, np.uint64)
 
     def read_many(self, entities: Sequence[int]) -> list[tuple[int, Numbers]]:
-        """Return all blocks of several entities, ordered as ``entities``: the entity, and the numbers of one block."""
+        """Return all blocks of several entities in their order, each as (entity, numbers of the block)."""
         block_records = self._view.scan_prefixes(self._table, list(map(records.encode_u32, entities)))
         return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in block_records]
 
@@ -90,7 +91,7 @@ class BlockLists:
         pending = {entity: change for entity, change in changes.items() if any(change)}
         while pending:
             # Work from the end: the block of the largest remaining number takes all changes at or above its first
-            # number.
+            # number. Numbers below the first block are changed in the first block.
             blocks = [
                 next(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)), None)
                 if block is None
@@ -114,20 +115,23 @@ class BlockLists:
     def _join_next_block(
         self, view: View, entity: int, key: bytes, num_numbers: int, block_changes: dict[bytes, bytes | None]
     ) -> None:
-        """Merge the block after the block ``key`` into it, if both together are small enough.
+        """Merge a block, stored under ``key``, with the next one if both together are small enough.
 
-        ``num_numbers`` is the size of the block ``key``. The result replaces both blocks in ``block_changes``.
+        ``num_numbers`` is the number of numbers in the first block. The result replaces both in ``block_changes``.
         """
         next_block = next(view.scan(self._table, key + b"\x00", _make_end_key(entity)), None)
         next_numbers = [] if next_block is None else _decode(self._table, *next_block).tolist()
         if next_block is not None and num_numbers + len(next_numbers) <= _MAX_JOINED_BLOCK:
             self._change_blocks(
-                {entity: ((), next_numbers)}, [(key, memoryview(block_changes[key] or b""))], 0, block_changes
+                {entity: ((), next_numbers)},
+                [(key, memoryview(block_changes[key] or b""))],
+                min_block=0,
+                block_changes=block_changes,
             )
             block_changes[next_block[0]] = None
 
     def take(self, entity: int) -> bytes:
-        """Remove a whole list, and return its numbers as packed little-endian u64."""
+        """Remove the whole list of an entity, and return its numbers as packed little-endian u64."""
         view = self._require_writable()
         blocks = list(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)))
         numbers = b"".join(_decompress_block(self._table, key, value) for key, value in blocks)

@@ -372,9 +372,10 @@ class EntityFilter:
         yield from check_filter(self._index, self._pages, self._lists)
 
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
-        """Return the entry of a name with at most ``limit`` of its addresses from ``start`` on, or None.
+        """Return the entry of a name and its addresses that are at least ``start``, or None if the name is unknown.
 
-        Raises InputError if ``limit`` is negative, and ClosedError if the view is closed.
+        At most ``limit`` addresses are returned; None means all. Raises InputError if ``limit`` is negative, and
+        ClosedError if the view is closed.
         """
         self._pages.require_open()
         if limit is not None and limit < 0:

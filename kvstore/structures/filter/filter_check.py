@@ -22,7 +22,7 @@ def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> I
     """Yield a sentence for every violated invariant. The caller must flush the filter of a write transaction first."""
     try:
         bucket_numbers, block_numbers = pages.list_bucket_numbers(), pages.list_block_numbers()
-        pages_with_room = set(pages.iter_listed(ROOMY_BLOCKS))
+        pages_with_room = set(pages.iter_listed_pages(ROOMY_BLOCKS))
     except CorruptionError as error:
         yield str(error)
         return
@@ -45,7 +45,7 @@ def _check_page_lists(
         if pages.view.count(table) != len(page_numbers):
             yield f"table {table}: {pages.view.count(table)} pages are stored, but {len(page_numbers)} are in use"
     for prefix, page_table in ((FREE_BUCKETS, pages.buckets), (FREE_BLOCKS, pages.block_pages)):
-        for page in pages.iter_listed(prefix):
+        for page in pages.iter_listed_pages(prefix):
             if not 0 < page < page_table.count:
                 yield f"table {tables.FILTER_DIRECTORY}: page {page} is on list {prefix.decode()}, but does not exist"
     for page in block_numbers:

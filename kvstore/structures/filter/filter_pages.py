@@ -210,13 +210,13 @@ class FilterPages:
 
     def flush(self, view: WriteView, entities: int, addresses: int) -> None:
         """Write every changed page, the lists and the head to the transaction."""
-        self.blocks.settle()
+        self.blocks.settle()  # lists the page that is being filled, if it still has room
         if not self._reader.is_stored:
             self.directory_table.mark_changed(0)
             self._reader.is_stored = True
         for page_kind in self._page_kinds:
             self._flush_kind(view, page_kind)
-        self.blocks.forget()
+        self.blocks.forget()  # the pages with room are now in the stored list
         head = _Head(
             encoding=ENCODING,
             sample=self._sample,
@@ -229,7 +229,7 @@ class FilterPages:
         )
         view.put(tables.FILTER_DIRECTORY, HEAD_KEY, records.pack(vars(head)))
 
-    def iter_listed(self, prefix: bytes) -> Iterator[int]:
+    def iter_listed_pages(self, prefix: bytes) -> Iterator[int]:
         """Yield the page numbers of the stored list under ``prefix``, ascending; raise CorruptionError for damage."""
         for key, value in self.view.scan(tables.FILTER_DIRECTORY, prefix, _make_end_key(prefix)):
             if bytes(value) != _LISTED_VALUE or len(key) != 5:
@@ -238,11 +238,11 @@ class FilterPages:
 
     def list_bucket_numbers(self) -> list[int]:
         """Return the numbers of the bucket pages in use, ascending."""
-        return self.buckets.list_used([0, *self.iter_listed(FREE_BUCKETS)])
+        return self.buckets.list_used([0, *self.iter_listed_pages(FREE_BUCKETS)])
 
     def list_block_numbers(self) -> list[int]:
         """Return the numbers of the block-list pages in use, ascending."""
-        return self.block_pages.list_used([0, *self.iter_listed(FREE_BLOCKS)])
+        return self.block_pages.list_used([0, *self.iter_listed_pages(FREE_BLOCKS)])
 
     def require_open(self) -> None:
         """Raise ClosedError if the view is closed, because its pages may be freed."""

@@ -68,7 +68,7 @@ def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:
     component: dict[int, int] = {}
     index: dict[int, int] = {}
     low: dict[int, int] = {}
-    open_nodes: list[int] = []
+    open_nodes: list[int] = []  # visited nodes without a component; the recursion is an explicit stack, ``path``
     for root in parents:
         if root in index:
             continue
@@ -119,6 +119,7 @@ def select_acyclic(edges: Sequence[Edge]) -> list[Edge]:
             if child in ancestors:
                 continue
             descendants = _find_reachable(child, lower_nodes, order, affected_range)
+            # The descendants of the child take the lowest of the positions, its new ancestors the highest.
             reordered_nodes = sorted(descendants, key=order.__getitem__) + sorted(ancestors, key=order.__getitem__)
             order.update(zip(reordered_nodes, sorted(order[node] for node in reordered_nodes), strict=True))
         upper_nodes[child].append(parent)
@@ -139,18 +140,18 @@ def find_redundant_edges(edges: Iterable[Edge]) -> list[Edge]:
     ordered_nodes = _sort_parents_first(parents)
     redundant_edges = []
     for first in range(0, len(targets), _TARGET_BATCH):
-        masks = {node: 1 << position for position, node in enumerate(targets[first : first + _TARGET_BATCH])}
+        bits = {node: 1 << position for position, node in enumerate(targets[first : first + _TARGET_BATCH])}
         ancestor_masks: dict[int, int] = {}
         for node in ordered_nodes:
             ancestor_mask = 0
             for parent in parents[node]:
-                ancestor_mask |= ancestor_masks[parent] | masks.get(parent, 0)
+                ancestor_mask |= ancestor_masks[parent] | bits.get(parent, 0)
             ancestor_masks[node] = ancestor_mask
         for child in branching_nodes:
-            far_mask = 0
+            far_mask = 0  # the targets that the child reaches in two or more steps
             for parent in parents[child]:
                 far_mask |= ancestor_masks[parent]
-            redundant_edges += [(child, parent) for parent in parents[child] if far_mask & masks.get(parent, 0)]
+            redundant_edges += [(child, parent) for parent in parents[child] if far_mask & bits.get(parent, 0)]
     return redundant_edges
 
 

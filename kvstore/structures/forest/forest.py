@@ -118,14 +118,14 @@ class Forest(tables.ViewReader):
     def find_node(self, tree: int, entity: int) -> int | None:
         """Return the node of an entity in a tree, or None if the entity has no node there."""
         value = self._view.get(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity))
-        return None if value is None else self._get_checked_node(Node(tree, entity), value)
+        return None if value is None else self._decode_node(Node(tree, entity), value)
 
     def find_tree(self, name: str) -> int | None:
         """Return the id of the tree with this name, or None."""
         value = self._view.get(tables.TREE_NAMES, name.encode())
-        return None if value is None else self._get_checked_tree(value, name)
+        return None if value is None else self._decode_tree(value, name)
 
-    def _get_checked_tree(self, value: memoryview, name: str) -> int:
+    def _decode_tree(self, value: memoryview, name: str) -> int:
         """Decode the tree id stored under a tree's name; raise CorruptionError if that tree has another name."""
         tree = int(records.U32.unpack(value)[0])
         if self.get_tree_name(tree) != name:
@@ -144,7 +144,7 @@ class Forest(tables.ViewReader):
     def iter_trees(self) -> Iterator[tuple[int, str]]:
         """Yield the id and name of all trees, in order of the names; raise CorruptionError for an inconsistent name."""
         for key, value in self._view.scan(tables.TREE_NAMES):
-            yield self._get_checked_tree(value, bytes(key).decode()), bytes(key).decode()
+            yield self._decode_tree(value, bytes(key).decode()), bytes(key).decode()
 
     def iter_nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
         """Yield the nodes of one tree in order of their entities, or all nodes in order of their ids."""
@@ -158,7 +158,7 @@ class Forest(tables.ViewReader):
             prefix = records.encode_u32(tree)
             for key, value in self._view.scan(tables.NODE_NAMES, prefix, records.encode_u32(tree + 1)):
                 tree_node = Node(tree, records.U32_PAIR.unpack(key)[1])
-                yield self._get_checked_node(tree_node, value), tree_node
+                yield self._decode_node(tree_node, value), tree_node
 
     def iter_parents(self, node: int) -> Iterator[int]:
         """Yield the node's accepted parents, in order of their ids."""
@@ -228,7 +228,7 @@ class Forest(tables.ViewReader):
         assertions = list(self.iter_assertions(child, parent))
         return Strength(
             -sum(round(1000 * assertion.confidence) for assertion in assertions),
-            min(0 if a.kind in DATA_KINDS else a.end - a.start for a in assertions),
+            min(0 if assertion.kind in DATA_KINDS else assertion.end - assertion.start for assertion in assertions),
             min(assertion.start for assertion in assertions),
         )
 
@@ -289,14 +289,14 @@ class Forest(tables.ViewReader):
         return [record.key for record in self._entities.get_many(entities)]
 
     def iter_assertions(self, child: int, parent: int) -> Iterator[Assertion]:
-        """Return the assertions of an edge: the user's first, then those of documents by id, in text order."""
+        """Iterate over the assertions of an edge: the user's first, then those of documents by id, in text order."""
         return iter(self.get_assertions([(child, parent)])[child, parent])
 
     def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
         """Return the assertions of several edges; see :meth:`iter_assertions`."""
         assertions: dict[Edge, list[Assertion]] = {edge: [] for edge in edges}
         edge_bytes = records.U64_PAIR.size
-        for key, value in self._view.scan_prefixes(
+        for key, value in self._view.scan_prefixes(  # a key is the edge, then the document
             tables.STATEMENTS, [records.U64_PAIR.pack(*edge) for edge in assertions]
         ):
             document = records.U64.unpack(key[edge_bytes:])[0]
@@ -319,10 +319,10 @@ class Forest(tables.ViewReader):
             return []
         return list(EDGE_STRUCT.iter_unpack(records.unseal(value, tables.DOCUMENT_EDGES, key)))
 
-    def find_edge(self, tree: str, child: int, parent: int) -> Edge | None:
+    def find_edge_nodes(self, tree: str, child: int, parent: int) -> Edge | None:
         """Return the nodes of two entities in the tree named ``tree``, or None if one of them has no node there.
 
-        It does not check that an edge joins the nodes.
+        An edge between the nodes need not exist.
         """
         tree_id = self.find_tree(tree)
         if tree_id is None:
@@ -377,7 +377,7 @@ class Forest(tables.ViewReader):
                     queue.append((parent, distance + 1))
         return 0
 
-    def _get_checked_node(self, expected: Node, value: bytes | memoryview) -> int:
+    def _decode_node(self, expected: Node, value: bytes | memoryview) -> int:
         """Decode the id of a node; raise CorruptionError if the node's tree and entity are not ``expected``."""
         node = int(records.U64.unpack(value)[0])
         if self.get_node(node) != expected:

@@ -74,6 +74,7 @@ class ForestWriter(tables.ViewWriter, Forest):
         tree_id = self._get_or_add_tree(tree)
         child_node, parent_node = (self._get_or_add_node(tree_id, entity, new_nodes) for entity in (child, parent))
         key = records.U64_PAIR.pack(child_node, parent_node)
+        # Without the document, which is in the key; by span, then by kind and confidence.
         rows = sorted((assertion[1:] for assertion in assertions), key=lambda row: (*row[2:], *row[:2]))
         is_known = self.get_verdict(child_node, parent_node) is not None
         self._write_view.put(tables.STATEMENTS, key + records.encode_u64(assertions[0].document), records.pack(rows))

@@ -93,7 +93,7 @@ class TransitiveReduction:
     def judge_new_edge(self, child: int, parent: int) -> None:
         """Store the verdict on an edge that has just been stated for the first time, and on the edges it affects."""
         forest = self._forest
-        if self._select_tree(child):
+        if self._defer_if_costly(child):
             self._put_verdict(child, parent, ACCEPTED)
         elif self._has_path(parent, child, forest.iter_stated_parents, forest.iter_stated_children):
             component_nodes = self._find_component_nodes(child, parent)
@@ -109,7 +109,7 @@ class TransitiveReduction:
 
     def update_strength(self, child: int, parent: int) -> None:
         """Break the cycles of an edge's component again, after the edge gained or lost one of several assertions."""
-        if not self._select_tree(child) and self._forest.is_on_cycle(child, parent):
+        if not self._defer_if_costly(child) and self._forest.is_on_cycle(child, parent):
             self._put_cycle_edge(child, parent)
             self._break_cycles(self._find_component_edges(child))
 
@@ -117,7 +117,7 @@ class TransitiveReduction:
         """Delete the verdict on an edge that has lost its last assertion, and decide again on the affected edges."""
         verdict = self._forest.get_verdict(child, parent)
         is_on_cycle = self._forest.is_on_cycle(child, parent)
-        is_deferred = self._select_tree(child)
+        is_deferred = self._defer_if_costly(child)
         component = self._find_component_edges(child) - {(child, parent)} if is_on_cycle and not is_deferred else set()
         if is_on_cycle:
             self._forest.delete_edge(tables.LOOPED_EDGES, child, parent)
@@ -150,10 +150,10 @@ class TransitiveReduction:
         pair_counts, self._pair_counts = self._pair_counts, Counter()
         return pair_counts
 
-    def _select_tree(self, node: int) -> bool:
-        """Count further work for the tree of a node, and return True if the tree is deferred.
+    def _defer_if_costly(self, node: int) -> bool:
+        """Return True if the tree of a node is deferred: :meth:`judge_deferred` judges it as a whole later.
 
-        A tree is deferred once its work exceeds the limit; :meth:`judge_deferred` then judges it as a whole.
+        A tree is deferred once the work in it exceeds the limit. Further work is counted for this tree.
         """
         self._tree = tree = self._forest.get_node(node).tree
         if self._work[tree] > _MIN_WORK + _WORK_PER_EDGE * self._counters.edges:
@@ -303,7 +303,7 @@ class TransitiveReduction:
         }
 
     def _pop_node(self, queue: deque[int]) -> int:
-        """Remove and return the next node of a search, and count it as work; too much work defers the tree."""
+        """Remove and return the next node of a search, and count it as work in the tree."""
         self._work[self._tree] += 1
         return queue.popleft()
 

@@ -173,11 +173,13 @@ class GenerationBuilder(IndexFiller):
             return None
         try:
             return model.ask(prompt)
-        except PromptTooLongError as problem:
-            fitting_tokens = compute_fitting_tokens(prompt.tokens, problem, prompt.answer_tokens)
+        except PromptTooLongError as error:
+            fitting_tokens = compute_fitting_tokens(prompt.tokens, error, prompt.answer_tokens)
             if fitting_tokens is None:
                 raise
-            overhead = prompt.tokens - token_estimate(prompt.messages[-1]["content"])
+            overhead = prompt.tokens - token_estimate(
+                prompt.messages[-1]["content"]
+            )  # the last message has the sources
             smaller_prompt = self._build_prompt(kind, task, max(1, fitting_tokens - overhead))
             if smaller_prompt is None:
                 raise
@@ -200,13 +202,16 @@ class GenerationBuilder(IndexFiller):
             if kind.is_usable(record) and record.state["change"] == state.counters.change:
                 return _compute_forecast(kind, state, bind_generation(state, kind))
         generation = kind.build(self._open_state, record, make_build_tools(kind, self._embed))
-        row_source = _MemoryRows(_iter_batches(kind, 0, generation))
+        generation_number = 0  # any number: the rows are only in memory
+        row_source = _MemoryRows(_iter_batches(kind, generation_number, generation))
         with self._open_state() as state:
-            rows = GenerationRows(row_source, 0, _build_record_state(kind, 0, generation))
+            rows = GenerationRows(
+                row_source, generation_number, _build_record_state(kind, generation_number, generation)
+            )
             return _compute_forecast(kind, state, kind.bind(rows, state))
 
     def drop(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> None:
-        """Drop an index with its rows and the texts that models wrote for it."""
+        """Drop an index with its rows and the texts that models wrote for it; ``progress`` is not called."""
         self._environment.write_with_growth(lambda view: IndexWriter(view).drop(kind))
         with suppress(IndexUnavailableError):  # a concurrent refresh removes it
             self.remove_unused(kind)
@@ -251,6 +256,7 @@ class GenerationBuilder(IndexFiller):
     def _hold_lock(self, kind: GenerationIndex[Any]) -> Iterator[None]:
         """Hold the exclusive right to refresh the index; raise IndexUnavailableError if another refresh is running."""
         self._environment.verify_path()  # the directory may belong to another store by now
+        # Opening the draft of an index file takes the lock of the index. Nothing is written to this draft.
         with index_file.open_draft(index_file.build_index_path(self._environment.path, kind.name)):
             yield
 
@@ -307,7 +313,7 @@ def _build_record_state(
     return {
         "generation": generation_number,
         "version": kind.version,
-        "token": os.urandom(16),
+        "token": os.urandom(16),  # identifies this build in the caches of processes
         "change": generation.change,
         "chunk_stop": generation.chunk_stop,
         "head": dict(generation.head),
@@ -359,7 +365,7 @@ def _remove_keys(table: str, keys: Sequence[bytes], view: WriteView) -> None:
 
 
 def _put_text(digest: bytes, kind: str, model: str, value: Mapping[str, Any], view: WriteView) -> None:
-    """Store the text that a language model wrote for the task with this digest."""
+    """Store the text (``value``, plain data) that a language model wrote for the task with this digest."""
     WrittenTextWriter(view).put(digest, kind, model, value)
 
 

@@ -130,6 +130,10 @@ class GenerationRows:
         generation: Mapping[str, Any],
         cache: dict[str, Any] | None = None,
     ) -> None:
+        """Read the rows of generation ``number``; ``generation`` is its description, :attr:`IndexRecord.state`.
+
+        ``cache`` holds data computed from these rows, by name (default: a new cache).
+        """
         self._source = source
         self._prefix = records.encode_u32(number)  # of the keys of this generation
         self._stop = records.encode_u32(number + 1)
@@ -154,7 +158,10 @@ class GenerationRows:
     def read_numbers(
         self, table: str, keys: Sequence[bytes], num_columns: int
     ) -> tuple[list[int], npt.NDArray[np.int64]]:
-        """Return the positions in ``keys`` of existing keys, and their rows of ``num_columns`` integers (-1: nil)."""
+        """Return the positions of the existing keys in ``keys``, and the rows of these keys.
+
+        A row has ``num_columns`` integers; -1 represents nil.
+        """
         prefixed_keys = [self._prefix + key for key in keys]
         stored_values = self._source.get_many(table, prefixed_keys)
         indexes = [index for index, stored_value in enumerate(stored_values) if stored_value is not None]
@@ -239,7 +246,7 @@ class GenerationIndex(Index, Generic[BoundIndex]):
         return ()
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return the record without a generation and with the next epoch, because ids were renumbered."""
+        """Return the record after ids were renumbered: without a generation, and with the next epoch."""
         return replace(record, state={}, epoch=record.epoch + 1)
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
@@ -304,7 +311,7 @@ def check_generation(state: State, kind: GenerationIndex[Any]) -> Iterator[str]:
     rows = GenerationRows(state.lmdb, record.state["generation"], record.state)
     for table in kind.tables:
         for _ in rows.scan(table):
-            pass
+            pass  # reading a record verifies its checksum
     yield from kind.check(kind.bind(rows, state))
 
 
@@ -317,6 +324,7 @@ def dump_generation(
     depend on the text alone. Vectors of a neural model differ in the last bits.
     """
     record = Indexes(state.lmdb).get(kind)
+    # Vectors that are computed from the text alone, that are missing, and that the user passes.
     has_exact_vectors = state.settings.embedder.startswith(("hashing", "none:", "given"))
     if (
         record is None

@@ -123,7 +123,10 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
     companion_of: str = ""
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return the record without trusted files and with the next epoch, which invalidates older files."""
+        """Return the record after ids were renumbered: without trusted files, and with the next epoch.
+
+        Both invalidate older files.
+        """
         return replace(record, tokens=(), epoch=record.epoch + 1)
 
     @abstractmethod
@@ -154,16 +157,16 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
         return None
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
-        """Return a chunk id. A store in this state, which needs no file, needs none while all chunks have smaller ids.
+        """Return the chunk id from which on a store that needs no file in this state may need one.
 
-        ``record`` is None if the index was dropped.
+        While all chunks have smaller ids, it needs none. ``record`` is missing (None) if the index was dropped.
         """
         return state.counters.next_chunk
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        """Return the next chunk id from which on the file with this ``head`` (None: no file) should be extended.
+        """Return the chunk id from which on a file should be extended: once ``next_chunk`` of the counters reaches it.
 
-        Only automatic kinds implement it.
+        ``head`` is that of the file, or None if there is no file. Only automatic kinds implement the method.
         """
         raise NotImplementedError
 

@@ -77,11 +77,11 @@ def bind_index(state: State, kind: FileIndex[Any, BoundIndex] | GenerationIndex[
     return None if content is None else kind.bind(content, record, state)
 
 
-def reject_file(state: State, kind: FileIndex[Any, Any], problem: IndexUnavailableError) -> None:
-    """Stop using the file of a kind of index; ``problem`` is the damage found in a part that was not read before."""
+def reject_file(state: State, kind: FileIndex[Any, Any], error: IndexUnavailableError) -> None:
+    """Stop using the file of a kind of index; ``error`` describes the damage, in a part that was not read before."""
     assert state.open_indexes is not None
     file = get_file(state.open_indexes, kind)
-    file.reject(f"{file.path}: {problem}")
+    file.reject(f"{file.path}: {error}")
 
 
 def list_statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
@@ -92,6 +92,7 @@ def list_statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
     open_indexes, change = state.open_indexes, state.counters.change
     if open_indexes is None:
         return []
+    # These two are updated by every commit, so they are never behind.
     exact_statuses = [IndexStatus(kind, "exact", change, 0, "part of every commit") for kind in ("entities", "lexical")]
     return exact_statuses + [status for kind in kinds if (status := _get_status(open_indexes, state, kind)) is not None]
 

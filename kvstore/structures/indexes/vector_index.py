@@ -176,7 +176,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return content
 
     def describe(self, content: ChunkSegments) -> str:
-        segments = f"{len(content.segments)} segment" + ("s" if len(content.segments) > 1 else "")
+        segments = f"{len(content.segments)} segment" + ("" if len(content.segments) == 1 else "s")
         return f"{len(content):,} vectors in {segments}; newer chunks are compared exactly"
 
     def compute_lag(self, content: ChunkSegments, state: State) -> int:
@@ -213,10 +213,12 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions)
     if old is None:
         return _MergePlan()
     num_new = sum(1 for _ in state.chunks.scan(old.stop))
-    num_deleted = len(old) - (state.counters.chunks - num_new)
+    num_live = state.counters.chunks - num_new  # chunks of the file that still exist
+    num_deleted = len(old) - num_live
     must_rebuild = old.options != options or num_deleted > MAX_DELETED_SHARE * len(old)
     if old.stop >= state.counters.next_chunk and not must_rebuild:
         return None
+    # Merge the new chunks with the last segments, as long as these are not much larger than the merged ones.
     num_kept, merged_size = len(old.segments), num_new
     while num_kept and (
         must_rebuild or (merged_size and len(old.segments[num_kept - 1]) < _GROWTH_FACTOR * merged_size)
@@ -249,7 +251,7 @@ def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, 
             stored_chunks = list(itertools.islice(state.chunks.scan(start, end), _READ_BATCH))
             matrix = state.vectors.gather([(chunk.block, chunk.row) for _, chunk in stored_chunks])
         labels = np.array([chunk for chunk, _ in stored_chunks], np.uint64)
-        # Each batch reflects its own state; all of them contain the chunks that exist at the last one.
+        # Each batch reflects its own state. A chunk that exists in the last state exists in all of them.
         start = int(labels[-1]) + 1 if len(stored_chunks) == _READ_BATCH else end
         yield change, start, CodedRows.from_vectors(labels, matrix)
 

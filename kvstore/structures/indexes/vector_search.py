@@ -56,13 +56,14 @@ def _search_index(
 ) -> Ranking | None:
     """Return the nearest chunks by the index, or None if the index is damaged or does not cover this state.
 
-    The search is repeated with more candidates until no unvisited row can be nearer than the last result.
+    The search is repeated with more candidates until no unvisited row can be nearer than the last result. ``record``
+    is that of the index.
     """
     with index.newer_vectors.lock:
         newer_parts = _update_parts(state, index.newer_vectors)
     if newer_parts is None:
         return None
-    ef = max(record.get_int_option("ef_search"), 2 * top)
+    ef = max(record.get_int_option("ef_search"), 2 * top)  # HNSW's name for the number of candidates
     while True:
         try:
             candidates = [segment.find_nearest(query, ef, allowed) for segment in index.segments]
@@ -88,6 +89,7 @@ def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) 
     The cosines of candidates are approximate, because they are computed from codes. A candidate is omitted only if its
     cosine is below that of the last of the ``top`` by more than the sum of both possible errors.
     """
+    # One NearCodes per segment; the chunk ids are its labels.
     labels, cosines, scales = (np.concatenate(column) for column in list(zip(*candidates, strict=True))[:3])
     order = np.argsort(-cosines, kind="stable")
     max_error = 2 * MAX_COSINE_ERROR * float(scales.max(initial=0))
@@ -127,10 +129,10 @@ def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
 
 
 def _update_parts(state: State, cache: VectorCache, max_vectors: float = np.inf) -> list[VectorPart] | None:
-    """Return the cached vectors and the vectors of the chunks that were added after them, and extend the cache.
+    """Return the cached vectors and those of chunks that were added since, and add the latter to the cache.
 
-    The vectors of a write transaction or of an older state are not cached. Returns None if nothing usable is cached, or
-    if there would be more than ``max_vectors``.
+    Added vectors of a write transaction or of an older state are not cached. Returns None if nothing usable is cached,
+    or if there would be more than ``max_vectors``.
     """
     cached, change, stop = cache.vectors, state.counters.change, state.counters.next_chunk
     start = None if cached is None else find_covered_stop(cached.coverage, change)
@@ -200,6 +202,9 @@ def _find_top_stored(state: State, chunks: Ids, scores: Matrix, top: int, known_
 
 
 def _iter_portions(positions: npt.NDArray[np.intp], top: int) -> Iterator[npt.NDArray[np.intp]]:
-    """Split ``positions`` into portions that are looked up together. Usually the first portion is enough."""
+    """Split ``positions`` into portions that are looked up together, of more than ``top`` positions each.
+
+    Usually the first portion is enough.
+    """
     size = top + _NUM_SPARE
     return (positions[start : start + size] for start in range(0, len(positions), size))

@@ -108,25 +108,28 @@ class Aliases(tables.ViewReader):
     def list_all_aliases(self, key: str) -> list[str]:
         """Return all aliases of a name, direct ones and aliases of these, nearest first; all names are normal forms."""
         names = [key]
-        for name in names:
+        for name in names:  # grows during the loop
             names += self.list_direct_aliases(name)
         return names[1:]
 
     def resolve(self, key: str, entity_filter: EntityFilter) -> Identity | None:
-        """Return the entity that a name (its normal form) resolves to, or None if the name is unknown."""
-        last_entry = entity_filter.find(key)
-        if last_entry is None:
+        """Return the entity that a name (its normal form) resolves to, or None if the name is unknown.
+
+        Its display name is the last known name on the path of aliases.
+        """
+        display_entry = entity_filter.find(key)
+        if display_entry is None:
             return None
         display_key = key
         for next_key in self.follow_aliases(key):
             next_entry = entity_filter.find(next_key)
             if next_entry is not None:
-                display_key, last_entry = next_key, next_entry
+                display_key, display_entry = next_key, next_entry
         alias_entries = ((name, entity_filter.find(name)) for name in self.list_all_aliases(display_key))
         return Identity(
             (
-                (display_key, last_entry),
-                *((name, next_entry) for name, next_entry in alias_entries if next_entry is not None),
+                (display_key, display_entry),
+                *((name, entry) for name, entry in alias_entries if entry is not None),
             )
         )
 

@@ -30,8 +30,9 @@ BLOCK_SIZE = 16
 _EMPTY_BLOCK = records.pack([None] * BLOCK_SIZE)
 #: A stored record: form, kind and count of each slot.
 EntityRow = list[Any]
-#: The number of fields of a slot.
+#: The number of fields of a slot, and the position of its count among them.
 _SLOT_LENGTH = 3
+_COUNT_FIELD = 2
 
 
 class Slot(NamedTuple):
@@ -63,7 +64,7 @@ class EntityRecord:
     @property
     def slots(self) -> list[Slot]:
         """The slots in order of their positions."""
-        fields = iter(self.row)
+        fields = iter(self.row)  # three fields per slot
         return [Slot(form, KINDS[kind], count) for form, kind, count in zip(fields, fields, fields, strict=True)]
 
     @property
@@ -74,7 +75,8 @@ class EntityRecord:
     @property
     def key(self) -> str:
         """The normal form of the entity's name; all its forms have the same one."""
-        return to_entity_key(next(form for form, count in zip(self.row[::3], self.row[2::3], strict=True) if count))
+        forms, counts = self.row[::_SLOT_LENGTH], self.row[_COUNT_FIELD::_SLOT_LENGTH]
+        return to_entity_key(next(form for form, count in zip(forms, counts, strict=True) if count))
 
     @property
     def forms(self) -> dict[str, int]:
@@ -115,30 +117,32 @@ class EntityRecord:
             return 0
         slot_index = self._find_slot(form, kind_number)
         if slot_index is not None:
-            self.row[3 * slot_index + 2] += 1
+            self.row[_SLOT_LENGTH * slot_index + _COUNT_FIELD] += 1
             return slot_index
-        counts = self.row[2::3]
+        counts = self.row[_COUNT_FIELD::_SLOT_LENGTH]
         free_index = counts.index(0) if 0 in counts else len(counts)
-        self.row[3 * free_index : 3 * free_index + 3] = form, kind_number, 1
+        offset = _SLOT_LENGTH * free_index
+        self.row[offset : offset + _SLOT_LENGTH] = form, kind_number, 1
         return free_index
 
     def remove_introduction(self, slot_index: int) -> None:
         """Subtract 1 from the count of a slot, and free the slot at 0; raise CorruptionError if it is free already."""
-        offset = 3 * slot_index
-        if offset >= len(self.row) or not self.row[offset + 2]:
+        offset = _SLOT_LENGTH * slot_index
+        if offset >= len(self.row) or not self.row[offset + _COUNT_FIELD]:
             raise CorruptionError(f"an introduction refers to slot {slot_index} of an entity, which is free; run CHECK")
-        self.row[offset + 2] -= 1
-        if not self.row[offset + 2]:
-            self.row[offset : offset + 3] = _FREE_SLOT
-            while self.row and not self.row[-1]:
-                del self.row[-3:]
+        self.row[offset + _COUNT_FIELD] -= 1
+        if not self.row[offset + _COUNT_FIELD]:
+            self.row[offset : offset + _SLOT_LENGTH] = _FREE_SLOT
+            while self.row and not self.row[-1]:  # free slots at the end are not stored
+                del self.row[-_SLOT_LENGTH:]
 
     def _find_slot(self, form: str, kind_number: int) -> int | None:
         """Return the index of the used slot of a form and a kind, or None."""
         row = self.row
-        for offset in range(0, len(row), 3):
-            if row[offset] == form and row[offset + 1] == kind_number and row[offset + 2]:
-                return offset // 3
+        for offset in range(0, len(row), _SLOT_LENGTH):
+            # The fields of a slot are its form, its kind and its count, which is 0 in a free slot.
+            if row[offset] == form and row[offset + 1] == kind_number and row[offset + _COUNT_FIELD]:
+                return offset // _SLOT_LENGTH
         return None
 
 
@@ -152,7 +156,7 @@ def _sum_counts(name_counts: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def _select_most_frequent(counts: dict[str, int]) -> str:
-    """Return the most frequent name; of equally frequent ones the first in order."""
+    """Return the key with the highest count; of equal counts, the first key in code-point order."""
     return min(counts, key=lambda name: (-counts[name], name))
 
 
@@ -161,7 +165,7 @@ def _decode(row: EntityRow, entity: int) -> EntityRecord:
 
     Raises CorruptionError if the row is incomplete, or all counts are 0.
     """
-    if len(row) % 3 or not any(row[2::3]):
+    if len(row) % _SLOT_LENGTH or not any(row[_COUNT_FIELD::_SLOT_LENGTH]):
         raise CorruptionError(f"entity {entity} is stored, but nothing introduces it; run CHECK")
     return EntityRecord(row.copy())
 
@@ -277,10 +281,14 @@ class Entities(tables.ViewReader):
         return zip(ids_by_block, values, ids_by_block.values(), strict=True)
 
     def get_introductions(self, *documents: int) -> list[tuple[int, int]]:
-        """Return the names that documents make known, each as an entity id and the index of a slot (form and kind)."""
+        """Return the names that the documents make known, in one list: each as an entity id and the index of a slot.
+
+        The slot of the entity's record has the form and the kind.
+        """
         keys = list(map(records.encode_u64, documents))
         introductions: list[tuple[int, int]] = []
         for key, value in zip(keys, self._view.get_many(tables.INTRODUCTIONS, keys), strict=True):
+            # Stored as a flat list: an entity, a slot, the next entity, the next slot, and so on.
             numbers = iter(() if value is None else records.unpack(value, tables.INTRODUCTIONS, key))
             introductions.extend(zip(numbers, numbers, strict=True))
         return introductions
@@ -310,10 +318,10 @@ class EntityWriter(tables.ViewWriter, Entities):
             tables.ENTITY_NAMES, {key.encode(): records.encode_u32(entity) for key, entity in new_names.items()}
         )
 
-    def remove(self, removed: Mapping[int, str]) -> None:
-        """Remove entities; ``removed`` has the normal forms of their names, by id."""
-        self._put_rows(dict.fromkeys(removed))
-        self._write_view.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in removed.values()))
+    def remove(self, keys: Mapping[int, str]) -> None:
+        """Remove entities; ``keys`` has the normal forms of their names, by id."""
+        self._put_rows(dict.fromkeys(keys))
+        self._write_view.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in keys.values()))
 
     def put_introductions(self, document: int, introductions: list[tuple[int, int]]) -> None:
         """Store the names that a document makes known, each as an entity id and the index of a slot."""

@@ -79,20 +79,20 @@ def iter_headed_abstracts(record: DocumentRecord, outline: list[Section]) -> Ite
 
 
 def collect_mention_addresses(
-    rows: Mapping[int, Iterable[Occurrence]], heading_rows: Iterable[HeadingOccurrence]
+    occurrences_by_chunk: Mapping[int, Iterable[Occurrence]], heading_occurrences: Iterable[HeadingOccurrence]
 ) -> dict[int, RankedTargets]:
     """Return for each entity the abstracts that mention it, as (abstract, rank) pairs.
 
-    ``rows`` holds the occurrences in each chunk. The rank of a leaf abstract depends on the number of occurrences in
-    its chunks. ``heading_rows`` have their own ranks. An abstract can occur more than once.
+    The rank of a leaf abstract depends on the number of occurrences in its chunks. Occurrences in headings have their
+    own ranks. An abstract can occur more than once.
     """
     counts_by_group: dict[int, Counter[int]] = {}
-    for chunk, mentions in rows.items():
-        counts_by_group.setdefault(chunk // GROUP_SIZE, Counter()).update(map(_GET_ENTITY, mentions))
+    for chunk, occurrences in occurrences_by_chunk.items():
+        counts_by_group.setdefault(chunk // GROUP_SIZE, Counter()).update(map(_GET_ENTITY, occurrences))
     targets_by_entity: dict[int, RankedTargets] = {}
-    for group, counts in counts_by_group.items():
+    for group, counts in counts_by_group.items():  # a group is its leaf abstract's id
         for entity, count in counts.items():
             targets_by_entity.setdefault(entity, []).append((group, compute_body_rank(count)))
-    for entity, rank, abstract in heading_rows:
+    for entity, rank, abstract in heading_occurrences:
         targets_by_entity.setdefault(entity, []).append((abstract, rank))
     return targets_by_entity

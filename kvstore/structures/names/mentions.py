@@ -64,9 +64,10 @@ class Mentions(tables.ViewReader):
         ]
 
     def count_occurrences(self, entity: int, chunks: Iterable[int]) -> int:
-        """Count the occurrences of an entity in the texts of ``chunks``."""
+        """Return the number of occurrences of an entity in the texts of ``chunks``."""
         keys = list(map(records.encode_u64, chunks))
         values = zip(keys, self._view.get_many(tables.MENTIONS, keys), strict=True)
+        # A stored row has three numbers per occurrence; the first is the entity.
         return sum(records.unpack(value, tables.MENTIONS, key)[::3].count(entity) for key, value in values if value)
 
     def get_outermost_in_chunks(self, chunks: Iterable[int]) -> list[npt.NDArray[np.int64]]:
@@ -96,6 +97,7 @@ class Mentions(tables.ViewReader):
         keys = list(map(records.encode_u64, documents))
         occurrences = []
         for key, value in zip(keys, self._view.get_many(tables.PLACE_MENTIONS, keys), strict=True):
+            # Stored as a flat list of three numbers per occurrence.
             row = iter(() if value is None else records.unpack(value, tables.PLACE_MENTIONS, key))
             occurrences.append(list(map(HeadingOccurrence._make, zip(row, row, row, strict=True))))
         return occurrences
@@ -143,8 +145,8 @@ class MentionWriter(tables.ViewWriter, Mentions):
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
         """Replace the occurrences in a chunk, and return them ordered by start, length and entity."""
-        rows = self._pending_rows[chunk] = sorted(mentions, key=_SORT_KEY)
-        return rows
+        occurrences = self._pending_rows[chunk] = sorted(mentions, key=_SORT_KEY)
+        return occurrences
 
     def put_headings(self, document: int, mentions: Iterable[HeadingOccurrence]) -> None:
         """Replace the occurrences in the title and headings of a document."""
@@ -161,7 +163,7 @@ class MentionWriter(tables.ViewWriter, Mentions):
         for chunk, rows in self._pending_rows.items():
             previous_start = 0
             numbers: list[int] = []
-            for entity, start, length in rows:
+            for entity, start, length in rows:  # a start is stored as the difference to the previous one
                 numbers += entity, start - previous_start, length
                 previous_start = start
             changes[records.encode_u64(chunk)] = records.pack(numbers) if numbers else None

@@ -55,10 +55,11 @@ def build_layered_arrays(
         "members": members,
     }
     if len(vectors) < exact_below:
-        num_upper = len(vectors) - len(layers[0])
+        num_upper = len(vectors) - len(layers[0])  # nodes above layer 0
         arrays |= {"links0": np.empty((len(layers[0]), 0), np.uint32), "links": np.empty((num_upper, 0), np.uint32)}
         arrays |= {"down": np.full(num_upper, NONE, np.uint32), "entry": layer_starts[:-1].copy()}
         return {**arrays, "checks": compute_checksums(layer_starts, vectors)}
+    # Nodes are inserted layer by layer, in the order of their digests; ``layer_starts`` also has the end of the last.
     order = np.concatenate(
         [start + np.argsort(keys, kind="stable") for start, keys in zip(layer_starts.tolist(), digests, strict=False)]
     )
@@ -80,6 +81,7 @@ def _group_members(
 
     The members of the i-th node above layer 0 are ``members[bounds[i]:bounds[i + 1]]``.
     """
+    # The parents, numbered over all layers; -1 for a node without a parent.
     owner_arrays = [
         np.where(layer_parents < 0, -1, layer_parents + start)
         for layer_parents, start in zip(parents, layer_starts[1:], strict=False)

@@ -43,6 +43,9 @@ MAX_COSINE_ERROR = 1.2
 #: Ranges of ids are looked up one by one if there are at least this many times as many labels.
 _SPARSE_FACTOR = 4
 
+#: Avoids a division by zero for a vector of zeros.
+_MIN_DIVISOR = np.float32(1e-30)
+
 _MAX_LAYERS = 15
 
 
@@ -57,8 +60,9 @@ class CodedRows(NamedTuple):
     def from_vectors(cls, labels: Ids, vectors: Matrix) -> CodedRows:
         """Quantize unit vectors, shape (n, dimension): integers up to 127, and scales that restore unit length."""
         num_vectors, dimension = vectors.shape
-        codes = np.zeros((num_vectors, -(-dimension // CODE_SIDE) * CODE_SIDE), np.int8)
-        maxima = np.maximum(np.abs(vectors).max(axis=1, initial=0, keepdims=True), np.float32(1e-30))
+        code_length = -(-dimension // CODE_SIDE) * CODE_SIDE  # rounded up; the last components are 0
+        codes = np.zeros((num_vectors, code_length), np.int8)
+        maxima = np.maximum(np.abs(vectors).max(axis=1, initial=0, keepdims=True), _MIN_DIVISOR)
         codes[:, :dimension] = np.rint(vectors * (np.float32(127) / maxima))
         squares = np.einsum("ij,ij->i", codes, codes, dtype=np.int64)
         return cls(labels, codes, (1 / np.sqrt(np.maximum(squares, 1))).astype(np.float32))
@@ -86,10 +90,10 @@ class NearCodes(NamedTuple):
 
 
 class HnswGraph:
-    """Codes with links between near codes; any number of threads may search the graph. ``entry`` is the row at which
-    a search begins.
+    """Codes with links between near codes; any number of threads may search the graph.
 
-    Raises IndexUnavailableError if the arrays are inconsistent, or if a visited node fails its checksum.
+    ``entry`` is the row at which a search begins. Raises IndexUnavailableError if the arrays are inconsistent, or if a
+    visited node fails its checksum.
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], entry: int) -> None:
@@ -122,7 +126,8 @@ class HnswGraph:
         num_allowed = len(labels) if allowed is None else min(allowed.count, len(labels))
         try:
             can_follow_links = self.is_linked and (allowed is None or groups is not None)
-            # To find ef allowed nodes, a search visits len(labels) / num_allowed times as many.
+            # To find ef allowed nodes, a search visits len(labels) / num_allowed times as many. It is faster than
+            # comparing all allowed codes if num_allowed > CODES_PER_CANDIDATE * ef * len(labels) / num_allowed.
             is_search_faster = num_allowed * num_allowed > CODES_PER_CANDIDATE * ef * len(labels)
             if can_follow_links and is_search_faster:
                 near_codes = self._graph.search(query, ef, groups, GROUP_SIZE)
@@ -140,7 +145,7 @@ class HnswGraph:
             compared_codes = self._graph.compare(query, ef, starts, stops, groups, GROUP_SIZE)
         except ValueError as error:
             raise IndexUnavailableError(f"{error}; REFRESH rebuilds it") from error
-        return NearCodes(*compared_codes, len(compared_codes[0]) < ef)
+        return NearCodes(*compared_codes, is_exhaustive=len(compared_codes[0]) < ef)
 
     def _get_ranges(self, allowed: AllowedDocuments) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return for each allowed document the first row of its chunks, and the row after the last; cached."""

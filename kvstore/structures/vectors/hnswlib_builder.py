@@ -43,7 +43,7 @@ class HnswlibBuilder:
     def build_graph(self) -> HnswGraph:
         """Return the graph of the linked rows."""
         count = self.num_linked
-        (state,) = self._index.__getstate__()
+        (state,) = self._index.__getstate__()  # the only access to the links that hnswlib offers
         rows_by_node = np.empty(count, np.uint32)  # threads number the nodes in the order in which they finish
         rows_by_node[state["label_lookup_internal"]] = state["label_lookup_external"]
         level_0 = state["data_level0"].view(np.uint8).reshape(-1, state["size_data_per_element"])[:count]
@@ -66,7 +66,7 @@ class HnswlibBuilder:
 def _read_links(lists: npt.NDArray[np.uint8], rows_by_node: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
     """Decode link lists of hnswlib (a count, then nodes) into the linked rows, one padded array row per list."""
     words = np.ascontiguousarray(lists).view(np.uint32)
-    counts = (words[:, 0] & 0xFFFF)[:, None]
+    counts = (words[:, 0] & 0xFFFF)[:, None]  # a count has 16 bits
     is_link = np.arange(words.shape[1] - 1) < counts
     links = np.full(is_link.shape, NONE, np.uint32)
     links[is_link] = rows_by_node[words[:, 1:][is_link]]

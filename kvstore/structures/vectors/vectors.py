@@ -58,14 +58,16 @@ CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 
 
 def compute_block_shape(dimension: int, quantised: bool = False) -> tuple[int, int]:
-    """Return the size of a block in bytes and its number of rows: the fewest pages that rows fill to at least 97 %.
+    """Return the size in bytes and the number of rows of a block of vectors.
 
-    If no number of pages is filled so well, the best one is used. Raises InputError if a vector does not fit.
+    A block has the fewest pages that rows fill to at least 97 %, or the best number if no block is filled so well.
+    Raises InputError if a vector does not fit into a block.
     """
-    row_size = 8 + (4 + dimension if quantised else 4 * dimension)
+    id_size, scale_size = 8, 4
+    row_size = id_size + (scale_size + dimension if quantised else 4 * dimension)
     best_fraction, best_size, best_rows = 0.0, 0, 0
     for num_pages in range(1, _MAX_BLOCK_PAGES + 1):
-        block_size = records.compute_page_value_size(num_pages)
+        block_size = records.compute_max_value_size(num_pages)
         num_rows = min((block_size - _HEADER.size) // row_size, _MAX_BLOCK_ROWS)
         fill_fraction = num_rows * row_size / (num_pages * records.PAGE_SIZE)
         if fill_fraction >= _SUFFICIENT_FILL:
@@ -124,10 +126,11 @@ class _QuantizedBlock(_VectorBlock):
     def put(self, row: int, vector: npt.ArrayLike) -> None:
         """Store a vector in a row, as integers up to 127 and a scale that restores unit length."""
         numbers = np.asarray(vector, np.float64)
-        codes = np.rint(numbers * (127 / max(float(np.abs(numbers).max()), 1e-30))).astype(np.int8)
+        max_magnitude = max(float(np.abs(numbers).max()), 1e-30)  # not 0, because it is a divisor
+        codes = np.rint(numbers * (127 / max_magnitude)).astype(np.int8)
         self._codes[row] = codes
-        length = int((codes.astype(np.int64) ** 2).sum())
-        self._scales[row] = 0 if length == 0 else 1 / np.sqrt(np.float64(length))
+        squared_length = int((codes.astype(np.int64) ** 2).sum())
+        self._scales[row] = 0 if squared_length == 0 else 1 / np.sqrt(np.float64(squared_length))
 
     def clear(self, row: int) -> None:
         """Free a row, and zero its code and scale, so that equal contents give equal bytes."""
@@ -215,6 +218,7 @@ class Vectors:
         )
         vectors = np.empty((len(locations), self.dimension), np.float32)
         shape = self._block_size, self._encoding, self._rows_per_block, self.space.quantised
+        # Fills ``vectors``, adds the checksums of verified blocks to ``checksums``, and stops at a damaged block.
         damaged_index = gather_rows(
             stored_blocks, *shape, checksums, block_indexes, np.ascontiguousarray(rows), order, vectors
         )
@@ -256,7 +260,7 @@ class Vectors:
         return ids[:num_rows], matrix[:num_rows]
 
     def scan_row_ids(self) -> Iterator[tuple[int, Ids]]:
-        """Yield block numbers, each with the ids of all its rows; the id of a free row is :data:`FREE_ID`."""
+        """Yield the number of every block with the ids of all its rows; the id of a free row is :data:`FREE_ID`."""
         for key, value in self._view.scan(self.space.blocks):
             block_number = int(records.U32.unpack(key)[0])
             yield block_number, self._open_block(value, block_number).ids
@@ -387,6 +391,7 @@ class VectorWriter(Vectors):
             _HEADER.pack_into(
                 buffer, 0, self._encoding, 0, self._rows_per_block, self._rows_per_block - num_free, self.dimension
             )
+            # The checksum, for which the header has 0 so far.
             struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY_START:]))
             self._write_view.put(self.space.blocks, key, buffer)
             if num_free:
@@ -460,7 +465,7 @@ def find_nearest(
             scores = cosines(matrix, query)
         best_ids, best_scores = np.concatenate((best_ids, ids)), np.concatenate((best_scores, scores))
         if len(best_ids) > top:
-            cut_index = len(best_scores) - top
+            cut_index = len(best_scores) - top  # of the last of the best, in ascending order
             selected = np.flatnonzero(best_scores >= np.partition(best_scores, cut_index)[cut_index])
             best_ids, best_scores = best_ids[selected], best_scores[selected]
     order = np.argsort(-best_scores, kind="stable")

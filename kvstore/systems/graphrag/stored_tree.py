@@ -43,7 +43,7 @@ class StoredTree:
 
     def list_children(self, communities: Partition) -> Partition:
         """Return the children of the given communities, grouped by parent."""
-        return self._children.get_children_of_all(communities)
+        return self._children.get_children_of_nodes(communities)
 
     def get_partition(self, level: int) -> Partition:
         """Return the communities at a level, plus coarser ones without children."""

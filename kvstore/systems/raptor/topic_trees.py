@@ -182,7 +182,7 @@ class StoredTopicTrees:
         """
         topics = np.arange(len(self))
         single_child_topics = np.flatnonzero(self._children.counts == 1)
-        children = self._children.get_children_of_all(single_child_topics)
+        children = self._children.get_children_of_nodes(single_child_topics)
         for level in range(1, int(self.levels.max(initial=0)) + 1):
             at_level = self.levels[single_child_topics] == level
             topics[single_child_topics[at_level]] = topics[children[at_level]]
