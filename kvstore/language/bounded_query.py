@@ -55,7 +55,7 @@ class BoundedQueries:
         _check_limit(
             "the timeout", timeout, f"a number of seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None"
         )
-        _check_limit("max_rows", max_rows, "a whole number above 0, or None")
+        _check_limit("max_rows", max_rows, "a whole number above 0, or None", is_integer=True)
         parsed = _parse_read_statement(sql, parameters)
         if database.in_transaction:
             raise InputError(
@@ -113,7 +113,10 @@ class _RunningQuery:
             self._condition.notify_all()
 
     def wait_for_result(self, deadline: float | None, timeout: float | None) -> Any:
-        """Return the result. Raises the query's error, or QueryInterruptedError."""
+        """Start the query and return its result. Raises the query's error, or QueryInterruptedError.
+
+        ``timeout`` is the number of seconds from which ``deadline`` was computed, for the error message.
+        """
 
         def get_seconds_left() -> float | None:
             """Return the seconds until the deadline, at least 0; None without a deadline."""
@@ -216,9 +219,11 @@ def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
     )
 
 
-def _check_limit(name: str, value: Any, requirement: str) -> None:
-    """Raise InputError unless a limit is None or a positive number."""
-    is_integer = name == "max_rows"
+def _check_limit(name: str, value: Any, requirement: str, *, is_integer: bool = False) -> None:
+    """Raise InputError, with the ``requirement``, unless a limit is None, a positive integer or a timeout in seconds.
+
+    ``is_integer``: the limit must be an integer; else it is a timeout.
+    """
     is_valid = isinstance(value, int) if is_integer else isinstance(value, (int, float))
     max_value = math.inf if is_integer else threading.TIMEOUT_MAX
     if value is not None and (not is_valid or isinstance(value, bool) or not 0 < value <= max_value):

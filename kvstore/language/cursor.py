@@ -30,7 +30,10 @@ def infer_types(rows: Sequence[Row], declared: Sequence[str | None]) -> tuple[st
 
 
 def _infer_type(values: Iterable[Any]) -> str | None:
-    """Return the common SQLite type of some values; None if there is none. Integers and floats together are REAL."""
+    """Return the common SQLite type of some values, or None without values or if their types differ.
+
+    Integers and floats together are REAL.
+    """
     type_names = {name for value in values for kind, name in _TYPES if isinstance(value, kind)}
     return "REAL" if type_names == {"INTEGER", "REAL"} else type_names.pop() if len(type_names) == 1 else None
 

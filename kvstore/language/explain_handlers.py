@@ -228,13 +228,13 @@ def _list_select_steps(context: StatementContext, statement: s.Select, analyze: 
     With ``analyze``, the cost of each table and of the whole query is added.
     """
     steps: list[Step] = []
-    depths = {0: -1}  # by the number of a plan step
+    depths = {0: -1}  # by SQLite's id of a plan step; 0 is the parent of the outermost steps
     with context.target.state() as state:
         plan_reader = TableReader(state, context.database.settings_table)
         for row in run_query(context, statement, plan_reader, "EXPLAIN QUERY PLAN "):
-            step_number, parent = int(str(row[0])), int(str(row[1]))
-            depths[step_number] = depths.get(parent, -1) + 1
-            steps.append(Step("plan", "  " * depths[step_number] + _format_plan(str(row[3])), None, None))
+            step_id, parent_id = int(str(row[0])), int(str(row[1]))
+            depths[step_id] = depths.get(parent_id, -1) + 1
+            steps.append(Step("plan", "  " * depths[step_id] + _format_plan(str(row[3])), None, None))
         if analyze:
             reader = TableReader(state, context.database.settings_table)
             start = time.perf_counter()
@@ -250,7 +250,10 @@ def _list_select_steps(context: StatementContext, statement: s.Select, analyze: 
 
 
 def _format_plan(detail: str) -> str:
-    """Return SQLite's description of a step, with the constraints that were pushed down to LMDB's keys."""
+    """Return SQLite's description of a plan step, with the constraints that the scan of a table applies.
+
+    For example, ``SCAN chunks VIRTUAL TABLE INDEX 0:id = ?`` becomes ``SCAN chunks BY id = ?``.
+    """
     table, virtual, constraints = detail.partition(" VIRTUAL TABLE INDEX 0:")
     if not virtual:
         return detail

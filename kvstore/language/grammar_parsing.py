@@ -131,7 +131,7 @@ def get_keywords() -> frozenset[str]:
 
 
 def _make_unexpected_error(
-    text: str, token: Token | None, expected: set[str], script: Sequence[Token] = ()
+    text: str, token: Token | None, expected: set[str], tokens: Sequence[Token] = ()
 ) -> StatementError:
     """Return the error for ``token`` (None: the end of the text) if only terminals of ``expected`` are valid there."""
     names = [_DESCRIPTIONS.get(terminal, terminal) for terminal in expected - _UNMENTIONED_TERMINALS]
@@ -139,7 +139,7 @@ def _make_unexpected_error(
     expectation = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     if token is None:
         return make_statement_error(text, len(text.rstrip()), f"the statement ends too early; expected {expectation}")
-    database_hint = _find_other_database_hint(script, token)
+    database_hint = _find_other_database_hint(tokens, token)
     if "COPY" in expected:  # a whole statement
         suggestion = suggest(token.text, _list_keywords(expected))
         remedy = database_hint or (
@@ -157,9 +157,9 @@ def _make_unexpected_error(
     return make_statement_error(text, token.start, reason)
 
 
-def _find_other_database_hint(script: Sequence[Token], token: Token) -> str | None:
+def _find_other_database_hint(tokens: Sequence[Token], token: Token) -> str | None:
     """Return a hint for another database's statement, if ``token`` is among the words that identify it."""
-    first_tokens = script[:_MAX_HINT_WORDS]
+    first_tokens = tokens[:_MAX_HINT_WORDS]
     words = [first_token.text.upper() for first_token in first_tokens]
     token_index = next(
         (index for index, first_token in enumerate(first_tokens) if first_token.start == token.start), len(words)
@@ -185,20 +185,23 @@ def _truncate_token(token: Token) -> str:
 
 
 def parse_by_grammar(
-    text: str, script: list[Token], values: dict[int, Parameter]
+    text: str, tokens: list[Token], parameters: dict[int, Parameter]
 ) -> tuple[s.Statement, conditions.OffsetMap]:
-    """Return the statement with the tokens ``script``, and the offsets of the parts of its condition."""
+    """Return the statement that ``tokens`` form, and the offsets of the parts of its condition.
+
+    ``parameters`` has the parameters by offset in ``text``.
+    """
     parser: Any = _load_grammar().parse_interactive()
     position = 0
     offset_map: conditions.OffsetMap = ()
-    while position < len(script):
-        position, condition_offsets = _feed_token(parser, text, script, position, values)
+    while position < len(tokens):
+        position, condition_offsets = _feed_token(parser, text, tokens, position, parameters)
         offset_map = offset_map or condition_offsets
     try:
-        tree = parser.feed_eof(_make_terminal("$END", script[-1]))
+        tree = parser.feed_eof(_make_terminal("$END", tokens[-1]))
     except UnexpectedToken:
-        raise _make_unexpected_error(text[: script[-1].end], None, parser.accepts()) from None
-    return Builder(text, values).build_statement(tree), offset_map
+        raise _make_unexpected_error(text[: tokens[-1].end], None, parser.accepts()) from None
+    return Builder(text, parameters).build_statement(tree), offset_map
 
 
 def list_expected_terminals(text: str) -> frozenset[str]:
@@ -209,21 +212,21 @@ def list_expected_terminals(text: str) -> frozenset[str]:
     text.
     """
     parser: Any = _load_grammar().parse_interactive()
-    script = next(split_statements(text), [])
-    values = {token.start: Parameter("", None) for token in script}
+    tokens = next(split_statements(text), [])
+    parameters = {token.start: Parameter("", None) for token in tokens}
     position = 0
     condition_terminals: frozenset[str] = frozenset()
-    while position < len(script):
+    while position < len(tokens):
         choices = parser.choices()
-        if _is_query_start(script[position], choices) and _find_query_end(script, position) == len(script):
+        if _is_query_start(tokens[position], choices) and _find_query_end(tokens, position) == len(tokens):
             return frozenset({"QUERY_TEXT"})
         condition_terminals = frozenset({"CONDITION_TEXT"} if "CONDITION" in choices else ())
         try:
-            position, _ = _feed_token(parser, text, script, position, values)
+            position, _ = _feed_token(parser, text, tokens, position, parameters)
         except StatementError:
             return condition_terminals  # a parenthesis of the condition may still be closed
     # AS SVG is a clause of the enclosing EXPLAIN.
-    is_explain = script and script[0].text.upper() == "EXPLAIN"
+    is_explain = tokens and tokens[0].text.upper() == "EXPLAIN"
     return (condition_terminals | frozenset(parser.accepts())) - (frozenset() if is_explain else {"SVG"})
 
 
@@ -235,33 +238,33 @@ def _make_terminal(kind: str, token: Token, *, text: str | None = None, end: int
 
 
 def _feed_token(
-    parser: Any, text: str, script: list[Token], position: int, values: Mapping[int, Parameter]
+    parser: Any, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
 ) -> tuple[int, conditions.OffsetMap]:
     """Feed the token at ``position`` to the parser. Returns the position after it and the offsets of a condition."""
-    token = script[position]
+    token = tokens[position]
     conditions.check_token(text, token)
     choices = parser.choices()
     next_position = position + 1
     offset_map: conditions.OffsetMap = ()
     if _is_query_start(token, choices):
-        next_position = _find_query_end(script, position)
-        for query_token in script[position:next_position]:
+        next_position = _find_query_end(tokens, position)
+        for query_token in tokens[position:next_position]:
             conditions.check_token(text, query_token)
-        query_end = script[next_position - 1].end
+        query_end = tokens[next_position - 1].end
         terminal = _make_terminal("QUERY", token, text=text[token.start : query_end], end=query_end)
     elif "CONDITION" in choices:
-        next_position = conditions.find_condition_end(text, script, position)
+        next_position = conditions.find_condition_end(text, tokens, position)
         if next_position == position:
             raise _make_unexpected_error(text, token, {"CONDITION"})
-        parameter_values = {offset: parameter.value for offset, parameter in values.items()}
-        source, offset_map = conditions.inline_parameters(script[position:next_position], parameter_values)
-        terminal = _make_terminal("CONDITION", token, text=source, end=script[next_position - 1].end)
+        parameter_values = {offset: parameter.value for offset, parameter in parameters.items()}
+        source, offset_map = conditions.inline_parameters(tokens[position:next_position], parameter_values)
+        terminal = _make_terminal("CONDITION", token, text=source, end=tokens[next_position - 1].end)
     else:
         terminal = _make_terminal(_get_terminal_name(token, choices), token)
     try:
         parser.feed_token(terminal)
     except UnexpectedToken:
-        raise _make_unexpected_error(text, token, parser.accepts(), script) from None
+        raise _make_unexpected_error(text, token, parser.accepts(), tokens) from None
     return next_position, offset_map
 
 
@@ -270,14 +273,14 @@ def _is_query_start(token: Token, choices: Mapping[str, Any]) -> bool:
     return "QUERY" in choices and token.kind == "word" and token.text.upper() in s.QUERY_WORDS
 
 
-def _find_query_end(script: Sequence[Token], position: int) -> int:
+def _find_query_end(tokens: Sequence[Token], position: int) -> int:
     """Return the index of the ``)`` that encloses the query that begins at ``position``, else the number of tokens."""
     depth = 0
-    for index in range(position, len(script)):
-        depth += {"(": 1, ")": -1}.get(script[index].text, 0)
+    for index in range(position, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(tokens[index].text, 0)
         if depth < 0:
             return index
-    return len(script)
+    return len(tokens)
 
 
 def _get_terminal_name(token: Token, choices: Mapping[str, Any]) -> str:

@@ -82,7 +82,7 @@ def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
 
 
 def list_refresh_steps(context: StatementContext, statement: s.Refresh) -> list[Step]:
-    """Return an estimate of what REFRESH would build, and what it would ask of a model."""
+    """Return the steps of a REFRESH as estimated: the groups to build, and the requests to a model; sends nothing."""
     model = context.database.language_model(statement.model)
     name = "a model (none is set)" if model is None else model.name
     steps = []

@@ -47,26 +47,25 @@ def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
     if (question := find_plain_question(text)) is not None:
         start = len(text) - len(text.lstrip())
         raise make_statement_error(text, start, f"to ask a question, write ASK {format_literal(question)}")
-    scripts = list(split_statements(text))
-    for script in scripts:
-        _require_quotes(text, script)
-    values = bind_parameters(
-        text, [token for script in scripts for token in script if token.kind == "parameter"], parameters
-    )
-    return [_parse_statement(text, script, values) for script in scripts]
+    statements = list(split_statements(text))
+    for tokens in statements:
+        _require_quotes(text, tokens)
+    parameter_tokens = [token for tokens in statements for token in tokens if token.kind == "parameter"]
+    parameters_by_offset = bind_parameters(text, parameter_tokens, parameters)
+    return [_parse_statement(text, tokens, parameters_by_offset) for tokens in statements]
 
 
-def _require_quotes(text: str, script: Sequence[Token]) -> None:
+def _require_quotes(text: str, tokens: Sequence[Token]) -> None:
     """Raise StatementError if the question of a statement such as ASK is not in quotes.
 
     This is checked before anything else, because the question mark would be taken for a parameter.
     """
-    index = next((index for index, token in enumerate(script) if token.text.upper() not in _EXPLAIN_WORDS), 0)
-    question = find_unquoted_question(text[script[index].start :])
+    index = next((index for index, token in enumerate(tokens) if token.text.upper() not in _EXPLAIN_WORDS), 0)
+    question = find_unquoted_question(text[tokens[index].start :])
     if question is not None:
-        word = script[index].text.upper()
+        word = tokens[index].text.upper()
         reason = f"the text after {word} is not in single quotes; write {word} {format_literal(question)}"
-        raise make_statement_error(text, script[index + 1].start, reason)
+        raise make_statement_error(text, tokens[index + 1].start, reason)
 
 
 def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
@@ -74,14 +73,14 @@ def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
     return any(isinstance(parsed.statement, _FILLING_STATEMENTS) for parsed in parse(text, parameters))
 
 
-def _parse_statement(text: str, script: list[Token], values: dict[int, Parameter]) -> ParsedStatement:
+def _parse_statement(text: str, tokens: list[Token], parameters: dict[int, Parameter]) -> ParsedStatement:
     """Parse one statement; a query is left to SQLite."""
-    start = script[0].start
-    if script[0].kind == "word" and script[0].text.upper() in s.QUERY_WORDS:
-        for token in script:
+    start = tokens[0].start
+    if tokens[0].kind == "word" and tokens[0].text.upper() in s.QUERY_WORDS:
+        for token in tokens:
             conditions.check_token(text, token)
-        return ParsedStatement(build_query(text, start, script[-1].end, values), start, ())
+        return ParsedStatement(build_query(text, start, tokens[-1].end, parameters), start, ())
     from .grammar_parsing import parse_by_grammar
 
-    statement, offset_map = parse_by_grammar(text, script, values)
+    statement, offset_map = parse_by_grammar(text, tokens, parameters)
     return ParsedStatement(statement, start, offset_map)

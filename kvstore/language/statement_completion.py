@@ -77,7 +77,7 @@ class Completion:
 
 
 def complete_statement(typed_text: str, catalog: StatementCatalog) -> list[Completion]:
-    """Return completions for the text before the cursor, the likeliest kinds first."""
+    """Return the completions of ``typed_text``, the text before the cursor, the likeliest kinds first."""
     statement_start, partial = _find_partial_token(typed_text)
     start = len(typed_text) if partial is None else partial.start
     typed = typed_text[start:]
@@ -85,10 +85,10 @@ def complete_statement(typed_text: str, catalog: StatementCatalog) -> list[Compl
     return [Completion(text, start, kind) for text, kind in _iter_completions(statement, typed, catalog)]
 
 
-def _find_partial_token(before: str) -> tuple[int, Token | None]:
-    """Return the offset of the statement's beginning, and the token at the cursor if it is unfinished."""
+def _find_partial_token(typed_text: str) -> tuple[int, Token | None]:
+    """Return the offset of the last statement of a text, and the last token if it may be unfinished, else None."""
     statement_start, last_token = 0, None
-    for token in iter_tokens(before):
+    for token in iter_tokens(typed_text):
         if token.kind == "semicolon":
             statement_start = token.end
         last_token = token
@@ -102,7 +102,7 @@ def _find_partial_token(before: str) -> tuple[int, Token | None]:
 
 
 def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
-    """Yield the completions, with their kinds, of the word ``typed`` after the text of a statement."""
+    """Yield (completion, kind) for each completion of ``typed``, the unfinished token after the text of a statement."""
     if typed.startswith(("--", "/*", ":", "?")):
         return
     words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
@@ -147,7 +147,10 @@ def _filter_matching(candidates: Iterable[tuple[str, str]], typed: str) -> Itera
 def _iter_strings(
     words: Sequence[str], allowed: frozenset[str], prefix: str, catalog: StatementCatalog
 ) -> Iterator[tuple[str, str]]:
-    """Yield the keys, names, paths or trees that complete a string, as literals."""
+    """Yield (literal, kind) for the keys, names, paths or trees that begin with ``prefix`` and are valid after words.
+
+    ``allowed`` are the terminals that may follow.
+    """
     if "STRING" not in allowed or not words:
         return
     candidates: Sequence[str]
@@ -209,7 +212,7 @@ def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[s
 
 
 def _iter_query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
-    """Yield the tables, columns and keywords that can follow the words of a query."""
+    """Yield (text, kind) for each table, column and keyword that can follow the words of a query."""
     tables = catalog.list_tables()
     if words[-1] in ("FROM", "JOIN") or (words[-1] == "," and _is_after_from(words)):
         yield from ((table, "table") for table in tables)

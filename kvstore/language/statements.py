@@ -22,7 +22,7 @@ Subject = Literal["tables", "indexes", "strategies", "settings", "stats", "spent
 
 
 def _format_clauses(*pairs: tuple[str, SqlValue]) -> str:
-    """Return clauses, keywords with their values, each after a space; a clause with the value None is omitted."""
+    """Return the text of clauses, given as (keyword, value), each after a space. The value None omits a clause."""
     return "".join(f" {keyword} {format_literal(value)}" for keyword, value in pairs if value is not None)
 
 
@@ -94,8 +94,10 @@ class Search(Statement):
 
 
 class Retrieve(Statement):
-    """RETRIEVE: ``question`` is one or several, ``within`` a number of tokens; ``options`` are for the strategy or for
-    segments."""
+    """RETRIEVE: ``question`` is one or several, ``within`` a number of tokens.
+
+    ``options`` are those of the strategy or of segments.
+    """
 
     question: str | tuple[str, ...]
     using: str | None = None

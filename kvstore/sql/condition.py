@@ -39,22 +39,22 @@ def check_token(text: str, token: Token) -> None:
     if token.kind == "bad":
         raise make_statement_error(text, token.start, f"{token.text!r} is not valid in a statement")
     if not token.closed:
-        mark = "/*" if token.kind == "comment" else token.text[0]
-        raise make_statement_error(text, token.start, f"the {mark} opened here is never closed")
+        opening = "/*" if token.kind == "comment" else token.text[0]
+        raise make_statement_error(text, token.start, f"the {opening} opened here is never closed")
 
 
-def find_condition_end(text: str, script: Sequence[Token], position: int) -> int:
+def find_condition_end(text: str, tokens: Sequence[Token], position: int) -> int:
     """Return the index of the first token after the condition that begins at token ``position``.
 
-    ``script`` has the tokens of the statement, and ``text`` its source. The condition ends before the next clause, at
+    ``tokens`` are those of the statement, and ``text`` is its source. The condition ends before the next clause, at
     the end of the statement, or at the ``)`` that encloses the statement. Raises StatementError for an invalid token or
     an unbalanced parenthesis.
     """
-    earlier_texts = [token.text for token in script[:position]]
+    earlier_texts = [token.text for token in tokens[:position]]
     is_enclosed = earlier_texts.count("(") > earlier_texts.count(")")
     open_parentheses: list[Token] = []
-    while position < len(script):
-        token = script[position]
+    while position < len(tokens):
+        token = tokens[position]
         check_token(text, token)
         if token.text == "(":
             open_parentheses.append(token)
@@ -105,14 +105,14 @@ def _format_sql_literal(value: SqlValue) -> str:
 
 def check_condition(condition: str) -> None:
     """Raise StatementError unless ``condition`` is a single condition."""
-    scripts = list(split_statements(condition))
-    if not scripts:
+    statements = list(split_statements(condition))
+    if not statements:
         raise StatementError("the condition is empty; omit it to select all documents")
-    if len(scripts) > 1:
-        raise make_statement_error(condition, scripts[1][0].start, "a condition is one expression, without ';'")
-    (script,) = scripts
-    position = find_condition_end(condition, script, 0)
-    if position < len(script):
+    if len(statements) > 1:
+        raise make_statement_error(condition, statements[1][0].start, "a condition is one expression, without ';'")
+    (tokens,) = statements
+    position = find_condition_end(condition, tokens, 0)
+    if position < len(tokens):
         raise make_statement_error(
-            condition, script[position].start, f"{script[position].text} is not part of a condition"
+            condition, tokens[position].start, f"{tokens[position].text} is not part of a condition"
         )

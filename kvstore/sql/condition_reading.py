@@ -69,11 +69,11 @@ _MAX_DEPTH = 50
 
 def parse_sql_condition(text: str, parameters: Parameters = ()) -> Condition:
     """Parse a condition. Returns ``Unsupported`` if its form is not supported."""
-    scripts = list(split_statements(text))
-    if len(scripts) != 1:
+    statements = list(split_statements(text))
+    if len(statements) != 1:
         return Unsupported()
     try:
-        parser = _ConditionParser(text, scripts[0], parameters)
+        parser = _ConditionParser(text, statements[0], parameters)
         condition = parser.parse_condition()
         parser.expect_end()
     except (UnsupportedForm, InvalidPath):
@@ -84,16 +84,16 @@ def parse_sql_condition(text: str, parameters: Parameters = ()) -> Condition:
 class _ConditionParser:
     """A recursive-descent parser of one condition."""
 
-    def __init__(self, text: str, script: Sequence[Token], parameters: Parameters) -> None:
+    def __init__(self, text: str, tokens: Sequence[Token], parameters: Parameters) -> None:
         self._source = text
-        self._script = script
+        self._tokens = tokens
         self._position = 0
         self._depth = 0
-        self._values = ParameterValues(script, parameters)
+        self._values = ParameterValues(tokens, parameters)
 
     def expect_end(self) -> None:
         """Raise UnsupportedForm if tokens or parameter values are left; SQLite then reports the error."""
-        if self._position < len(self._script) or self._values.has_unused:
+        if self._position < len(self._tokens) or self._values.has_unused:
             raise UnsupportedForm
 
     def parse_condition(self) -> Condition:
@@ -134,13 +134,13 @@ class _ConditionParser:
 
     def _is_at_end(self) -> bool:
         """True if the next token cannot belong to the current part of the condition."""
-        return self._position == len(self._script) or self._is_word("AND") or self._is_word("OR") or self._is_word(")")
+        return self._position == len(self._tokens) or self._is_word("AND") or self._is_word("OR") or self._is_word(")")
 
     def _skip_unsupported(self) -> None:
         """Skip an unsupported condition, up to the AND, OR or closing parenthesis after it."""
         nesting = 0
         start = self._position
-        while self._position < len(self._script):
+        while self._position < len(self._tokens):
             word = self._get_word()
             if word in ("(", ")"):
                 nesting += 1 if word == "(" else -1
@@ -266,7 +266,7 @@ class _ConditionParser:
 
     def _parse_full_text(self, field: Field) -> Condition:
         """Parse the query of MATCH. Raises ConditionError for an invalid query, even if SQLite reads no document."""
-        offset = self._script[self._position].start if self._position < len(self._script) else 0
+        offset = self._tokens[self._position].start if self._position < len(self._tokens) else 0
         query = self._parse_value()
         if not isinstance(query, str):
             raise UnsupportedForm
@@ -334,9 +334,9 @@ class _ConditionParser:
     def _get_word(self, ahead: int = 0) -> str:
         """Return the word, operator or number ``ahead`` tokens further, in capitals; empty for other tokens."""
         position = self._position + ahead
-        if position >= len(self._script):
+        if position >= len(self._tokens):
             return ""
-        token = self._script[position]
+        token = self._tokens[position]
         return token.text.upper() if token.kind in ("word", "operator", "number") else ""
 
     def _is_word(self, word: str, ahead: int = 0) -> bool:
@@ -357,10 +357,10 @@ class _ConditionParser:
 
     def _read_token(self) -> Token:
         """Consume and return the next token."""
-        if self._position >= len(self._script):
+        if self._position >= len(self._tokens):
             raise UnsupportedForm
         self._position += 1
-        return self._script[self._position - 1]
+        return self._tokens[self._position - 1]
 
     def _parse_name(self) -> str:
         """Parse an identifier, plain or in double quotes, and return it in lower case."""
@@ -381,9 +381,9 @@ class _ConditionParser:
 
     def _is_at_value(self) -> bool:
         """True if the next token begins a literal or is a parameter."""
-        if self._position >= len(self._script):
+        if self._position >= len(self._tokens):
             return False
-        token = self._script[self._position]
+        token = self._tokens[self._position]
         return token.kind in ("string", "number", "parameter") or token.text == "-"
 
     def _parse_value(self) -> Any:

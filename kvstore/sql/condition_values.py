@@ -28,12 +28,12 @@ class InvalidPath(Exception):
 class ParameterValues:
     """The values of a condition's parameters, with ``?`` numbered as in SQLite."""
 
-    def __init__(self, script: Sequence[Token], parameters: Parameters) -> None:
+    def __init__(self, tokens: Sequence[Token], parameters: Parameters) -> None:
         self._values_by_offset: dict[int, object] = {}
         is_named = isinstance(parameters, Mapping)
         values: Mapping[Any, object] = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters, 1))
         max_number = 0
-        for token in script:
+        for token in tokens:
             if token.kind != "parameter":
                 continue
             if token.text[0] == "?":

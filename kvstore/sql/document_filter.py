@@ -125,7 +125,7 @@ def _evaluate_condition(
 
 
 def _iter_matching(state: State, condition: Condition, among: Sequence[int] | None) -> Iterator[int]:
-    """Yield the ids of the documents in ``among`` whose records satisfy a condition."""
+    """Yield the ids of the documents in ``among`` whose records satisfy a condition; none if ``among`` is None."""
     is_satisfied, candidates = make_predicate(condition, state), among or ()
     for start in range(0, len(candidates), _BATCH_DOCUMENTS):
         records = state.documents.get_many(candidates[start : start + _BATCH_DOCUMENTS])

@@ -24,7 +24,7 @@ from ..structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS, Docu
 
 
 def _scan_document_range(reader: TableReader, low_key: str | None, high_key: str | None) -> TableRows:
-    """Yield the documents whose keys may be between two keys (None: no limit). SQLite checks the keys."""
+    """Yield the ids of the documents whose keys may be between two keys (None: no limit). SQLite checks the keys."""
     # A long key is stored truncated and hashed, so only its first bytes determine its order.
     first_prefix = b"" if low_key is None else low_key.encode()[:LONG_KEY_PREFIX]
     last_prefix = None if high_key is None else high_key.encode()[:LONG_KEY_PREFIX]
@@ -35,10 +35,10 @@ def _scan_document_range(reader: TableReader, low_key: str | None, high_key: str
 
 
 def _make_text_lookup(column_name: str) -> Callable[[TableReader, str], TableRows]:
-    """Return a function that finds documents by the text of an indexed column."""
+    """Return a function that yields the ids of the documents whose column may equal a text."""
 
     def find_rows(reader: TableReader, text: str) -> TableRows:
-        """Yield the documents whose column may equal a text."""
+        """Yield the ids of the documents whose column may equal a text. SQLite checks the text."""
         from ..derived.metadata_index.metadata_structure import METADATA
 
         document_ids = reader.state.get_part(METADATA).find_text(column_name, text)
@@ -49,14 +49,14 @@ def _make_text_lookup(column_name: str) -> Callable[[TableReader, str], TableRow
 
 
 def _find_matching_documents(reader: TableReader, query: str) -> TableRows:
-    """Yield the documents that match a full-text query."""
+    """Yield the ids of the documents that may match a full-text query. SQLite checks the texts."""
     from .text_matching import find_matching_documents
 
     return find_matching_documents(reader, query)
 
 
 def _find_matching_chunks(reader: TableReader, query: str) -> TableRows:
-    """Yield the chunks that match a full-text query."""
+    """Yield the ids of the chunks that may match a full-text query. SQLite checks the texts."""
     from .text_matching import find_matching_chunks
 
     return find_matching_chunks(reader, query)
@@ -67,7 +67,7 @@ def _get_document_key(reader: TableReader, row: TableRow, record: Any) -> str:
     return reader.get_document(record.document).key
 
 
-def _decode_origin(record: DocumentRecord) -> str | None:
+def _get_valid_origin(record: DocumentRecord) -> str | None:
     """Return the origin of a document as valid text for SQLite, or None.
 
     The name of a folder can contain bytes that are not valid text; they become question marks.
@@ -94,7 +94,7 @@ DOCUMENTS = SqlTable(
         "bytes": ("INTEGER", lambda reader, row, record: record.size),
         "chunks": ("INTEGER", lambda reader, row, record: record.chunk_count),
         "changed": ("TEXT", lambda reader, row, record: record.changed),
-        "origin": ("TEXT", lambda reader, row, record: _decode_origin(record)),
+        "origin": ("TEXT", lambda reader, row, record: _get_valid_origin(record)),
         "left_out": ("INTEGER", lambda reader, row, record: record.left_out),
     },
     scan=lambda reader: reader.iter_ids(tables.DOCUMENTS),

@@ -65,7 +65,7 @@ class _TableScan:
         self._record: Any = _END_OF_ROWS
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
-        """Start a scan of the rows that the plan selects, or of all rows without one."""
+        """Start a scan of the rows that the plan selects, or of all rows without one. ``number`` is always 0."""
         self.Close()
         self._rows = self._find_rows(plan, arguments) if plan else self._table.scan(self._reader)
         self.Next()
@@ -99,7 +99,7 @@ class _TableScan:
             self._reader.costs[self._table.name].rows += 1
 
     def Column(self, number: int) -> SqlValue:
-        """Return the value of a column of the current row. The record of a row is loaded on first use."""
+        """Return the value of a column (-1: the rowid) of the current row, whose record is loaded on first use."""
         if number < 0:
             return self.Rowid()
         if self._record is _END_OF_ROWS:
@@ -185,7 +185,7 @@ class _VirtualTable:
             info.set_aConstraintUsage_argvIndex(constraint.sqlite_index, position)
         info.idxStr = " AND ".join(f"{constraint.column} {constraint.operator} ?" for constraint in selected) or None
         info.estimatedRows = max(1, int(num_rows))
-        info.estimatedCost = 10 + num_rows
+        info.estimatedCost = 10 + num_rows  # the cost of starting a scan is that of about 10 rows
         return True
 
     def _choose_constraints(self, constraints: Sequence[_Constraint], size: int) -> tuple[Sequence[_Constraint], float]:
@@ -294,7 +294,7 @@ class _Connection:
         self.reader, self._text_matcher = None, None
 
     def _match(self, *arguments: SqlValue) -> int | None:
-        """Run the SQL function ``match(query, text)``."""
+        """Return the value of the SQL function ``match(query, text)``; see :func:`.text_matching.match_text`."""
         from ..text.text_query import TextMatcher
         from .text_matching import match_text
 
@@ -319,7 +319,7 @@ class _Pool:
         self._max_idle = max_idle
 
     def take_connection(self, reader: TableReader, text: str) -> _Connection:
-        """Return an idle connection, or a new one, prepared for a query."""
+        """Remove an idle connection from the pool, or open a new one, and prepare it for the query ``text``."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is None or not connection.is_current():

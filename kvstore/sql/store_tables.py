@@ -52,7 +52,7 @@ def _scan_entity_range(reader: TableReader, low_key: str | None, high_key: str |
 
 
 def _get_temperature(reader: TableReader, row: TableRow, record: Any) -> int:
-    """Return how often the entity of a row was hit; 0 if it is not in the filter."""
+    """Return the temperature (number of lookups) of the entity of a row; 0 if it is not in the filter."""
     entry = reader.state.filter.find(record.key)
     return 0 if entry is None else entry.temperature
 

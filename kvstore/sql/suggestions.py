@@ -22,7 +22,7 @@ _MIN_SIMILARITY = 0.75
 
 
 def find_near_keys(state: State, key: str, limit: int = 3) -> list[str]:
-    """Return document keys similar to ``key``."""
+    """Return at most ``limit`` document keys that are similar to ``key``, the most similar first."""
     for prefix in (key[: max(1, len(key) // 2)], ""):
         matches = difflib.get_close_matches(
             key, islice(state.documents.iter_keys(prefix), _MAX_COMPARED), limit, _MIN_SIMILARITY
@@ -33,7 +33,7 @@ def find_near_keys(state: State, key: str, limit: int = 3) -> list[str]:
 
 
 def find_near_names(state: State, name: str, limit: int = 3) -> list[str]:
-    """Return names of entities similar to ``name``."""
+    """Return at most ``limit`` names of entities that are similar to ``name``, the most similar first."""
     key = to_entity_key(name)
     # Similar names mostly share their prefix, and the index returns those without a scan.
     for length in (max(1, len(key) // 2), 1):
