@@ -92,16 +92,17 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "the documents.": (*OFFLINE, *EXTRACTIVE),
     "A language model is optional.": OFFLINE,
     "The only required model is the embedder, which runs in your process.": OFFLINE,
-    "A cuckoo filter with 12-bit fingerprints proposes candidates, and the stored name confirms each one.": (
+    "A cuckoo filter with 12-bit fingerprints proposes candidates for a name, and kvstore compares each "
+    "candidate with the stored name.": EXACT_LOOKUP,
+    "A lookup never returns occurrences of another name, and a lookup of an unknown name returns nothing.": (
         EXACT_LOOKUP
     ),
-    "A lookup never returns occurrences of another name, and an unknown name returns nothing.": EXACT_LOOKUP,
     "kvstore explore lights shows a store in the browser, on this machine only and without network access.": (
         "test_explorer.py::test_another_host_origin_site_or_method_is_refused",
         "test_explorer.py::test_every_page_has_its_json_and_nothing_from_elsewhere",
     ),
-    "It links each sentence of an answer to its bytes, compares strategies side by side, lists names, trees, topics "
-    "and communities, and draws the neighborhood of a name and a map of all chunks.": (
+    "The explorer also lists names, trees, topics and communities, and draws the neighborhood of a name and a "
+    "map of all chunks.": (
         "test_explorer.py::test_a_mark_has_the_bytes_that_are_cited",
         "test_explorer.py::test_strategies_are_shown_side_by_side_and_in_one_file",
         "test_explorer.py::test_lists_are_filtered_counted_and_paged",
@@ -109,11 +110,20 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_explorer_browser.py::test_a_point_shows_its_label",
         "test_explorer_pictures.py::test_the_map_places_every_chunk_and_a_question",
     ),
-    "All fifteen read the same data.": (
+    "The explorer links each sentence of an answer to its bytes in the document, and compares strategies side "
+    "by side.": (
+        "test_explorer.py::test_a_mark_has_the_bytes_that_are_cited",
+        "test_explorer.py::test_strategies_are_shown_side_by_side_and_in_one_file",
+        "test_explorer.py::test_lists_are_filtered_counted_and_paged",
+        "test_explorer_browser.py::test_a_click_on_a_name_shows_its_surroundings",
+        "test_explorer_browser.py::test_a_point_shows_its_label",
+        "test_explorer_pictures.py::test_the_map_places_every_chunk_and_a_question",
+    ),
+    "All fifteen strategies read the same data.": (
         "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
         "test_documentation.py::test_tables_list_the_settings_embedders_strategies_and_extras",
     ),
-    'You choose one per query with USING bridge or using="bridge", and EXPLAIN shows its steps.': (
+    'You choose a strategy per query with USING bridge or using="bridge", and EXPLAIN shows its steps.': (
         "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
     ),
     "Nothing listens on the network, and file permissions control access.": (
@@ -121,33 +131,33 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "One process on one machine writes at a time.": ONE_WRITER,
     "Unless you configure a model, answers are sentences of the documents.": EXTRACTIVE,
-    "Its rules for relations in prose cover English only, and those for names English and seven other languages.": (
-        NAMES_BY_RULE
-    ),
-    "In other languages, only titles, headings and code give names.": NAMES_BY_RULE,
-    "Linux with Python 3.11 or newer is supported; see Platforms.": (
+    "kvstore finds names in prose in English and seven other languages.": NAMES_BY_RULE,
+    "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
+    "In all other languages, kvstore takes names only from titles, headings and code.": NAMES_BY_RULE,
+    "kvstore supports Linux with Python 3.11 or newer; see Platforms.": (
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
     ),
     # docs/design.md
-    "For a question about an unrelated subject, abstained is true and the nearest chunks are named.": (
+    "For a question about an unrelated subject, abstained is true and the answer names the nearest chunks.": (
         "test_answers.py::test_a_missing_fact_is_not_answered",
         "test_unspaced_writing.py::test_a_question_about_something_else_is_refused",
     ),
     "A document, its chunks, words, vectors, names, hierarchies, abstracts, graph and filter pages become "
     "visible in one LMDB transaction or not at all.": ATOMIC,
-    "Every reader, in this process or another, sees one state of all of them.": ONE_STATE,
-    "It is therefore impossible that a chunk is found by its words but not yet by its names, and a store needs no "
+    "Every reader, in this process or another, sees one consistent state of all this data.": ONE_STATE,
+    "A search can therefore never find a chunk by its words but not yet by its names, and a store needs no "
     "repair after a crash.": (
         *ONE_STATE,
         "test_crashes.py::test_a_writer_killed_at_every_kind_of_point",
     ),
     "The content of a store and its answers depend only on its documents, on other stated facts (triples, "
     "edges, aliases) and on its settings.": SAME_DUMP + SAME_ANSWERS,
-    "They do not depend on the order of changes, on deleted data, on internal ids, times or batches.": SAME_DUMP
-    + SAME_ANSWERS,
-    "Tests verify this with the logical dump, which lists the content of a store without internal ids: after any "
-    "sequence of changes, it equals the dump of a new store with the remaining documents and facts.": SAME_DUMP,
-    "If scores are equal, document key and position in the text decide the order, and which hits are cut off.": (
+    "Content and answers do not depend on the order of changes, on deleted data, on internal ids, times or "
+    "batches.": SAME_DUMP + SAME_ANSWERS,
+    "After any sequence of changes, the dump of a store equals the dump of a new store with the remaining "
+    "documents and facts.": SAME_DUMP,
+    "Tests verify this law with the logical dump, which lists the content of a store without internal ids.": SAME_DUMP,
+    "Hits of equal score are ordered by document key and position in the text, also where a limit cuts the list.": (
         "test_ties.py::test_hits_of_equal_score_are_ordered_by_key_and_position",
         "test_units.py::test_equal_scores_are_ordered_by_key_for_any_history",
     ),
@@ -156,18 +166,23 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_dump_law.py::test_deleting_many_documents_together_leaves_the_dump_of_a_fresh_store",
         *LAST_STATEMENT,
     ),
-    "Each derived fact records the documents and facts that it follows from, and is removed with the last of "
-    "them.": LAST_STATEMENT,
+    "Each derived fact records its sources (documents and stated facts), and is removed together with the last "
+    "of its sources.": LAST_STATEMENT,
     "A name is known as long as at least one document introduces it, for example as its title.": INTRODUCED,
-    "The commit that introduces a name also finds its mentions in older documents; the commit that deletes the "
-    "last introducing document removes all mentions.": INTRODUCED,
-    "Which edges are accepted depends only on the set of stated edges, not on their order.": (
+    "The commit that deletes the last document that introduces a name removes all mentions of the name.": INTRODUCED,
+    "The commit that introduces a name also finds the mentions of the name in older documents.": INTRODUCED,
+    "The accepted edges depend only on the set of stated edges, not on the order in which they were stated.": (
         *SAME_DUMP,
         "test_edge_filter.py::test_any_history_gives_the_verdicts_of_the_remaining_documents",
         "test_edges.py::test_stating_twice_and_withdrawing_twice_change_nothing",
     ),
-    "An edge that would close a cycle, or that a longer path makes redundant, is displaced, and accepted "
-    "again when the edges that displaced it are removed.": (
+    "A displaced edge is accepted again when the edges that displaced it are removed.": (
+        *SAME_DUMP,
+        "test_store.py::test_expand_survives_a_cycle_and_reports_truncation",
+        "test_edge_filter.py::test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back",
+        "test_edge_filter.py::test_of_a_cycle_the_edge_with_least_evidence_yields_until_the_others_are_gone",
+    ),
+    "An edge is displaced (ignored) if it would close a cycle or if a longer path makes it redundant.": (
         *SAME_DUMP,
         "test_store.py::test_expand_survives_a_cycle_and_reports_truncation",
         "test_edge_filter.py::test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back",
@@ -178,43 +193,48 @@ PROMISES: dict[str, tuple[str, ...]] = {
         *SAME_ANSWERS,
         "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
     ),
-    "Approximate vector search is the only exception: from 20,000 chunks on it uses a graph that depends on history.": (
+    "Only approximate vector search breaks this law: in a store of 20,000 chunks or more, vector search uses a "
+    "graph whose links depend on the order of earlier changes.": (
         "test_indexes.py::test_a_search_reports_its_method",
         "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
-    "The steps of a search report this, and exact = 1 avoids it.": (
+    "The steps of a search report an approximate search, and the option exact = 1 makes the search exact.": (
         "test_indexes.py::test_a_search_reports_its_method",
     ),
-    "Data that is maintained in the commit equals what a new store would contain.": SAME_DUMP,
+    "Data that every commit maintains equals the data of a new store with the same documents.": SAME_DUMP,
     "Data that would be expensive to maintain, such as a summary of many documents or groups of all names, is "
-    "built by REFRESH and reports how stale it is.": REFRESHED,
-    "Queries omit its parts that come from deleted documents, and assign new documents to the existing "
-    "groups.": REFRESHED,
+    "built by the statement REFRESH, and kvstore reports how stale this data is.": REFRESHED,
+    "Queries omit the parts of stale groups that come from deleted documents, and assign new documents to the "
+    "existing groups.": REFRESHED,
     "Names, relations, summaries, groups and answers come from rules, a parser and extraction.": (
         *OFFLINE,
         *EXTRACTIVE,
     ),
-    "Everything works offline.": OFFLINE,
-    "A configured model improves the results; kvstore reports its cost in advance and never requests the same "
-    "text twice.": (
+    "All of kvstore works offline.": OFFLINE,
+    "kvstore reports the cost of the model in advance and never requests the same text twice.": (
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_asked_for_once",
     ),
-    "The filter finds candidates for a name by a hash of twelve bits, and the stored name confirms them.": EXACT_LOOKUP,
-    "It is split into chunks of about 100 words that end with sentences and never cross a heading.": (
+    "A configured language model improves the results;": (
+        "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
+        "test_extract.py::test_the_same_passage_in_several_documents_is_asked_for_once",
+    ),
+    "The cuckoo filter finds candidates for a name by a hash of twelve bits, and kvstore compares each "
+    "candidate with the stored name.": EXACT_LOOKUP,
+    "kvstore splits each document into chunks of about 100 words that end with sentences and never cross a heading.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
-    "Groups of up to five consecutive chunks have an abstract.": (
+    "Each group of up to five consecutive chunks has an abstract.": (
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
     ),
-    "Higher levels of abstracts summarize the sections of the document or, if it has no headings, groups of "
-    "similar text.": FOREST,
-    "Each document is a tree of abstracts, and the store is a forest.": (
+    "Higher levels of abstracts summarize the sections of a document or, if the document has no headings, "
+    "groups of similar text.": FOREST,
+    "The abstracts of a document form a tree, and the trees of all documents form a forest.": (
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
         *FOREST,
     ),
-    "Entities (names) are recognized in every text; the places where they occur are mentions.": (
+    "kvstore recognizes entities (names) in every text; the places where entities occur are mentions.": (
         "test_mentions.py::test_mentions_are_those_put_last",
         "test_names.py::test_every_name_of_a_document_occurs_in_it_or_in_a_tree",
     ),
@@ -228,13 +248,15 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_edges.py::test_many_edges_of_one_transaction_make_one_tree",
     ),
-    "The other files in the directory can be rebuilt.": ("test_indexes.py::test_an_unusable_file_counts_as_missing",),
+    "All other files in the directory of a store can be rebuilt.": (
+        "test_indexes.py::test_an_unusable_file_counts_as_missing",
+    ),
     "Readers never wait and need no server.": ONE_WRITER,
-    "A commit is one page that is written last, so a crash leaves the state before or after it.": (
+    "LMDB ends a commit by writing one page, so a crash leaves the state before or after the commit.": (
         "test_crashes.py::test_a_writer_killed_at_any_time",
     ),
-    "The price is one writer at a time, a local disk, and a memory map as large as the store may become (which "
-    "reserves addresses, but no disk space).": (
+    "LMDB allows one writer at a time, and needs a local disk and a memory map as large as the store may become "
+    "(which reserves addresses, but no disk space).": (
         *ONE_WRITER,
         "test_environment.py::test_the_map_starts_far_larger_than_the_file",
     ),
@@ -249,8 +271,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_exist",
     ),
-    "It defines the data of the system, how a change of documents updates them, how they are checked, and the "
-    "strategies that use them.": (
+    "The folder defines the data of the system, how a change of documents updates the data, how check verifies "
+    "the data, and the strategies that use the data.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_the_line_of_each_folder_describes_its_system",
     ),
@@ -259,22 +281,25 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_a_system_from_outside_is_kept_in_the_commit_and_shown",
     ),
-    "Names and relations in prose are found by rules and a parser for English.": NAMES_BY_RULE,
-    "Without a model, answers and summaries are the documents' own sentences.": EXTRACTIVE,
+    "kvstore finds names and relations in prose with rules and a parser for English.": NAMES_BY_RULE,
+    "Without a language model, answers and summaries consist of sentences of the documents.": EXTRACTIVE,
 }
 
 #: The sentences that state a measured result, with the tool that measures it.
 FIGURES = {
-    "If a question fits the topic but no document answers it, kvstore refuses 80 % of the time on three real folders "
-    "and 46 % on held-out articles of SQuAD 2.0 (python tools/evaluate_answers.py folders squad2 --limit 110); "
-    "otherwise it returns the nearest sentence, so check the cited text.": "tools/evaluate_answers.py",
-    "Without kvstore-db-english or the default embedder, it refuses only 9 to 23 %.": "tools/evaluate_answers.py",
-    "This table compares the default strategy with the single searches, with default settings, without a language "
-    "model and on two cores (all figures):": "tools/evaluate.py",
+    "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures these rates.": (
+        "tools/evaluate_answers.py"
+    ),
+    "Without the package kvstore-db-english or without the default embedder, kvstore refuses only 9 to 23 % of "
+    "such questions.": "tools/evaluate_answers.py",
+    "All figures are from default settings, without a language model (more figures):": "tools/evaluate.py",
+    "This table compares the default strategy, adaptive, with the three single searches.": "tools/evaluate.py",
     "No single search is better than adaptive on ordinary documents or on multi-hop questions.": "tools/evaluate.py",
-    "If a question fits the subject of the store but its answer is missing, kvstore refuses 80 % of the time on three "
-    "real folders, and 46 % on held-out articles of SQuAD 2.0.": "tools/evaluate_answers.py",
-    "Loading is slower than in stores that keep only rows and vectors: see where we lose.": "tools/bench_peers.py",
+    "If a question fits the topic of a store but no document answers the question, kvstore refuses to answer in "
+    "80 % of the cases on three real folders, and in 46 % on held-out articles of SQuAD 2.0.": (
+        "tools/evaluate_answers.py"
+    ),
+    "Loading is slower than in stores that keep only rows and vectors: see Where we lose.": "tools/bench_peers.py",
 }
 
 #: The sentences that promise nothing: they define a term, explain a reason or name a limit.
@@ -282,34 +307,34 @@ DESCRIPTIONS = {
     "LMDB, the storage library that kvstore uses, needs file locks and memory maps that these file systems do not "
     "provide reliably.",
     "Each chunk also has a vector.",
-    "Each published system is one folder.",
+    "Each published system is one folder of the source.",
     "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for retrieval-augmented "
     "generation (RAG).",
-    "Install the extra explore first.",
-    "Look at a store describes the pages.",
+    "Install the extra explore before you run kvstore explore.",
+    "The page Look at a store describes the explorer.",
     "A strategy is a way to find evidence for a question.",
-    "Most follow published systems.",
+    "Most strategies follow published systems.",
     "For 2WikiMultiHopQA, the repository of fast-graphrag reports these figures for other systems: a vector "
     "database 0.42, LightRAG 0.45, GraphRAG 0.73, fast-graphrag 0.93.",
-    "The last three use a language model for indexing.",
-    "It is not a server.",
-    "It does not work on network file systems.",
-    "It does not write in parallel or across machines.",
-    "It does not generate text by itself.",
-    "It does not always notice that an answer is missing.",
-    "It does not run on Windows.",
-    "This page lists what kvstore guarantees and why.",
-    "Working on kvstore describes the source code and the path of a document and a question through it;",
-    "The format describes every byte on disk.",
-    "Therefore:",
-    "Otherwise it returns the nearest sentence, so check the cited chunk.",
+    "LightRAG, GraphRAG and fast-graphrag use a language model for indexing.",
+    "kvstore is not a server.",
+    "kvstore does not work on network file systems.",
+    "kvstore does not write in parallel or on several machines.",
+    "kvstore does not generate text by itself.",
+    "kvstore does not always notice that an answer is missing.",
+    "kvstore does not run on Windows.",
+    "This page lists the guarantees of kvstore and the reasons for them.",
+    "The page Working on kvstore describes how the source code processes a document and a question.",
+    "The page The format on disk describes every byte of the files.",
+    "The law has these consequences:",
+    "In the remaining cases, kvstore returns the nearest sentence, so check the cited text.",
     "A document is a text with a key, a title, a source and metadata.",
-    "Chunks and the names in them form a graph, which can be read in both directions.",
-    "For each word, a posting list contains the chunks with this word and what is needed to score them.",
-    "Titles and metadata are stored in an index of values.",
-    "All of these are tables of one LMDB environment.",
-    "LMDB is one memory-mapped, copy-on-write file.",
-    "See the layers.",
+    "Chunks and the names in them form a graph, which leads from a chunk to its names and from a name to its chunks.",
+    "For each word, a posting list contains the chunks with this word and the data that their scores need.",
+    "Titles and metadata are also stored in an index of values, which conditions use.",
+    "All structures of a store are tables of one LMDB environment.",
+    "LMDB stores all data in one memory-mapped, copy-on-write file.",
+    "For a picture of the layers, see Working on kvstore.",
     "There is no server and no sharding.",
 }
 
@@ -327,7 +352,7 @@ def read_sentences(page: str) -> Iterator[str]:
             continue
         for paragraph in re.split(r"\n\s*\n|\n(?=- )", body):
             if plain := " ".join(remove_markup(paragraph).split()):
-                yield from re.split(r"(?<=[.:;]) (?=[A-Z]|kvstore explore)", plain)
+                yield from re.split(r"(?<=[.:;]) (?=[A-Z]|kvstore )", plain)
 
 
 def remove_markup(paragraph: str) -> str:
