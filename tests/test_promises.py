@@ -287,18 +287,19 @@ PROMISES: dict[str, tuple[str, ...]] = {
 
 #: The sentences that state a measured result, with the tool that measures it.
 FIGURES = {
-    "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures these rates.": (
+    "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures the refusal rates.": (
         "tools/evaluate_answers.py"
     ),
     "Without the package kvstore-db-english or without the default embedder, kvstore refuses only 9 to 23 % of "
-    "such questions.": "tools/evaluate_answers.py",
+    "unanswerable questions.": "tools/evaluate_answers.py",
     "All figures are from default settings, without a language model (more figures):": "tools/evaluate.py",
     "This table compares the default strategy, adaptive, with the three single searches.": "tools/evaluate.py",
     "No single search is better than adaptive on ordinary documents or on multi-hop questions.": "tools/evaluate.py",
-    "If a question fits the topic of a store but no document answers the question, kvstore refuses to answer in "
-    "80 % of the cases on three real folders, and in 46 % on held-out articles of SQuAD 2.0.": (
+    "An unanswerable question fits the topic of the documents, but no document answers it.": (
         "tools/evaluate_answers.py"
     ),
+    "kvstore refuses to answer 80 % of the unanswerable questions about three real folders, and 46 % of the "
+    "unanswerable questions about held-out articles of SQuAD 2.0.": ("tools/evaluate_answers.py"),
     "Loading is slower than in stores that keep only rows and vectors: see Where we lose.": "tools/bench_peers.py",
 }
 
@@ -321,13 +322,14 @@ DESCRIPTIONS = {
     "kvstore does not work on network file systems.",
     "kvstore does not write in parallel or on several machines.",
     "kvstore does not generate text by itself.",
-    "kvstore does not always notice that an answer is missing.",
+    "If kvstore does not notice that an answer is missing, it returns the nearest sentence, so check the cited text.",
+    "kvstore does not always notice that a question is unanswerable: that it fits the topic of the documents, "
+    "but no document answers it.",
     "kvstore does not run on Windows.",
     "This page lists the guarantees of kvstore and the reasons for them.",
     "The page Working on kvstore describes how the source code processes a document and a question.",
     "The page The format on disk describes every byte of the files.",
     "The law has these consequences:",
-    "In the remaining cases, kvstore returns the nearest sentence, so check the cited text.",
     "A document is a text with a key, a title, a source and metadata.",
     "Chunks and the names in them form a graph, which leads from a chunk to its names and from a name to its chunks.",
     "For each word, a posting list contains the chunks with this word and the data that their scores need.",
