@@ -46,7 +46,7 @@ def test_a_reading_does_not_depend_on_the_other_windows(reader: AnswerReader) ->
     question = "Who built the crane?"
     together = reader.read(question, windows)
     assert together == [reader.read(question, [window])[0] for window in windows]
-    best = max(range(len(windows)), key=lambda number: together[number].answered)
+    best = max(range(len(windows)), key=lambda number: together[number].logit)
     assert windows[best][together[best].start : together[best].end] == "Ada Quill"
 
 
@@ -62,8 +62,8 @@ def test_the_confidence_reads_the_best_sentence_with_the_one_before_it(
         "Harbor. Boats pay twelve euros a night.",
         "Harbor. The keeper lives in the tower. Boats pay twelve euros a night.",
     )
-    alone, in_context = (each.answered for each in reader.read("What do boats pay a night?", texts))
-    assert (reading.best.answered, reading.answered_in_context) == (alone, (alone + in_context) / 2)
+    alone, in_context = (each.logit for each in reader.read("What do boats pay a night?", texts))
+    assert (reading.best.logit, reading.logit_in_context) == (alone, (alone + in_context) / 2)
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ def test_a_foreign_question_is_refused_even_if_the_reader_likes_a_sentence(
     reader: AnswerReader, tmp_path: Path
 ) -> None:
     sentence, question = "Jeder Mitarbeiter hat 25 Tage Urlaub.", "Who wins the election?"
-    assert reader.read(question, [sentence])[0].answered > 0
+    assert reader.read(question, [sentence])[0].logit > 0
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         store.put("leave", sentence)
         assert store.ask(question).outcome == "nearest"

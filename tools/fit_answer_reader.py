@@ -103,7 +103,7 @@ def read_question(store: kvstore.Store, question: Question) -> dict[str, Any] | 
     return {
         "question": question.text,
         "kind": question.kind,
-        "signals": [[r.answered, r.rule_score] for r in reading.readings],
+        "signals": [[r.logit, r.rule_score] for r in reading.readings],
         "missing": [r.is_kind_missing for r in reading.readings],
         "right": [question.is_right(text) for text in texts],
         "is_long": question.is_long,

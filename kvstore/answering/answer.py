@@ -100,7 +100,7 @@ class Answer(Columnar):
 
     @property
     def remarks(self) -> list[str]:
-        """Remarks for the reader of the answer, one sentence each."""
+        """Remarks about the answer for its reader: what went wrong, was removed or is unknown, one sentence each."""
         remarks = [] if self.problem is None else [self.problem]
         if self.evidence.hint is not None:
             remarks.append(self.evidence.hint)
@@ -153,7 +153,7 @@ def _yield_all_text(pieces: Generator[str, None, Answer]) -> Generator[str, None
 
 
 def yield_nothing(answer: Answer) -> Generator[str, None, Answer]:
-    """Yield no text and return ``answer``, which was not written by a model."""
+    """Yield no text and return ``answer``: the generator of an answer that no model writes."""
     yield from ()
     return answer
 
@@ -161,7 +161,7 @@ def yield_nothing(answer: Answer) -> Generator[str, None, Answer]:
 def write_answer(
     evidence: Evidence, prompt: Prompt, model: LanguageModel, *, use_cache: bool, trace: Trace
 ) -> Generator[str, None, Answer]:
-    """Yield the text of the model's answer to ``prompt`` as it arrives, with the citations checked; return the answer.
+    """Yield the text of the model's answer to ``prompt`` as it arrives, without invalid citations; return the answer.
 
     With ``use_cache``, a cached answer is used instead of the model, and a new complete answer is cached. The request
     is recorded in ``trace``. An answer without citations gets citations of the passages that its sentences match.
@@ -199,21 +199,31 @@ def write_answer(
         origin = "cached answer" if is_cached else f"POST {model.url}"
         step.detail, step.count = f"{model.name}: {origin}", len(cited)
     citations = [cite_hit(number, prompt.passages[number - 1]) for number in sorted(cited)]
-    problem = "this answer is incomplete because the model reached its token limit" if response.is_truncated else None
+    problem = None
+    if response.is_truncated:
+        problem = "this answer is incomplete because the model reached its token limit"
     if response.is_loop:
         problem = "this answer was ended because the model repeated itself"
     if not citation_filter.cited:
         remark = "the model cited no passage; the citations are those that its sentences match"
         problem = remark if problem is None else f"{problem}; {remark}"
     return Answer(
-        text, citations, False, model.name, evidence, citation_filter.dropped, response.reasoning, is_cached, problem
+        text,
+        citations,
+        extractive=False,
+        model=model.name,
+        evidence=evidence,
+        dropped=citation_filter.dropped,
+        reasoning=response.reasoning,
+        cached=is_cached,
+        problem=problem,
     )
 
 
 def _match_passages(text: str, passages: Sequence[Hit], model: LanguageModel) -> list[int]:
-    """Return the numbers of the passages that the sentences of an answer match.
+    """Return the numbers of the passages that the sentences of an answer match, counted from 1 and ascending.
 
-    If no sentence matches a passage, count the answer as refused by kvstore and raise ModelUnavailableError.
+    If no sentence matches a passage, count the answer as one that kvstore refused, and raise ModelUnavailableError.
     """
     from ..models.text_checks import find_sources
 

@@ -28,7 +28,10 @@ def _is_slice(hit: Hit) -> bool:
 
 
 def _render_citation(citation: Citation, hits: Sequence[Hit]) -> str:
-    """Return a list item: the cited bytes marked in the text of the hit that contains them, and their document."""
+    """Return an HTML list item: the document and bytes of a citation, and the cited text.
+
+    The cited bytes are marked in the text of the hit that contains them, if one of ``hits`` does.
+    """
     containing_hit = next((hit for hit in hits if _contains(hit, citation)), None)
     if containing_hit is None:
         quoted = markup.mark_spans(citation.text, [(0, len(citation.text.encode()))])
@@ -50,7 +53,7 @@ def _contains(hit: Hit, citation: Citation) -> bool:
 
 
 def _format_bytes(citation: Citation) -> str:
-    """Return the byte range of a citation, and the number of further documents that it cites."""
+    """Return a description of the byte range of a citation, and of the number of further documents that it cites."""
     num_others = len({span.document for span in citation.spans}) - 1
     further = f", and {num_others} more document{'' if num_others == 1 else 's'}" if num_others else ""
     return f"bytes {citation.start} to {citation.end}{further}"

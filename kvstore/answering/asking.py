@@ -116,7 +116,7 @@ class Asker:
     ) -> tuple[ScoredPassages, PassageReading | None, Confidence]:
         """Return the passages around the evidence, the answer reader's result for them, and the confidence.
 
-        The result is None if the answer reader did not read them.
+        The answer reader's result is None if it did not read the passages.
         """
         scored_passages, reading = self._read_evidence(query, evidence, clauses)
         return scored_passages, reading, self._estimate_confidence(query, evidence, scored_passages, reading)
@@ -151,7 +151,7 @@ class Asker:
             if reading is not None and reading.needs_several_passages:  # rules choose the sentences
                 reading, words = None, _MAX_CHAIN_WORDS if words is None else words
             if confidence.value < self._session.least_confidence:
-                nearest = _describe_nearest(evidence, scored_passages, reading, confidence)
+                nearest = _build_refusal(evidence, scored_passages, reading, confidence)
                 abstained = Answer(
                     nearest.text, nearest.citations, True, None, evidence, weighed=confidence, abstained=True
                 )
@@ -213,7 +213,7 @@ class Asker:
         return replace(answer, weighed=prepared.confidence)
 
     def _request_segments(self, query: Query) -> None:
-        """Change a query to request segments in addition to chunks, with about as many tokens as fit in a prompt.
+        """Change a query so that it returns segments in addition to chunks, with about as many tokens as a prompt has.
 
         The query is unchanged if it already requests segments, or if the prompt has no room for a few chunks.
         """
@@ -272,10 +272,8 @@ class Asker:
             prompt = build_prompt(evidence, budget)
             num_included, num_available = len(prompt.passages), len(evidence.segments or evidence.hits)
             size = f"about {prompt.tokens:,} tokens of {budget:,}"
-            step.detail, step.count = (
-                f"{num_included} of {num_available} passages, {prompt.abstracts} abstracts, {size}",
-                num_included,
-            )
+            step.detail = f"{num_included} of {num_available} passages, {prompt.abstracts} abstracts, {size}"
+            step.count = num_included
         return prompt
 
     def _estimate_confidence(
@@ -317,7 +315,7 @@ class Asker:
     def _read_passages(
         self, query: Query, evidence: Evidence, relevance: Relevance, clauses: Clauses, *, is_part: bool = False
     ) -> PassageReading | None:
-        """Let the answer reader read the passages around the evidence and around the chunks nearest to the question.
+        """Return the answer reader's result for the passages around the evidence and around the nearest chunks.
 
         Returns None if it does not read them: it is switched off or not installed, the question is not in English, or
         the evidence is not chunks of documents. ``is_part``: the question is a part of another one, and asks for one
@@ -331,7 +329,7 @@ class Asker:
             or not hits
             or evidence.groups
             or any(hit.kind not in ("chunk", "segment") for hit in hits)
-            or not is_english(query.question, query.state.main_language)
+            or not is_english_question(query.question, query.state.main_language)
             or query.state.settings.embedder.startswith(("hashing", "none:"))
         ):
             return None
@@ -356,7 +354,7 @@ class Asker:
         return reading
 
     def _answer_parts(self, question: str, evidence: Evidence, clauses: Clauses) -> Answer | None:
-        """Answer each part of a question that asks for several facts, and name the parts without an answer.
+        """Return the answer to a question that asks for several facts: the answer to each part, or a note without one.
 
         ``evidence`` is that of the whole question. Returns None if the question asks for one fact, if no part has an
         answer, or if the reader does not read the passages of a part. The confidence is the lowest of the answered
@@ -410,7 +408,7 @@ class Asker:
         rarities = compute_question_rarities(query.question, state, language, stem)
         if state.settings.embedder.startswith("none:"):
             return Relevance(query.question, language, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
-        uncounted_query = replace(query, count_hits=lambda keys: None)
+        uncounted_query = replace(query, count_hits=lambda keys: None)  # the retrieval counted the hits already
         names = recognize_entities(uncounted_query)
         rest_vector = query.embed_part(decompose(query.question, names).remainder)
 
@@ -423,10 +421,10 @@ class Asker:
         return Relevance(query.question, language, rarities, stem, compute_similarities)
 
 
-def is_english(question: str, likely: str | None) -> bool:
-    """True if a question is in English or its language cannot be detected.
+def is_english_question(question: str, likely: str | None) -> bool:
+    """True if a question is in Latin script, and in English or an undetected language.
 
-    ``likely`` is the language of the documents.
+    ``likely`` is the language of the documents, which decides if the question is ambiguous.
     """
     from ..text.words import is_unspaced
 
@@ -449,20 +447,20 @@ def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:
     return num_words >= min_words or _COMPARISON_PATTERN.search(question) is not None
 
 
-def _describe_nearest(
+def _build_refusal(
     evidence: Evidence, scored_passages: ScoredPassages, reading: PassageReading | None, confidence: Confidence
 ) -> ExtractedAnswer:
-    """Return a text that says that the documents do not answer the question, with the nearest sentences."""
+    """Return a text that says that the documents do not answer the question, followed by the nearest sentences."""
     from .answer_reader.read_answer import list_nearest as list_nearest_read
-    from .extractive import MAX_NEAREST, describe_nearest, describe_nearest_hits, list_nearest
+    from .extractive import MAX_NEAREST, build_refusal, build_refusal_from_hits, list_nearest
 
     if any(hit.kind in ("summary", "report") for hit in evidence.hits):
-        return describe_nearest_hits(evidence.hits, confidence.unknown, confidence.formless)
+        return build_refusal_from_hits(evidence.hits, confidence.unknown, confidence.formless)
     if reading is None:
         passages, nearest = scored_passages.passages, list_nearest(scored_passages)
     else:
         passages, nearest = reading.passages, list_nearest_read(reading, MAX_NEAREST)
-    return describe_nearest(passages, nearest, scored_passages.relevance, confidence.unknown, confidence.formless)
+    return build_refusal(passages, nearest, scored_passages.relevance, confidence.unknown, confidence.formless)
 
 
 def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
@@ -482,7 +480,7 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
             extracted = extract_read_answer(evidence, prepared.reading, scored_passages.relevance, prepared.max_words)
         else:
             extracted = extract_answer(evidence, scored_passages, prepared.max_words)
-        shown = extracted or _describe_nearest(evidence, scored_passages, None, confidence)
+        shown = extracted or _build_refusal(evidence, scored_passages, None, confidence)
         reason = "no language model is configured" if problem is None else "the language model did not answer"
         chooser = "rules" if prepared.reading is None else "the answer reader"
         step.detail, step.count = f"extractive, chosen by {chooser}: {reason}", len(shown.citations)

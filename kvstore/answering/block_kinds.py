@@ -30,7 +30,7 @@ _CONTINUED_LINE_ENDS = (".", "!", "?", ",", ";", "。", "！", "？", "，", "�
 
 
 def _is_bill(paragraph: str) -> bool:
-    """True if all lines are entries of a bill."""
+    """True if every line is an entry of a bill: an item and an amount with two decimals."""
     return all(_BILL_ENTRY_PATTERN.fullmatch(line.strip()) for line in paragraph.splitlines())
 
 
@@ -52,8 +52,8 @@ def _is_record(paragraph: str) -> bool:
     return len(lines) > 1 and len(names) == len(lines)
 
 
-def _is_columns(paragraph: str) -> bool:
-    """True if a paragraph is several lines of columns that white space separates, such as opening hours or prices.
+def _has_columns(paragraph: str) -> bool:
+    """True if a paragraph has several lines, each with columns separated by white space, such as prices.
 
     The second column begins at about the same place in each line. Options with their definitions are not columns.
     """
@@ -78,7 +78,7 @@ def _is_line_list(paragraph: str) -> bool:
 
 
 def _split_record(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
-    """Yield a stored table row as one snippet, its lines joined by semicolons."""
+    """Yield a single snippet: a stored table row, with its lines joined by semicolons."""
     displayed = "; ".join(strip_item_marker(render_inline(line)) for line in text[start:end].splitlines())
     yield Snippet(start, end, displayed, "table", block)
 
@@ -121,7 +121,9 @@ BLOCK_KINDS = (
         "[3.12.26, 18:22] Bo: Who has it?\n[3.12.26, 18:24] Al: Me.",
     ),
     BlockKind("record", _is_record, _split_record, "country: Albania\nincome: 10620", ends_definition=False),
-    BlockKind("columns", _is_columns, _split_columns, "Monday   closed\nFriday   10:00 - 18:00", ends_definition=False),
+    BlockKind(
+        "columns", _has_columns, _split_columns, "Monday   closed\nFriday   10:00 - 18:00", ends_definition=False
+    ),
     LINE_LIST,
 )
 

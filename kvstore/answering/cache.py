@@ -30,10 +30,10 @@ class AnswerCache:
     """The cached answers in one folder (default: the user's cache folder)."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or _get_user_folder()
+        self._folder = folder or _get_default_folder()
 
     def find(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> ModelAnswer | None:
-        """Return the model's cached answer to this prompt, or None."""
+        """Return the model's cached answer to this prompt; None if it is missing, expired or damaged."""
         path = self._build_path(identity, messages)
         try:
             if time.time() - path.stat().st_mtime > MAX_AGE_SECONDS:
@@ -75,7 +75,7 @@ class AnswerCache:
         return self._folder / hashlib.blake2b(records.pack(parts), digest_size=32).hexdigest()
 
 
-def _get_user_folder() -> Path:
+def _get_default_folder() -> Path:
     """Return the folder of cached answers in the user's cache directory."""
     cache_home = os.environ.get("XDG_CACHE_HOME")
     base = Path(cache_home) if cache_home and os.path.isabs(cache_home) else Path.home() / ".cache"

@@ -93,12 +93,15 @@ class CitationFilter:
         return _CITATION_PATTERN.sub(self._filter_citation, ready)
 
     def flush(self) -> str:
-        """Return the rest of the text at the end of the stream."""
+        """Return the rest of the text at the end of the stream, filtered, without white space at its end."""
         ready, self._pending = self._pending, ""
         return _CITATION_PATTERN.sub(self._filter_citation, ready).rstrip()
 
     def _filter_citation(self, match: re.Match[str]) -> str:
-        """Return the valid numbers of a citation in brackets, or an empty string; record all numbers."""
+        """Return the replacement of a citation: its valid numbers in brackets, or an empty string if it has none.
+
+        All numbers are recorded as cited or dropped.
+        """
         expanded = _RANGE_PATTERN.sub(_expand_range, match[1])
         numbers = list(dict.fromkeys(map(int, _NUMBER_PATTERN.findall(expanded))))
         valid = [number for number in numbers if 1 <= number <= self._num_passages]
@@ -109,6 +112,6 @@ class CitationFilter:
 
 
 def _expand_range(match: re.Match[str]) -> str:
-    """Return the numbers of a range such as ``1-3``, separated by commas; a descending range stays as it is."""
+    """Return the numbers in a matched range (``1,2,3`` for ``1-3``); a descending range stays as it is."""
     first, last = int(match[1]), int(match[2])
     return ",".join(map(str, range(first, last + 1))) if first <= last else match[0]

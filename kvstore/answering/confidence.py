@@ -40,8 +40,8 @@ from ..text.segmenters import Segmenter
 from ..text.words import (
     detect_word_language,
     get_function_words,
-    is_hiragana_pair,
-    is_pair,
+    is_bigram,
+    is_hiragana_bigram,
     is_unspaced,
     list_content_terms,
     list_content_words,
@@ -131,13 +131,11 @@ class Confidence:
 def compute_question_rarities(
     question: str, state: State, language: str | None, stem: Callable[[str], str]
 ) -> dict[str, float]:
-    """Return the terms of a question in a language (None: English) with their rarity in the store.
+    """Return the rarity in the store of each term of a question in a language (None: English).
 
-    ``stem`` is the stemming function for the question.
-
-    Words that only say what kind of thing is asked for ("how long") are omitted. Rarities are smoothed by adding
-    ``BACKGROUND_CHUNKS`` chunks of other texts: in a store of ten chunks, a word in five of them is not necessarily
-    common.
+    ``stem`` is the stemming function for the question. Words that only say what kind of thing is asked for ("how long")
+    are omitted. Rarities are smoothed by adding ``BACKGROUND_CHUNKS`` chunks of other texts: in a store of ten chunks,
+    a word in five of them is not necessarily common.
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
     subject = _HOW_MUCH_PATTERN.sub(" ", remove_asking_words(question, language))
@@ -147,12 +145,12 @@ def compute_question_rarities(
 
 
 def _map_variants(question: str, stem: Callable[[str], str]) -> dict[str, list[str]]:
-    """Return the terms of a question, each with all terms under which documents can contain its word."""
+    """Return for each term of a question all terms that documents in other languages have for the same word."""
     return {stem(word): list_stem_variants(stem, word) for word in list_term_words(question, stem)}
 
 
 def _count_chunks(state: State, terms: Sequence[str]) -> int:
-    """Return the sum of the numbers of chunks that contain each of the terms, which are variants of one word."""
+    """Return the number of chunks that contain each of the terms, summed over the terms: the variants of one word."""
     return sum(map(state.postings.count_chunks, terms))
 
 
@@ -273,7 +271,7 @@ def estimate_confidence(
     signals: dict[str, Any] = parts if best_cosines else {**parts, "similarity": None, "nearby": None}
     if reading is not None:
         signals |= {
-            "reading": _to_probability(reading.answered_in_context),
+            "reading": _to_probability(reading.logit_in_context),
             "missing_kind": reading.best.is_kind_missing,
         }
     formless = {"money": "amount of money"}.get(kind.name, kind.name) if lacks_form else ""
@@ -294,12 +292,12 @@ def _select_weights(embedder: str, question: str) -> SignalWeights | None:
 
 
 def _to_probability(logit: float) -> float:
-    """Return the probability of a logit."""
+    """Convert a logit to a probability by the logistic function."""
     return 1 / (1 + math.exp(-logit))
 
 
 def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
-    """Return for each hit the cosine of its nearest chunk with the question, at least 0."""
+    """Return for each hit the highest cosine of its chunks with the question, at least 0."""
     hit_chunks = [list_chunk_ids(hit, query.state) for hit in hits]
     chunk_ids = np.array(list(chain.from_iterable(hit_chunks)), np.uint64)
     cosines = iter(compute_cosines(query.state, chunk_ids, query.vector).tolist())
@@ -324,7 +322,7 @@ class _QuestionTerms(NamedTuple):
 
     @classmethod
     def from_question(cls, query: Query, language: str | None) -> _QuestionTerms:
-        """Prepare the question of a query in a language (None: English), with the statistics of the store."""
+        """Parse the question of a query in a language (None: English), and compute its rarities in the store."""
         question, state, stem = query.question, query.state, query.stem
         function_words = get_function_words(language)
         chunks = state.counters.chunks + BACKGROUND_CHUNKS
@@ -332,7 +330,7 @@ class _QuestionTerms(NamedTuple):
         counts: dict[str, int] = {}
 
         def get_rarity(term: str) -> float:
-            """Return the rarity of a term, and store its number of chunks in ``counts``."""
+            """Return the rarity of a term, and record its number of chunks in ``counts``."""
             if term not in counts:
                 counts[term] = _count_chunks(state, variants.get(term, [term]))
             return compute_term_rarity(chunks, counts[term])
@@ -340,8 +338,8 @@ class _QuestionTerms(NamedTuple):
         subject = _HOW_MUCH_PATTERN.sub(" ", remove_asking_words(question, language))
         consecutive_terms = list(map(stem, list_informative_words(subject, function_words, stem)))
         if not isinstance(stem, Segmenter):
-            consecutive_terms = _drop_crossing_pairs(
-                consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_pair, consecutive_terms)))
+            consecutive_terms = _drop_crossing_bigrams(
+                consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_bigram, consecutive_terms)))
             )
         stems = consecutive_terms or list_content_terms(question, stem)
         rarities = {term: get_rarity(term) * _count_words(term, stem) for term in sorted(set(stems))}
@@ -379,7 +377,7 @@ class _QuestionTerms(NamedTuple):
         return min(1.0, max_covered / self._total_rarity)
 
     def compute_information(self, coverage: float) -> float:
-        """Return the amount of information in the covered part of the question, from 0 to 1.
+        """Estimate the information in the covered part of the question, as a number from 0 to 1.
 
         ``coverage`` is the result of :meth:`compute_coverage`. The amount is high for two rare terms and low for one
         common term.
@@ -387,22 +385,22 @@ class _QuestionTerms(NamedTuple):
         return 1 - math.exp(-coverage * self._total_rarity / (2 * self.max_rarity))
 
     def compute_phrase_score(self, terms: Sequence[str]) -> float:
-        """Return a value from 0 to 1 that grows with the rarity of the question's term pairs that occur in ``terms``.
+        """Return a score from 0 to 1 for the consecutive terms of the question that are consecutive in ``terms`` too.
 
-        A pair occurs if its terms are consecutive.
+        The score grows with the rarity of these pairs.
         """
         shared_pairs = self.pairs.keys() & set(pairwise(terms)) if self.pairs else ()
         return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in shared_pairs) / self.max_rarity)
 
     def compute_missing_name_share(self, missing_names: Sequence[QuestionName]) -> float:
-        """Return the fraction of the question's rarity that the missing names carry, from 0 to 1."""
-        weight = math.fsum(self.names[name] for name in missing_names)
-        return weight / max(self._total_rarity, math.fsum(self.names.values())) if weight else 0.0
+        """Return the rarity of the missing names as a fraction of the question's total rarity, from 0 to 1."""
+        rarity = math.fsum(self.names[name] for name in missing_names)
+        return rarity / max(self._total_rarity, math.fsum(self.names.values())) if rarity else 0.0
 
     def compute_missing_token_share(self, missing_names: Sequence[QuestionName]) -> float:
         """Return the fraction of the question's technical tokens that are among the missing names."""
-        tokens = sum(name.is_token for name in self.names)
-        return sum(name.is_token for name in missing_names) / tokens if tokens else 0.0
+        num_tokens = sum(name.is_token for name in self.names)
+        return sum(name.is_token for name in missing_names) / num_tokens if num_tokens else 0.0
 
     @property
     def _total_rarity(self) -> float:
@@ -410,36 +408,36 @@ class _QuestionTerms(NamedTuple):
         return math.fsum(self.rarities.values()) or 1.0
 
 
-def _drop_crossing_pairs(terms: list[str], counts: Mapping[str, int]) -> list[str]:
-    """Return the terms of a question without pairs of hiragana and character pairs that cross a word boundary.
+def _drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[str]:
+    """Return the terms of a question without bigrams of hiragana and bigrams that cross a word boundary.
 
-    Terms in writing without spaces are pairs of adjacent characters. A pair that no chunk has crosses a boundary in two
-    cases: it is between two pairs that chunks have, or it has a character that can be a function word. ``counts`` has
-    the number of chunks with each pair.
+    Terms in writing without spaces are bigrams of characters. ``counts`` has the number of chunks with each bigram. A
+    bigram that no chunk has crosses a boundary in two cases: it overlaps two bigrams that chunks have, or it has a
+    character that can be a function word.
     """
     remaining = []
     for index, term in enumerate(terms):
-        if is_pair(term) and not counts[term]:
+        if is_bigram(term) and not counts[term]:
             neighbors = terms[max(0, index - 1) : index] + terms[index + 1 : index + 2]
-            is_between_pairs = (
+            overlaps_known = (
                 len(neighbors) == 2 and all(map(counts.get, neighbors)) and neighbors[0][1] + neighbors[1][0] == term
             )
-            if is_between_pairs or may_cross_words(term):
+            if overlaps_known or may_cross_words(term):
                 continue
-        if not is_hiragana_pair(term):
+        if not is_hiragana_bigram(term):
             remaining.append(term)
     return remaining
 
 
 def _count_words(term: str, stem: Callable[[str], str]) -> float:
-    """Return the size of a term in words: 0.5 for a character pair, because neighboring pairs overlap.
+    """Return the size of a term in words: 0.5 for a bigram of characters, because neighboring bigrams overlap.
 
     With a segmenter as the stemmer, every term is a word.
     """
-    return 0.5 if is_pair(term) and not isinstance(stem, Segmenter) else 1.0
+    return 0.5 if is_bigram(term) and not isinstance(stem, Segmenter) else 1.0
 
 
 def _compute_rarity_fraction(rarities: Mapping[str, float], terms: set[str]) -> float:
-    """Return the fraction of the total rarity of a question that ``terms`` carry, from 0 to 1."""
+    """Return the rarity of ``terms`` as a fraction of the total of ``rarities``, from 0 to 1."""
     total = math.fsum(rarities.values())
     return math.fsum(rarity for term, rarity in rarities.items() if term in terms) / total if total else 0.0

@@ -26,6 +26,8 @@ Result = TypeVar("Result")
 #: The maximum number of points per prompt, and the best rating of a passage.
 _MAX_POINTS = 20
 _MAX_RATING = 5
+#: The number of tokens reserved for a task, its schema and the error of an earlier answer, per token of the task.
+_TASK_FACTOR = 4
 #: The number of tokens reserved for the titles of a prompt and the rules of quotation.
 _FIXED_TOKENS = 200
 
@@ -120,9 +122,8 @@ class ModelDistiller:
             return DistillationResult(points, [text for text in next_questions if text][:questions])
 
         with self.trace.step("points of passages") as step:
-            result = (
-                self._ask("points", question, fitting, task, build_object_schema(**properties), parse_points) or empty
-            )
+            schema = build_object_schema(**properties)
+            result = self._request("points", question, fitting, task, schema, parse_points) or empty
             step.detail = f"{self._model.model.name}: {len(fitting)} passages{_format_next_questions(result.questions)}"
             step.count = len(result.points)
         return result
@@ -153,17 +154,18 @@ class ModelDistiller:
             ratings = {entry["passage"]: entry["rating"] for entry in answer["ratings"]}
             return [ratings.get(number, 0) for number in range(1, len(passages) + 1)]
 
-        return self._ask("ratings", question, passages, _RATINGS_TASK, schema, parse_ratings) or [0] * len(passages)
+        return self._request("ratings", question, passages, _RATINGS_TASK, schema, parse_ratings) or [0] * len(passages)
 
     def _select_fitting(
         self, question: str, passages: Sequence[Hit], task: str, *, in_order: bool = False
     ) -> list[Hit]:
-        """Return the passages that fit in one prompt with the ``task``, in order.
+        """Return the passages that fit in one prompt together with the instruction ``task``, in order.
 
         With ``in_order``, stop at the first passage that does not fit. Otherwise, skip it.
         """
         quotation = Quotation(())
-        tokens_left = self._budget - 4 * token_estimate(task) - token_estimate(question) - _FIXED_TOKENS
+        fixed_tokens = _TASK_FACTOR * token_estimate(task) + token_estimate(question) + _FIXED_TOKENS
+        tokens_left = self._budget - fixed_tokens
         fitting: list[Hit] = []
         for hit in passages:
             tokens_after = tokens_left - token_estimate(quote_passage(LONGEST_NUMBER, hit, quotation)) - 1
@@ -174,18 +176,18 @@ class ModelDistiller:
                 break
         return fitting
 
-    def _ask(
+    def _request(
         self,
         name: str,
         question: str,
         passages: Sequence[Hit],
         task: str,
         schema: dict[str, Any],
-        check: Callable[[Any], Result],
+        parse: Callable[[Any], Result],
     ) -> Result | None:
-        """Ask the model about passages, and return its checked answer, or None if two attempts gave no usable answer.
+        """Ask the model about passages, and return its answer, or None if it gave no valid answer.
 
-        ``name`` identifies the kind of prompt, and ``check`` converts the answer.
+        ``name`` identifies the kind of prompt. ``parse`` converts JSON of the schema to the result.
         """
         quotation = build_quotation(passages, question)
         system = f"{task} {quotation.rule}"
@@ -193,7 +195,7 @@ class ModelDistiller:
         user = f"Passages:\n{quoted}\n\nQuestion:\n{question.strip()}"
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         try:
-            return self._model.ask(StructuredPrompt(name, messages, schema, check))
+            return self._model.ask(StructuredPrompt(name, messages, schema, parse))
         except InvalidAnswerError as problem:
             with self.trace.step(f"no {name}") as step:
                 step.detail = str(problem)

@@ -113,50 +113,51 @@ class Relevance:
     ) -> SnippetScores:
         """Return the scores of the snippets at ``positions``, by default of the likeliest candidates.
 
-        The snippets are embedded, with their titles and headings.
+        A score is the sum of the parts that ``_WEIGHTS`` names, each times its weight. The snippets are embedded, with
+        their titles and headings.
         """
         snippet_terms = {
-            (number, index): set(list_terms(render_snippet(snippet), self.stem)) & self.rarities.keys()
-            for number, passage in enumerate(passages)
+            (passage_index, index): set(list_terms(render_snippet(snippet), self.stem)) & self.rarities.keys()
+            for passage_index, passage in enumerate(passages)
             for index, snippet in enumerate(passage.snippets)
         }
         if positions is None:
             positions = self._select_likeliest(passages, list_candidates(passages), snippet_terms)
         kind = classify_question(self.question, self.language)
         total = self._total_rarity
-        tokens = frozenset(_find_tokens(self.question))
+        tokens = frozenset(_find_technical_tokens(self.question))
         asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))
         number_mismatches = _compute_number_mismatches(find_reference_numbers(self.question), passages)
-        texts = [render_snippet(passages[number].snippets[index]) for number, index in positions]
-        titles = [passages[number].title for number, _ in positions]
-        headings = [passages[number].snippets[index].heading for number, index in positions]
+        texts = [render_snippet(passages[passage_index].snippets[index]) for passage_index, index in positions]
+        titles = [passages[passage_index].title for passage_index, _ in positions]
+        headings = [passages[passage_index].snippets[index].heading for passage_index, index in positions]
         titled_texts = [
             ": ".join(dict.fromkeys(filter(None, parts))) for parts in zip(titles, headings, texts, strict=True)
         ]
         similarities = self.compute_similarities(titled_texts)
         scores, nearest = {}, 0.0
-        for (number, index), text, (cosine, rest_cosine) in zip(positions, texts, similarities, strict=True):
+        for (passage_index, index), text, (cosine, rest_cosine) in zip(positions, texts, similarities, strict=True):
             nearest = max(nearest, cosine - _UNLIKELY_DISCOUNT * kind.is_unlikely_in(text))
-            passage = passages[number]
+            passage = passages[passage_index]
             snippet = passage.snippets[index]
             assert snippet.hit is not None
-            adjacent_terms = (snippet_terms.get((number, index + step), set()) for step in (-1, 0, 1))
+            adjacent_terms = (snippet_terms.get((passage_index, index + step), set()) for step in (-1, 0, 1))
             parts = {
                 "cosine": cosine,
                 "rest": rest_cosine,
-                "own": self._sum_rarities(snippet_terms[number, index]) / total,
+                "own": self._sum_rarities(snippet_terms[passage_index, index]) / total,
                 "near": self._sum_rarities(set().union(*adjacent_terms)) / total,
                 "rank": 1 / (1 + snippet.hit.rank),
                 "kind": float(kind.is_met_by(text)),
                 "token": _compute_token_fraction(tokens, text),
                 "term": _compute_token_fraction(tokens, snippet.term),
                 "field": float(self._asks_for_field(snippet)),
-                "other": number_mismatches[number],
+                "other": number_mismatches[passage_index],
                 "asks": float(snippet.is_question),
                 "first": float(index == 0 and passage.is_whole_document),
-                "history": float(not asks_for_changes and _is_history(passage)),
+                "history": float(not asks_for_changes and _is_changelog(passage)),
             }
-            scores[number, index] = math.fsum(_WEIGHTS[name] * part for name, part in parts.items())
+            scores[passage_index, index] = math.fsum(_WEIGHTS[name] * part for name, part in parts.items())
         return SnippetScores(scores, nearest)
 
     def _asks_for_field(self, snippet: Snippet) -> bool:
@@ -203,21 +204,21 @@ class Relevance:
 
 
 def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
-    """Return the positions of the snippets that an answer can choose: selectable snippets within hits.
+    """Return the positions of the snippets that an answer can choose, in order: selectable snippets within hits.
 
     Code can be chosen only if no snippet within the hits of its passage is selectable.
     """
     hit_snippets = [
-        ((number, index), snippet)
-        for number, passage in enumerate(passages)
+        ((passage_index, index), snippet)
+        for passage_index, passage in enumerate(passages)
         for index, snippet in enumerate(passage.snippets)
         if snippet.hit is not None
     ]
-    prose_passages = {number for (number, _), snippet in hit_snippets if snippet.is_selectable}
+    prose_passages = {passage_index for (passage_index, _), snippet in hit_snippets if snippet.is_selectable}
     return [
-        (number, index)
-        for (number, index), snippet in hit_snippets
-        if snippet.is_selectable or (snippet.kind == "code" and number not in prose_passages)
+        (passage_index, index)
+        for (passage_index, index), snippet in hit_snippets
+        if snippet.is_selectable or (snippet.kind == "code" and passage_index not in prose_passages)
     ]
 
 
@@ -251,9 +252,10 @@ class ExtractedAnswer(NamedTuple):
 
 
 def extract_answer(evidence: Evidence, scored: ScoredPassages, max_words: int | None) -> ExtractedAnswer | None:
-    """Return an answer of the best-scored runs, or None if the passages have no sentence to quote.
+    """Return an answer of the runs with the best scores, or None if the passages have no sentence to quote.
 
-    ``max_words`` replaces the usual limit of an answer, if it is given.
+    ``max_words`` limits the words of the answer (None: ``MAX_WORDS``). A line about relations follows the runs if the
+    evidence has one.
     """
     passages, scores = scored.passages, scored.snippet_scores.scores
     if evidence.groups:
@@ -291,9 +293,9 @@ def _select_group_runs(
     for group in evidence.groups:
         hits = {evidence.hits[index] for index in group.hits}
         group_scores = {
-            (number, index): score
-            for (number, index), score in remaining_scores.items()
-            if passages[number].snippets[index].hit in hits
+            (passage_index, index): score
+            for (passage_index, index), score in remaining_scores.items()
+            if passages[passage_index].snippets[index].hit in hits
         }
         for run in select_runs(passages, group_scores)[:1]:
             runs.append(run)
@@ -303,20 +305,20 @@ def _select_group_runs(
 
 
 def list_nearest(scored: ScoredPassages) -> list[Run]:
-    """Return the best-scored snippets, at most ``MAX_NEAREST``, best first."""
+    """Return the ``MAX_NEAREST`` snippets with the best scores as runs of one snippet, best first."""
     scores = scored.snippet_scores.scores
     positions = sorted(scores, key=lambda position: (-scores[position], position))[:MAX_NEAREST]
-    return [Run(number, index, index, scores[number, index]) for number, index in positions]
+    return [Run(passage_index, index, index, scores[passage_index, index]) for passage_index, index in positions]
 
 
-def describe_nearest(
+def build_refusal(
     passages: Sequence[Passage],
     nearest: Sequence[Run],
     relevance: Relevance,
     unknown: Sequence[str],
     formless: str = "",
 ) -> ExtractedAnswer:
-    """Return a text that says that the documents do not answer the question, with the ``nearest`` sentences.
+    """Return a refusal: a text that says that the documents do not answer the question, then the ``nearest`` sentences.
 
     ``unknown`` are names of the question that no document has. ``formless`` is the kind of thing that the question asks
     for if no passage has any.
@@ -326,8 +328,8 @@ def describe_nearest(
     return ExtractedAnswer(f"{heading} Nearest:\n\n{text}" if citations else heading, citations)
 
 
-def describe_nearest_hits(hits: Sequence[Hit], unknown: Sequence[str], formless: str) -> ExtractedAnswer:
-    """Return the text of :func:`describe_nearest` with the beginnings of the nearest summaries or reports.
+def build_refusal_from_hits(hits: Sequence[Hit], unknown: Sequence[str], formless: str) -> ExtractedAnswer:
+    """Return the refusal of :func:`build_refusal` with the beginnings of the first summaries or reports.
 
     Each of them is cited as a whole.
     """
@@ -346,20 +348,20 @@ def _describe_refusal(unknown: Sequence[str], formless: str) -> str:
     return text
 
 
-def _find_tokens(text: str) -> list[str]:
-    """Return the technical tokens of a text as written, because case matters in them."""
+def _find_technical_tokens(text: str) -> list[str]:
+    """Return the technical tokens of a text in order, as written, because case matters in them."""
     return [match.group().rstrip(".,:;?!") for match in _TOKEN_PATTERN.finditer(text)]
 
 
 def _compute_token_fraction(tokens: frozenset[str], text: str) -> float:
     """Return the fraction of these technical tokens that a text has; 0 without tokens."""
-    return len(tokens.intersection(_find_tokens(text))) / len(tokens) if tokens and text else 0.0
+    return len(tokens.intersection(_find_technical_tokens(text))) / len(tokens) if tokens and text else 0.0
 
 
 def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
-    """Return for each passage the number of ``numbers`` that it lacks more than the best passage, as a fraction of all.
+    """Return for each passage the fraction of the reference ``numbers`` that it lacks and the best passage has.
 
-    Numbers in the title, headings and file name of a passage count.
+    The best passage has the most of them. Numbers in the title, headings and file name of a passage count.
     """
     if not numbers:
         return [0.0] * len(passages)
@@ -374,14 +376,14 @@ def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passag
     return [(count - min(num_missing)) / len(numbers) for count in num_missing]
 
 
-def _is_history(passage: Passage) -> bool:
+def _is_changelog(passage: Passage) -> bool:
     """True if a passage is in a list of changes or an index, by the document's key or title, or by the heading."""
     names = (PurePosixPath(passage.document).stem, passage.title or "", passage.heading.rpartition(" > ")[2])
     return any(_CHANGELOG_PATTERN.fullmatch(to_plain_text(name).strip()) for name in names)
 
 
 def render_snippet(snippet: Snippet) -> str:
-    """Return a snippet's text with its label."""
+    """Return a snippet's text after its label, such as the term that it defines, if it has one."""
     return f"{snippet.label}: {snippet.text}" if snippet.label else snippet.text
 
 
@@ -403,7 +405,7 @@ def render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
         elif snippet.kind in ("item", "table") and (previous is not None or is_list):
             # A lead-in and its only item are one line.
             is_only_item = previous is not None and previous.is_lead_in and len(snippets) == 2
-            text += f" {piece}" if is_only_item else f"\n{_find_bullet(passage, snippet)} {piece}"
+            text += f" {piece}" if is_only_item else f"\n{_get_list_marker(passage, snippet)} {piece}"
         else:
             separator = "\n" if previous is not None and previous.kind in ("code", "table") else " "
             text += f"{separator}{piece}" if text else piece
@@ -414,8 +416,8 @@ def render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
     return f"{subject}{separator}{text}" if subject.endswith(("?", "？")) else f"{subject}:{separator}{text}"
 
 
-def _find_bullet(passage: Passage, snippet: Snippet) -> str:
-    """Return the number of an item as it is written, such as ``2.``, or a dash."""
+def _get_list_marker(passage: Passage, snippet: Snippet) -> str:
+    """Return the list marker to display before an item: its number as written, such as ``2.``, or a dash."""
     marker = passage.text[snippet.start : skip_marker(passage.text, snippet.start, snippet.end)].strip()
     return marker if marker[:1].isdigit() else "-"
 
@@ -435,10 +437,10 @@ def _truncate_snippet(text: str) -> str:
 
 
 def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance) -> str:
-    """Return the title and heading that a reader needs to understand a run, joined by ``>``; empty if none is needed.
+    """Return the title and heading to display before a run, joined by ``>``; empty if it needs none.
 
-    Without a title, the file name can replace it. A title or heading is also included if the question has one of its
-    terms.
+    A run needs them if its first snippet does not name its subject. A title or heading is also included if the question
+    has a term of it that the run lacks. The file name can replace a missing title.
     """
     first = snippets[0]
     run_terms = set(list_terms(" ".join(map(render_snippet, snippets)), relevance.stem))
@@ -470,7 +472,7 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Rele
 
 
 def build_run_citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
-    """Return the citation of a run, with the chunk of its first snippet in a hit."""
+    """Return the citation of a run. Its kind and chunk are those of the first snippet that is within a hit."""
     snippets = passage.snippets[run.first : run.last + 1]
     start, end = passage.to_byte_offset(snippets[0].start), passage.to_byte_offset(snippets[-1].end)
     kind, chunk = next((snippet.hit.kind, snippet.chunk) for snippet in snippets if snippet.hit is not None)

@@ -23,12 +23,15 @@ _MAX_TOKENS = 300
 
 
 def is_overview(question: str, hits: Sequence[Hit]) -> bool:
-    """True if a question asks for an overview and the hits are one."""
+    """True if a question asks for an overview and all hits are summaries or reports."""
     return bool(hits) and all(hit.kind in ("summary", "report") for hit in hits) and is_overview_question(question)
 
 
 def build_overview(hits: Sequence[Hit], state: State, *, include_all: bool) -> tuple[str, list[Citation]]:
-    """Return the answer's text and its citations, one per sentence; ``include_all`` includes every sentence."""
+    """Return the answer's text, with a paragraph for each hit, and its citations, one per sentence.
+
+    Without ``include_all``, only the sentences that cover most of the content are included.
+    """
     hits_by_span: dict[tuple[int, int, int], Hit] = {}
     sentences: list[CoverSentence] = []
     for hit in hits:

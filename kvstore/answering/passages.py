@@ -82,22 +82,25 @@ class Passage:
     snippets: list[Snippet] = field(default_factory=list)
 
     def to_byte_offset(self, offset: int) -> int:
-        """Return the byte of the document's text at character ``offset`` of the passage."""
+        """Convert a character offset in the passage to a byte offset in the document's text."""
         return self.start + len(self.text[:offset].encode())
 
 
 def build_passages(hits: Sequence[Hit], state: State) -> list[Passage]:
-    """Return the passages around the spans of these hits, ordered by the best hit of each."""
+    """Return the passages around the spans of these hits, sorted by the rank of the best hit of each."""
     return [_build_passage(group, state) for group in _group_spans(hits, state)]
 
 
 def list_chunk_ids(hit: Hit, state: State) -> list[int]:
-    """Return the ids of the chunks with a span of a hit of the same state, each once and in order."""
-    return list(dict.fromkeys(chunk for chunk, _ in iter_spans(hit, state)))
+    """Return the distinct ids of the chunks that the spans of a hit are in, in the order of the spans.
+
+    ``state`` must be the state that the hit was retrieved from.
+    """
+    return list(dict.fromkeys(chunk_id for chunk_id, _ in iter_spans(hit, state)))
 
 
 def iter_spans(hit: Hit, state: State) -> Iterator[tuple[int, TextSpan]]:
-    """Yield the spans of a hit, each with the id of its chunk."""
+    """Yield the id of the chunk of each span of a hit, and the span, in order."""
     for document, spans in groupby(hit.spans, key=lambda span: span.document):
         record = state.documents.find_by_key(document)
         if record is None:
@@ -114,7 +117,10 @@ class _HitSpan(NamedTuple):
 
 @dataclass(slots=True)
 class _ChunkGroup:
-    """Adjacent chunks of one section: the chunks with a span of a hit, and the chunk before and after them."""
+    """Adjacent chunks of one section: the chunks with a span of a hit, and the chunk before and after them.
+
+    ``first`` and ``last`` are ids of chunks.
+    """
 
     document: int
     section: int
@@ -127,17 +133,17 @@ def _group_spans(hits: Sequence[Hit], state: State) -> list[_ChunkGroup]:
     """Group adjacent spans under one heading, and sort the groups by the rank of their best hit."""
     groups: list[_ChunkGroup] = []
     for hit in hits:
-        for chunk, span in iter_spans(hit, state):
-            _add_to_groups(groups, _HitSpan(hit, span), chunk, state)
+        for chunk_id, span in iter_spans(hit, state):
+            _add_to_groups(groups, _HitSpan(hit, span), chunk_id, state)
     for group in groups:
         group.hit_spans.sort(key=lambda hit_span: hit_span.hit.rank)
     return sorted(groups, key=lambda group: group.hit_spans[0].hit.rank)
 
 
-def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk: int, state: State) -> None:
+def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk_id: int, state: State) -> None:
     """Add a span of a chunk to ``groups``, and merge the groups that it is adjacent to."""
-    record = state.chunks.get(chunk)
-    first, last = (_get_adjacent_chunk(state, record, chunk, step) for step in (-1, 1))
+    record = state.chunks.get(chunk_id)
+    first, last = (_get_adjacent_chunk(state, record, chunk_id, step) for step in (-1, 1))
     merged = _ChunkGroup(record.document, record.section, first, last, [hit_span])
     for group in [group for group in groups if (group.document, group.section) == (merged.document, merged.section)]:
         if merged.first <= group.last + 1 and group.first <= merged.last + 1:
@@ -147,11 +153,15 @@ def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk: int, st
     groups.append(merged)
 
 
-def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk: int, step: int) -> int:
-    """Return the next (``step`` 1) or previous (-1) chunk of the same section, or the chunk itself if there is none."""
-    adjacent = state.chunks.find(chunk + step) if chunk + step >= 0 else None
+def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk_id: int, step: int) -> int:
+    """Return the id of the next (``step`` 1) or previous (-1) chunk, or ``chunk_id`` if it is not in the same section.
+
+    ``record`` is the record of the chunk ``chunk_id``. The ids of a document's chunks are consecutive.
+    """
+    adjacent_id = chunk_id + step
+    adjacent = state.chunks.find(adjacent_id) if adjacent_id >= 0 else None
     is_in_section = adjacent is not None and (adjacent.document, adjacent.section) == (record.document, record.section)
-    return chunk + step if is_in_section else chunk
+    return adjacent_id if is_in_section else chunk_id
 
 
 def _build_passage(group: _ChunkGroup, state: State) -> Passage:
@@ -267,7 +277,7 @@ def _is_readable(snippet: Snippet, is_alone: bool) -> bool:
     is_numeric_row = snippet.kind == "table" and any(map(str.isdigit, snippet.text))
     if (
         num_words < (_MIN_FIELD_WORDS if is_field or is_numeric_row else _MIN_WORDS)
-        or ". . ." in snippet.text
+        or ". . ." in snippet.text  # the leader before a page number of a table of contents
         or num_symbols > _MAX_SYMBOL_FRACTION * len(snippet.text)
     ):
         return False
@@ -282,8 +292,8 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
 
     ``language`` decides where sentences end (None: the rules for English).
     """
-    term, term_level = "", 0
-    for number, part in enumerate(split_parts(text)):
+    term, term_level = "", 0  # the term that is being defined, and the depth of its item
+    for block_index, part in enumerate(split_parts(text)):
         start, end = part.start, part.end
         block_kind = find_block_kind(text[start:end]) if part.kind == "prose" else None
         if part.kind == "heading":
@@ -291,14 +301,15 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
             title, _, _ = text[start:end].partition("\n")  # without an underline
             yield SnippetHeading(render_inline(title).lstrip("# "))
         elif part.kind == "code":
-            yield from split_code(text, start, end, number)
+            yield from split_code(text, start, end, block_index)
         elif part.kind == "table":
-            yield from split_table(text, start, end, number, has_header=not part.continues)
+            yield from split_table(text, start, end, block_index, has_header=not part.continues)
         elif block_kind is not None:
-            yield from block_kind.split(text, start, end, number)
+            yield from block_kind.split(text, start, end, block_index)
         else:
             own_term = render_inline(strip_item_marker(text[start : part.term_end])) if part.term_end > start else ""
             opens_item = has_item_marker(text, start, end) and part.level <= term_level
+            # A paragraph, another term, or an item that is not below the term ends the definition.
             if part.kind != "item" or own_term or opens_item:
                 term, term_level = own_term, part.level
             for first, last in split_fields(text, start, end):
@@ -307,7 +318,7 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
                     text,
                     first,
                     last,
-                    number,
+                    block_index,
                     part.kind,
                     own_label,
                     language,
@@ -317,14 +328,14 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
 
 
 def _split_notes(text: str, format: str) -> Iterator[Snippet]:
-    """Yield the paragraphs of a document that consists of lines of a few words, without sentences.
+    """Yield each paragraph of a document without sentences as one snippet, such as the lines of a note.
 
     Headings, very short paragraphs and paragraphs in capitals are omitted.
     """
-    for number, block in enumerate(parse_blocks(text, format)):
+    for block_index, block in enumerate(parse_blocks(text, format)):
         displayed = strip_item_marker(render_inline(text[block.start : block.end]))
         is_unspaced_text = is_unspaced(displayed)
         num_words = count_written_words(displayed) if is_unspaced_text else len(_WORD_PATTERN.findall(displayed))
         is_in_capitals = displayed.upper() == displayed and not is_unspaced_text
         if block.kind != "heading" and num_words >= _MIN_WORDS and not is_in_capitals:
-            yield Snippet(block.start, block.end, displayed, "table", number)
+            yield Snippet(block.start, block.end, displayed, "table", block_index)

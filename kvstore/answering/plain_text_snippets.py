@@ -50,27 +50,27 @@ def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> 
     term, term_indent = "", 0
     lead_in_indent: int | None = None  # the indentation of a lead-in right before the block
     text_blocks = parse_blocks(text, "text")
-    for number, block in enumerate(text_blocks):
+    for block_index, block in enumerate(text_blocks):
         start = block.start
         paragraph = text[start : block.end]
         indent = start - (text.rfind("\n", 0, start) + 1)
         if indent <= term_indent:
             term = ""
         if lead_in_indent is not None and indent > lead_in_indent and _is_code(paragraph):
-            yield from split_code(text, start, block.end, number)
+            yield from split_code(text, start, block.end, block_index)
             continue
         lead_in_indent = None
         if is_mail_header(text, start, block.end):
-            yield from split_mail_header(text, start, block.end, number)
+            yield from split_mail_header(text, start, block.end, block_index)
             continue
         kind = find_block_kind(paragraph)
-        if kind is None and _is_lone_field(text, text_blocks, number):
+        if kind is None and _is_lone_field(text, text_blocks, block_index):
             kind = LINE_LIST
         if kind is not None:
             term = "" if kind.ends_definition else term
-            yield from kind.split(text, start, block.end, number)
+            yield from kind.split(text, start, block.end, block_index)
             continue
-        for part in _split_paragraph(text, start, block.end, indent, starts_mid_line and number == 0):
+        for part in _split_paragraph(text, start, block.end, indent, starts_mid_line and block_index == 0):
             piece = text[part.start : part.end]
             is_unmarked = part.indent == 0 or not piece.startswith("-")
             if part.is_title or (part.is_heading and is_unmarked and piece.upper() == piece):
@@ -88,35 +88,43 @@ def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> 
             label = own_term or (term if part.indent > term_indent else "")
             kind = find_block_kind(_strip_lines(piece)) if "\n" in piece else None
             if kind is not None:
-                for snippet in kind.split(text, part.start, part.end, number):
+                for snippet in kind.split(text, part.start, part.end, block_index):
                     snippet.label = snippet.term = label
                     yield snippet
                 continue
             leads = is_lead_in(piece)
             lead_in_indent = part.indent if leads else None
             yield from split_prose(
-                text, part.start, part.end, number, "prose", label, language, has_own_term=bool(own_term), leads=leads
+                text,
+                part.start,
+                part.end,
+                block_index,
+                "prose",
+                label,
+                language,
+                has_own_term=bool(own_term),
+                leads=leads,
             )
 
 
-def _is_lone_field(text: str, text_blocks: Sequence[Block], number: int) -> bool:
-    """True if block ``number`` is a single line of a name and a value (``Alarm code: 4711``).
+def _is_lone_field(text: str, text_blocks: Sequence[Block], block_index: int) -> bool:
+    """True if the block with this index is a single line of a name and a value (``Alarm code: 4711``).
 
     A term above an indented definition is not a field. The title of the text is a field only if its value has a digit
     or a field follows.
     """
 
     def match_field(index: int) -> re.Match[str] | None:
-        """Return the name and value of block ``index``, or None if it is not a field."""
+        """Return the match of block ``index`` with its name and value, or None if the block is not a field."""
         return FIELD_PATTERN.fullmatch(text, text_blocks[index].start, text_blocks[index].end)
 
-    if (field := match_field(number)) is None:
+    if (field := match_field(block_index)) is None:
         return False
-    if number + 1 == len(text_blocks):
+    if block_index + 1 == len(text_blocks):
         return True
-    next_start = text_blocks[number + 1].start
+    next_start = text_blocks[block_index + 1].start
     is_indented_below = text[text.rfind("\n", 0, next_start) + 1 : next_start].isspace()
-    is_title = number == 0 and not any(map(str.isdigit, field["value"])) and match_field(1) is None
+    is_title = block_index == 0 and not any(map(str.isdigit, field["value"])) and match_field(1) is None
     return not is_indented_below and not is_title
 
 
@@ -132,7 +140,7 @@ def _is_code(paragraph: str) -> bool:
 
 
 def _strip_lines(piece: str) -> str:
-    """Return a text with its lines stripped of surrounding white space."""
+    """Return a text with the white space around each of its lines removed."""
     return "\n".join(map(str.strip, piece.splitlines()))
 
 
@@ -222,7 +230,7 @@ def _find_entries(text: str, lines: Sequence[_Line]) -> set[int]:
 
 
 def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Collection[int]) -> bool:
-    """True if a line is the title of the line below it, as in a contract: a few words without a mark at their end.
+    """True if a line is the title of what is below it, as in a contract: a few words without punctuation at their end.
 
     Below the first line of a paragraph is an entry, or the line has a number and the next begins with a capital.
     """
@@ -231,6 +239,7 @@ def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Colle
     line, below = (text[line.text_start : line.end] for line in lines[index : index + 2])
     is_numbered = _SECTION_NUMBER_PATTERN.match(line) is not None
     has_entries = index == 0 and index + 1 in entries and index not in entries
+    # The line is not wrapped: the first word of the next line would fit on it.
     is_shorter = len(line) + 1 + len(below.partition(" ")[0]) < max(line.end - line.text_start for line in lines)
     return (
         lines[index + 1].indent == lines[index].indent
@@ -241,7 +250,7 @@ def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Colle
 
 
 def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:
-    """True if a line is above lines indented under it, as a term is above its definition."""
+    """True if a line can be a term or heading: it is short, and the next line is indented more deeply."""
     line = lines[index]
     line_text = text[line.text_start : line.end]
     is_indented_below = index + 1 < len(lines) and lines[index + 1].indent >= line.indent + 2
@@ -257,7 +266,7 @@ def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:
 
 
 def _is_hanging_line(text: str, lines: Sequence[_Line], index: int) -> bool:
-    """True if a line has a term in its first column and the start of its definition in the next."""
+    """True if a line has a term in its first column and the start of its definition in the second."""
     line = lines[index]
     column = _HANGING_TERM_PATTERN.match(text[line.text_start : line.end])
     if column is None or len(column["term"]) > _MAX_HANGING_TERM:

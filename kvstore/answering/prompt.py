@@ -87,7 +87,7 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
         text
         for note in evidence.abstracts
         if note.document in passage_documents and note.text.strip() and note.text not in passages_text
-        if token_budget.try_add(text := quote_text(note.text))
+        if token_budget.try_add(text := sanitize_text(note.text))
     ]
     parts = [
         _render_section(
@@ -111,7 +111,7 @@ class _TokenBudget:
         self._tokens_left = tokens
 
     def try_add(self, text: str) -> bool:
-        """Add a text and its line end if there is room. Return True if it was added."""
+        """Subtract the tokens of a text and its line end if they fit. Return True if they do."""
         size = token_estimate(text) + 1
         if size > self._tokens_left:
             return False
@@ -120,7 +120,7 @@ class _TokenBudget:
 
 
 def build_quotation(hits: Iterable[Hit], *texts: str) -> Quotation:
-    """Return the quotation for a prompt that contains these passages and other texts, none of which can end it."""
+    """Return the delimiters for a prompt that quotes these passages and texts; none of the texts contains them."""
     parts = list(texts)
     for hit in hits:
         parts += [hit.text, hit.heading, hit.title or "", hit.document]
@@ -128,24 +128,27 @@ def build_quotation(hits: Iterable[Hit], *texts: str) -> Quotation:
 
 
 def quote_passage(number: int, hit: Hit, quotation: Quotation) -> str:
-    """Return a passage with its number, title and headings, as in a prompt."""
+    """Return a passage as the prompt has it: its number, title and headings on a line, then its text in delimiters."""
     titles = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > "))))
-    return f"[{number}] {to_one_line(' > '.join(titles))}\n{quotation.quote(quote_text(hit.text))}"
+    return f"[{number}] {to_one_line(' > '.join(titles))}\n{quotation.quote(sanitize_text(hit.text))}"
 
 
-def quote_text(text: str) -> str:
-    """Return a document's text without control characters and without numbers that look like those of passages."""
-    return quote_slice(text.strip())
+def sanitize_text(text: str) -> str:
+    """Return a document's text for a model: without control characters, and without bracketed numbers.
+
+    A bracketed number could be taken for that of a passage. White space at the ends is removed.
+    """
+    return sanitize_slice(text.strip())
 
 
-def quote_slice(text: str) -> str:
-    """Return a part of a document's text, treated like :func:`quote_text`, but with the white space at its ends."""
+def sanitize_slice(text: str) -> str:
+    """Return a part of a document's text, treated like :func:`sanitize_text`, but with the white space at its ends."""
     return neutralize_citations(replace_controls(text))
 
 
 def to_one_line(text: str) -> str:
-    """Return a document's text, treated like :func:`quote_text`, on one line with single blanks."""
-    return quote_text(" ".join(text.split()))
+    """Return a document's text, treated like :func:`sanitize_text`, on one line with single blanks."""
+    return sanitize_text(" ".join(text.split()))
 
 
 def _render_section(title: str, entries: Iterable[str]) -> str:

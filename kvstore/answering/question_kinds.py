@@ -83,7 +83,7 @@ _KIND_PATTERNS = {
 
 
 def _build_noun_pattern(nouns: str) -> str:
-    """Return a pattern for "what" or "which" followed by one of these nouns."""
+    """Return a pattern for "what" or "which" before one of the ``nouns``, a list of singulars with spaces between."""
     return rf"\b(?:what|which) (?:{'|'.join(nouns.split())})s?\b"
 
 
@@ -186,7 +186,7 @@ class QuestionKind:
     subject: frozenset[str] = frozenset()
 
     def is_missing_in(self, text: str) -> bool:
-        """True if a text cannot answer, because nothing in it has the form that the kind demands, such as a number."""
+        """True if a text cannot answer: the kind demands a form, such as a number, and nothing in the text has it."""
         return self.name in _DEMANDED_KINDS and not self.is_met_by(text)
 
     def is_unlikely_in(self, text: str) -> bool:
@@ -199,16 +199,16 @@ class QuestionKind:
     def is_met_by(self, text: str) -> bool:
         """True if a text contains something of the kind that is not in the question; never for ``thing``."""
         if self.name == "meaning":
-            return self._explains(text)
+            return self._begins_with_subject(text)
         pattern = _KIND_PATTERNS.get(self.name)
-        return pattern is not None and any(self._is_new(match.group()) for match in pattern.finditer(text))
+        return pattern is not None and any(self._has_new_word(match.group()) for match in pattern.finditer(text))
 
-    def _explains(self, text: str) -> bool:
-        """True if a text begins with the subject, as a definition does."""
+    def _begins_with_subject(self, text: str) -> bool:
+        """True if the first words of a text contain all words of the subject, as those of a definition do."""
         opening = _WORD_PATTERN.findall(text.lower())[: len(self.subject) + _NUM_OPENING_WORDS]
         return self.subject.issubset(opening)
 
-    def _is_new(self, match_text: str) -> bool:
+    def _has_new_word(self, match_text: str) -> bool:
         """True if a match has a word that is neither in the question nor a function word."""
         words = _WORD_PATTERN.findall(match_text.lower())
         return bool(words) and not all(word in self.words or word in FUNCTION_WORDS for word in words)
@@ -228,9 +228,9 @@ class ForeignQuestionKind(QuestionKind):
     def is_met_by(self, text: str) -> bool:
         """True if a text contains something of the kind that is not in the question."""
         form = self.language_words.forms.get(self.name) if self.language_words else None
-        return form is not None and any(self._is_new(match.group()) for match in form.finditer(text))
+        return form is not None and any(self._has_new_word(match.group()) for match in form.finditer(text))
 
-    def _is_new(self, match_text: str) -> bool:
+    def _has_new_word(self, match_text: str) -> bool:
         """True if a match has a word that is neither in the question nor a function word.
 
         Function words count for the kind ``reason``, because its forms often are function words.
@@ -279,7 +279,7 @@ def classify_question(question: str, language: str | None = None) -> QuestionKin
     True
     """
     words = frozenset(_WORD_PATTERN.findall(question.lower()))
-    language_words = load_question_words(language)
+    language_words = load_question_words(language)  # None for English
     if language_words is not None:
         return ForeignQuestionKind(language_words.find_kind(question) or "thing", words, language_words=language_words)
     matches = [

@@ -106,7 +106,7 @@ class PassageWords:
         return self.words if self.stem is str else list(map(self.stem, self.words))
 
     def _has_words(self, name: QuestionName, part: slice, function_words: frozenset[str]) -> bool:
-        """True if the passage has the words in the slice ``part`` of a name, in order and almost adjacent."""
+        """True if the passage has the words of a name in the slice ``part``, in order and almost adjacent."""
         (first_word, first_form), *following = zip(map(self.stem, name.words[part]), name.forms[part], strict=True)
         position = -1
         while True:
@@ -167,7 +167,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     function_words = get_function_words(language)
     pieces = [match.group() for match in _PIECE_PATTERN.finditer(separate_unspaced(question))]
     has_capital_nouns = capitalizes_nouns(language)
-    named = _select_named_nouns(pieces, function_words) if has_capital_nouns else list(map(_is_name_like, pieces))
+    named = _mark_german_names(pieces, function_words) if has_capital_nouns else list(map(_is_name_like, pieces))
     is_title_case = _is_title_case(pieces, function_words)
     names: list[QuestionName] = []
     run: list[str] = []
@@ -194,8 +194,8 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
 
     for piece, is_named in zip(pieces, named, strict=True):
         base = _POSSESSIVE_PATTERN.sub("", piece)
-        if has_capital_nouns and base[0].isalpha() and "-" in base:  # a compound of a name and a noun: the AFC-Champion
-            base = "-".join(part for part in base.split("-") if _has_inner_mark(part)) or base
+        if has_capital_nouns and base[0].isalpha() and "-" in base:  # drop the noun of a compound: the AFC-Champion
+            base = "-".join(part for part in base.split("-") if _has_digit_or_inner_capital(part)) or base
         if _TOKEN_PATTERN.fullmatch(base):
             close_run()
             names.append(
@@ -226,24 +226,27 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
 
 
 def _split_title(title: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words of a title in normal form, and as written (in normal form too if the numbers differ)."""
+    """Return the words of a title in normal form, and its words as written.
+
+    If the normal form splits the title into more or fewer words, both are the words in normal form.
+    """
     words, forms = tuple(segment_words(title)), tuple(split_written_words(title))
     return words, forms if len(forms) == len(words) else words
 
 
 def _is_name_like(piece: str) -> bool:
-    """True if a word begins with a digit or has a capital."""
+    """True if a word begins with a digit or has a capital anywhere."""
     return piece[0].isdigit() or any(character.isupper() for character in piece)
 
 
-def _select_named_nouns(pieces: Sequence[str], function_words: frozenset[str]) -> list[bool]:
-    """Return for each piece of a German question True if it belongs to a name.
+def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) -> list[bool]:
+    """Return for each word of a German question, in which all nouns have capitals, True if it belongs to a name.
 
     A noun belongs to a name if another noun is before or after it, but not after a noun of measure ("Prozent Fett"). A
     noun after a title belongs to a name, but the title does not.
     """
-    named = list(map(_has_inner_mark, pieces))
-    nouns = [
+    named = list(map(_has_digit_or_inner_capital, pieces))
+    is_noun = [
         piece[0].isupper()
         and not (marked or _TOKEN_PATTERN.fullmatch(piece))
         and fold_case(piece) not in function_words
@@ -251,17 +254,18 @@ def _select_named_nouns(pieces: Sequence[str], function_words: frozenset[str]) -
     ]
     for index, (piece, following) in enumerate(pairwise(pieces)):
         word = fold_case(piece)
-        if not nouns[index] or not nouns[index + 1] or word in _GERMAN_MEASURES:
+        if not is_noun[index] or not is_noun[index + 1] or word in _GERMAN_MEASURES:
             continue
         named[index] |= word not in _GERMAN_TITLES
         named[index + 1] |= fold_case(following) not in _GERMAN_TITLES
     return named
 
 
-def _has_inner_mark(piece: str) -> bool:
+def _has_digit_or_inner_capital(piece: str) -> bool:
     """True if a word begins with a digit, or has a capital after another letter or digit.
 
-    Examples are ``NASA`` and ``iPhone``, but not ``Auto`` or ``Bus-Depot``.
+    Such words are names even if all nouns are capitalized. Examples are ``NASA`` and ``iPhone``, but not ``Auto`` or
+    ``Bus-Depot``.
     """
     return piece[0].isdigit() or any(letter.isupper() and before.isalnum() for before, letter in pairwise(piece))
 

@@ -98,10 +98,10 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
         if subject:
             ending = "'s" if pronoun["possessive"] else ""
             return f"{part[: pronoun.start()]}{subject}{ending}{part[pronoun.end() :]}"
-    is_complete = (
+    is_self_contained = (
         pronoun is None and not _REFERENCE_PATTERN.search(part) and len(list_content_words(part)) >= _MIN_CONTENT_WORDS
     )
-    if is_complete:
+    if is_self_contained:
         return part
     predicate = _START_PATTERN.sub("", first_part, count=1).strip()
     if not _ELLIPSIS_PATTERN.fullmatch(part):
@@ -113,7 +113,7 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
 
 
 def _find_subject(question: str) -> str:
-    """Return the noun phrase that a question is about, or an empty string.
+    """Return the noun phrase that a question is about, or an empty string if it has none or it is a pronoun.
 
     It is the question without its asking words and verb, and without an adjective and its preposition.
 

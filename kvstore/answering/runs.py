@@ -29,13 +29,13 @@ _MAX_BLOCK_WORDS = 60
 #: The maximum number of words of a lead-in without content of its own ("For example:").
 _MAX_LEAD_IN_WORDS = 4
 
-#: The index of a passage, and of a snippet in it.
+#: The index of a passage, and the index of a snippet in it.
 SnippetPosition = tuple[int, int]
 
 
 @frozen_dataclass
 class Run:
-    """Snippets ``first`` to ``last`` of passage number ``passage``, and the highest of their scores."""
+    """Snippets ``first`` to ``last`` of the passage with the index ``passage``, and the highest of their scores."""
 
     passage: int
     first: int
@@ -59,21 +59,22 @@ def select_runs(
             position: _adjust_score(passages, position, score, selected) for position, score in candidates.items()
         }
         position = min(candidates, key=lambda position: (-adjusted_scores[position], position))
-        number, index = position
+        passage_index, index = position
         del candidates[position]
         score = adjusted_scores[position]
         if score < best_score - (_MAX_SCORE_GAP if num_words >= _SHORT_ANSWER_WORDS else 2 * _MAX_SCORE_GAP):
             break
-        snippets = passages[number].snippets
+        snippets = passages[passage_index].snippets
         if snippets[index].text in used_texts:
             continue
         first, last = find_required_span(snippets, index)
         if not selected:
             last = extend_over_definition(snippets, index, first, last)
-        span = [(number, snippet_index) for snippet_index in range(first, last + 1)]
+        span = [(passage_index, snippet_index) for snippet_index in range(first, last + 1)]
         added = [snippet_position for snippet_position in span if snippet_position not in selected]
         size = sum(snippets[snippet_index].words for _, snippet_index in added)
         is_too_long = num_words + size > max_words
+        # The best snippet is selected even if it is too long.
         if selected and (is_too_long or len(_merge_positions(passages, [*selected, *added])) > MAX_RUNS):
             continue
         for added_position in added:
@@ -92,10 +93,10 @@ def _adjust_score(
     passages: Sequence[Passage], position: SnippetPosition, score: float, selected: Mapping[SnippetPosition, float]
 ) -> float:
     """Return a snippet's score, with a bonus if it is next to a selected one with the same subject."""
-    number, index = position
-    snippets = passages[number].snippets
+    passage_index, index = position
+    snippets = passages[passage_index].snippets
     for adjacent in (index - 1, index + 1):
-        if (number, adjacent) in selected and _have_same_subject(snippets[index], snippets[adjacent]):
+        if (passage_index, adjacent) in selected and _have_same_subject(snippets[index], snippets[adjacent]):
             return score + _ADJACENCY_BONUS
     return score
 
@@ -155,11 +156,10 @@ def _find_required_end(snippets: Sequence[Snippet], index: int) -> int:
 
 
 def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, last: int) -> int:
-    """Return the index of the last snippet of the definition that snippet ``index`` opens, within ``_MAX_BLOCK_WORDS``.
+    """Return the index of the last snippet to display of the definition that snippet ``index`` opens.
 
-    Return ``last`` if it opens no definition.
-
-    Snippets ``first`` to ``last`` are always displayed and count toward the limit.
+    It is ``last`` if the snippet opens no definition. Snippets ``first`` to ``last`` are displayed in any case and
+    count toward the limit of ``_MAX_BLOCK_WORDS``.
     """
     opening = snippets[index]
     if not opening.label or (index and _have_same_subject(opening, snippets[index - 1])):
@@ -181,13 +181,16 @@ def _is_bare_lead_in(snippets: Sequence[Snippet], index: int) -> bool:
 
 
 def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPosition]) -> list[tuple[int, int, int]]:
-    """Merge adjacent snippets of one section. Return the passage, first snippet and last snippet of each run."""
+    """Merge adjacent snippets of one section into runs, in order of position.
+
+    Return for each run the index of its passage, and of its first and last snippet.
+    """
     runs: list[tuple[int, int, int]] = []
-    for number, index in sorted(positions):
-        snippets = passages[number].snippets
-        is_adjacent = bool(runs) and runs[-1][0] == number and runs[-1][2] == index - 1
+    for passage_index, index in sorted(positions):
+        snippets = passages[passage_index].snippets
+        is_adjacent = bool(runs) and runs[-1][0] == passage_index and runs[-1][2] == index - 1
         if is_adjacent and snippets[index].section == snippets[index - 1].section:
-            runs[-1] = (number, runs[-1][1], index)
+            runs[-1] = (passage_index, runs[-1][1], index)
         else:
-            runs.append((number, index, index))
+            runs.append((passage_index, index, index))
     return runs

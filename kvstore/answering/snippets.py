@@ -20,8 +20,8 @@ from ..text.sentences import split_sentences
 _FENCE_PATTERN = compile_lazily(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
 _MARKER_PATTERN = compile_lazily(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
 _QUOTE_PATTERN = compile_lazily(r"^[ \t]*>[ \t]?", re.MULTILINE)
-#: The mark of a definition on the line below its term, as in PHP Markdown Extra.
-_DEFINITION_MARK_PATTERN = compile_lazily(r"[ \t]*\n {0,3}:[ \t]+")
+#: The marker of a definition on the line below its term, as in PHP Markdown Extra.
+_DEFINITION_MARKER_PATTERN = compile_lazily(r"[ \t]*\n {0,3}:[ \t]+")
 #: The name of a field, which can be bold, at the start of its line.
 _FIELD_NAME_PATTERN = compile_lazily(r"^(?:\*\*)?[^\W\d_a-z][^\n:.!?*]{0,40}(?::\*\*|\*\*:|:) +\S", re.MULTILINE)
 #: The first line of an alert of GitHub Markdown.
@@ -30,7 +30,7 @@ _ALERT_PATTERN = compile_lazily(r"^\s*\[!(note|tip|important|warning|caution)\]\
 _HYPHENATION_PATTERN = compile_lazily(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
 #: Code in a line, and a star outside it that is not emphasis: between two operands, or before a number.
 _CODE_SPAN_PATTERN = compile_lazily(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
-_MARK_PATTERN = compile_lazily(r"[*`\\]")
+_SPECIAL_CHARACTER_PATTERN = compile_lazily(r"[*`\\]")
 _LITERAL_STAR_PATTERN = compile_lazily(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)")
 #: Marks that a page shows differently or not at all: tags of site generators, footnote numbers, attributes of headings,
 #: images, HTML comments, and the tags of HTML elements that separate or only style text.
@@ -103,7 +103,7 @@ class SnippetHeading(NamedTuple):
 
 
 def render_inline(piece: str) -> str:
-    """Return a piece of Markdown on one line, as a page shows it: without syntax, tags, images and link addresses.
+    """Return a piece of Markdown on one line, as a browser shows it: without syntax, tags, images and link addresses.
 
     >>> render_inline("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
     'Dial *21#, says Kees; **options are not needed for 2 * 3.'
@@ -113,18 +113,22 @@ def render_inline(piece: str) -> str:
     'Note: Fees rise in May.'
     """
     piece = _HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece))
-    piece = _DEFINITION_MARK_PATTERN.sub(": ", piece)
+    piece = _DEFINITION_MARKER_PATTERN.sub(": ", piece)
     piece = _ALERT_PATTERN.sub(lambda alert: f"{alert.group(1).capitalize()}: ", piece, count=1)
-    # A text, then for each code span its backquotes, its code, and the text after it.
+    # The text before the first code span, then for each code span its backquotes, its code, and the text after it.
     parts = _CODE_SPAN_PATTERN.split(piece)
     plain_parts = [_strip_markup(parts[0])]
     for code, text in zip(parts[2::3], parts[3::3], strict=True):
-        plain_parts += [_MARK_PATTERN.sub(r"\\\g<0>", code), _strip_markup(text)]
+        # Escaped, because to_plain_text removes these characters from code too.
+        plain_parts += [_SPECIAL_CHARACTER_PATTERN.sub(r"\\\g<0>", code), _strip_markup(text)]
     return to_plain_text("".join(plain_parts))
 
 
 def _strip_markup(text: str) -> str:
-    """Return a text without the syntax that a page does not show, except emphasis by stars."""
+    """Return Markdown outside code without tags, images, links and emphasis by underscores; stars stay.
+
+    Literal stars, such as those of a product, are escaped.
+    """
     if "{" in text:
         text = _ATTRIBUTE_PATTERN.sub("", _TEMPLATE_TAG_PATTERN.sub(" ", text))
     if "[" in text:
@@ -147,7 +151,7 @@ def strip_item_marker(piece: str) -> str:
 
 
 def split_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the lines of fields in a paragraph, or its own span if it has fewer than two such lines.
+    """Yield the spans of the fields (``Name: value``) of a paragraph, or its whole span if it has fewer than two.
 
     >>> text = "**Chair:** Ruth\\n**Minutes:** Ines"
     >>> [text[first:last] for first, last in split_fields(text, 0, len(text))]
@@ -171,11 +175,11 @@ def split_prose(
     has_own_term: bool,
     leads: bool,
 ) -> Iterator[Snippet]:
-    """Yield the sentences of a paragraph or an item.
+    """Yield the sentences of a paragraph or an item, characters ``start`` to ``end`` of a text, as snippets.
 
-    ``term`` is the term that the paragraph defines, which its first sentence contains if ``has_own_term``. If the
-    paragraph ``leads`` into the next block, its last sentence is a lead-in. ``language`` decides where sentences end
-    (None: the rules for English).
+    ``block`` and ``kind`` are fields of the snippets. ``term`` is the term that the paragraph defines; its first
+    sentence contains it if ``has_own_term``. If the paragraph ``leads`` into the next block, its last sentence is a
+    lead-in. ``language`` decides where sentences end (None: the rules for English).
     """
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
     for index, (first, last) in enumerate(split_sentences(text[content_start:end], language)):
@@ -189,7 +193,7 @@ def split_prose(
 
 
 def split_code(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
-    """Yield pieces of a few lines of a block of code. Only the first piece needs the snippet before the block."""
+    """Yield a block of code in pieces of a few lines. The first piece needs the snippet before the block."""
     line_start = text.rfind("\n", 0, start) + 1
     offset = line_start if text[line_start:start].isspace() else start
     lines = []
@@ -205,7 +209,7 @@ def split_code(text: str, start: int, end: int, block: int) -> Iterator[Snippet]
 
 
 class _CodeLine(NamedTuple):
-    """A line of code: its span, and its text without a ``>`` of a quotation."""
+    """A line of code: its span, and its text without the ``>`` of a block quote."""
 
     start: int
     end: int
@@ -213,6 +217,7 @@ class _CodeLine(NamedTuple):
 
     @property
     def indent(self) -> int:
+        """The number of white space characters at its beginning."""
         return len(self.text) - len(self.text.lstrip())
 
 
@@ -238,10 +243,11 @@ def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
 
 
 def split_table(text: str, start: int, end: int, block: int, *, has_header: bool = True) -> Iterator[Snippet]:
-    """Yield the rows of a table, each with the column names if its first row is a header."""
+    """Yield the rows of a table as snippets, each cell after the name of its column if the first row is a header."""
     header: list[str] = []
     offset = start
     for index, line in enumerate(text[start:end].splitlines(keepends=True)):
+        # An escaped bar is part of a cell.
         cells = [render_inline(cell) for cell in line.strip().strip("|").replace("\\|", "\0").split("|")]
         cells = [cell.replace("\0", "|").strip() for cell in cells]
         if index == 0 and has_header:
@@ -258,9 +264,12 @@ def split_table(text: str, start: int, end: int, block: int, *, has_header: bool
 def split_lines(
     text: str, start: int, end: int, block: int, entry_start: re.Pattern[str] = _ANY_LINE_PATTERN
 ) -> Iterator[Snippet]:
-    """Yield the entries of a paragraph: each begins with a line that matches ``entry_start`` (default: any line)."""
+    """Yield the entries of a paragraph as snippets; each begins with a line that matches ``entry_start``.
+
+    By default, each line is an entry.
+    """
     offset = first = start
-    for line in [*text[start:end].splitlines(keepends=True), ""]:
+    for line in [*text[start:end].splitlines(keepends=True), ""]:  # the empty line ends the last entry
         if offset > first and (not line or entry_start.match(line)):
             piece = text[first:offset]
             if displayed := strip_item_marker(render_inline(piece.strip())):
@@ -274,7 +283,7 @@ def split_lines(
 
 
 def split_mail_header(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
-    """Yield the fields at the head of a mail, with folded lines joined (RFC 5322, 2.2).
+    """Yield the fields of a mail header as snippets, with folded lines joined (RFC 5322, 2.2).
 
     A field is displayed like a table row. The subject cannot be selected as the answer, because it is a heading.
     """

@@ -103,21 +103,21 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     own_terms = terms & set(list_content_terms(sentence, stem))
     if not own_terms or terms - own_terms - set(list_content_terms(context, stem)):
         return None
-    if _NEGATION_PATTERN.search(question) or not _has_same_season(question, sentence):
+    if _NEGATION_PATTERN.search(question) or not _has_all_seasons(question, sentence):
         return None
-    mismatch = _compare_quantities(question, sentence, asks_permission)
-    if mismatch is not False:
-        return mismatch
+    verdict = _compare_quantities(question, sentence, asks_permission)
+    if verdict is not False:
+        return verdict
     clauses = _select_clauses(sentence, own_terms, stem)
-    is_restricted = not _find_lower(_RESTRICTION_PATTERN, sentence) <= _find_lower(_RESTRICTION_PATTERN, question)
+    is_restricted = not _get_matches(_RESTRICTION_PATTERN, sentence) <= _get_matches(_RESTRICTION_PATTERN, question)
     if is_forbidden or any(_precedes_term(_NEGATION_PATTERN, clause, own_terms, stem) for clause in clauses):
         return None if is_restricted else "no"
-    doubts = _find_lower(_DOUBT_PATTERN, sentence) - _find_lower(_DOUBT_PATTERN, question)
+    doubts = _get_matches(_DOUBT_PATTERN, sentence) - _get_matches(_DOUBT_PATTERN, question)
     if (
         is_restricted
         or doubts - ({"may"} if asks_permission else set())
         or _NEGATION_PATTERN.search(sentence)
-        or not _find_lower(_STRICT_PATTERN, question) <= _find_lower(_STRICT_PATTERN, sentence)
+        or not _get_matches(_STRICT_PATTERN, question) <= _get_matches(_STRICT_PATTERN, sentence)
         or (_UNIVERSAL_PATTERN.search(question) and not _UNIVERSAL_PATTERN.search(sentence))
         or (_OBLIGATION_PATTERN.search(question) and not _OBLIGATION_PATTERN.search(sentence))
         or (asks_permission and not _precedes_term(_PERMITTED_PATTERN, "; ".join(clauses), own_terms, stem))
@@ -135,7 +135,8 @@ def find_names(text: str) -> list[str]:
 def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> Verdict | Literal[False] | None:
     """Compare each number of a question with the number of the sentence that has the same unit.
 
-    Returns False if all are equal, a verdict if a number or a limit decides, and None if the numbers do not settle it.
+    Returns False if all are equal (also without numbers), so that other rules decide; a verdict if a number or a limit
+    decides; and None if there is no verdict, because the numbers cannot be compared.
     """
     quantities = _find_quantities(sentence)
     years = _YEAR_RANGE_PATTERN.search(sentence)
@@ -176,27 +177,27 @@ def _find_quantities(text: str) -> list[_Quantity]:
     return quantities
 
 
-def _has_same_season(question: str, sentence: str) -> bool:
-    """True if the sentence has each month, season and weekday of the question, or a range of months around it."""
-    months = _find_lower(_MONTH_PATTERN, question)
+def _has_all_seasons(question: str, sentence: str) -> bool:
+    """True if a sentence has each month, season and weekday of a question; a range of months has those between."""
+    months = _get_matches(_MONTH_PATTERN, question)
     period = _MONTH_RANGE_PATTERN.search(sentence.lower())
     if period is not None:
         first, last = map(_MONTHS.index, period.groups())
         months -= set(_MONTHS[first : last + 1])
-    return months <= _find_lower(_WORD_PATTERN, sentence) and (
-        _find_lower(_SEASON_PATTERN, question) <= _find_lower(_SEASON_PATTERN, sentence)
+    return months <= _get_matches(_WORD_PATTERN, sentence) and (
+        _get_matches(_SEASON_PATTERN, question) <= _get_matches(_SEASON_PATTERN, sentence)
     )
 
 
 def _select_clauses(sentence: str, terms: set[str], stem: Callable[[str], str]) -> list[str]:
-    """Return the clauses of a sentence that have the most of the terms."""
+    """Return the clauses of a sentence with the largest number of the terms, several if they have equally many."""
     clauses = [clause for clause in _CLAUSE_PATTERN.split(sentence) if clause]
     counts = [len(terms.intersection(list_content_terms(clause, stem))) for clause in clauses]
     return [clause for clause, count in zip(clauses, counts, strict=True) if count == max(counts)]
 
 
 def _precedes_term(pattern: re.Pattern[str], text: str, terms: set[str], stem: Callable[[str], str]) -> bool:
-    """True if one of the ``_MAX_DISTANCE`` words from the start of a match of a pattern on is one of the terms."""
+    """True if one of the terms follows a match of a pattern: within ``_MAX_DISTANCE`` words, counting the match."""
     return any(
         not terms.isdisjoint(
             list_content_terms(" ".join(_WORD_PATTERN.findall(text[match.start() :])[:_MAX_DISTANCE]), stem)
@@ -205,6 +206,6 @@ def _precedes_term(pattern: re.Pattern[str], text: str, terms: set[str], stem: C
     )
 
 
-def _find_lower(pattern: re.Pattern[str], text: str) -> set[str]:
-    """Return the matches of a pattern, or of its only group, in lower case."""
+def _get_matches(pattern: re.Pattern[str], text: str) -> set[str]:
+    """Return the distinct matches of a pattern, or of its only group, in lower case."""
     return {match.lower() for match in pattern.findall(text)}

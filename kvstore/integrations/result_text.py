@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 import kvstore
 
-from ..answering.prompt import Quotation, quote_slice, to_one_line
+from ..answering.prompt import Quotation, sanitize_slice, to_one_line
 
 #: The prefix of a document's URI; the percent-encoded key follows.
 SCHEME = "kvstore:///"
@@ -154,4 +154,4 @@ def quote_cell(value: Any) -> Any:
     """Return a value of a row as JSON data, with text quoted like that of a document, and bytes in hexadecimal."""
     if isinstance(value, bytes):
         return value.hex()
-    return value if value is None or isinstance(value, (int, float)) else quote_slice(str(value))
+    return value if value is None or isinstance(value, (int, float)) else sanitize_slice(str(value))

@@ -19,7 +19,7 @@ import kvstore
 from kvstore.errors import DocumentNotFoundError, InputError, KvstoreError, StatementError
 
 from .. import language
-from ..answering.prompt import Quotation, quote_slice, quote_text, to_one_line
+from ..answering.prompt import Quotation, sanitize_slice, sanitize_text, to_one_line
 from .result_text import (
     ResultPart,
     ToolResult,
@@ -120,7 +120,7 @@ class StoreTools:
     def describe_error(self, error: KvstoreError) -> str:
         """Return the message of an error, with the keys and names in it quoted as in a result."""
         # The message of a StatementError shows the position of the error in a line of its own.
-        text = quote_slice(str(error)) if isinstance(error, StatementError) else to_one_line(str(error))
+        text = sanitize_slice(str(error)) if isinstance(error, StatementError) else to_one_line(str(error))
         return self.truncate_result(text)
 
     # The tools, by their names: their arguments are already checked
@@ -135,7 +135,7 @@ class StoreTools:
             "passages",
             [
                 {"document": document, "start": spans[0]["start"], "end": spans[0]["end"], "score": score,
-                 "why": quote_slice(path), "text": quote_slice(text)}
+                 "why": sanitize_slice(path), "text": sanitize_slice(text)}
                 for _, score, document, _, text, path, _, spans, *_ in rows
             ],
             self._tokens,
@@ -146,7 +146,7 @@ class StoreTools:
             ResultPart(
                 f"[{rank}] {format_source(document, titles.get(document))}, {format_spans(spans)} (why: "
                 f"{to_one_line(path)})\n",
-                quote_text(text),
+                sanitize_text(text),
             )
             for rank, _, document, _, text, path, _, spans, *_ in rows
         ]
@@ -184,10 +184,10 @@ class StoreTools:
         data = {
             "outcome": outcome,
             "answer": truncate(answer, self._tokens),
-            "answer_span": quote_slice(answer_span["text"]) if answer_span else None,
+            "answer_span": sanitize_slice(answer_span["text"]) if answer_span else None,
             "verdict": verdict,
             "parts": [
-                {**part, "answer_span": quote_slice(span["text"]) if (span := part.pop("span")) else None}
+                {**part, "answer_span": sanitize_slice(span["text"]) if (span := part.pop("span")) else None}
                 for part in answer_parts
             ],
             "model": model,
@@ -208,7 +208,7 @@ class StoreTools:
             rows = [row for row, document in zip(rows, documents, strict=True) if document in allowed][:limit]
         fields = ("name", "tree", "level", "parent", "document")
         locations = [
-            dict(zip(fields, (entity, tree, level, parent, document), strict=True), text=quote_slice(text))
+            dict(zip(fields, (entity, tree, level, parent, document), strict=True), text=sanitize_slice(text))
             for entity, _, tree, level, parent, document, _, text in rows
         ]
         data = build_list_data("locations", locations, self._tokens)
@@ -281,7 +281,7 @@ class StoreTools:
         excerpt = truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
         last = start + len(excerpt.encode())
         continuation = "" if excerpt == text else end.format(last)
-        quoted = quote_slice(excerpt)
+        quoted = sanitize_slice(excerpt)
         data = {"document": stored.key, "title": stored.title, "bytes": stored.bytes, "start": start, "end": last}
         return ToolResult(
             f"{quotation.rule}\n\n{head}\n{quotation.quote(quoted)}{continuation}", {**data, "text": quoted}
@@ -366,7 +366,7 @@ class StoreTools:
         if document is None:
             raise DocumentNotFoundError(f"there is no document {shorten(key)} here")
         quotation = Quotation([document.text])
-        return f"{quotation.rule}\n\n{quotation.quote(quote_slice(document.text))}"
+        return f"{quotation.rule}\n\n{quotation.quote(sanitize_slice(document.text))}"
 
     def build_prompt(self, question: str) -> str:
         """Return a prompt that makes a language model answer a question from its evidence, with citations."""

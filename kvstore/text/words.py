@@ -294,14 +294,14 @@ def list_content_words(
     return [word for word in _find_term_words(folded, stem) if word not in function_words]
 
 
-def is_pair(word: str) -> bool:
+def is_bigram(word: str) -> bool:
     """True if a search word is a pair of characters of a script without spaces."""
     return len(word) == 2 and not word.isascii() and _UNSPACED_RUN_PATTERN.fullmatch(word) is not None
 
 
-def is_hiragana_pair(word: str) -> bool:
+def is_hiragana_bigram(word: str) -> bool:
     """True if a search word is a pair of hiragana, which is usually an ending or a particle."""
-    return is_pair(word) and _HIRAGANA_PATTERN.fullmatch(word) is not None
+    return is_bigram(word) and _HIRAGANA_PATTERN.fullmatch(word) is not None
 
 
 def may_cross_words(word: str) -> bool:
@@ -312,7 +312,7 @@ def may_cross_words(word: str) -> bool:
     >>> may_cross_words("黎和"), may_cross_words("巴黎")
     (True, False)
     """
-    return is_pair(word) and _FUNCTION_CHARACTER_PATTERN.search(word) is not None
+    return is_bigram(word) and _FUNCTION_CHARACTER_PATTERN.search(word) is not None
 
 
 def split_written_words(text: str) -> list[str]:
@@ -442,7 +442,7 @@ def _count_terms(
     folded = fold_case(text)
     counts = count_terms(folded, stem, excluded, technical)
     if isinstance(stem, Segmenter) and is_unspaced(folded):
-        counts = {term: count for term, count in counts.items() if not is_pair(term)}
+        counts = {term: count for term, count in counts.items() if not is_bigram(term)}
         for run in _UNSPACED_RUN_PATTERN.findall(folded):
             for word in stem.split_run(run):
                 if len(word) > 1 and word not in excluded:

@@ -53,13 +53,13 @@ def extract_read_answer(
     max_context = _MAX_CONTEXT if max_words is None else len(reading.readings)
     max_words = _MAX_WORDS if max_words is None else max_words
     best = reading.best
-    number, index = best.position
-    snippets = reading.passages[number].snippets
+    passage_index, index = best.position
+    snippets = reading.passages[passage_index].snippets
     index = _find_answering_item(snippets, index, best.words, evidence.question)
-    run = Run(number, *_find_display_span(snippets, index, evidence.question), best.score)
+    run = Run(passage_index, *_find_display_span(snippets, index, evidence.question), best.score)
     runs = [run]
     num_words = sum(snippet.words for snippet in snippets[run.first : run.last + 1])
-    displayed_positions = {(number, i) for i in range(run.first, run.last + 1)}
+    displayed_positions = {(passage_index, snippet_index) for snippet_index in range(run.first, run.last + 1)}
     for position in _list_context(reading):
         if len(runs) > max_context:
             break
@@ -68,7 +68,7 @@ def extract_read_answer(
         if snippet.hit is not None and position not in displayed_positions and fits_limit:
             displayed_positions.add(position)
             num_words += snippet.words
-            runs.append(Run(*position, position[1], best.score))
+            runs.append(_make_single_run(position, best.score))
     text, citations = render_runs(reading.passages, runs, relevance)
     text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
     return ExtractedAnswer(text, citations, _locate_answer_words(best, text), reading.verdict)
@@ -91,7 +91,7 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
     text = ""
     citations: list[Citation] = []
     answers: list[AnswerPart] = []
-    # A sentence -> the number of its citation, and its offset in the text of the answer.
+    # For each displayed sentence, the number of its citation and the offset of its paragraph in the answer.
     citation_places: dict[tuple[str, int], tuple[int, int]] = {}
     for part, is_answered in zip(parts, answered, strict=True):
         separator = "\n\n" if text else ""
@@ -100,14 +100,15 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
             answers.append(AnswerPart(part.text, None, None, None))
             continue
         best = part.reading.best
-        number, index = best.position
-        passage = part.reading.passages[number]
+        passage_index, index = best.position
+        passage = part.reading.passages[passage_index]
         sentence = _identify_snippet(passage, index)
         if sentence not in citation_places:
             first, last = _find_display_span(passage.snippets, index, part.text)
             if first == index and _refers_to_previous(passage.snippets, index):
-                first -= _identify_snippet(passage, index - 1) not in citation_places
-            run = Run(number, first, last, best.score)
+                is_shown = _identify_snippet(passage, index - 1) in citation_places
+                first = index if is_shown else index - 1
+            run = Run(passage_index, first, last, best.score)
             paragraph, (citation,) = render_runs(part.reading.passages, [run], part.relevance, len(citations) + 1)
             citation_places[sentence] = (citation.number, len(text) + len(separator))
             text += separator + paragraph
@@ -120,16 +121,24 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
 
 def list_nearest(reading: PassageReading, max_sentences: int) -> list[Run]:
     """Return the likeliest sentences as runs of one snippet, best first."""
-    best_readings = reading.readings[:max_sentences]
-    return [Run(*snippet.position, snippet.position[1], snippet.score) for snippet in best_readings]
+    return [_make_single_run(snippet.position, snippet.score) for snippet in reading.readings[:max_sentences]]
+
+
+def _make_single_run(position: SnippetPosition, score: float) -> Run:
+    """Return the run of a single snippet."""
+    passage_index, index = position
+    return Run(passage_index, index, index, score)
 
 
 def _list_context(reading: PassageReading) -> list[SnippetPosition]:
-    """Return the positions of sentences of context: the one that the answer refers to, then other likely sentences."""
-    number, index = reading.best.position
-    snippets = reading.passages[number].snippets
+    """Return the positions of the sentences to display after the answer, as far as there is room.
+
+    The sentence that the answer refers to is first, then the other likely sentences, likeliest first.
+    """
+    passage_index, index = reading.best.position
+    snippets = reading.passages[passage_index].snippets
     likely = [other.position for other in reading.readings[1:] if reading.best.score - other.score <= _MAX_CONTEXT_GAP]
-    return [(number, index - 1), *likely] if _refers_to_previous(snippets, index) else likely
+    return [(passage_index, index - 1), *likely] if _refers_to_previous(snippets, index) else likely
 
 
 def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
@@ -141,7 +150,7 @@ def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
 
 
 def _identify_snippet(passage: Passage, index: int) -> tuple[str, int]:
-    """Return the document of a snippet and its byte offset there, which are the same in every passage."""
+    """Return what identifies a snippet in all passages: the key of its document and its byte offset there."""
     return passage.document, passage.to_byte_offset(passage.snippets[index].start)
 
 
@@ -188,16 +197,16 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
 def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, question: str) -> int:
     """Return the index of the item or row with the words that answer, if snippet ``index`` introduces it.
 
-    Return ``index`` if it introduces nothing, if no item has all the words, or if the question asks for persons or a
-    list: the whole list is the answer then.
+    Return ``index`` if it introduces nothing, if no item has all the words, if that item is not within a hit, or if the
+    question asks for persons or a list: the whole list is the answer then.
     """
     asks_for_list = _LIST_QUESTION_PATTERN.search(question) or classify_question(question).name == "person"
     if not (snippets[index].is_lead_in and words) or asks_for_list:
         return index
     _, last = find_required_span(snippets, index)
-    items = (item for item in range(index, last + 1) if words in render_snippet(snippets[item]))
-    item = next(items, index)
-    return item if snippets[item].hit is not None else index
+    matches = (item_index for item_index in range(index, last + 1) if words in render_snippet(snippets[item_index]))
+    item_index = next(matches, index)
+    return item_index if snippets[item_index].hit is not None else index
 
 
 def _locate_answer_words(best: SnippetReading, text: str, offset: int = 0) -> AnswerSpan | None:

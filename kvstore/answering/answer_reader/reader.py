@@ -37,12 +37,12 @@ _MAX_QUESTION = 300
 
 
 class Reading(NamedTuple):
-    """The output of the network for a window: ``answered``, the logit that it answers, and the likeliest answer.
+    """The output of the network for a window: the ``logit`` that it answers the question, and the likeliest answer.
 
     ``start`` and ``end`` are the character offsets of the answer in the window.
     """
 
-    answered: float
+    logit: float
     start: int
     end: int
     log_probability: float
@@ -64,14 +64,14 @@ class AnswerReader:
         self._session = onnxruntime.InferenceSession(data[MODEL_FILE], options, providers=["CPUExecutionProvider"])
         self._tokenizer = WordPieceTokenizer(json.loads(data[TOKENIZER_FILE]))
         threads = os.environ.get("OMP_NUM_THREADS", "")
-        self._threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
+        self._num_threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
 
     def read(self, question: str, windows: Sequence[str]) -> list[Reading]:
-        """Return the reading of each window. Windows are read by parallel threads; a long question is truncated."""
+        """Return the reading of each window, in order. Windows are read in parallel; a long question is truncated."""
         pairs = [self._tokenizer.encode_pair(question[:_MAX_QUESTION], window) for window in windows]
-        if min(self._threads, len(windows)) <= 1:
+        if min(self._num_threads, len(windows)) <= 1:
             return list(map(self._run, pairs))
-        with ThreadPoolExecutor(min(self._threads, len(windows)), "kvstore-reader") as pool:
+        with ThreadPoolExecutor(min(self._num_threads, len(windows)), "kvstore-reader") as pool:
             return list(pool.map(self._run, pairs))
 
     def _run(self, tokens: PairTokens) -> Reading:
@@ -82,13 +82,13 @@ class AnswerReader:
             "attention_mask": np.ones_like(ids),
             "token_type_ids": np.array([tokens.type_ids], np.int64),
         }
-        answered, starts, ends = self._session.run(["answered", "start", "end"], inputs)
+        logits, starts, ends = self._session.run(["answered", "start", "end"], inputs)
         first, last, log_probability = _find_span(starts[0], ends[0])
-        return Reading(float(answered[0]), tokens.offsets[first][0], tokens.offsets[last][1], log_probability)
+        return Reading(float(logits[0]), tokens.offsets[first][0], tokens.offsets[last][1], log_probability)
 
 
 def _find_span(starts: npt.NDArray[np.float32], ends: npt.NDArray[np.float32]) -> tuple[int, int, float]:
-    """Return the first and last token of the likeliest answer, and its log-probability.
+    """Return the indexes of the first and last token of the likeliest answer, and its log-probability.
 
     ``starts`` and ``ends`` have the logits that an answer starts or ends at each token.
     """
@@ -100,7 +100,7 @@ def _find_span(starts: npt.NDArray[np.float32], ends: npt.NDArray[np.float32]) -
 
 @lru_cache(maxsize=_NUM_CACHED_MASKS)
 def _build_span_mask(num_tokens: int) -> npt.NDArray[np.bool_]:
-    """Return a matrix that is True if an answer can start at the token of the row and end at that of the column."""
+    """Return a square matrix: True if an answer can start at the row's token and end at the column's token."""
     after_start = np.triu(np.ones((num_tokens, num_tokens), np.bool_))
     return after_start & ~np.triu(after_start, _MAX_SPAN_TOKENS)
 

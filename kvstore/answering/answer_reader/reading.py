@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 _MAX_READ = 12
 #: The weights of a snippet's score: of the logit of the reader and of the score by rules. They were fitted by
 #: ``tools/fit_answer_reader.py`` on notes and four articles of SQuAD 2.0.
-_ANSWERED_WEIGHT, _RULES_WEIGHT = 1.3, 0.73
+_LOGIT_WEIGHT, _RULES_WEIGHT = 1.3, 0.73
 #: The weights of a logistic model of the probability that the best snippet answers: of the reader's logit, and of the
 #: logit of the confidence by rules. They were fitted by the same tool on every second question of the notes, three
 #: folders, and nine articles of SQuAD 2.0. Over the other questions, the calibration error is 0.05.
-_CONFIDENCE_WEIGHTS = {"answered": 0.82, "rules": 0.05}
+_CONFIDENCE_WEIGHTS = {"reader": 0.82, "rules": 0.05}
 _CONFIDENCE_CONSTANT = -1.01
 #: The logit of the confidence exceeds that by rules by at most this. The reader was trained on questions that fit their
 #: passages, and the rules recognize the others: on three folders, their logit is at least -3.1 for questions with an
@@ -50,7 +50,7 @@ _MAX_UNJUDGED, _MAX_SETTLED = 0.0, 2.5
 #: under the curve of 0.91 on the other half. The constant was chosen by hand on the same 58 questions: with it and the
 #: default of ``least_confidence``, 70 % of their near misses are refused, and 47 % without the model; 89 and 95 % of
 #: the others are answered.
-_YES_NO_WEIGHTS = {"rules": 0.55, "answered": 0.4, "coverage": 1.0}
+_YES_NO_WEIGHTS = {"rules": 0.55, "reader": 0.4, "coverage": 1.0}
 _YES_NO_CONSTANT = -4.6
 #: The weights of a snippet without the form that the question asks for, in its score and in the confidence. Such a
 #: snippet hardly ever answers. The weights are not fitted, because too few of the best snippets lack the form.
@@ -58,7 +58,7 @@ MISSING_SCORE, MISSING_CONFIDENCE = -3.0, -2.0
 
 
 class SnippetReading(NamedTuple):
-    """A snippet that was read: its score, the reader's logit ``answered``, the ``rule_score``, and the ``words``
+    """A snippet that was read: its score, the reader's ``logit`` that it answers, the ``rule_score``, and the ``words``
     that answer (an empty string if they are before the snippet).
 
     ``is_kind_missing`` is True if the snippet lacks the kind of thing that the question asks for, such as an amount of
@@ -68,7 +68,7 @@ class SnippetReading(NamedTuple):
 
     position: SnippetPosition
     score: float
-    answered: float
+    logit: float
     rule_score: float
     is_kind_missing: bool
     words: str
@@ -78,7 +78,7 @@ class SnippetReading(NamedTuple):
 class PassageReading(NamedTuple):
     """The passages of a question with the readings of their likeliest snippets, best first; never empty.
 
-    ``rule_scores`` has the scores that rules gave to the likely snippets. ``answered_in_context`` is the mean of the
+    ``rule_scores`` has the scores that rules gave to the likely snippets. ``logit_in_context`` is the mean of the
     reader's logits for the likeliest snippet with and without the sentence before it. It separates answers from near
     misses better than the logit without that sentence: on 440 questions of SQuAD 2.0, the area under the curve is 0.79
     instead of 0.78, and on 130 questions about notes 0.93 instead of 0.92. ``is_yes_no`` is True if yes or no answers
@@ -94,7 +94,7 @@ class PassageReading(NamedTuple):
     is_yes_no: bool
     verdict: Verdict | None
     may_be_chain: bool
-    answered_in_context: float
+    logit_in_context: float
 
     @property
     def best(self) -> SnippetReading:
@@ -104,10 +104,10 @@ class PassageReading(NamedTuple):
     @property
     def needs_several_passages(self) -> bool:
         """True if the question may be a chain, and no sentence both is a likely answer and covers the question."""
-        return self.may_be_chain and self.best.answered + _COVERAGE_WEIGHT * self.best.coverage < _MIN_SUFFICIENT
+        return self.may_be_chain and self.best.logit + _COVERAGE_WEIGHT * self.best.coverage < _MIN_SUFFICIENT
 
     def compute_confidence(self, rule_logit: float, unknown_logit: float) -> float:
-        """Return the logit of the confidence in the likeliest answer.
+        """Return the logit of the confidence in the likeliest answer, from the reader's logit and that of the rules.
 
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` the part of it for names that no
         document has. That part is added, because the reader does not notice that a sentence is about another name.
@@ -117,14 +117,14 @@ class PassageReading(NamedTuple):
         if self.needs_several_passages or self.is_yes_no:
             yes_no_logit = self._compute_yes_no_logit() if self.is_yes_no else _MAX_UNJUDGED
             return min(rule_logit, yes_no_logit, _MAX_UNJUDGED)
-        signals = {"answered": self.answered_in_context, "rules": rule_logit}
+        signals = {"reader": self.logit_in_context, "rules": rule_logit}
         logit = math.fsum(weight * signals[name] for name, weight in _CONFIDENCE_WEIGHTS.items()) + _CONFIDENCE_CONSTANT
         return min(logit, rule_logit + _MAX_GAIN) + unknown_logit + MISSING_CONFIDENCE * self.best.is_kind_missing
 
     def _compute_yes_no_logit(self) -> float:
         """Return the logit that the likeliest snippet answers a question that yes or no answers, without a verdict."""
         best = self.best
-        signals = {"rules": best.rule_score, "answered": best.answered, "coverage": best.coverage}
+        signals = {"rules": best.rule_score, "reader": best.logit, "coverage": best.coverage}
         return math.fsum(weight * signals[name] for name, weight in _YES_NO_WEIGHTS.items()) + _YES_NO_CONSTANT
 
 
@@ -149,10 +149,8 @@ def read_passages(
         readings.append(
             SnippetReading(
                 window.position,
-                _ANSWERED_WEIGHT * reading.answered
-                + _RULES_WEIGHT * rule_score
-                + MISSING_SCORE * window.is_kind_missing,
-                reading.answered,
+                _LOGIT_WEIGHT * reading.logit + _RULES_WEIGHT * rule_score + MISSING_SCORE * window.is_kind_missing,
+                reading.logit,
                 rule_score,
                 window.is_kind_missing,
                 words,
@@ -163,16 +161,19 @@ def read_passages(
     is_yes_no = is_yes_no_question(question)
     verdict = _find_verdict(passages, readings[0].position, relevance) if is_yes_no else None
     best_window = next(window for window in windows if window.position == readings[0].position)
-    in_context = _read_in_context(reader, question, best_window, passages, readings[0].answered)
-    return PassageReading(passages, readings, rule_scores, is_yes_no, verdict, may_be_chain, in_context)
+    logit_in_context = _read_in_context(reader, question, best_window, passages, readings[0].logit)
+    return PassageReading(passages, readings, rule_scores, is_yes_no, verdict, may_be_chain, logit_in_context)
 
 
 def _read_in_context(
-    reader: AnswerReader, question: str, window: Window, passages: Sequence[Passage], answered: float
+    reader: AnswerReader, question: str, window: Window, passages: Sequence[Passage], logit: float
 ) -> float:
-    """Return the mean of ``answered``, the logit of a window, and of the logit with the sentence before its snippet."""
+    """Return the mean of ``logit``, that of a window, and of its logit with the sentence before its snippet.
+
+    Return ``logit`` if there is no such sentence, see :func:`build_context_text`.
+    """
     text = build_context_text(window, passages)
-    return answered if text is None else (answered + reader.read(question, [text])[0].answered) / 2
+    return logit if text is None else (logit + reader.read(question, [text])[0].logit) / 2
 
 
 def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, relevance: Relevance) -> Verdict | None:
@@ -180,8 +181,8 @@ def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, releva
 
     Its title, heading and label, and the sentence that it refers to, can name its subject.
     """
-    number, index = position
-    passage = passages[number]
+    passage_index, index = position
+    passage = passages[passage_index]
     snippet = passage.snippets[index]
     context = [passage.title or passage.document, passage.heading, snippet.heading, snippet.label or ""]
     if index and (snippet.needs_previous or snippet.needs_subject):

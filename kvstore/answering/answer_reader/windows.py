@@ -48,7 +48,7 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
     total = math.fsum(rarities.values()) or 1.0
 
     def list_question_terms(text: str) -> set[str]:
-        """Return the terms of a text that the question has too."""
+        """Return the distinct terms of a text that the question has too."""
         return set(list_terms(text, stem)) & rarities.keys()
 
     def compute_rarity_fraction(terms: set[str]) -> float:
@@ -78,13 +78,13 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
     numbers = frozenset(find_reference_numbers(relevance.question))
     # Each candidate, with True if it lacks what the question asks for, even with the block that it introduces.
     candidates = {
-        (number, index): kind.is_missing_in(_render_with_block(passages[number].snippets, index))
-        for number, index in list_candidates(passages)
-        if not passages[number].snippets[index].is_question
+        (passage_index, index): kind.is_missing_in(_render_with_block(passages[passage_index].snippets, index))
+        for passage_index, index in list_candidates(passages)
+        if not passages[passage_index].snippets[index].is_question
     }
-    estimates = {position: estimate_score(position, is_missing) for position, is_missing in candidates.items()}
+    scores = {position: estimate_score(position, is_missing) for position, is_missing in candidates.items()}
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
-    for position in sorted(candidates, key=lambda position: (-estimates[position], position)):
+    for position in sorted(candidates, key=lambda position: (-scores[position], position)):
         text, offset = _build_text(passages[position[0]], position[1], numbers)
         windows.setdefault(text, Window(position, text, offset, candidates[position]))
         if len(windows) == MAX_WINDOWS:
@@ -93,9 +93,10 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
 
 
 def _build_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
-    """Return the text of the window of a snippet, and the character at which the snippet begins.
+    """Return the text of the window of a snippet, and the character offset at which the snippet begins in it.
 
-    The name of the document is included if it has one of the reference ``numbers`` of the question.
+    The title, the heading and a sentence that the snippet refers to precede it, and so does the name of the document if
+    it has one of the reference ``numbers`` of the question.
     """
     snippets = passage.snippets
     snippet = snippets[index]
@@ -112,12 +113,12 @@ def _build_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple
 
 
 def build_context_text(window: Window, passages: Sequence[Passage]) -> str | None:
-    """Return the text of a window with the sentence before its snippet, if both are prose of one section.
+    """Return the text of a window with the sentence before its snippet inserted, if both are prose of one section.
 
     Returns None otherwise, and if the window has that sentence already.
     """
-    number, index = window.position
-    snippets = passages[number].snippets
+    passage_index, index = window.position
+    snippets = passages[passage_index].snippets
     snippet = snippets[index]
     if snippet.needs_previous or snippet.needs_subject or not _has_previous(snippets, index):
         return None
@@ -127,7 +128,7 @@ def build_context_text(window: Window, passages: Sequence[Passage]) -> str | Non
 
 
 def _has_previous(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if the snippet before the one at ``index`` is in the same section."""
+    """True if a snippet precedes the one at ``index`` in the same section."""
     return index > 0 and snippets[index - 1].section == snippets[index].section
 
 
