@@ -23,7 +23,7 @@ from ..errors import InputError, ReaderError, suggest
 from ..extensions.entry_points import PluginGroup
 from .code_languages import LANGUAGES
 from .content_format import MAX_START_BYTES, detect_format
-from .decoding import detect_marked_encoding
+from .decoding import detect_bom_encoding
 from .plugin_reader import PluginReader, make_plugin_reader
 from .raw_document import (
     JSON,
@@ -55,10 +55,10 @@ __all__ = [
     "check_format",
     "describe_skipped",
     "find_format",
-    "formats",
     "get_reader_version",
     "get_suffixes",
     "get_trusted_size",
+    "list_formats",
     "read",
     "read_bytes",
 ]
@@ -156,13 +156,13 @@ _line_reader_sources: list[Callable[[], Mapping[str, FormatReader]]] = []
 READERS = PluginGroup("reader", get_reserved_names=lambda: (*FORMATS, *_get_line_readers()), convert=make_plugin_reader)
 
 
-def formats() -> tuple[str, ...]:
-    """Return every name that ``INGEST ... AS`` accepts."""
+def list_formats() -> tuple[str, ...]:
+    """Return all format names that ``INGEST ... AS`` accepts."""
     return (*FORMATS, *_get_line_readers(), *READERS.load_usable())
 
 
 def add_line_readers(get_readers: Callable[[], Mapping[str, FormatReader]]) -> None:
-    """Add formats of JSON Lines that another package reads: a function that returns their readers by name."""
+    """Register a function that returns another package's readers of JSON Lines formats, by format name."""
     _line_reader_sources.append(get_readers)
 
 
@@ -178,7 +178,7 @@ def get_reader_version(format: str | None) -> str:
 
 
 def check_format(format: str) -> None:
-    """Raise InputError, with the nearest name, if there is no format of this name."""
+    """Raise InputError, which suggests the nearest name, if no format has this name."""
     _get_format(format)
 
 
@@ -188,19 +188,26 @@ def _get_format(format: str) -> _Format:
         return _FORMATS[format]
     line_reader = _get_line_readers().get(format)
     if line_reader is not None:
-        return _Format("", "", (".jsonl", ".ndjson"), has_rows=True, reader=line_reader)
+        return _Format(module="", function="", suffixes=(".jsonl", ".ndjson"), has_rows=True, reader=line_reader)
     plugin = READERS.get(format)
     if plugin is not None:
         return _build_plugin_format(plugin)
-    known_formats = formats()
+    known_formats = list_formats()
     suggestion = suggest(format, known_formats)
     hint = f"; did you mean {suggestion}?" if suggestion else ""
     raise InputError(f"there is no format {format!r}{hint} (formats: {', '.join(known_formats)})")
 
 
 def _build_plugin_format(plugin: PluginReader) -> _Format:
-    """Return the format of a reader of another package."""
-    return _Format("", "", plugin.suffixes, plugin.rows, trusted_bytes=0, reader=plugin.read)
+    """Return the format of a plug-in's reader; its files are always read in another process."""
+    return _Format(
+        module="",
+        function="",
+        suffixes=plugin.suffixes,
+        has_rows=plugin.has_rows,
+        trusted_bytes=0,
+        reader=plugin.read,
+    )
 
 
 def find_format(name: str) -> str | None:
@@ -221,7 +228,7 @@ def find_format(name: str) -> str | None:
 
 
 def describe_skipped(name: str) -> str:
-    """Return the label under which a file that no format reads is counted: its suffix.
+    """Return the label under which a skipped file of an unknown format is counted: its suffix.
 
     >>> describe_skipped("a/b.PNG"), describe_skipped("b")
     ('suffix .png', 'no suffix')
@@ -236,7 +243,7 @@ def get_suffixes(format: str) -> tuple[str, ...]:
 
 
 def get_trusted_size(format: str | None) -> float:
-    """Return the size in bytes up to which the reader of a format (None: text) is safe from hangs and crashes."""
+    """Return the file size in bytes up to which a format's reader cannot hang or crash; None is the format text."""
     return _get_format(format or "text").trusted_bytes
 
 
@@ -290,7 +297,7 @@ def _iter_items(
 
 @dataclass
 class _EnclosureState:
-    """The current nesting depth, and how many more bytes of nested files can be read."""
+    """The nesting depth of the file being read, and the bytes of nested files that may still be read."""
 
     depth: int = 0
     bytes_left: int = _MAX_ENCLOSED_BYTES
@@ -308,7 +315,7 @@ def _read_stream(
         return
     chosen_format = format or find_format(origin.name)
     if chosen_format is None:
-        if b"\0" in start and options.encoding is None and detect_marked_encoding(start) is None:
+        if b"\0" in start and options.encoding is None and detect_bom_encoding(start) is None:
             raise ReaderError(f"{origin.name}: is a binary file with an unknown suffix; name its format with AS")
         chosen_format = detect_format(start) or "text"
     reader_entry = _get_format(chosen_format)
@@ -325,7 +332,7 @@ def _read_stream(
 
 def _is_blank(data: bytes) -> bool:
     """True if a file contains only white space and a byte-order mark."""
-    text = data.decode(detect_marked_encoding(data) or "utf-8", "replace").replace("\ufeff", "")
+    text = data.decode(detect_bom_encoding(data) or "utf-8", "replace").replace("\ufeff", "")
     return not text or text.isspace()
 
 
@@ -365,7 +372,10 @@ def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _Enc
 
 
 def _add_enclosing_meta(document: RawDocument, enclosed: EnclosedFile) -> RawDocument:
-    """Return a document of a nested file with the metadata and key that the enclosing file gives it."""
+    """Return a document of a nested file with the enclosing file's metadata and alternative key added.
+
+    The document's own values win.
+    """
     other_key = document.other_key
     if other_key is None and enclosed.other_key is not None and document.key.startswith(enclosed.key):
         other_key = enclosed.other_key + document.key.removeprefix(enclosed.key)

@@ -71,7 +71,10 @@ def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[
 
 
 def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, program: str) -> Iterator[EnclosedFile]:
-    """Yield the one file in a compressed file; raises ReaderError if it is damaged or too large."""
+    """Yield the one file in a compressed file, without the compression suffix (``.tgz`` becomes ``.tar``).
+
+    Raises ReaderError if the content is damaged or too large.
+    """
     content = bytearray()
     try:
         with packed_file as decompressor:
@@ -148,7 +151,10 @@ def _read_member(archive: tarfile.TarFile, header: tarfile.TarInfo) -> bytes:
 
 
 def _iter_files(origin: Origin, members: list[_Member]) -> Iterator[EnclosedFile | SkippedPart]:
-    """Yield the readable files of an archive in the order of their paths, and the reason for each skipped file."""
+    """Yield the readable files of an archive in the order of their paths, and a SkippedPart for each other file.
+
+    Raises ReaderError after them if no file is readable.
+    """
     from . import describe_skipped, find_format
 
     has_file = False
@@ -173,5 +179,5 @@ def _iter_files(origin: Origin, members: list[_Member]) -> Iterator[EnclosedFile
 
 
 def _normalize_path(path: str) -> str:
-    """Return a path without empty parts and parts ``.``."""
+    """Return a path without empty and ``.`` components."""
     return "/".join(part for part in path.split("/") if part not in ("", "."))

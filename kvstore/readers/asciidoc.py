@@ -109,7 +109,7 @@ class _AsciiDocFile:
         self.descriptions: list[JSON] = []
         self._attributes = dict(_PREDEFINED_ATTRIBUTES)
         self._footnotes: list[str] = []
-        self._open_marks: list[str] = []  # marks of the open lists, outermost first
+        self._open_markers: list[str] = []  # normalized, outermost list first
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
         """Return the blocks of lines; at depth 0, append the footnotes of the file."""
@@ -117,7 +117,7 @@ class _AsciiDocFile:
             text = " ".join(" ".join(lines).split())
             return [make_paragraph(text)] if text else []
         blocks: list[MarkdownBlock] = []
-        style: list[str] = []  # the attributes in brackets above the next block, the first one its style
+        attributes: list[str] = []  # in brackets above the next block; the first one is its style
         index = 0
         while index < len(lines):
             line = lines[index]
@@ -132,7 +132,7 @@ class _AsciiDocFile:
                 index += 1
                 continue
             if (match := _BLOCK_ATTRIBUTES_PATTERN.match(line)) and not line.startswith("[["):
-                style = [part.strip() for part in match[1].split(",")]
+                attributes = [part.strip() for part in match[1].split(",")]
                 index += 1
                 continue
             if line.startswith("[["):
@@ -142,8 +142,8 @@ class _AsciiDocFile:
                 blocks.append(make_paragraph(self._render_inline(match[1])))
                 index += 1
                 continue
-            index = self._parse_block(lines, index, depth, style, blocks)
-            style = []
+            index = self._parse_block(lines, index, depth, attributes, blocks)
+            attributes = []
         if depth == 0:
             blocks += [make_paragraph(f"[{number}] {text}") for number, text in enumerate(self._footnotes, 1)]
         return blocks
@@ -158,7 +158,7 @@ class _AsciiDocFile:
                 self.descriptions.append(value)
 
     def _parse_block(
-        self, lines: Sequence[str], start: int, depth: int, style: list[str], blocks: list[MarkdownBlock]
+        self, lines: Sequence[str], start: int, depth: int, attributes: list[str], blocks: list[MarkdownBlock]
     ) -> int:
         """Append the block that begins at a line to ``blocks``, and return the index of the line after it."""
         line = lines[start]
@@ -168,10 +168,10 @@ class _AsciiDocFile:
             return self._parse_header(lines, start + 1) if is_first and len(match[1]) == 1 else start + 1
         if match := _TABLE_PATTERN.match(line):
             end = find_line(lines, start + 1, line.__eq__)
-            blocks += self._parse_table(lines[start + 1 : end], match[1], style, depth)
+            blocks += self._parse_table(lines[start + 1 : end], match[1], attributes, depth)
             return end + 1
         if match := _DELIMITER_PATTERN.match(line):
-            return self._parse_delimited(lines, start, match, depth, style, blocks)
+            return self._parse_delimited(lines, start, match, depth, attributes, blocks)
         if match := _BLOCK_MACRO_PATTERN.match(line):
             text = match[3].split(",")[0].strip(' "') if match[1] == "image" else ""
             if text and "=" not in text:
@@ -187,10 +187,10 @@ class _AsciiDocFile:
             block, end = self._parse_definition_list(lines, start, depth)
             blocks.append(block)
             return end
-        return self._parse_paragraph(lines, start, style, blocks)
+        return self._parse_paragraph(lines, start, attributes, blocks)
 
     def _parse_header(self, lines: Sequence[str], index: int) -> int:
-        """Parse the author and revision lines below the title, and return the index of the next line."""
+        """Store the author and date below the title in ``meta``, and return the index of the next line."""
         if index < len(lines) and lines[index] and _AUTHOR_PATTERN.fullmatch(lines[index].split(";")[0].strip()):
             self.meta["author"] = re.sub(r"\s*<[^>]*>", "", lines[index]).replace(";", ",")
             index += 1
@@ -199,30 +199,34 @@ class _AsciiDocFile:
                 index += 1
         return index
 
-    def _parse_paragraph(self, lines: Sequence[str], start: int, style: list[str], blocks: list[MarkdownBlock]) -> int:
-        """Append the paragraph, listing or quotation of the lines up to a blank one, and return the index after it."""
+    def _parse_paragraph(
+        self, lines: Sequence[str], start: int, attributes: list[str], blocks: list[MarkdownBlock]
+    ) -> int:
+        """Append the lines up to a blank one as a paragraph, listing or quotation; return the index after them."""
         end = start
-        while end < len(lines) and lines[end] and (end == start or not self._interrupts_paragraph(lines[end])):
+        while end < len(lines) and lines[end] and (end == start or not self._can_interrupt_paragraph(lines[end])):
             end += 1
         body = list(lines[start:end])
-        kind = style[0] if style else ""
-        if kind.startswith(("source", "listing", "literal")) or (body[0][0] == " " and not kind):
+        style = attributes[0] if attributes else ""
+        if style.startswith(("source", "listing", "literal")) or (body[0][0] == " " and not style):
             margin = get_margin(body)
-            blocks.append(make_code_block("\n".join(body_line[margin:] for body_line in body), _get_language(style)))
+            blocks.append(
+                make_code_block("\n".join(body_line[margin:] for body_line in body), _get_language(attributes))
+            )
             return end
         text = self._render_inline(_join_lines(body_line for body_line in body if not body_line.startswith("//")))
         admonition = _ADMONITION_PATTERN.match(text)
         if admonition:
             text = f"{admonition[1].capitalize()}: {text[admonition.end() :]}"
-        elif kind in _ADMONITION_LABELS:
-            text = f"{kind.capitalize()}: {text}"
+        elif style in _ADMONITION_LABELS:
+            text = f"{style.capitalize()}: {text}"
         if text:
             block = make_paragraph(text)
-            blocks.append(make_quote([block]) if kind in ("quote", "verse") else block)
+            blocks.append(make_quote([block]) if style in ("quote", "verse") else block)
         return end
 
     @staticmethod
-    def _interrupts_paragraph(line: str) -> bool:
+    def _can_interrupt_paragraph(line: str) -> bool:
         """True if a line ends a paragraph without a blank line."""
         return bool(
             _DELIMITER_PATTERN.match(line) or _TABLE_PATTERN.match(line) or _BLOCK_ATTRIBUTES_PATTERN.match(line)
@@ -234,7 +238,7 @@ class _AsciiDocFile:
         start: int,
         opening: re.Match[str],
         depth: int,
-        style: list[str],
+        attributes: list[str],
         blocks: list[MarkdownBlock],
     ) -> int:
         """Append the block between two equal delimiter lines, such as ``----``, and return the index after it.
@@ -244,11 +248,11 @@ class _AsciiDocFile:
         fence = opening[1]
         end = find_line(lines, start + 1, fence.__eq__)
         body = list(lines[start + 1 : end])
-        block_style = style[0] if style else ""
+        style = attributes[0] if attributes else ""
         if fence[0] == "/" and len(fence) >= 4:
             return end + 1
         if fence[0] in "-.`" and len(fence) >= 3:
-            language = opening[2] or _get_language(style)
+            language = opening[2] or _get_language(attributes)
             if any(body):
                 blocks.append(
                     make_code_block("\n".join(body), language if re.fullmatch(r"[\w+#.-]+", language) else "")
@@ -259,15 +263,15 @@ class _AsciiDocFile:
         inner_blocks = self.parse_blocks(body, depth + 1)
         if not inner_blocks:
             return end + 1
-        if block_style in _ADMONITION_LABELS:
-            label = block_style.capitalize()
+        if style in _ADMONITION_LABELS:
+            label = style.capitalize()
             blocks += (
                 [MarkdownBlock("paragraph", f"{label}: {inner_blocks[0].text}"), *inner_blocks[1:]]
                 if inner_blocks[0].kind == "paragraph"
                 else [make_paragraph(f"{label}:"), *inner_blocks]
             )
-        elif fence[0] == "_" or block_style in ("quote", "verse"):
-            attribution = ", ".join(filter(None, style[1:]))
+        elif fence[0] == "_" or style in ("quote", "verse"):
+            attribution = ", ".join(filter(None, attributes[1:]))
             blocks.append(
                 make_quote(
                     [*inner_blocks, *([make_paragraph(f"— {self._render_inline(attribution)}")] if attribution else [])]
@@ -278,18 +282,18 @@ class _AsciiDocFile:
         return end + 1
 
     def _parse_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
-        """Parse a list and return it with the index of the line after it.
+        """Parse the list whose first item is at ``index``, and return it with the index of the line after it.
 
-        Items with the same mark are on the same level, and blocks joined by ``+`` belong to their item.
+        Items with the same marker are on the same level, and blocks joined by ``+`` belong to their item.
         """
         first_match = _ITEM_PATTERN.match(lines[index])
         assert first_match is not None
-        item_mark = _normalize_mark(first_match[1])
+        list_marker = _normalize_marker(first_match[1])
         items: list[tuple[str, list[MarkdownBlock]]] = []
-        self._open_marks.append(item_mark)
+        self._open_markers.append(list_marker)
         while index < len(lines):
             match = _ITEM_PATTERN.match(lines[index])
-            if match is None or _normalize_mark(match[1]) != item_mark:
+            if match is None or _normalize_marker(match[1]) != list_marker:
                 break
             end = index + 1
             text = [lines[index][match.end() :]]
@@ -298,7 +302,7 @@ class _AsciiDocFile:
                 and lines[end]
                 and lines[end] != "+"
                 and not self._is_item(lines[end])
-                and not self._interrupts_paragraph(lines[end])
+                and not self._can_interrupt_paragraph(lines[end])
             ):
                 text.append(lines[end].strip())
                 end += 1
@@ -306,17 +310,17 @@ class _AsciiDocFile:
             index = self._parse_attached_blocks(lines, end, depth, blocks)
             next_index = find_nonblank_line(lines, index)
             nested_match = _ITEM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
-            if nested_match and _normalize_mark(nested_match[1]) not in self._open_marks and depth < _MAX_DEPTH:
+            if nested_match and _normalize_marker(nested_match[1]) not in self._open_markers and depth < _MAX_DEPTH:
                 inner_list, index = self._parse_list(lines, next_index, depth + 1)
                 blocks.append(inner_list)
             item_number = len(items) + 1
-            items.append(("-" if item_mark[0] in "*-" else f"{item_number}.", blocks))
+            items.append(("-" if list_marker[0] in "*-" else f"{item_number}.", blocks))
             next_index = find_nonblank_line(lines, index)
             next_match = _ITEM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
-            if next_match is None or _normalize_mark(next_match[1]) != item_mark:
+            if next_match is None or _normalize_marker(next_match[1]) != list_marker:
                 break
             index = next_index
-        self._open_marks.pop()
+        self._open_markers.pop()
         return make_list(items), index
 
     def _parse_definition_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
@@ -333,7 +337,7 @@ class _AsciiDocFile:
                 and lines[end] != "+"
                 and not _TERM_PATTERN.match(lines[end])
                 and not self._is_item(lines[end])
-                and not self._interrupts_paragraph(lines[end])
+                and not self._can_interrupt_paragraph(lines[end])
                 and not _HEADING_PATTERN.match(lines[end])
             ):
                 text.append(lines[end].strip())
@@ -357,12 +361,12 @@ class _AsciiDocFile:
         """Append the blocks that ``+`` lines attach to an item, and return the index of the next line."""
         while index + 1 < len(lines) and lines[index] == "+" and depth < _MAX_DEPTH:
             index += 1
-            style: list[str] = []
+            attributes: list[str] = []
             while index < len(lines) and (match := _BLOCK_ATTRIBUTES_PATTERN.match(lines[index])):
-                style = [part.strip() for part in match[1].split(",")]
+                attributes = [part.strip() for part in match[1].split(",")]
                 index += 1
             if index < len(lines) and lines[index]:
-                index = self._parse_block(lines, index, depth + 1, style, blocks)
+                index = self._parse_block(lines, index, depth + 1, attributes, blocks)
         return index
 
     @staticmethod
@@ -370,17 +374,22 @@ class _AsciiDocFile:
         """True if a line begins a list item."""
         return _ITEM_PATTERN.match(line) is not None
 
-    def _parse_table(self, lines: Sequence[str], separator: str, style: list[str], depth: int) -> list[MarkdownBlock]:
-        """Return a table; the number of columns comes from its attributes or its first row."""
-        attributes = ",".join(style)
-        if separator in ",:" or "format=csv" in attributes or "format=dsv" in attributes:
+    def _parse_table(
+        self, lines: Sequence[str], separator: str, attributes: list[str], depth: int
+    ) -> list[MarkdownBlock]:
+        """Return the table block of the lines between the delimiters, or an empty list if it has no cells.
+
+        The number of columns comes from the attributes or the first line.
+        """
+        attribute_text = ",".join(attributes)
+        if separator in ",:" or "format=csv" in attribute_text or "format=dsv" in attribute_text:
             csv_rows = [
                 [self._render_inline(cell.strip()) for cell in row]
                 for row in csv.reader(filter(None, lines), delimiter=":" if separator == ":" else ",")
             ]
             return [make_table(csv_rows[0], csv_rows[1:])] if csv_rows else []
         nonblank_lines = [line for line in lines if line and not line.startswith("//")]
-        num_columns = _count_columns(attributes) or (
+        num_columns = _count_columns(attribute_text) or (
             len(_CELL_PATTERN.findall(nonblank_lines[0])) if nonblank_lines else 0
         )
         all_cells: list[str] = []
@@ -391,11 +400,12 @@ class _AsciiDocFile:
             body = [cell_line.strip() for cell_line in text.split("\n")]
             cell_text = (
                 render_one_line(self.parse_blocks(body, depth + 1))
-                if "a" in spec
+                if "a" in spec  # a cell that contains blocks
                 else self._render_inline(" ".join(text.split()))
             )
             repetition = re.match(r"(\d+)[*+]", spec)
             num_cells = min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1
+            # 3* repeats the cell, 3+ lets it span columns.
             all_cells += [cell_text] * num_cells if "*" in spec else [cell_text, *[""] * (num_cells - 1)]
         if not num_columns or not all_cells:
             return []
@@ -403,7 +413,7 @@ class _AsciiDocFile:
         return [make_table(rows[0], rows[1:])]
 
     def _render_inline(self, text: str, plain: bool = False) -> str:
-        """Convert inline markup to Markdown; without marks if ``plain``."""
+        """Convert inline markup to Markdown, or to text without markup if ``plain``."""
         protected_texts = ProtectedTexts()
 
         def protect_code(code: str) -> str:
@@ -431,28 +441,28 @@ class _AsciiDocFile:
         text = _MACRO_PATTERN.sub(render_macro, text)
         text = _LINK_PATTERN.sub(lambda match: match[2].split(",")[0].strip('"^ ') or match[1].partition("#")[0], text)
         text = _REFERENCE_PATTERN.sub(lambda match: match[2] or match[1], text)
-        emphasis_mark = "" if plain else "*"
-        text = _STRONG_PATTERN.sub(lambda match: f"{emphasis_mark}{match[1] or match[2]}{emphasis_mark}", text)
-        text = _EMPHASIS_PATTERN.sub(lambda match: f"{emphasis_mark}{match[1] or match[2]}{emphasis_mark}", text)
+        emphasis = "" if plain else "*"
+        text = _STRONG_PATTERN.sub(lambda match: f"{emphasis}{match[1] or match[2]}{emphasis}", text)
+        text = _EMPHASIS_PATTERN.sub(lambda match: f"{emphasis}{match[1] or match[2]}{emphasis}", text)
         text = _HIGHLIGHT_PATTERN.sub(lambda match: match[1], text)
         text = re.sub(r"\\(?=[*_`#{<\[])", "", text)
         return protected_texts.restore(text).strip()
 
 
-def _get_language(style: Sequence[str]) -> str:
+def _get_language(attributes: Sequence[str]) -> str:
     """Return the language in the attributes of a source block (``[source,python]``), or an empty string."""
-    return style[1] if len(style) > 1 and style[0].startswith("source") else ""
+    return attributes[1] if len(attributes) > 1 and attributes[0].startswith("source") else ""
 
 
-def _normalize_mark(mark: str) -> str:
-    """Return an item's mark with numbers as ``1`` and letters as ``a``, so that the items of a list compare equal."""
-    if mark[0] == "<":
+def _normalize_marker(marker: str) -> str:
+    """Return a list marker with numbers as ``1`` and letters as ``a``, so that all items of a list have the same."""
+    if marker[0] == "<":  # a callout, such as <1> or <.>
         return "<"
-    return re.sub(r"[a-zA-Z]", "a", re.sub(r"\d+", "1", mark))
+    return re.sub(r"[a-zA-Z]", "a", re.sub(r"\d+", "1", marker))
 
 
 def _join_lines(lines: Iterator[str] | Sequence[str]) -> str:
-    """Join the lines of a paragraph; a trailing plus keeps the line break."""
+    """Join the lines of a paragraph with spaces; a line that ends with `` +`` keeps its line break."""
     text = ""
     for line in lines:
         has_break = line.endswith(" +")
@@ -461,18 +471,18 @@ def _join_lines(lines: Iterator[str] | Sequence[str]) -> str:
 
 
 def _remove_checkbox(text: str) -> str:
-    """Remove the box of a checklist item."""
+    """Remove the checkbox (``[x]``) at the beginning of an item's text."""
     return re.sub(r"^\[[ xX*]\]\s+", "", text)
 
 
-def _count_columns(style: str) -> int:
-    """Return the number of columns in a table's ``cols`` attribute, or 0 if it has none."""
-    match = re.search(r'cols\s*=\s*"?([^"\]]+)', style)
+def _count_columns(attribute_text: str) -> int:
+    """Return the number of columns in a table's ``cols`` attribute (``cols=2*,1``: 3), or 0 if it has none."""
+    match = re.search(r'cols\s*=\s*"?([^"\]]+)', attribute_text)
     if match is None:
         return 0
     num_columns = 0
     for column in match[1].split(","):
-        if re.match(r"\s*\w+\s*=", column):
+        if re.match(r"\s*\w+\s*=", column):  # the next attribute
             break
         repetition = re.match(r"\s*(\d+)\*", column)
         num_columns += min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1

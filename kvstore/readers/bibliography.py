@@ -40,7 +40,7 @@ _IGNORED_FIELDS = frozenset(
 
 
 class _UnclosedEntryError(Exception):
-    """An unclosed entry."""
+    """Raised if an entry ends without its closing brace or quote."""
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
@@ -84,13 +84,16 @@ class _BibEntry:
 
     def __init__(self, text: str, opening: re.Match[str], limit: int) -> None:
         self._text = text
-        self._opening = opening
+        self._opening = opening  # the match of _ENTRY_PATTERN: the entry's type and its opening brace or parenthesis
         self._limit = limit
-        self._offset = opening.end()
+        self._offset = opening.end()  # everything before it is parsed
         self.key = ""
 
     def read_fields(self, abbreviations: Mapping[str, str]) -> dict[str, str]:
-        """Return the raw field values by lowercase name, and set ``key``; raises _UnclosedEntryError."""
+        """Return the field values by lowercase name, still with LaTeX markup, and set ``key``.
+
+        ``abbreviations`` has the values of ``@string`` names. Raises _UnclosedEntryError.
+        """
         if self._opening[1].lower() != "string":
             key = self._match_next(_KEY_PATTERN)
             self.key = key[1] if key is not None else ""
@@ -109,15 +112,15 @@ class _BibEntry:
         return self._find_closing_brace(self._opening.end())
 
     def _match_next(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Match a pattern at the current offset; after a match, the offset is behind it."""
+        """Return the match of a pattern at the current offset, and move the offset behind it; None without a match."""
         match = pattern.match(self._text, self._offset, self._limit)
         if match is not None:
             self._offset = match.end()
         return match
 
     def _read_value(self, abbreviations: Mapping[str, str]) -> str:
-        """Parse one part of a field value: a text in braces or quotes, a number, or an abbreviation."""
-        start = self._offset + 1
+        """Return one part of a field value: a text in braces or quotes, a number, or the text of an abbreviation."""
+        start = self._offset + 1  # after the brace or quote
         if self._text.startswith("{", self._offset):
             self._offset = self._find_closing_brace(start)
             return self._text[start : self._offset - 1]
@@ -130,24 +133,24 @@ class _BibEntry:
     def _find_closing_brace(self, start: int) -> int:
         """Return the offset after the brace that closes the one before ``start``."""
         depth = 1
-        for mark in _BRACES_PATTERN.finditer(self._text, start, self._limit):
-            depth += {"{": 1, "}": -1}.get(mark[0], 0)
+        for brace in _BRACES_PATTERN.finditer(self._text, start, self._limit):
+            depth += {"{": 1, "}": -1}.get(brace[0], 0)  # an escaped brace does not count
             if not depth:
-                return mark.end()
+                return brace.end()
         raise _UnclosedEntryError
 
     def _find_closing_quote(self, start: int) -> int:
         """Return the offset after the quote that closes the one before ``start``."""
         depth = 0
-        for mark in _QUOTES_PATTERN.finditer(self._text, start, self._limit):
-            if mark[0] == '"' and depth <= 0:
-                return mark.end()
-            depth += {"{": 1, "}": -1}.get(mark[0], 0)
+        for delimiter in _QUOTES_PATTERN.finditer(self._text, start, self._limit):
+            if delimiter[0] == '"' and depth <= 0:  # a quote in braces is text
+                return delimiter.end()
+            depth += {"{": 1, "}": -1}.get(delimiter[0], 0)
         raise _UnclosedEntryError
 
 
 def _build_document(entry_type: str, key: str, fields: dict[str, str], other_key: str | None) -> RawDocument:
-    """Return the document of an entry of the type ``entry_type``, such as ``article``."""
+    """Return the document of an entry; ``entry_type`` is its type, such as ``article``."""
     plain_fields = {
         name: _remove_latex(value) for name, value in fields.items() if name not in _IGNORED_FIELDS and value.strip()
     }
@@ -171,11 +174,14 @@ def _build_document(entry_type: str, key: str, fields: dict[str, str], other_key
 
 
 def _format_person(source: str) -> str:
-    """Return a name in natural order: ``Hill, Ann`` becomes ``Ann Hill``."""
+    """Return a person's name in natural order: ``Hill, Ann`` becomes ``Ann Hill``.
+
+    A name in braces, such as that of an organization, is not reordered.
+    """
     name = _remove_latex(source)
     name_parts = [name_part.strip() for name_part in name.split(",")]
     if source.strip().startswith("{") or len(name_parts) == 1:
-        return "others" if name == "others" else name
+        return name
     return " ".join(filter(None, (name_parts[-1], name_parts[0], *name_parts[1:-1])))
 
 

@@ -61,7 +61,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _build_document(
     entry: Component, calendar: str, default_key: str, origin: Origin, options: ReadOptions
 ) -> RawDocument | None:
-    """Return the document of an entry in the calendar of the name ``calendar``, or None if the entry has no text."""
+    """Return the document of an entry of the calendar named ``calendar``, or None if the entry has no text."""
     title = " ".join(entry.get_text("SUMMARY").split())
     start, due = _parse_time(entry.find_property("DTSTART")), _parse_time(entry.find_property("DUE"))
     end = _find_end(entry, start)
@@ -118,7 +118,7 @@ def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> 
 
 
 class _Moment:
-    """A day, or a time; ``zone`` is the name of its time zone, or an empty string."""
+    """A day (``day`` is a date) or a time (a datetime); ``zone`` is the name of its time zone, or an empty string."""
 
     def __init__(self, day: date | datetime, zone: str) -> None:
         self.day = day
@@ -156,12 +156,13 @@ def _parse_time(line: Property | None) -> _Moment | None:
         if match[4] is None:
             return _Moment(date(year, month, day), "")
         zone = "UTC" if match[7] else line.get_parameter("TZID").strip("/").split(" (")[0]
-        return _Moment(datetime(year, month, day, hour, minute, min(second, 59)), zone)
+        second = min(second, 59)  # a leap second
+        return _Moment(datetime(year, month, day, hour, minute, second), zone)
     return None
 
 
 def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
-    """Return the end of an entry; for all-day entries, the last day."""
+    """Return the end of an entry (for all-day entries, the last day), or None if it has neither end nor duration."""
     end = _parse_time(entry.find_property("DTEND"))
     duration = _DURATION_PATTERN.fullmatch(entry.get_text("DURATION"))
     with suppress(OverflowError):
@@ -169,13 +170,13 @@ def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
             weeks, days, hours, minutes, seconds = (int(digits or 0) for digits in duration.groups())
             length = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
             end = _Moment(start.day + length, start.zone)
-        if end is not None and not isinstance(end.day, datetime):
+        if end is not None and not isinstance(end.day, datetime):  # a DTEND without time is the day after the last
             end = _Moment(end.day - timedelta(days=1), "")
     return end
 
 
 def _format_span(start: _Moment | None, end: _Moment | None) -> dict[str, str]:
-    """Return the lines for start and end; an end on another day gets its own line."""
+    """Return the fields ``When`` and, if the end is on another day, ``Until``, each with its text."""
     if start is None or end is None or end.iso <= start.iso:
         return {"When": start.formatted if start else ""}
     if end.formatted_day != start.formatted_day:
@@ -221,10 +222,11 @@ def _describe_weekday(text: str) -> str:
 
 
 def _format_person(line: Property) -> str:
-    """Return the name and address of a person, with the reply if it is not an acceptance."""
+    """Return the name and address of an organizer or attendee, and the reply if it is not an acceptance."""
     address = re.sub(r"(?i)^mailto:", "", line.text)
+    # Calendars write invalid:nomail for people without an address.
     address = address if "@" in address and "invalid:" not in address.lower() else ""
     name = line.get_parameter("CN").strip()
     person = f"{name} <{address}>" if name and address and name != address else name or address
-    answer = {"DECLINED": "declined", "TENTATIVE": "may come"}.get(line.get_parameter("PARTSTAT").upper(), "")
-    return f"{person} ({answer})" if person and answer else person
+    reply = {"DECLINED": "declined", "TENTATIVE": "may come"}.get(line.get_parameter("PARTSTAT").upper(), "")
+    return f"{person} ({reply})" if person and reply else person

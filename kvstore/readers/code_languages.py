@@ -36,9 +36,15 @@ def _make_line_language(name: str, opening: str = "", comment: str = "#") -> Lan
 def _make_language(
     name: str, definitions: str, wrappers: str = "", bodies: str = "", package: str = "", function: str = "language"
 ) -> Language:
-    """Return a language with a tree-sitter grammar; node types are separated by spaces."""
-    node_types = [frozenset(nodes.split()) for nodes in (definitions, wrappers, bodies)]
-    return Language(name, f"tree_sitter_{package or name}", node_types[0], node_types[1], node_types[2], function)
+    """Return a language with a tree-sitter grammar; the node types in each string are separated by spaces."""
+    return Language(
+        name,
+        f"tree_sitter_{package or name}",
+        definitions=frozenset(definitions.split()),
+        wrappers=frozenset(wrappers.split()),
+        bodies=frozenset(bodies.split()),
+        function=function,
+    )
 
 
 _PYTHON = _make_language("python", "function_definition class_definition", "decorated_definition", "block")

@@ -28,7 +28,7 @@ _LABELS = {
     "MEMBER": "Member", "LANG": "Language", "TZ": "Time zone", "URL": "Web", "CATEGORIES": "Categories",
 }  # fmt: skip
 #: Types of a number or address that do not help a human reader.
-_IGNORED_KINDS = frozenset("pref voice internet x400 dom intl postal parcel text type other".split())
+_IGNORED_TYPES = frozenset("pref voice internet x400 dom intl postal parcel text type other".split())
 _STRUCTURED_NAMES = frozenset({"ADR", "ORG"})
 _LIST_NAMES = frozenset({"NICKNAME", "CATEGORIES"})
 
@@ -54,7 +54,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 def _build_document(card: Component, default_key: str) -> RawDocument | None:
     """Return the document of a card, or None if the card has no text."""
-    labels = {entry.group: _strip_marks(entry.text) for entry in card.list_properties("X-ABLABEL")}
+    labels = {entry.group: _unwrap_label(entry.text) for entry in card.list_properties("X-ABLABEL")}
     labeled_lines = [
         (line, label, text)
         for name, label in _LABELS.items()
@@ -101,18 +101,21 @@ def _get_line_text(line: Property) -> str:
         text = text.removeprefix(scheme)
     if line.name in ("BDAY", "ANNIVERSARY") and len(text) >= 8 and text[:8].isdecimal():
         text = f"{text[:4]}-{text[4:6]}-{text[6:8]}"
-    return _strip_marks(text)
+    return _unwrap_label(text)
 
 
-def _strip_marks(label: str) -> str:
-    """Return a label without the marks that Apple's address book adds to its built-in labels."""
+def _unwrap_label(label: str) -> str:
+    """Return a label without the ``_$!<`` and ``>!$_`` that Apple's address book puts around its built-in labels."""
     return label.removeprefix("_$!<").removesuffix(">!$_")
 
 
 def _format_line_type(line: Property, labels: dict[str, str]) -> str:
-    """Return the type or label of a number or address in parentheses, such as ``(work)``; ``labels`` by group."""
+    """Return the label or types of a number or address in parentheses, such as `` (work)``, or an empty string.
+
+    ``labels`` maps the group of a property to its custom label, which replaces the types.
+    """
     types = [
-        type_name.lower() for type_name in line.parameters.get("TYPE", ()) if type_name.lower() not in _IGNORED_KINDS
+        type_name.lower() for type_name in line.parameters.get("TYPE", ()) if type_name.lower() not in _IGNORED_TYPES
     ]
     label = labels.get(line.group, "") if line.group else ""
     description = label or ", ".join(dict.fromkeys(types))
@@ -120,9 +123,9 @@ def _format_line_type(line: Property, labels: dict[str, str]) -> str:
 
 
 def _format_name(line: Property | None) -> str:
-    """Return a name in natural order, built from the parts of an ``N`` line."""
+    """Return a person's name in natural order, built from the parts of an ``N`` line; empty without a line."""
     family_name, given_names, additional_names, prefix, suffix, *_ = [
         *(split_value(line.value, ";") if line else []),
-        *[""] * 5,
+        *[""] * 5,  # for missing parts
     ]
     return " ".join(filter(None, (prefix, given_names, additional_names, family_name, suffix)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from .decoding import detect_marked_encoding
+from .decoding import detect_bom_encoding
 
 #: The number of bytes that are inspected.
 MAX_START_BYTES = 8192
@@ -59,7 +59,7 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") or name.lower() in _SYSTEM_FILE_NAMES
 
 
-def has_ambiguous_name(relative: str) -> bool:
+def has_ambiguous_name(relative_path: str) -> bool:
     """True if the content of a file must be inspected, because its name does not determine the format.
 
     >>> names = ("LICENSE", "MPL-1.1", "cur/12.M1.host", "README.Debian", "get.py.README")
@@ -68,7 +68,7 @@ def has_ambiguous_name(relative: str) -> bool:
     >>> [has_ambiguous_name(name) for name in ("style.css", "notes~", "12.M1.host")]
     [False, False, False]
     """
-    path = PurePosixPath(relative)
+    path = PurePosixPath(relative_path)
     if _BACKUP_PATTERN.fullmatch(path.name):
         return False
     has_word_suffix = _WORD_SUFFIX_PATTERN.fullmatch(path.suffix) is not None
@@ -80,7 +80,7 @@ def has_ambiguous_name(relative: str) -> bool:
 
 
 def detect_format(start: bytes) -> str | None:
-    r"""Return the format that the first bytes of a file indicate.
+    r"""Return the format that the first bytes of a file indicate, or None if no reader takes such a file.
 
     ``start`` has the first :data:`MAX_START_BYTES` bytes, or the whole file.
 
@@ -89,10 +89,10 @@ def detect_format(start: bytes) -> str | None:
     >>> detect_format(b'.\\" A comment.\n.TH LS 1\n')
     'man'
     """
-    if detect_marked_encoding(start) is not None:
+    if detect_bom_encoding(start) is not None:
         return "text"
-    for beginning, format in _START_PATTERNS:
-        if beginning.match(start):
+    for pattern, format in _START_PATTERNS:
+        if pattern.match(start):
             return format
     if not start.strip() or _CONTROL_PATTERN.search(start):
         return None

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from .decoding import clean_text, decode_text, detect_marked_encoding
+from .decoding import clean_text, decode_text, detect_bom_encoding
 
 #: The maximum depth of nested components.
 MAX_DEPTH = 20
@@ -74,7 +74,7 @@ class Component:
 
 def parse_components(data: bytes, name: str, encoding: str | None) -> list[Component]:
     """Return the top-level components; raises ReaderError if the bytes are not text."""
-    if detect_marked_encoding(data[:4]) is None and encoding is None:
+    if detect_bom_encoding(data[:4]) is None and encoding is None:
         data = _FOLD_PATTERN.sub(b"", data)  # some programs fold between the bytes of a character
         text = decode_text(data, name)
     else:
@@ -89,6 +89,7 @@ def parse_components(data: bytes, name: str, encoding: str | None) -> list[Compo
                 stack[-1].components.append(component)
             stack.append(component)
         elif line.name == "END":
+            # Close the innermost component of this kind; an END without BEGIN closes nothing.
             opening = next((index for index in range(len(stack) - 1, 0, -1) if stack[index].kind == kind), len(stack))
             del stack[opening:]
         else:
@@ -135,7 +136,7 @@ def _iter_properties(text: str) -> Iterator[Property]:
             pending = Property(match[2].upper(), "", _parse_parameters(match[3]), (match[1] or "").lower())
             value_pieces = [match[4]]
         elif pending is not None and (is_soft_break or line.strip()):
-            value_pieces += [line] if is_soft_break else ["\\n", line]
+            value_pieces += [line] if is_soft_break else ["\\n", line]  # an escaped line break
         if pending is not None and (is_soft_break := _is_quoted_printable(pending) and line.endswith("=")):
             value_pieces[-1] = value_pieces[-1][:-1]
     if pending is not None:
@@ -148,7 +149,10 @@ def _is_quoted_printable(line: Property) -> bool:
 
 
 def _parse_parameters(source: str) -> dict[str, tuple[str, ...]]:
-    """Return parameters by name; vCard 2.1 parameters without a name are a type or an encoding."""
+    """Return the values of each parameter by its name in capitals.
+
+    A parameter without a name (vCard 2.1) is an ENCODING or a TYPE.
+    """
     parameters: dict[str, tuple[str, ...]] = {}
     for match in _PARAMETER_PATTERN.finditer(source):
         name, equals, value_text = match[1].partition("=")
@@ -170,5 +174,5 @@ def _decode_quoted_printable(line: Property) -> Property:
     try:
         text = data.decode(line.get_parameter("CHARSET") or "utf-8")
     except (LookupError, ValueError):
-        text = data.decode("cp1252", "replace")
+        text = data.decode("cp1252", "replace")  # old programs write it without saying so
     return replace(line, value=clean_text(text).replace("\0", "").replace("\n", "\\n"))

@@ -39,7 +39,7 @@ SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
 _UNUSUAL_PATTERN = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 
 
-def detect_marked_encoding(start: bytes) -> str | None:
+def detect_bom_encoding(start: bytes) -> str | None:
     """Return the encoding that a byte-order mark at the start of a file declares, or None."""
     return next((encoding for mark, encoding in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
 
@@ -58,7 +58,7 @@ def decode_file(data: bytes, name: str, encoding: str | None = None) -> str:
 
     Raises ReaderError for an invalid byte or a NUL; ``name`` is the file in the message.
     """
-    used_encoding = encoding or detect_marked_encoding(data) or "utf-8"
+    used_encoding = encoding or detect_bom_encoding(data) or "utf-8"
     try:
         text = data.decode(used_encoding)
     except UnicodeError as error:
@@ -88,24 +88,24 @@ def check_nul(text: str, name: str) -> None:
 def iter_decoded_lines(stream: BinaryIO, name: str, encoding: str | None, newline: str = "") -> Iterator[str]:
     """Decode a seekable stream line by line, as ``open(newline=...)`` does, and remove a byte-order mark."""
     stream.seek(0)
-    used_encoding = encoding or detect_marked_encoding(stream.read(4)) or "utf-8"
+    used_encoding = encoding or detect_bom_encoding(stream.read(4)) or "utf-8"
     stream.seek(0)
     lines = iter(TextIOWrapper(stream, encoding=used_encoding, newline=newline))
     try:
         yield next(lines, "").removeprefix("\ufeff")
         yield from lines
     except UnicodeError:
-        raise _find_decode_error(stream, name, used_encoding) from None
+        raise _locate_decode_error(stream, name, used_encoding) from None
 
 
-def _find_decode_error(stream: BinaryIO, name: str, encoding: str) -> ReaderError:
-    """Read a stream again after a decoding error, to find the offset of its first invalid byte."""
+def _locate_decode_error(stream: BinaryIO, name: str, encoding: str) -> ReaderError:
+    """Read a stream again after a decoding error, and return the error with the offset of its first invalid byte."""
     stream.seek(0)
     decoder = codecs.getincrementaldecoder(encoding)()
     offset = 0
     while True:
         block = stream.read(_BLOCK_BYTES)
-        num_pending_bytes = len(decoder.getstate()[0])
+        num_pending_bytes = len(decoder.getstate()[0])  # an incomplete character at the end of the last block
         try:
             decoder.decode(block, final=not block)
         except UnicodeError as error:
@@ -116,7 +116,7 @@ def _find_decode_error(stream: BinaryIO, name: str, encoding: str) -> ReaderErro
 
 
 def _make_decode_error(name: str, encoding: str, error: UnicodeError, offset: int) -> ReaderError:
-    """Return the error for invalid bytes; ``offset`` is the offset in the file of the bytes that ``error`` holds."""
+    """Return the ReaderError for a decoding error; ``offset`` is where the block of ``error`` begins in the file."""
     label = encoding.upper()
     remedy = (
         "save it as UTF-8, or, if all files of the ingest have the same encoding, name that encoding: "

@@ -60,6 +60,7 @@ class DocxBody:
         self.title: str | None = None
         self._body = document.element.body
         relations = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in document.part.rels.values()}
+        # Style elements by id, footnote elements by id, and the cited footnotes in the order of their numbers.
         self._styles = {style.get(qn("w:styleId")): style for style in document.styles.element.iter(qn("w:style"))}
         self._footnotes = _read_footnotes(relations["footnotes"].target_part.blob) if "footnotes" in relations else {}
         self._cited_footnotes: list[Any] = []
@@ -75,10 +76,8 @@ class DocxBody:
     def build_blocks(self) -> list[MarkdownBlock]:
         """Return all blocks of the document, footnotes last."""
         blocks = self._build_container_blocks(self._body)
-        number = 0
-        while number < len(self._cited_footnotes):  # a footnote can cite another
-            text = render_one_line(self._build_container_blocks(self._cited_footnotes[number]))
-            number += 1
+        for number, footnote in enumerate(self._cited_footnotes, 1):  # the list grows, as a footnote can cite another
+            text = render_one_line(self._build_container_blocks(footnote))
             blocks.append(make_paragraph(f"[{number}] {text}"))
         return blocks
 
@@ -132,7 +131,7 @@ class DocxBody:
         value = element.find(path, nsmap)
         style = element.find("w:pPr/w:pStyle", nsmap)
         identifier = style.get(_VALUE_ATTRIBUTE) if style is not None else None
-        for _ in range(len(self._styles)):
+        for _ in range(len(self._styles)):  # a limit, because base styles can form a cycle
             if value is not None or identifier not in self._styles:
                 break
             value = self._styles[identifier].find(path, nsmap)
@@ -156,7 +155,7 @@ class DocxBody:
         if style_match is not None:
             return int(style_match[1])
         outline = self._find_property(element, "w:pPr/w:outlineLvl")
-        level = outline.get(_VALUE_ATTRIBUTE) if outline is not None else "9"
+        level = outline.get(_VALUE_ATTRIBUTE) if outline is not None else "9"  # 9 is body text
         return int(level) + 1 if level in "012345678" else None
 
     def _number_list_item(self, element: Any, style: str) -> tuple[int, str] | None:
@@ -175,6 +174,7 @@ class DocxBody:
         if format is None:
             format = "decimal" if style_match is not None and style_match[1] == "number" else "bullet"
         visible_depth = max(level, int(style_match[2] or 1) - 1) if style_match is not None else level
+        # An item restarts the numbering of the deeper levels.
         for key in [key for key in self._counters if key[0] == identifier and key[1] > level]:
             del self._counters[key]
         if format in ("bullet", "none"):
@@ -191,11 +191,13 @@ class DocxBody:
             if run.tag.startswith(_MATH_NAMESPACE):
                 inline.add_text("".join(text.text or "" for text in run.iter(f"{_MATH_NAMESPACE}t")))
                 continue
-            if run.tag != _RUN_TAG or _is_on(run, "vanish"):
+            if run.tag != _RUN_TAG or _has_property(run, "vanish"):
                 continue
             style = self._get_style_name(run, "w:rPr/w:rStyle")
             was_emphasized = is_emphasized
-            is_emphasized = _is_on(run, "b") or _is_on(run, "i") or bool(_EMPHASIS_STYLE_PATTERN.match(style))
+            is_emphasized = (
+                _has_property(run, "b") or _has_property(run, "i") or bool(_EMPHASIS_STYLE_PATTERN.match(style))
+            )
             if is_emphasized and not was_emphasized:
                 emphasis_start = inline.start_emphasis()
             elif was_emphasized and not is_emphasized:
@@ -233,14 +235,16 @@ class DocxBody:
             row_texts: list[str] = []
             for cell in row:
                 cell_above = texts[-1][len(row_texts)] if texts and len(row_texts) < len(texts[-1]) else ""
-                merge_mark = cell.find("w:tcPr/w:vMerge", nsmap)
-                is_continued = merge_mark is not None and merge_mark.get(_VALUE_ATTRIBUTE, "continue") == "continue"
+                vertical_merge = cell.find("w:tcPr/w:vMerge", nsmap)
+                is_continued = (
+                    vertical_merge is not None and vertical_merge.get(_VALUE_ATTRIBUTE, "continue") == "continue"
+                )
                 span = cell.find("w:tcPr/w:gridSpan", nsmap)
                 num_columns = min(_MAX_COLUMNS, int(span.get(_VALUE_ATTRIBUTE) or 1)) if span is not None else 1
                 row_texts += [
                     cell_above
                     if is_continued
-                    else render_one_line(self._build_container_blocks(cell, plain=not texts)),
+                    else render_one_line(self._build_container_blocks(cell, plain=not texts)),  # plain in the first row
                     *[""] * (num_columns - 1),
                 ]
             if any(row_texts):
@@ -257,8 +261,8 @@ def _iter_unwrapped(container: Any) -> Iterator[Any]:
             yield child
 
 
-def _is_on(run: Any, name: str) -> bool:
-    """True if an on/off property of a run is on (17.3.2)."""
+def _has_property(run: Any, name: str) -> bool:
+    """True if an on/off property of a run, such as ``b`` for bold, is on (17.3.2)."""
     switch = run.find(f"w:rPr/w:{name}", nsmap)
     return switch is not None and switch.get(_VALUE_ATTRIBUTE, "1") not in _OFF_VALUES
 
@@ -286,9 +290,9 @@ def _read_number_formats(numbering: Any) -> dict[tuple[str, int], str]:
         for definition in numbering.iter(qn("w:abstractNum"))
     }
     formats: dict[tuple[str, int], str] = {}
-    for number in numbering.iter(qn("w:num")):
-        link = number.find("w:abstractNumId", nsmap)
+    for numbering_instance in numbering.iter(qn("w:num")):
+        link = numbering_instance.find("w:abstractNumId", nsmap)
         for level, format in abstract_formats.get(link.get(_VALUE_ATTRIBUTE) if link is not None else None, {}).items():
             if format is not None:
-                formats[number.get(qn("w:numId")), int(level)] = format.get(_VALUE_ATTRIBUTE) or "decimal"
+                formats[numbering_instance.get(qn("w:numId")), int(level)] = format.get(_VALUE_ATTRIBUTE) or "decimal"
     return formats

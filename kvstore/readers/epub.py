@@ -88,22 +88,21 @@ class _EpubBook:
             raise ReaderError(f"{name}: is not an EPUB file (its container names no package)")
         opf = package.read_tree(root)
         folder = posixpath.dirname(root)
-        manifest = {
+        manifest = {  # the path and element of each item by its id
             item.get("id", ""): (_resolve_reference(folder, item.get("href", "")), item)
             for item in opf.iter(f"{_OPF_NAMESPACE}item")
         }
+        # The path of the page with the table of contents (EPUB 3), or None.
         self._contents_page = next(
             (page_path for page_path, item in manifest.values() if "nav" in item.get("properties", "").split()), None
         )
         spine = opf.find(f"{_OPF_NAMESPACE}spine")
-        identifiers = (
-            [] if spine is None else [item.get("idref", "") for item in spine.iter(f"{_OPF_NAMESPACE}itemref")]
-        )
+        item_ids = [] if spine is None else [item.get("idref", "") for item in spine.iter(f"{_OPF_NAMESPACE}itemref")]
         # Read each page once: several items of a package can refer to the same part.
         self._pages = list(
             dict.fromkeys(
                 page_path
-                for page_path, item in (manifest[name] for name in identifiers if name in manifest)
+                for page_path, item in (manifest[item_id] for item_id in item_ids if item_id in manifest)
                 if item.get("media-type") in _PAGE_MEDIA_TYPES and page_path != self._contents_page
             )
         )
@@ -112,8 +111,8 @@ class _EpubBook:
         self._navigation = self._read_navigation(ncx[0] if ncx is not None else None)
         self.title = _get_text(opf.find(f".//{_DC_NAMESPACE}title")) or None
         self.meta: dict[str, JSON] = {}
-        for element, field in _META_FIELDS.items():
-            texts = [text for identifier in opf.iter(f"{_DC_NAMESPACE}{element}") if (text := _get_text(identifier))]
+        for name, field in _META_FIELDS.items():
+            texts = [text for element in opf.iter(f"{_DC_NAMESPACE}{name}") if (text := _get_text(element))]
             if texts:
                 self.meta[field] = texts[0] if field != "author" else ", ".join(texts)
 
@@ -142,8 +141,11 @@ class _EpubBook:
         if locked_parts & set(self._pages):
             raise ReaderError(f"{self._name}: is locked (digital rights management); there is no text to read")
 
-    def _read_navigation(self, ncx: str | None) -> Mapping[str, tuple[int, str]]:
-        """Return the level (from 1) and label of each page's first navigation entry, by the path of the page."""
+    def _read_navigation(self, ncx_path: str | None) -> Mapping[str, tuple[int, str]]:
+        """Return the level (from 1) and label of each page's first navigation entry, by the path of the page.
+
+        EPUB 3 has them in the contents page, EPUB 2 in the NCX part at ``ncx_path``.
+        """
         entries: dict[str, tuple[int, str]] = {}
         if self._contents_page is not None and self._contents_page in self._package:
             tree = LexborHTMLParser(self._package.read_part(self._contents_page).decode("utf-8", "replace"))
@@ -152,16 +154,19 @@ class _EpubBook:
             for contents_list in lists[:1]:
                 for level, reference, label in _iter_list_entries(contents_list, 1):
                     entries.setdefault(_resolve_reference(folder, reference), (level, label))
-        elif ncx is not None and ncx in self._package:
-            points = self._package.read_tree(ncx).find(f"{_NCX_NAMESPACE}navMap")
-            folder = posixpath.dirname(ncx)
+        elif ncx_path is not None and ncx_path in self._package:
+            points = self._package.read_tree(ncx_path).find(f"{_NCX_NAMESPACE}navMap")
+            folder = posixpath.dirname(ncx_path)
             for level, reference, label in _iter_navigation_points(points, 1):
                 entries.setdefault(_resolve_reference(folder, reference), (level, label))
         return entries
 
 
 def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: tuple[int, str] | None) -> list[MarkdownBlock]:
-    """Return the blocks of a page with its headings shifted to the level of its navigation entry."""
+    """Return the blocks of a page, with its highest heading moved to the level of the page's navigation entry.
+
+    A page without headings begins with the entry's label as heading.
+    """
     if navigation_entry is None:
         return blocks
     level, label = navigation_entry
@@ -204,7 +209,7 @@ def _iter_navigation_points(parent: Element | None, level: int) -> Iterator[tupl
 
 
 def _resolve_reference(folder: str, reference: str) -> str:
-    """Return the path of the part that a reference in a folder of the package leads to."""
+    """Return the path of the part that a reference leads to; it is relative to ``folder``."""
     return posixpath.normpath(posixpath.join(folder, unquote(reference.partition("#")[0])))
 
 

@@ -15,7 +15,9 @@ _MAX_SHORT_WORDS = 10
 
 
 def format_entry(fields: Iterable[tuple[str, str]], paragraphs: Iterable[str]) -> str:
-    r"""Return the text of an entry.
+    r"""Return an entry as text: lines ``name: value`` for the short fields, then the long fields and the paragraphs.
+
+    Fields without a value and repeated lines are dropped.
 
     >>> format_entry([("Where", "Quay 3"), ("When", "at noon"), ("With", "")], ["Ring twice."])
     'Where: Quay 3\nWhen: at noon\n\nRing twice.\n'

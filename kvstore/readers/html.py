@@ -18,7 +18,7 @@ from typing import BinaryIO
 from selectolax.lexbor import LexborHTMLParser
 
 from ..errors import ReaderError
-from .decoding import WEB_ENCODING_PATTERN, decode_file, detect_marked_encoding, is_utf8
+from .decoding import WEB_ENCODING_PATTERN, decode_file, detect_bom_encoding, is_utf8
 from .html_blocks import convert_page
 from .html_navigation import KeepLevel
 from .html_parts import strip_numbering
@@ -45,7 +45,8 @@ _UNNESTED_TAGS = frozenset(
     "area base br col embed hr img input link meta source track wbr p li dt dd tr td th option thead tbody tfoot "
     "html head body a".split()
 )
-#: Formatting elements are often left open, and cost the parser less.
+#: Formatting elements are often left open, and cost the parser less: they count as a fraction of a level.
+_FORMATTING_DEPTH = 0.25
 _FORMATTING_TAGS = frozenset("b big em font i nobr s small strike strong tt u".split())
 #: The parser's time grows with the square of the depth; pages of real sites stay below 1,000.
 _MAX_DEPTH = 5_000
@@ -64,7 +65,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def parse_page(
     data: bytes, name: str, options: ReadOptions
 ) -> tuple[LexborHTMLParser, list[MarkdownBlock], list[LeftOut]]:
-    """Return a page's tree, its blocks and what was left out.
+    """Return a page's tree, its blocks, and the parts left out as navigation.
 
     Raises ReaderError, except for a page without text, whose list of blocks is empty.
     """
@@ -84,9 +85,9 @@ def convert_markup(markup: str, name: str, options: ReadOptions) -> list[Markdow
 
 
 def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[LeftOut]]:
-    """Return the blocks of a page, and what was left out.
+    """Return the blocks of a page, and the parts left out as navigation.
 
-    The filter is relaxed until there are blocks other than headings.
+    The filter begins at the level ``keep`` and is relaxed until there are blocks other than headings.
     """
     body = tree.body
     if body is None:
@@ -102,13 +103,15 @@ def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[Mark
 
 
 def _decode_page(data: bytes, name: str, encoding: str | None) -> str:
-    """Decode by the declared encoding; valid UTF-8 is read as UTF-8 even if the page declares another encoding."""
-    if encoding is None and detect_marked_encoding(data) is None:
+    """Decode a page by ``encoding``, its byte-order mark or its declaration.
+
+    Valid UTF-8 is read as UTF-8 even if the page declares another encoding.
+    """
+    if encoding is None and detect_bom_encoding(data) is None:
         declaration = _ENCODING_DECLARATION_PATTERN.search(data[:4096])
         label = (declaration[1] or declaration[2]).decode("ascii", "replace") if declaration else ""
-        if WEB_ENCODING_PATTERN.fullmatch(label) and (
-            b"\x1b" in data or not is_utf8(data)
-        ):  # ISO-2022-JP is ASCII and ESC
+        # ISO-2022-JP has escape sequences in ASCII, so it is valid UTF-8.
+        if WEB_ENCODING_PATTERN.fullmatch(label) and (b"\x1b" in data or not is_utf8(data)):
             # Like browsers, read ASCII and Latin-1 as Windows-1252, which adds typographic quotes.
             encoding = "cp1252" if _WESTERN_ENCODING_PATTERN.fullmatch(label) else label
     return decode_file(data, name, encoding)
@@ -119,7 +122,7 @@ def _convert_xhtml(markup: str) -> str:
     if "<![CDATA[" in markup:
         markup = _CHARACTER_DATA_PATTERN.sub(lambda data: escape(data[1], quote=False), markup)
     pieces = []
-    copied_end = search_start = 0
+    copied_end = search_start = 0  # the offsets up to which markup is copied and searched
     slash_offset = markup.find("/>")
     while slash_offset >= 0:
         start, end = markup.rfind("<", search_start, slash_offset), slash_offset + 2
@@ -141,7 +144,7 @@ def _check_depth(markup: str, name: str) -> None:
         element = tag[2].lower()
         if element in _UNNESTED_TAGS:
             continue
-        levels = 0.25 if element in _FORMATTING_TAGS else 1  # the parser spends less time on formatting
+        levels = _FORMATTING_DEPTH if element in _FORMATTING_TAGS else 1
         depth = max(0, depth - levels) if tag[1] else depth + levels
         if depth > _MAX_DEPTH:
             raise ReaderError(
@@ -151,7 +154,7 @@ def _check_depth(markup: str, name: str) -> None:
 
 
 def _find_title(tree: LexborHTMLParser, blocks: list[MarkdownBlock]) -> str | None:
-    """Return the first level-one heading, else ``<title>``, else None."""
+    """Return the text of the first level-one heading, else of ``<title>``, else None."""
     for block in blocks:
         if block.kind == "heading" and block.text.startswith("# "):
             return block.text[2:]

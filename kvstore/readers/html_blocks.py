@@ -29,6 +29,8 @@ from .raw_document import MAX_EXCERPT_CHARACTERS, LeftOut
 
 #: The maximum depth of lists, quotations and tables.
 _MAX_DEPTH = 24
+#: The maximum depth at which the first or last text of an element is searched.
+_MAX_EDGE_DEPTH = 4
 #: The maximum number of columns or rows that a cell spans.
 _MAX_SPAN = 50
 
@@ -42,10 +44,10 @@ _BLOCK_TAGS = frozenset(
     "ul".split()
 )
 _ADMONITION_CLASSES = frozenset("note tip warning caution important admonition hint danger attention seealso".split())
-_BOX_TAGS = frozenset("div section aside details".split())
+_ADMONITION_TAGS = frozenset("div section aside details".split())
 _ADMONITION_TITLE_CLASSES = frozenset("title admonition-title".split())
 _CONTENTS_LABELS = frozenset(("contents", "table of contents", "on this page"))
-_ANCHOR_MARKS = frozenset("#¶§🔗↩↵⏎↑^") | {"↩︎"}
+_ANCHOR_SYMBOLS = frozenset("#¶§🔗↩↵⏎↑^") | {"↩︎"}
 #: Formatting elements, which can begin and end within a word.
 _FORMATTING_TAGS = frozenset(
     "b i em strong sub sup u s strike font small big mark wbr tt code kbd samp var ins del bdo bdi ruby rb rt rp abbr "
@@ -71,18 +73,15 @@ def convert_page(body: LexborNode, survey: PageSurvey, keep: KeepLevel) -> tuple
 
 
 class _PageWalker:
-    """The walk over one page.
-
-    ``open`` holds the unfinished parts, innermost last; ``flow`` is the innermost flow.
-    """
+    """The walk over one page; ``flow`` is the innermost unfinished flow, ``left_out`` lists the navigation."""
 
     def __init__(self, survey: PageSurvey, keep: KeepLevel) -> None:
         self.flow = BlockFlow()
         self.left_out: list[LeftOut] = []
-        self._open_parts: list[BlockFlow | HtmlList | HtmlTable] = [self.flow]
+        self._open_parts: list[BlockFlow | HtmlList | HtmlTable] = [self.flow]  # unfinished, innermost last
         self._survey = survey
         self._navigation = NavigationFilter(survey, keep)
-        # The numbers of open elements of each kind.
+        # The number of open elements of each kind.
         self._content_depth = 0
         self._section_depth = 0
         self._admonition_depth = 0
@@ -92,7 +91,7 @@ class _PageWalker:
 
     def walk(self, root: LexborNode) -> None:
         """Read all elements below ``root`` in order, without recursion, because pages can be nested very deeply."""
-        self._content_depth = int(self._navigation.is_content(root))
+        self._content_depth = int(self._navigation.enter_element(root))
         stack: list[tuple[LexborNode, Sequence[_OnLeave]]] = []
         node = root.child
         while node is not None or stack:
@@ -117,10 +116,10 @@ class _PageWalker:
             node = node.next
 
     def _skip_element(self, node: LexborNode, tag: str) -> bool:
-        """True if an element is a control or navigation; navigation is also recorded in ``left_out``."""
+        """Return True if an element is a control or navigation; navigation is also added to ``left_out``."""
         if tag in CONTROL_TAGS and self._navigation.is_control(node, tag):
             return True
-        reason = self._navigation.find_reason(
+        reason = self._navigation.find_removal_reason(
             node, tag, in_content=self._content_depth > 0, in_section=self._section_depth > 0
         )
         if reason is None:
@@ -145,14 +144,14 @@ class _PageWalker:
             self.flow.add_blocks(*([make_code_block(code, _find_language(node))] if code.strip() else []))
         elif tag == "img":
             alternative = node.attributes.get("alt") or ""
-            # The picture of an admonition repeats its title, and many pictures their caption.
-            repeats_title = self._admonition_depth and alternative.strip(" []").lower() in _ADMONITION_CLASSES
-            if not (repeats_title or _repeats_caption(node, alternative)):
+            # The picture of an admonition repeats its title, and many pictures repeat their caption.
+            is_title = self._admonition_depth and alternative.strip(" []").lower() in _ADMONITION_CLASSES
+            if not (is_title or _is_in_caption(node, alternative)):
                 inline.separate_words()
                 inline.add_text(alternative)
                 inline.separate_words()
         elif tag == "a":
-            return _get_only_text(node) in _ANCHOR_MARKS
+            return _get_only_text(node) in _ANCHOR_SYMBOLS
         elif self._contents_depth and (tag == "p" or tag in _HEADING_LEVELS):
             return node.text(deep=True).strip().lower() in _CONTENTS_LABELS
         elif tag == "sup":
@@ -172,7 +171,7 @@ class _PageWalker:
     def _enter_node(self, node: LexborNode, tag: str) -> Sequence[_OnLeave]:
         """Begin an element, and return the functions that end it, in reverse order of execution."""
         inline = self.flow.inline
-        if self._navigation.is_content(node):
+        if self._navigation.enter_element(node):
             self._content_depth += 1
             return (self._leave_content, *self._enter_element(node, tag, inline))
         return self._enter_element(node, tag, inline)
@@ -194,7 +193,7 @@ class _PageWalker:
         leave_contexts = self._enter_contexts(node, tag)
         self.flow.flush_paragraph()
         innermost = self._open_parts[-1]
-        if tag in _HEADING_LEVELS or (self._admonition_depth and self._is_box_title(node, tag)):
+        if tag in _HEADING_LEVELS or (self._admonition_depth and self._is_admonition_title(node, tag)):
             level = _HEADING_LEVELS.get(tag, 6)
             leave = self._open_flow(
                 lambda blocks: self._add_heading(level, blocks), BlockFlow(InlineBuilder(plain=True))
@@ -204,8 +203,9 @@ class _PageWalker:
         elif tag == "blockquote" and len(self._open_parts) <= _MAX_DEPTH:
             leave = self._open_flow(lambda blocks: self.flow.add_blocks(*([make_quote(blocks)] if blocks else [])))
         elif tag == "table" and len(self._open_parts) <= _MAX_DEPTH and self._layout_depth <= _MAX_DEPTH:
-            is_boxed = self._admonition_depth > 0 and len(node.css("tr")) < 3
-            leave = self._open_layout() if is_boxed or _is_layout(node) else self._open_table()
+            # Some generators make the frame of an admonition with a table of one or two rows.
+            is_frame = self._admonition_depth > 0 and len(node.css("tr")) < 3
+            leave = self._open_layout() if is_frame or _is_layout_table(node) else self._open_table()
         elif isinstance(innermost, HtmlList):
             leave = self._open_list_part(innermost, tag)
         elif isinstance(innermost, HtmlTable):
@@ -214,7 +214,7 @@ class _PageWalker:
             leave = self.flow.flush_paragraph
         return (leave,) if leave_contexts is None else (leave_contexts, leave)
 
-    def _is_box_title(self, node: LexborNode, tag: str) -> bool:
+    def _is_admonition_title(self, node: LexborNode, tag: str) -> bool:
         """True if an element of an admonition is its title; some admonitions are tables with the title in a cell."""
         if tag == "th":
             return not isinstance(self._open_parts[-1], HtmlTable)
@@ -226,7 +226,7 @@ class _PageWalker:
         Return a function that decreases them again, or None if the element is none of these.
         """
         sections = int(is_sectioning(tag))
-        admonitions = int(tag in _BOX_TAGS and not _ADMONITION_CLASSES.isdisjoint(_get_classes(node)))
+        admonitions = int(tag in _ADMONITION_TAGS and not _ADMONITION_CLASSES.isdisjoint(_get_classes(node)))
         terms = int(tag == "dt")
         contents = int(bool(self._navigation.kept_contents) and node.mem_id in self._navigation.kept_contents)
         if not (sections or admonitions or terms or contents):
@@ -243,7 +243,10 @@ class _PageWalker:
         return lambda: adjust_depths(-1)
 
     def _open_flow(self, on_blocks: Callable[[list[MarkdownBlock]], None], flow: BlockFlow | None = None) -> _OnLeave:
-        """Direct the following content into a new flow; at the end, ``on_blocks`` receives its blocks."""
+        """Direct the following content into ``flow`` (default: a new one).
+
+        Return a function that ends the flow and passes its blocks to ``on_blocks``.
+        """
         outer = self.flow
         inner = flow or BlockFlow(in_contents=self._contents_depth > 0)
         self._open_parts.append(inner)
@@ -271,7 +274,7 @@ class _PageWalker:
             self.flow.add_blocks(make_heading(level, title))
 
     def _open_list(self, node: LexborNode, tag: str) -> _OnLeave:
-        """Begin a list; items are numbered if it is ordered."""
+        """Begin a list, which is numbered if it is an ``<ol>``; return a function that ends it."""
         start = node.attributes.get("start") or "1"
         number = (int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 1) if tag == "ol" else None
         html_list = HtmlList(number, self._contents_depth > 0)
@@ -287,7 +290,10 @@ class _PageWalker:
         return leave
 
     def _open_list_part(self, html_list: HtmlList, tag: str) -> _OnLeave:
-        """Begin an item, a definition or a term of a list; any other element is only separated from its neighbors."""
+        """Begin an item, a definition or a term of a list; any other element only ends the paragraph before it.
+
+        Return a function that ends the part.
+        """
         if tag == "li":
             return self._open_flow(html_list.add_item)
         if tag == "dd":
@@ -299,7 +305,7 @@ class _PageWalker:
         return self.flow.flush_paragraph
 
     def _open_layout(self) -> _OnLeave:
-        """Begin a table that only arranges its content, so that its cells are read as running text."""
+        """Begin a layout table, whose cells are read as running text; return a function that ends it."""
         self._layout_depth += 1
 
         def leave() -> None:
@@ -322,13 +328,15 @@ class _PageWalker:
         return leave
 
     def _open_table_part(self, table: HtmlTable, node: LexborNode, tag: str) -> _OnLeave:
-        """Begin a row, a cell, the caption or the head of a table."""
+        """Begin a row, a cell, the caption or the head of a table; return a function that ends it."""
         if tag == "tr":
             table.start_row()
             return table.end_row
         if tag in ("td", "th"):
-            columns, rows = _get_span(node, "colspan"), _get_span(node, "rowspan")
-            return self._open_flow(lambda blocks: table.add_cell(render_one_line(blocks), tag == "th", columns, rows))
+            num_columns, num_rows = _get_span(node, "colspan"), _get_span(node, "rowspan")
+            return self._open_flow(
+                lambda blocks: table.add_cell(render_one_line(blocks), tag == "th", num_columns, num_rows)
+            )
         if tag == "caption":
             return self._open_flow(table.caption.extend)
         if tag == "thead":
@@ -362,11 +370,9 @@ def _ends_like_running_text(node: LexborNode) -> bool:
 
 
 def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
-    """Return the first text of an element, or its last text if ``at_end``; '' if an image or an empty
-    element is there.
-    """
+    """Return the first text of an element, or its last text if ``at_end``; empty if something else is there."""
     edge: LexborNode | None = node
-    for _ in range(4):
+    for _ in range(_MAX_EDGE_DEPTH):
         if edge is None or edge.tag == "-text":
             break
         edge = edge.last_child if at_end else edge.child
@@ -401,7 +407,7 @@ def _get_classes(node: LexborNode) -> list[str]:
     return (node.attributes.get("class") or "").lower().split()
 
 
-def _repeats_caption(node: LexborNode, alternative: str) -> bool:
+def _is_in_caption(node: LexborNode, alternative: str) -> bool:
     """True if the caption of a picture's figure contains the picture's alternative text."""
     figure = node.parent
     while figure is not None and figure.tag != "figure":
@@ -411,12 +417,12 @@ def _repeats_caption(node: LexborNode, alternative: str) -> bool:
 
 
 def _fold_text(text: str) -> str:
-    """Return a text without case and with single spaces, to compare headings."""
+    """Return a text in folded case and with single spaces, for comparison."""
     return " ".join(text.casefold().split())
 
 
 def _get_only_text(node: LexborNode) -> str:
-    """Return the text of an element that contains only text, at most inside one other element; else an empty string."""
+    """Return the text of an element that contains only text, directly or in one inner element; else an empty string."""
     for _ in range(2):
         child = node.child
         if child is None or child.next is not None:
@@ -439,7 +445,7 @@ def _get_span(node: LexborNode, name: str) -> int:
     return min(max(1, int(value)), _MAX_SPAN) if value.isascii() and value.isdigit() and len(value) < 9 else 1
 
 
-def _is_layout(table: LexborNode) -> bool:
+def _is_layout_table(table: LexborNode) -> bool:
     """True if a table is only used for layout: it contains headings or tables, a single cell or a single row."""
     if table.attributes.get("role") in ("presentation", "none"):
         return True

@@ -16,6 +16,8 @@ from .html_survey import HEADING_TAGS, VERBATIM_TAGS, PageSurvey, normalize_word
 
 #: The maximum number of descendants that a decision inspects, so that the total cost is linear in the page.
 MAX_INSPECTED_ELEMENTS = 60
+#: The maximum number of levels of the tree that a decision inspects.
+_MAX_LEVELS = 4
 #: The maximum text beside the links of a table of contents: a share of the text in links, and the length of its label.
 _MAX_CONTENTS_SHARE = 0.15
 _MAX_CONTENTS_LABEL_CHARACTERS = 12
@@ -47,11 +49,11 @@ def is_contents(shape: Shape) -> bool:
 
 
 def has_contents_label(node: LexborNode, shape: Shape) -> bool:
-    """True if a list of links begins with a label for tables of contents."""
+    """True if an element with links and no prose begins with a label of tables of contents, such as "On this page"."""
     if shape.prose_length:
         return False
     first_node = node.child
-    for _ in range(4):
+    for _ in range(_MAX_LEVELS):
         while (
             first_node is not None
             and not (first_node.tag or "")[:1].isalpha()
@@ -67,7 +69,7 @@ def has_contents_label(node: LexborNode, shape: Shape) -> bool:
 
 
 def has_text_beside_list(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
-    """True if an element has a child with all of its links, and other text next to that child."""
+    """True if all links of a container are in one of its children, and the container has other text too."""
     if tag not in ("div", "section", "td"):
         return False
     child = node.child
@@ -82,7 +84,8 @@ def has_text_beside_list(node: LexborNode, tag: str, shape: Shape, survey: PageS
 def is_pagination(shape: Shape, class_match: re.Match[str] | None, in_content: bool) -> bool:
     """True if the links lead to the previous, next and parent pages, with at most those pages' titles next to them.
 
-    ``class_match``: the class or id names navigation; ``in_content``: the element is inside the content.
+    ``class_match`` is the match of a navigation pattern in the element's class or id, or None. ``in_content``: the
+    element is inside the content.
     """
     if (
         not shape.num_navigation_links
@@ -118,7 +121,7 @@ def is_alone_in_line(node: LexborNode, tag: str, shape: Shape, survey: PageSurve
 def _is_in_title(node: LexborNode) -> bool:
     """True if an element is inside a heading, a term or code."""
     parent = node.parent
-    for _ in range(4):
+    for _ in range(_MAX_LEVELS):
         if parent is None:
             break
         if parent.tag in HEADING_TAGS or parent.tag in ("dt", "code", "pre"):
@@ -191,7 +194,10 @@ def _is_action_or_paging_link(shape: Shape | None) -> bool:
 
 
 def find_sibling(node: LexborNode, step: int) -> LexborNode | None:
-    """Return the previous (-1) or next (1) element or text, skipping white space and comments."""
+    """Return the previous (``step`` -1) or next (1) sibling that is an element or text, or None.
+
+    White space and comments are skipped.
+    """
     sibling = node.prev if step < 0 else node.next
     while sibling is not None:
         tag = sibling.tag or ""

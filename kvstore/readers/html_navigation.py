@@ -123,16 +123,16 @@ class NavigationFilter:
         """Filter the elements of ``survey``; ``keep`` is the amount of the page to keep."""
         self.survey = survey
         self._keep = keep
-        #: Elements outside the region whose prose makes them content.
+        #: Ids of elements outside the page's content element that are content because of their prose.
         self._prose_elements: set[int] = set()
-        #: Such elements that also contain links, and their descendants; lists of links in them are left out.
+        #: Ids of such elements that also contain links, and of their descendants; lists of links in them are left out.
         self._mixed_elements: set[int] = set()
         self._has_reached_content = False  # True once the walk has reached the content; fine print follows the content
-        #: Ids of tables of contents that are kept.
+        #: Ids of tables of contents that are not left out.
         self.kept_contents: set[int] = set()
 
-    def is_content(self, node: LexborNode) -> bool:
-        """True if an element is content; everything inside it then counts as inside the content."""
+    def enter_element(self, node: LexborNode) -> bool:
+        """Record that the walk enters an element, and return True if everything inside it is content."""
         self._has_reached_content = self._has_reached_content or node.mem_id == self.survey.content_id
         return node.mem_id == self.survey.content_id or node.mem_id in self._prose_elements
 
@@ -153,7 +153,7 @@ class NavigationFilter:
             and parent.tag != "li"
         )
 
-    def find_reason(self, node: LexborNode, tag: str, *, in_content: bool, in_section: bool) -> str | None:
+    def find_removal_reason(self, node: LexborNode, tag: str, *, in_content: bool, in_section: bool) -> str | None:
         """Return the reason to leave an element out, or None.
 
         ``in_content``: the element is inside the content; ``in_section``: inside an article, section or main.
@@ -164,14 +164,16 @@ class NavigationFilter:
         has_attributes = tag in _TAGS_WITH_ATTRIBUTES or not in_content
         if not has_attributes and not shape.num_links and tag not in HEADING_TAGS:
             return None
-        reason = self._classify(node, tag, shape, node.attributes if has_attributes else {}, in_content, in_section)
+        reason = self._classify_element(
+            node, tag, shape, node.attributes if has_attributes else {}, in_content, in_section
+        )
         if reason is None or self._keep <= _MAX_KEEP_BY_REASON[reason]:
             return reason
         if reason == "table of contents":
             self.kept_contents.add(node.mem_id)
         return None
 
-    def _classify(
+    def _classify_element(
         self,
         node: LexborNode,
         tag: str,
@@ -180,7 +182,7 @@ class NavigationFilter:
         in_content: bool,
         in_section: bool,
     ) -> str | None:
-        """Return the reason to leave an element out at the strictest level, or None if it is content.
+        """Return the reason to leave an element out at ``KeepLevel.CONTENT``, or None if it is content.
 
         ``attributes`` is empty if the element's attributes are ignored.
         """
@@ -272,7 +274,10 @@ class NavigationFilter:
         class_match: re.Match[str] | None,
         in_content: bool,
     ) -> str | None:
-        """Return the reason to leave out an element because of its links, or None."""
+        """Return the reason to leave out an element because of its links, or None.
+
+        ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN`` in the class and id, or None.
+        """
         has_only_actions = (
             shape.num_action_links == shape.num_links
             and shape.text_length - shape.linked_length <= _MAX_ACTION_SEPARATORS
@@ -342,7 +347,10 @@ class NavigationFilter:
     def _find_outside_reason(
         self, node: LexborNode, tag: str, shape: Shape, class_match: re.Match[str] | None
     ) -> str | None:
-        """Return the reason to leave out an element outside the content, or None; prose there becomes content."""
+        """Return the reason to leave out an element outside the content, or None.
+
+        An element with enough prose is recorded as content.
+        """
         survey = self.survey
         if node.parent is not None and node.parent.mem_id in self._mixed_elements:
             if shape.is_mostly_links and shape.num_links > 1:
@@ -395,7 +403,7 @@ def is_sectioning(tag: str) -> bool:
 
 
 def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> bool:
-    """True if the attributes of an element hide it; hidden tab panels can be opened and are visible."""
+    """True if the attributes of an element hide it; a hidden tab panel counts as visible, because it can be opened."""
     if role == "tabpanel":
         return False
     if "hidden" in attributes and attributes["hidden"] != "until-found":
@@ -408,7 +416,7 @@ def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> boo
 
 
 def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:
-    """Return the class and id in lowercase; the id of a section repeats its heading and is dropped."""
+    """Return the class and id of an element in lowercase; a section's id is dropped, because it repeats the heading."""
     classes = (attributes.get("class") or "").lower()
     if not classes and not attributes.get("id"):
         return ""

@@ -55,7 +55,7 @@ class BlockFlow:
             self.pending_label = ""
 
     def add_blocks(self, *blocks: MarkdownBlock) -> None:
-        """Add finished blocks."""
+        """End the current paragraph and add finished blocks; a pending label becomes a paragraph before them."""
         self.flush_paragraph()
         if self.pending_label:
             self.blocks.append(make_paragraph(self.pending_label.strip()))
@@ -63,7 +63,7 @@ class BlockFlow:
         self.blocks += blocks
 
     def finish_blocks(self) -> list[MarkdownBlock]:
-        """Return all blocks."""
+        """End the current paragraph and return all blocks."""
         self.add_blocks()
         return self.blocks
 
@@ -115,7 +115,7 @@ class HtmlTable:
     """An unfinished table; a cell that spans rows is repeated in each, one that spans columns is in the first."""
 
     caption: list[MarkdownBlock] = field(default_factory=list)
-    header: list[list[str]] = field(default_factory=list)
+    header: list[list[str]] = field(default_factory=list)  # its rows
     rows: list[list[str]] = field(default_factory=list)
     current_row: list[str] = field(default_factory=list)
     in_head: bool = False
@@ -124,30 +124,30 @@ class HtmlTable:
     row_spans: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def start_row(self) -> None:
-        """Begin a row."""
+        """Begin a row with the cells of earlier rows that span its first columns."""
         self.current_row = []
         self.num_plain_cells = 0
         self._fill_row_spans()
 
-    def add_cell(self, text: str, is_header: bool, columns: int, rows: int) -> None:
-        """Add a cell that spans ``columns`` columns and ``rows`` rows to the current row.
-
-        If all cells of the first row are header cells, it is the header of the table.
-        """
-        if rows > 1:
-            self.row_spans[len(self.current_row)] = (rows - 1, text)
-        self.current_row += [text, *[""] * (columns - 1)]
+    def add_cell(self, text: str, is_header: bool, num_columns: int, num_rows: int) -> None:
+        """Add a cell that spans ``num_columns`` columns and ``num_rows`` rows to the current row."""
+        if num_rows > 1:
+            self.row_spans[len(self.current_row)] = (num_rows - 1, text)
+        self.current_row += [text, *[""] * (num_columns - 1)]
         self.num_plain_cells += not is_header
         self._fill_row_spans()
 
     def end_row(self) -> None:
-        """Add the row to the header or the body."""
+        """Add the current row, if it has text, to the body, or to the header.
+
+        Header rows are those of ``<thead>``, and those with only header cells before the first row of the body.
+        """
         if any(self.current_row):
             is_header = self.in_head or (not self.num_plain_cells and not self.rows)
             (self.header if is_header else self.rows).append(self.current_row)
 
     def _fill_row_spans(self) -> None:
-        """Add to the row the cells of earlier rows that span the next columns of this one."""
+        """Add the cells of earlier rows that span the next columns of the current row."""
         while (span := self.row_spans.pop(len(self.current_row), None)) is not None:
             num_rows, text = span
             if num_rows > 1:
@@ -178,6 +178,6 @@ class HtmlTable:
         if not self.header and max(map(len, self.rows)) == 1:
             return [*self.caption, make_list([("-", [MarkdownBlock("paragraph", row[0])]) for row in self.rows])]
         self._join_term_rows()
-        columns = zip_longest(*self.header, fillvalue="")
+        columns = zip_longest(*self.header, fillvalue="")  # a header of several rows becomes a single row
         header = [" / ".join(dict.fromkeys(filter(None, column))) for column in columns]
         return [*self.caption, make_table(header, self.rows)]

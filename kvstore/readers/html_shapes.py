@@ -46,7 +46,7 @@ class Shape:
 
     @property
     def unlinked_length(self) -> int:
-        """Characters outside links and headings."""
+        """The number of characters outside links and headings."""
         return self.text_length - self.linked_length - self.heading_length
 
     @property

@@ -37,6 +37,9 @@ _MIN_PROSE_CHARACTERS = 30
 _MIN_CONTENT_SHARE = 0.75
 #: The same share for an element that the page declares as its content (``<main>``).
 _MIN_DECLARED_SHARE = 0.3
+#: The same share for the only article of a page or of its ``<main>``, and for one without the page's title.
+_MIN_ARTICLE_SHARE = 0.5
+_MIN_UNTITLED_ARTICLE_SHARE = 0.9
 _ASIDE_LANDMARK_TAGS = frozenset("nav aside footer".split())
 _PLACEMENT_TAGS = _ASIDE_LANDMARK_TAGS | {"main", "article"}
 #: Elements that change how text in them is counted, or that locate the content.
@@ -111,6 +114,7 @@ class PageSurvey:
     def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
         self.shapes: dict[int, Shape] = {}
         self._hosts = frozenset(_iter_own_hosts(tree))
+        # The normalized words of the headings, and the ids of elements with a role.
         headings = list(_iter_heading_words(body))
         self._headings = frozenset(headings)
         self.num_headings = len(headings)
@@ -118,8 +122,9 @@ class PageSurvey:
         self._main_elements = frozenset(node.mem_id for node in body.css("[role=main]"))
         #: The id attributes of checkboxes.
         self.checkbox_ids = frozenset(node.attributes.get("id") for node in body.css("input[type=checkbox][id]"))
+        # The outermost mains, the outermost articles (with True if in a main), and the h1 outside asides.
         self._mains: list[LexborNode] = []
-        self._articles: list[tuple[LexborNode, bool]] = []  # with True if it is in a main
+        self._articles: list[tuple[LexborNode, bool]] = []
         self._titles: list[LexborNode] = []
         self._count_elements(body)
         self.body_weight = self._measure_weight(body)
@@ -142,7 +147,10 @@ class PageSurvey:
         return 0 if shape is None else shape.text_length - shape.linked_length
 
     def _count_elements(self, root: LexborNode) -> None:
-        """Count in running totals: the counts of an element are the difference between its end and its start."""
+        """Fill ``shapes`` with the counts of all elements, and collect the mains, articles and titles.
+
+        Totals run over the page, and the counts of an element are their difference between its end and its start.
+        """
         shapes = self.shapes
         placement_ids = self._main_elements | self._aside_elements
         text_length = linked_length = heading_length = prose_length = 0
@@ -293,7 +301,10 @@ class PageSurvey:
         )
 
     def _find_declared_content(self, body: LexborNode) -> tuple[LexborNode | None, bool]:
-        """Return the ``<main>`` of the page, or the only ``<article>`` in it if that holds enough of its text."""
+        """Return the ``<main>`` of the page, or the only ``<article>`` in it if that has enough of its text, and True.
+
+        Return None and False if the page declares neither, or more than one main.
+        """
         content = max(self._mains, key=self._measure_weight, default=None)
         if content is not None and (len(self._mains) > 1 or not self._has_most_text(content, body)):
             return None, False
@@ -302,9 +313,8 @@ class PageSurvey:
         if len(articles) == 1:
             # An article without the page's title can be one part among others, so it needs nearly all of the text.
             has_title = content is not None or not self._titles or articles[0].css_first("h1") is not None
-            min_share = (
-                0.5 if has_title or not any(self.shapes[title.mem_id].heading_length for title in self._titles) else 0.9
-            )
+            has_other_title = any(self.shapes[title.mem_id].heading_length for title in self._titles)
+            min_share = _MIN_ARTICLE_SHARE if has_title or not has_other_title else _MIN_UNTITLED_ARTICLE_SHARE
             content = (
                 articles[0]
                 if self._measure_weight(articles[0]) >= min_share * self._measure_weight(container)
@@ -366,7 +376,7 @@ class PageSurvey:
             return None
         title_node = tree.css_first("head > title")
         title_text = title_node.text(deep=True) if title_node is not None else ""
-        names = {
+        names = {  # the whole title and its parts, because sites add their name to it
             normalize_words(strip_numbering(part.strip()))
             for part in (title_text, *_TITLE_SEPARATOR_PATTERN.split(title_text))
         }
@@ -402,16 +412,16 @@ def _iter_own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
             yield host
 
 
-def _parse_host(target: str) -> str:
-    """Return the host of an address in lowercase, or an empty string."""
+def _parse_host(url: str) -> str:
+    """Return the host of a URL in lowercase, or an empty string."""
     try:
-        return (urlsplit(target).netloc or "").lower()
+        return (urlsplit(url).netloc or "").lower()
     except ValueError:
         return ""
 
 
 def _iter_heading_words(body: LexborNode) -> Iterator[str]:
-    """Yield the words of each heading, as :func:`normalize_words` returns them."""
+    """Yield the normalized words of each heading that is not too long, without its numbering."""
     for heading in body.css("h1, h2, h3, h4, h5, h6"):
         text = heading.text(deep=True)
         if len(text) <= _MAX_HEADING_CHARACTERS:

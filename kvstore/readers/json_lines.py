@@ -29,7 +29,7 @@ from .decoding import (
     check_nul,
     clean_text,
     decode_text,
-    detect_marked_encoding,
+    detect_bom_encoding,
     iter_decoded_lines,
 )
 from .markdown_blocks import join_blocks, make_code_block, make_heading
@@ -48,7 +48,7 @@ _TOO_DEEP_MESSAGE = "nests lists or objects too deeply; flatten it"
 
 
 class BadLineError(Exception):
-    """The reason a line is invalid."""
+    """Raised for an invalid line; its message is the reason."""
 
 
 #: A function that makes items from an object and its position (``path:line``); it raises BadLineError for an invalid
@@ -99,7 +99,7 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
 
 def _split_main_list(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
-    """Return the objects of the main list, and the rest of the value.
+    """Return the objects of a value's main list, and the rest of the value.
 
     The main list is the value itself, or a field with more than half of its text. Without one, the list is empty.
     """
@@ -161,12 +161,12 @@ def _iter_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: It
 
 
 def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, _Line]]:
-    """Yield numbered lines.
+    """Yield the lines with their numbers, from 1.
 
     In UTF-8, an invalid byte affects only its line, which is replaced by an error.
     """
     start = stream.read(4096)
-    encoding = options.encoding or detect_marked_encoding(start) or "utf-8"
+    encoding = options.encoding or detect_bom_encoding(start) or "utf-8"
     if encoding.lower() not in _UTF8_NAMES:
         yield from enumerate(iter_decoded_lines(stream, origin.name, encoding, "\n"), 1)
         return
@@ -219,6 +219,7 @@ def _parse_value(text: str) -> JSON:
 
 def _parse_integer(digits: str) -> int:
     """Parse an integer of a JSON text; raises BadLineError above 64 bits."""
+    # The length comes first, because int() takes long for a long text.
     if len(digits) <= 20 and -(1 << 63) <= (value := int(digits)) < 1 << 64:
         return value
     raise BadLineError(f"the number {digits[:24]}... does not fit into 64 bits; write it as a string")
@@ -254,7 +255,7 @@ def _iter_strings(value: JSON) -> Iterator[str]:
 def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -> RawDocument:
     """Return the document of an object; raises BadLineError if it has no text or a field of the wrong type.
 
-    ``fields`` loses the fields of the document and becomes its metadata.
+    Key, title and text are removed from ``fields``, and the other fields become the metadata.
     """
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     title_field, title = take_field(fields, options.title, _TITLE_FIELDS)
@@ -301,7 +302,7 @@ def _iter_field_texts(fields: Mapping[str, JSON], prefix: str = "") -> Iterator[
 
 
 def take_field(fields: dict[str, JSON], field: str | None, default_fields: tuple[str, ...]) -> tuple[str, JSON]:
-    """Remove the field of the name ``field``, or else the first of ``default_fields`` that is not null.
+    """Remove the field named ``field`` or, if that is None, the first of ``default_fields`` that is not null.
 
     Return its name and value; the value is None if no such field exists.
     """

@@ -63,7 +63,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def render_line(source: str) -> str:
-    """Render a piece of source, such as a field of a bibliography, as a line of text."""
+    """Return a piece of source, such as a field of a bibliography, as one line of text.
+
+    Its commands are dropped if its macros are endless.
+    """
     try:
         return LatexSource(source).render_line(source, 0)
     except EndlessMacrosError:

@@ -41,7 +41,7 @@ class Macro(NamedTuple):
 
 
 class MacroTable:
-    """The macros that a file defines, and the number of characters that they can still expand to."""
+    """The macros that a file defines, and the number of characters to which they may still expand."""
 
     def __init__(self) -> None:
         self._macros: dict[str, Macro] = {}
@@ -67,8 +67,8 @@ class LatexCursor:
 
     def __init__(self, macros: MacroTable, text: str) -> None:
         self._macros = macros
-        self._text = text
-        self._offset = 0
+        self._text = text  # the source that is left; expansions are inserted into it
+        self._offset = 0  # of the next character to read
 
     def _skip_space(self) -> None:
         """Skip white space and comments, but not a blank line."""
@@ -76,7 +76,7 @@ class LatexCursor:
         self._offset = space.end() if space else self._offset
 
     def _read_argument(self) -> str:
-        """Return the next argument: a group in braces, a command, or a character."""
+        """Return the next argument: the content of braces, a command, or a character; empty if none follows."""
         self._skip_space()
         if self._offset >= len(self._text):
             return ""
@@ -95,7 +95,7 @@ class LatexCursor:
         return self._text[self._offset - 1]
 
     def _read_option(self, opening: str = "[", closing: str = "]") -> str | None:
-        """Return the next argument in brackets, or None."""
+        """Return the optional argument in brackets that follows, or None without moving the cursor."""
         start = self._offset
         self._skip_space()
         if self._offset < len(self._text) and self._text[self._offset] == opening:
@@ -108,7 +108,7 @@ class LatexCursor:
         return None
 
     def _insert_source(self, text: str) -> None:
-        """Insert source at the current offset."""
+        """Insert the expansion ``text`` at the current offset; raises EndlessMacrosError above the limit."""
         self._macros.count_expansion(text)
         # Drop the source that is already read, so that nested macros do not make the text grow without limit.
         self._text = text + self._text[self._offset :]
@@ -127,17 +127,17 @@ class LatexCursor:
             lambda placeholder: arguments[int(placeholder[1]) - 1] if int(placeholder[1]) <= len(arguments) else "",
             macro.body,
         )
-        if not macro.num_arguments and self._text.startswith("{}", self._offset):
+        if not macro.num_arguments and self._text.startswith("{}", self._offset):  # they end the name of the macro
             self._offset += 2
         elif not macro.num_arguments:
             self._skip_space()
         self._insert_source(expansion)
 
-    def _read_definition(self, kind: str) -> None:
-        """Read the definition after a command such as ``newcommand``; ``kind`` is that command."""
+    def _read_definition(self, command: str) -> None:
+        """Read and store the definition after ``command``, such as ``newcommand``."""
         name = self._read_argument().strip()
-        if kind == "NewDocumentCommand":
-            num_arguments, default = self._read_argument().count("m"), None
+        if command == "NewDocumentCommand":
+            num_arguments, default = self._read_argument().count("m"), None  # the mandatory arguments
         else:
             count_option = self._read_option() or ""
             num_arguments = int(count_option) if count_option.strip().isdecimal() and len(count_option) < 3 else 0
@@ -151,12 +151,12 @@ class LatexCursor:
         if name not in PROTECTED_COMMANDS:
             self._macros.define_macro(name, Macro(min(num_arguments, _MAX_MACRO_ARGUMENTS), default, body))
 
-    def _read_plain_definition(self, kind: str) -> None:
-        """Read the definition after ``def``, ``gdef`` or ``edef``; if ``kind`` is ``let``, skip it."""
+    def _read_plain_definition(self, command: str) -> None:
+        """Read and store the definition after ``def``, ``gdef`` or ``edef``; skip the one after ``let``."""
         name = self._read_argument().strip()
-        if kind == "let":
+        if command == "let":
             self._skip_space()
-            self._offset += self._text.startswith("=", self._offset)
+            self._offset += self._text.startswith("=", self._offset)  # the equals sign is optional
             self._read_argument()
             return
         brace = self._text.find("{", self._offset, self._offset + _MAX_PARAMETER_CHARACTERS)

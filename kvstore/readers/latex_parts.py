@@ -17,7 +17,7 @@ ENVIRONMENT_PATTERN = re.compile(r"[ \t]{0,9}\{[ \t]{0,9}([^\\{}\n]{1,60}?)[ \t]
 
 
 def split_slide_title(body: str) -> tuple[str, str] | None:
-    """Return the title at the beginning of a slide and the rest of its body, or None."""
+    """Return the title in braces at the beginning of a slide, and the rest of its body; None without a title."""
     start = len(body) - len(body.lstrip())
     if body[start : start + 1] != "{":
         return None
@@ -28,35 +28,38 @@ def split_slide_title(body: str) -> tuple[str, str] | None:
 def find_closing_bracket(
     text: str, start: int, opening: str, closing: str, max_length: int = _MAX_ARGUMENT_CHARACTERS
 ) -> int:
-    """Return the offset of the bracket that closes the one at ``start``, or the end of the search range."""
+    """Return the offset of the bracket that closes the one at ``start``.
+
+    If it is not closed within ``max_length`` characters or within the group around it, return the end of this range.
+    """
     depth = 0
-    braces = 0
+    braces = 0  # open braces within square brackets
     limit = min(len(text), start + max_length)
     offset = start
-    mark_pattern = re.compile(rf"[\\%{{}}{re.escape(opening)}{re.escape(closing)}]")
-    while (match := mark_pattern.search(text, offset, limit)) is not None:
-        mark = match[0]
+    delimiter_pattern = re.compile(rf"[\\%{{}}{re.escape(opening)}{re.escape(closing)}]")
+    while (match := delimiter_pattern.search(text, offset, limit)) is not None:
+        delimiter = match[0]
         offset = match.end()
-        if mark == "\\":
+        if delimiter == "\\":
             offset += 1
-        elif mark == "%":
+        elif delimiter == "%":
             line_end = text.find("\n", offset)
             offset = line_end if line_end >= 0 else limit
-        elif mark == opening and not (opening == "[" and braces):
+        elif delimiter == opening and not (opening == "[" and braces):
             depth += 1
-        elif mark == closing and not (closing == "]" and braces):
+        elif delimiter == closing and not (closing == "]" and braces):
             depth -= 1
             if depth <= 0:
                 return match.start()
         elif opening != "{":
-            braces += 1 if mark == "{" else -1
+            braces += 1 if delimiter == "{" else -1
             if braces < 0:
                 break
     return limit
 
 
 def split_environment(text: str, start: int, name: str, unclosed_names: set[str]) -> tuple[str, int]:
-    """Return the body of the environment that begins at ``start``, and the offset after its end.
+    """Return the body of an environment, which begins at ``start``, and the offset after its ``\\end``.
 
     The body of an unclosed environment is empty; ``unclosed_names`` caches the names of these environments.
     """
@@ -66,12 +69,12 @@ def split_environment(text: str, start: int, name: str, unclosed_names: set[str]
         end = text.find(f"\\end{{{name}}}", start)
         return (text[start:], len(text)) if end < 0 else (text[start:end], end + len(f"\\end{{{name}}}"))
     depth = 1
-    for mark in re.compile(rf"\\(begin|end)[ \t]{{0,9}}\{{[ \t]{{0,9}}{re.escape(name)}[ \t]{{0,9}}\}}").finditer(
+    for match in re.compile(rf"\\(begin|end)[ \t]{{0,9}}\{{[ \t]{{0,9}}{re.escape(name)}[ \t]{{0,9}}\}}").finditer(
         text, start
     ):
-        depth += 1 if mark[1] == "begin" else -1
+        depth += 1 if match[1] == "begin" else -1
         if depth == 0:
-            return text[start : mark.start()], mark.end()
+            return text[start : match.start()], match.end()
     unclosed_names.add(name)
     return "", start
 
@@ -89,14 +92,14 @@ def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
     depth = 0
     start = 0
     option: str | None = None
-    for mark in _SPLIT_PATTERN.finditer(body):
-        if mark[1]:
-            depth += 1 if mark[1] == "begin" else -1
-        elif mark[2] == command and depth == 0:
-            if mark.start() < start:  # inside the option of the item before
+    for match in _SPLIT_PATTERN.finditer(body):
+        if match[1]:
+            depth += 1 if match[1] == "begin" else -1
+        elif match[2] == command and depth == 0:
+            if match.start() < start:  # inside the option of the item before
                 continue
-            yield option, body[start : mark.start()]
-            start = mark.end()
+            yield option, body[start : match.start()]
+            start = match.end()
             option = None
             bracket = re.compile(r"\s*\[").match(body, start)
             if bracket:
@@ -118,18 +121,18 @@ def split_cells(row: str) -> Iterator[str]:
 
 
 def _split_parts(text: str, separator: str) -> Iterator[str]:
-    """Yield the parts of a text between marks that begin with ``separator``, outside braces and environments."""
+    """Yield the parts of a text between the separators that are outside braces and environments."""
     depth = 0
     start = 0
-    for mark in _SPLIT_PATTERN.finditer(text):
-        if mark[1]:
-            depth += 1 if mark[1] == "begin" else -1
-            depth += 1  # its brace
-        elif mark[0] in "{}":
-            depth += 1 if mark[0] == "{" else -1
-        elif depth <= 0 and mark[0].startswith(separator):
-            yield text[start : mark.start()]
-            start = mark.end()
+    for match in _SPLIT_PATTERN.finditer(text):
+        if match[1]:
+            depth += 1 if match[1] == "begin" else -1
+            depth += 1  # the opening brace in the match; its closing brace is another match
+        elif match[0] in "{}":
+            depth += 1 if match[0] == "{" else -1
+        elif depth <= 0 and match[0].startswith(separator):
+            yield text[start : match.start()]
+            start = match.end()
     yield text[start:]
 
 

@@ -55,6 +55,8 @@ from .raw_document import JSON
 _MAX_DEPTH = 40
 #: The maximum number of blanks that are skipped after a command for a letter.
 _MAX_SKIPPED_SPACES = 40
+#: The maximum length of an item's option that only replaces the bullet.
+_MAX_BULLET_CHARACTERS = 2
 COMMAND_PATTERN = re.compile(r"\\[A-Za-z@]+\*?|\\.|[{}]")
 _LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*=\s*\{?\s*([\w+#-]{1,20})")
 
@@ -63,6 +65,7 @@ class LatexSource(MacroTable):
     """The converter of one file.
 
     ``title`` and ``meta`` come from its commands; ``included_files`` lists the files it includes.
+    ``unclosed_environments`` has the names of environments that begin and never end.
     """
 
     def __init__(self, text: str) -> None:
@@ -70,10 +73,10 @@ class LatexSource(MacroTable):
         self.title = ""
         self.meta: dict[str, JSON] = {}
         self.included_files: list[str] = []
-        self._footnotes: list[str] = []
+        self._footnotes: list[str] = []  # in the order of their numbers
         self._text = text
         opened_names, closed_names = (
-            set(re.findall(rf"\\{mark}{ENVIRONMENT_PATTERN.pattern}", text)) for mark in ("begin", "end")
+            set(re.findall(rf"\\{command}{ENVIRONMENT_PATTERN.pattern}", text)) for command in ("begin", "end")
         )
         self.unclosed_environments = opened_names - closed_names
 
@@ -91,17 +94,21 @@ class LatexSource(MacroTable):
         return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in footnotes if text)]
 
     def _parse_blocks(self, text: str, depth: int) -> list[MarkdownBlock]:
-        """Parse a part of the source that is nested ``depth`` levels deep."""
+        """Return the blocks of a part of the source that is nested ``depth`` levels deep."""
         return _LatexText(self, text, depth).parse_blocks()
 
     def render_line(self, text: str, depth: int, plain: bool = True) -> str:
-        """Render a piece of source as one line, without Markdown marks if ``plain``."""
+        """Return a piece of source as one line of plain text, or of Markdown if not ``plain``.
+
+        ``depth`` is the nesting depth of the source around it.
+        """
         if depth >= _MAX_DEPTH:
             return " ".join(COMMAND_PATTERN.sub(" ", text).split())
-        return render_one_line(_LatexText(self, text, depth + 1, plain).parse_blocks()).removeprefix("\\")
+        line = render_one_line(_LatexText(self, text, depth + 1, plain).parse_blocks())
+        return line.removeprefix("\\")  # a paragraph begins with it if its first character could be markup
 
     def add_footnote(self, text: str, depth: int) -> str:
-        """Store a footnote and return its mark."""
+        """Store a footnote and return the reference to it, such as ``[1]``."""
         self._footnotes.append("")  # reserve the number, because a footnote can contain another
         number = len(self._footnotes)
         self._footnotes[number - 1] = self.render_line(text, depth)
@@ -158,7 +165,7 @@ class _LatexText(LatexCursor):
     def _read_symbol(self, symbol: str) -> None:
         """Process a command whose name is one character, such as ``\\\\`` or ``\\%``."""
         if symbol == "\\":
-            self._offset += self._text.startswith("*", self._offset)
+            self._offset += self._text.startswith("*", self._offset)  # \\*[2pt]: no page break, extra space
             self._read_option()
             self._inline.break_line()
         elif symbol in "([":
@@ -300,11 +307,11 @@ class _LatexText(LatexCursor):
             self._read_argument()
         if not name.startswith("verb"):
             self._read_option()
-        mark = self._text[self._offset : self._offset + 1]
-        if mark == "{":
+        delimiter = self._text[self._offset : self._offset + 1]
+        if delimiter == "{":
             self._inline.add_code(self._read_argument())
             return
-        end = self._text.find(mark, self._offset + 1) if mark and mark != "\n" else -1
+        end = self._text.find(delimiter, self._offset + 1) if delimiter and delimiter != "\n" else -1
         line_end = self._text.find("\n", self._offset)
         if end < 0 or (0 <= line_end < end):
             return
@@ -325,7 +332,7 @@ class _LatexText(LatexCursor):
         end = self._offset if closing not in self._unclosed_delimiters else -1
         while end >= 0:
             end = self._text.find(closing, end)
-            if end < 0 or closing[0] == "\\" or self._text[end - 1] != "\\":
+            if end < 0 or closing[0] == "\\" or self._text[end - 1] != "\\":  # an escaped $ does not close it
                 break
             end += 1
         if end < 0:
@@ -407,26 +414,26 @@ class _LatexText(LatexCursor):
         if code.strip():
             self._add_blocks(make_code_block(code.rstrip(), language))
 
-    def _add_items(self, body: str, kind: str) -> None:
-        """Add the list of an environment of the name ``kind``; text before the first item comes before the list."""
+    def _add_items(self, body: str, environment: str) -> None:
+        """Add the list in the body of an environment; text before the first item becomes blocks before the list."""
         items: list[tuple[str, list[MarkdownBlock]]] = []
-        for option, text in split_items(body, "bibitem" if kind == "thebibliography" else "item"):
+        for option, text in split_items(body, "bibitem" if environment == "thebibliography" else "item"):
             if option is None and not items and not text.strip():
                 continue
             blocks = self._parse_inner(text)
             if option is None and not items and not re.search(r"\\(?:bib)?item\b", body[: len(body) - len(text)]):
                 self._add_blocks(*blocks)
                 continue
-            term = self._source.render_line(option, self._depth) if option and kind != "thebibliography" else ""
-            if term and kind == "description":
+            term = self._source.render_line(option, self._depth) if option and environment != "thebibliography" else ""
+            if term and environment == "description":
                 if blocks and blocks[0].kind == "paragraph":
                     blocks = [MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {blocks[0].text}"), *blocks[1:]]
                 else:
                     blocks = [MarkdownBlock("paragraph", f"{term}:"), *blocks]
-            elif term and len(term) > 2 and blocks and blocks[0].kind == "paragraph":
+            elif len(term) > _MAX_BULLET_CHARACTERS and blocks and blocks[0].kind == "paragraph":
                 blocks = [MarkdownBlock("paragraph", f"{term} {blocks[0].text}"), *blocks[1:]]
             if blocks:
-                items.append((f"{len(items) + 1}." if kind == "enumerate" else "-", blocks))
+                items.append((f"{len(items) + 1}." if environment == "enumerate" else "-", blocks))
         if items:
             self._add_blocks(make_list(items))
 

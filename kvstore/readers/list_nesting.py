@@ -13,8 +13,8 @@ class BlockBuilder:
 
     def __init__(self) -> None:
         self._blocks: list[MarkdownBlock] = []
-        self._items: list[tuple[int, str, list[MarkdownBlock]]] = []
-        self._code: list[str] = []
+        self._items: list[tuple[int, str, list[MarkdownBlock]]] = []  # of the open list: depth, marker, blocks
+        self._code: list[str] = []  # lines of the open code block
 
     def add_blocks(self, *blocks: MarkdownBlock) -> None:
         """Add finished blocks, after the open list and the open code, which they end."""
@@ -54,7 +54,10 @@ class BlockBuilder:
 
 
 def _build_nested_list(items: list[tuple[int, str, list[MarkdownBlock]]], start: int) -> tuple[MarkdownBlock, int]:
-    """Return the list that begins at ``items[start]``, and the index of the first item after it."""
+    """Return the list that begins at ``items[start]``, and the index of the first item after it.
+
+    Bulleted and numbered items of the same depth are separate lists.
+    """
     level, first_marker, _ = items[start]
     inner_items: list[tuple[str, list[MarkdownBlock]]] = []
     while start < len(items) and items[start][0] >= level:

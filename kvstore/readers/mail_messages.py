@@ -86,7 +86,7 @@ _ENCODING_ALIASES = {
 
 
 class _InvalidMailError(Exception):
-    """The reason bytes are not a valid message."""
+    """Raised for bytes that are not a valid message; its message is the reason."""
 
 
 class _MailPart(EmailMessage):
@@ -99,7 +99,7 @@ class _MailPart(EmailMessage):
 
     def __init__(self, policy: Any = None) -> None:
         super().__init__(policy)
-        self._part_numbers = count(1)
+        self._part_numbers = count(1)  # all parts of a message share one counter
 
     def attach(self, payload: Any) -> None:
         """Add a part. Raises _InvalidMailError if the message has too many parts or nests them too deep."""
@@ -247,7 +247,7 @@ def _read_message(
 
 
 def _iter_header_blocks(message: Message) -> Iterator[MarkdownBlock]:
-    """Yield the author and date of a message."""
+    """Yield a paragraph with the author of a message, and one with its date."""
     for field in ("From", "Date"):
         value = _get_header(message, field)
         if value:
@@ -258,14 +258,14 @@ def _split_parts(message: Message) -> tuple[list[Message], list[tuple[str, Messa
     """Return the text parts of a message in order, and its attachments with unique names."""
     bodies: list[Message] = []
     attachments: dict[str, Message] = {}
-    names: Counter[str] = Counter()
+    last_numbers: Counter[str] = Counter()
     stack = [message]
     while stack:
         part = stack.pop()
         content_type = part.get_content_type()
         if content_type == "message/rfc822" or part.get_content_disposition() == "attachment" or _get_file_name(part):
             name = _get_file_name(part) or ("message.eml" if content_type == "message/rfc822" else "attachment")
-            attachments[_find_unused_name(name, attachments, names)] = part
+            attachments[_make_unique_name(name, attachments, last_numbers)] = part
         elif content_type == "multipart/alternative":
             alternative = _choose_alternative(part)
             stack += [alternative] if alternative is not None else []
@@ -277,12 +277,17 @@ def _split_parts(message: Message) -> tuple[list[Message], list[tuple[str, Messa
     return bodies, list(attachments.items())
 
 
-def _is_text_type(kind: str) -> bool:
-    """True if a part is displayed as text.
+def _is_text_type(content_type: str) -> bool:
+    """True if parts of a content type are displayed as text.
 
     Unknown text types are (RFC 2046, 4.1.4); calendars, cards and style sheets are not.
     """
-    return kind.startswith("text/") and kind not in ("text/calendar", "text/vcard", "text/x-vcard", "text/css")
+    return content_type.startswith("text/") and content_type not in (
+        "text/calendar",
+        "text/vcard",
+        "text/x-vcard",
+        "text/css",
+    )
 
 
 def _choose_alternative(part: Message) -> Message | None:
@@ -316,9 +321,9 @@ def _choose_alternative(part: Message) -> Message | None:
     )
 
 
-def _count_words(form: Message) -> int:
-    """Return the number of visible words in one form of a text."""
-    text_parts = [text_part for text_part in form.walk() if _is_text_type(text_part.get_content_type())]
+def _count_words(alternative: Message) -> int:
+    """Return the number of visible words in one form of a ``multipart/alternative`` part."""
+    text_parts = [text_part for text_part in alternative.walk() if _is_text_type(text_part.get_content_type())]
     unnamed_parts = [text_part for text_part in text_parts if not _get_file_name(text_part)]
     return sum(len(_MARKUP_PATTERN.sub(" ", _decode_text(text_part)).split()) for text_part in unnamed_parts)
 
@@ -332,17 +337,17 @@ def _get_file_name(part: Message) -> str:
     return ""
 
 
-def _find_unused_name(name: str, used: Container[str], numbers: Counter[str]) -> str:
-    """Return a name, with a number before its suffix if it is already used.
+def _make_unique_name(name: str, used_names: Container[str], last_numbers: Counter[str]) -> str:
+    """Return a file name, with a number (from 2) before its suffix if it is already used.
 
-    ``numbers`` holds the last number of each name, so that many files of one name do not try every number.
+    ``last_numbers`` has the last number of each name, so that many files of one name do not try every number.
     """
     path = PurePosixPath(name)
-    unused = name
-    while unused in used:
-        numbers[name] = max(2, numbers[name] + 1)
-        unused = f"{path.stem}-{numbers[name]}{path.suffix}"
-    return unused
+    unique_name = name
+    while unique_name in used_names:
+        last_numbers[name] = max(2, last_numbers[name] + 1)
+        unique_name = f"{path.stem}-{last_numbers[name]}{path.suffix}"
+    return unique_name
 
 
 def _get_payload(part: Message) -> bytes:
@@ -369,7 +374,7 @@ def _decode_text(part: Message) -> str:
 
 
 def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBlock]:
-    """Return the blocks of a part with HTML or plain text; ``name`` is the message in errors."""
+    """Return the blocks of a part with HTML or plain text; ``name`` names the message in errors."""
     text = _decode_text(part)
     if not text.strip():
         return []
@@ -383,11 +388,11 @@ def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[Markdo
 
 
 def _move_quoted_message(blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    """Return the blocks of a message with the quoted message after the reply, which readers look for first.
+    """Return the blocks of a message with a quoted message above the reply moved below it.
 
-    A reply that quotes in several places answers each quotation where it is, and stays as it is.
+    A reply that quotes in several places is returned unchanged, because it answers each quotation below it.
     """
-    quotes = [number for number, block in enumerate(blocks) if block.kind == "quote" and not _is_signature(block)]
+    quotes = [index for index, block in enumerate(blocks) if block.kind == "quote" and not _is_signature(block)]
     if len(quotes) != 1 or quotes[0] > 1 or quotes[0] == len(blocks) - 1:
         return blocks
     end = quotes[0] + 1
@@ -427,12 +432,15 @@ def _join_flowed_lines(text: str, delete_space: bool = False) -> str:
 
 def _get_quote_depth(line: str) -> int:
     """Return the number of ``>`` at the beginning of a line."""
-    mark = _QUOTE_PREFIX_PATTERN.match(line)
-    return mark[0].count(">") if mark else 0
+    prefix = _QUOTE_PREFIX_PATTERN.match(line)
+    return prefix[0].count(">") if prefix else 0
 
 
 def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:
-    """Yield the blocks of a plain text: paragraphs, block quotations and signatures; ``depth`` counts quotations."""
+    """Yield the blocks of plain text: paragraphs, block quotations and signatures.
+
+    ``depth`` is the number of quotations around the text.
+    """
     start = 0
     while start < len(lines):
         line = lines[start]

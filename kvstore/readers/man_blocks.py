@@ -44,7 +44,10 @@ class ManualItem:
 
 @dataclass(slots=True)
 class IndentLevel:
-    """The content of one indentation level: blocks and an unfinished list; ``kind`` is the type of an mdoc list."""
+    """The content of one indentation level: blocks and an unfinished list.
+
+    ``kind`` is the type of an mdoc list, such as ``tag``; ``rows`` are the rows of a ``column`` list.
+    """
 
     blocks: list[MarkdownBlock] = field(default_factory=list)
     items: list[ManualItem] = field(default_factory=list)
@@ -61,7 +64,7 @@ class IndentLevel:
             self.blocks += blocks
 
     def open_item(self, item: ManualItem) -> None:
-        """Begin an item; bullets and numbered or named items are separate lists."""
+        """Begin an item; bulleted and numbered items are separate lists."""
         if self.items and (self.items[-1].marker == "-") != (item.marker == "-"):
             self.close_list()
         self.is_closing = False
@@ -76,7 +79,7 @@ class IndentLevel:
 
 
 def make_item(term: str) -> ManualItem:
-    """Return an item that begins with a mark, a number or a term."""
+    """Return the item that a macro's argument begins: a bullet or a number becomes its marker, other text its term."""
     if term in _BULLETS:
         return ManualItem([])
     if number_match := _NUMBER_PATTERN.fullmatch(term):
@@ -89,7 +92,7 @@ def _is_term(text: str) -> bool:
     return len(text) <= _MAX_TERM_CHARACTERS and (text.endswith("...") or not text.endswith((".", "!", "?", ":", ";")))
 
 
-def join_whitespace(text: str) -> str:
+def collapse_whitespace(text: str) -> str:
     """Return a text on one line with single spaces."""
     return " ".join(text.split())
 
@@ -99,15 +102,15 @@ class ManualBlocks:
 
     def __init__(self, roff: RoffInterpreter) -> None:
         self._roff = roff
-        self._description = ""
+        self._description = ""  # the first paragraph of the section NAME
         self._in_name_section = False
-        self._levels = [IndentLevel()]
+        self._levels = [IndentLevel()]  # the open levels, outermost first
         self._num_excess_levels = 0  # the number of open levels beyond the maximum depth
         self._running_text = RunningText()
         self._take_next_line: Callable[[str], None] | None = None  # the consumer of the next line of text
         self._is_continued = False  # True if the last line ended with \c
-        self._code_lines: list[str] | None = None
-        self._reference_parts: list[str] | None = None
+        self._code_lines: list[str] | None = None  # of the open code block
+        self._reference_parts: list[str] | None = None  # of the open bibliographic reference
 
     def finish_blocks(self) -> list[MarkdownBlock]:
         """End all open parts, and return the blocks of the page in order."""
@@ -136,12 +139,12 @@ class ManualBlocks:
             return
         if self._take_next_line is not None:
             take_line, self._take_next_line = self._take_next_line, None
-            take_line(join_whitespace(text))
+            take_line(collapse_whitespace(text))
             return
         if source[0] == " ":
             self._running_text.break_line()
         if self._reference_parts is not None:
-            self._reference_parts.append(join_whitespace(text))
+            self._reference_parts.append(collapse_whitespace(text))
             return
         self._running_text.add(text.replace("\u00a0", " ").strip(), join_before=self._is_continued)
         self._is_continued = is_continued and not text[-1].isspace()
@@ -156,7 +159,7 @@ class ManualBlocks:
         self._is_continued = False
         if text:
             if self._in_name_section and not self._description:
-                self._description = join_whitespace(text)
+                self._description = collapse_whitespace(text)
             self._levels[-1].add_blocks(make_paragraph(text))
 
     def _pass_next_line_to(self, take_line: Callable[[str], None]) -> None:
@@ -170,7 +173,7 @@ class ManualBlocks:
             self._levels[-1].add_blocks(make_code_block("\n".join(code_lines).strip("\n")))
 
     def _begin_item(self) -> None:
-        """Finish the code, paragraph or term before a list item."""
+        """End the open code, paragraph or term, so that a list item can begin."""
         self._finish_code()
         self._flush_paragraph()
         self._take_next_line = None
@@ -191,7 +194,7 @@ class ManualBlocks:
             and "\n\n" not in text_before
             and _is_term(text_before)
         ):
-            level.open_item(make_item(join_whitespace(text_before.replace("\n", ", "))))
+            level.open_item(make_item(collapse_whitespace(text_before.replace("\n", ", "))))
         elif text_before:
             self._levels[-1].add_blocks(make_paragraph(text_before))
             if level.is_closing or not level.items:

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from ..errors import ReaderError
 from .decoding import decode_text, is_utf8
-from .man_blocks import MAX_LIST_DEPTH, IndentLevel, ManualBlocks, ManualItem, join_whitespace, make_item
+from .man_blocks import MAX_LIST_DEPTH, IndentLevel, ManualBlocks, ManualItem, collapse_whitespace, make_item
 from .markdown_blocks import join_blocks, make_code_block, make_heading, make_table
 from .mdoc import INLINE_MACROS, MdocInterpreter, RunningText
 from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart
@@ -72,7 +72,8 @@ class _ManualPage(ManualBlocks):
         self.meta: dict[str, JSON] = {}
         self.heading = ""
         self.included_page = ""
-        self._link = ""
+        self._link = ""  # the address of the open link
+        self._in_synopsis = False
         self._mdoc = MdocInterpreter()
         for line in self._roff.iter_lines():
             if line.macro:
@@ -88,7 +89,7 @@ class _ManualPage(ManualBlocks):
             if separator:
                 description = purpose
                 break
-        title = ": ".join(filter(None, (self.heading, join_whitespace(description).rstrip("."))))
+        title = ": ".join(filter(None, (self.heading, collapse_whitespace(description).rstrip("."))))
         return title[:_MAX_TITLE_CHARACTERS] or None
 
     # --- macros -------------------------------------------------------------------------------------------------------
@@ -141,18 +142,16 @@ class _ManualPage(ManualBlocks):
         self._mdoc.add_line(tokens, output)
         return output.take_text()
 
-    _in_synopsis = False
-
     def _render_fields(self, args: str) -> list[str]:
         """Return the arguments of a macro, each as text on one line."""
-        return [join_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
+        return [collapse_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
 
     def _read_header(self, args: str) -> None:
         """Handle ``.TH``: name, section, date, source and manual."""
         fields = self._render_fields(args)
         if self.heading or not fields:
             return
-        name, section, *other_fields = [*fields, "", ""][:5] if len(fields) < 2 else fields
+        name, section, *other_fields = [*fields, ""] if len(fields) < 2 else fields
         self.heading = _format_heading(name, section)
         for field_name, value in zip(("section", "date", "source", "manual"), (section, *other_fields), strict=False):
             if value:
@@ -169,14 +168,14 @@ class _ManualPage(ManualBlocks):
 
     def _read_document_date(self, args: str) -> None:
         """Handle ``.Dd``: the date."""
-        date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", join_whitespace(self._roff.render_text(args)))
+        date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", collapse_whitespace(self._roff.render_text(args)))
         if date and date != "$Mdocdate$":
             self.meta["date"] = date
 
     def _read_system(self, args: str) -> None:
         """Handle ``.Os``: the operating system."""
         if args.strip():
-            self.meta["source"] = join_whitespace(" ".join(map(self._roff.render_text, split_arguments(args))))
+            self.meta["source"] = collapse_whitespace(" ".join(map(self._roff.render_text, split_arguments(args))))
 
     def _start_section(self, args: str, level: int = 2) -> None:
         """Handle ``.SH`` and ``.Sh``, and at level 3 ``.SS`` and ``.Ss``.
@@ -196,8 +195,8 @@ class _ManualPage(ManualBlocks):
         self._add_section_heading(title, level)
 
     def _add_section_heading(self, title: str, level: int) -> None:
-        """Add a heading; the first section is NAME."""
-        title = join_whitespace(title)
+        """Add the heading of a section; if it is the first one, the section is NAME."""
+        title = collapse_whitespace(title)
         if level == 2:
             self._in_name_section = not self._description and (not self._levels[0].blocks)
             self._in_synopsis = title.upper() == "SYNOPSIS"
@@ -240,7 +239,7 @@ class _ManualPage(ManualBlocks):
             self._start_term(args)
 
     def _start_indented(self, args: str) -> None:
-        """Handle ``.IP``: an indented paragraph after a mark or a term."""
+        """Handle ``.IP``: an indented paragraph after a bullet, a number or a term."""
         self._begin_item()
         term = next(iter(self._render_fields(args)), "")
         if term:
@@ -425,7 +424,7 @@ def _format_heading(name: str, section: str) -> str:
 
 
 def _to_typed_name(name: str) -> str:
-    """Return the name of a program as typed; headers often have it in capitals."""
+    """Return the name of a program as users type it: a name in capitals, as headers often have it, in lowercase."""
     return name.lower() if name.isupper() else name
 
 
@@ -458,8 +457,8 @@ def _read_table_cells(first_line: str, next_lines: Iterator[str], separator: str
 
 
 def _clean_cell(text: str) -> str:
-    """Return a table cell without drawing marks."""
-    text = join_whitespace(text)
+    """Return the text of a table cell on one line; empty if the cell draws a line or continues the cell above."""
+    text = collapse_whitespace(text)
     return "" if text in ("\\^", "\\_", "_", "=") else text
 
 

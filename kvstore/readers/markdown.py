@@ -55,7 +55,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def prepend_paragraphs(text: str, paragraphs: Iterable[JSON]) -> str:
-    """Return a text with descriptions as its first paragraphs, except those that the text already contains."""
+    """Return a text with further paragraphs at its beginning, after an initial level-one heading.
+
+    Paragraphs that the text already contains, and values that are not strings, are left out.
+    """
     new_paragraphs: list[str] = []
     for value in paragraphs:
         words = value.split() if isinstance(value, str) else []
@@ -73,7 +76,7 @@ def prepend_paragraphs(text: str, paragraphs: Iterable[JSON]) -> str:
 
 
 def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
-    """Separate a front matter block from the text after it; ``({}, text)`` if there is no block."""
+    """Return the fields of a front matter block and the text after it, or ``({}, text)`` if there is no block."""
     block = _FRONT_MATTER_PATTERN.match(text)
     if block is None:
         return {}, text
@@ -121,7 +124,7 @@ def find_first_title(text: str) -> str | None:
         heading = _TITLE_PATTERN.match(line)
         if heading is not None:
             title = line[heading.end() :].strip()
-            stripped = title.rstrip("#")
+            stripped = title.rstrip("#")  # a closing sequence needs a space before it
             title = stripped.rstrip() if not stripped or stripped[-1].isspace() else title
             if title:
                 return title

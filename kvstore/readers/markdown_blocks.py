@@ -22,7 +22,7 @@ _BLOCK_OPENER_PATTERN = re.compile(
 _OPENER_CHARACTERS = frozenset("#-+*>`~|=_<[")
 _NUMBERED_ITEM_PATTERN = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
 _ITEM_MARKER_PATTERN = re.compile(r"\s*(?:-|\d+\.) ")
-_CLOSING_MARKS_PATTERN = re.compile(r"\s+#+$")
+_CLOSING_HASHES_PATTERN = re.compile(r"\s+#+$")
 _WORD_BREAK_PATTERN = re.compile(r"\W.|.\W", re.S)
 _BACKTICKS_PATTERN = re.compile(r"`+")
 
@@ -44,12 +44,12 @@ class InlineBuilder:
     def __init__(self, plain: bool = False) -> None:
         self.plain = plain
         self._pieces: list[str] = []
-        # The number of pieces up to and including the last code, and the last emphasis; -1 if nothing can continue it.
+        # The number of pieces up to the end of the last code, and of the last emphasis; -1 if nothing can continue it.
         self._code_end = -1
-        self._num_takes = 0  # number of calls of take_paragraphs, each of which ends open emphasis
-        self._is_emphasized = False
         self._emphasis_end = -1
-        self._needs_space = False
+        self._is_emphasized = False  # True within emphasis
+        self._num_takes = 0  # the number of calls of take_paragraphs, each of which ends open emphasis
+        self._needs_space = False  # True if the next piece must not continue the last word
 
     def add_text(self, text: str) -> None:
         """Add literal text."""
@@ -65,7 +65,7 @@ class InlineBuilder:
         self._pieces.append(text)
 
     def separate_words(self) -> None:
-        """Separate the next piece from the last word."""
+        """Ensure a space between the last word and a word that the next piece begins."""
         self._needs_space = True
 
     def break_line(self) -> None:
@@ -92,7 +92,7 @@ class InlineBuilder:
             self.add_text(" ")
 
     def start_emphasis(self) -> tuple[int, int] | None:
-        """Begin emphasis and return a value for :meth:`end_emphasis`; nested emphasis is not marked."""
+        """Begin emphasis and return its start for :meth:`end_emphasis`; None if it is nested, which is not marked."""
         if self.plain or self._is_emphasized:
             return None
         self._is_emphasized = True
@@ -119,13 +119,13 @@ class InlineBuilder:
             return
         space_before = text[: len(text) - len(text.lstrip())]
         space_after = text[len(text.rstrip()) :]
-        if not space_before and stripped[0].isalnum() and self._ends_in_word(start):
+        if not space_before and stripped[0].isalnum() and self._has_word_before(start):
             return
         self._pieces[start:] = [space_before, f"*{stripped}*", space_after]
         self._emphasis_end = -1 if space_after else len(self._pieces)
 
-    def _ends_in_word(self, end: int) -> bool:
-        """True if the pieces before ``end`` end in a letter or digit."""
+    def _has_word_before(self, end: int) -> bool:
+        """True if the pieces before the index ``end`` end with a letter or digit."""
         return next((piece[-1].isalnum() for piece in reversed(self._pieces[:end]) if piece), False)
 
     def get_last_character(self) -> str:
@@ -179,7 +179,7 @@ def make_paragraph(text: str) -> MarkdownBlock:
 
 
 def _escape_line(line: str) -> str:
-    """Return a line with a backslash before its first mark if it would open a block."""
+    """Return a line with a backslash before the character that would make it a heading, an item or another block."""
     first_character = line[:1]
     if first_character.isdecimal():
         number = _NUMBERED_ITEM_PATTERN.match(line)
@@ -189,7 +189,7 @@ def _escape_line(line: str) -> str:
 
 def make_heading(level: int, text: str) -> MarkdownBlock:
     """Return a heading of level 1 to 6, on one line."""
-    title = _CLOSING_MARKS_PATTERN.sub("", " ".join(text.split()))
+    title = _CLOSING_HASHES_PATTERN.sub("", " ".join(text.split()))
     return MarkdownBlock("heading", f"{'#' * level} {title}")
 
 
@@ -207,7 +207,10 @@ def make_quote(blocks: Sequence[MarkdownBlock]) -> MarkdownBlock:
 
 
 def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownBlock:
-    """Return a list of (marker, blocks of the item); lines after an item's first line are indented."""
+    """Return a list of (marker, blocks of the item) pairs.
+
+    Lines after an item's first line are indented. If an item has several paragraphs, blank lines separate all items.
+    """
     rendered_items: list[str] = []
     is_loose = False
     for marker, blocks in items:
@@ -228,7 +231,7 @@ def make_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Markdown
 
 
 def _format_row(cells: Sequence[str]) -> str:
-    """Return a line of a table, with escaped ``|`` in its cells."""
+    """Return the line of a table row, with escaped ``|`` in its cells."""
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 

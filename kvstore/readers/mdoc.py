@@ -56,11 +56,11 @@ class RunningText:
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        self._is_joined = False
+        self._is_joined = False  # True if the next piece follows without a space
 
     def add(self, text: str, join_before: bool = False, join_after: bool = False) -> None:
         """Add a piece; ``join_before`` and ``join_after`` suppress the space before or after it."""
-        text = text.removesuffix("\0")
+        text = text.removesuffix("\0")  # the mark of an argument that is not a macro
         if text:
             if self._pieces and not join_before and not self._is_joined:
                 self._pieces.append(" ")
@@ -83,12 +83,15 @@ class RunningText:
 
 
 class MdocInterpreter:
-    """The converter of a page's macros; ``name`` is the documented name, ``open_tags`` the number of open ``Xo``."""
+    """The converter of a page's macros.
+
+    ``name`` is the documented name, and ``open_tags`` the number of ``Xo`` blocks that are still open.
+    """
 
     def __init__(self) -> None:
         self.name = ""
         self.open_tags = 0
-        self._is_spaced = True
+        self._is_spaced = True  # False after ``Sm off``
         self._is_first_unspaced = False  # True before the first piece without spacing
         self._argument_number = 0  # the number of the next argument in an open Fo block, from 1; 0 outside
 

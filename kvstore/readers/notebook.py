@@ -58,7 +58,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _get_cells(notebook: Any) -> list[Any] | None:
-    """Return the cells, which nbformat 3 keeps in worksheets, or None if there is no list of cells."""
+    """Return the cells of a notebook, which nbformat 3 stores in worksheets, or None if it has no list of cells."""
     if not isinstance(notebook, dict):
         return None
     if isinstance(notebook.get("cells"), list):
@@ -71,13 +71,9 @@ def _get_cells(notebook: Any) -> list[Any] | None:
 
 def _get_language(metadata: dict[str, Any]) -> str:
     """Return the programming language that the metadata name, in lowercase, or an empty string."""
-    for section in ("language_info", "kernelspec"):
+    for section, field in (("language_info", "name"), ("kernelspec", "language")):
         fields = metadata.get(section)
-        name = (
-            (fields.get("name") if section == "language_info" else fields.get("language"))
-            if isinstance(fields, dict)
-            else ""
-        )
+        name = fields.get(field) if isinstance(fields, dict) else ""
         if isinstance(name, str) and re.fullmatch(r"[\w+#.-]{1,40}", name):
             return name.lower()
     return ""

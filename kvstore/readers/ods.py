@@ -24,7 +24,7 @@ _MAX_ROWS, _MAX_COLUMNS = 1 << 20, 1 << 14
 
 @contextmanager
 def open_workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
-    """Yield the sheets of a file; any failure while reading is a ReaderError."""
+    """Yield the rows of each sheet by the name of the sheet; any failure while reading is a ReaderError."""
     with open_opendocument(stream, name, "ODS", "spreadsheet") as opendocument:
         tables = opendocument.body.findall(f"{TABLE}table")
         yield {
@@ -48,14 +48,14 @@ def _iter_rows(table: Element) -> Iterator[list[str]]:
 def _read_cells(row: Element) -> list[str]:
     """Return the cells of a row, without trailing empty cells."""
     cells: list[str] = []
-    num_empty = 0
+    num_empty_cells = 0  # since the last cell with text
     for cell in iter_cells(row):
-        times = min(get_repetition(cell, "columns"), _MAX_COLUMNS)
+        num_repetitions = min(get_repetition(cell, "columns"), _MAX_COLUMNS)
         cell_text = _format_cell(cell)
         if cell_text:
-            cells += [""] * num_empty + [cell_text] * times
-        num_empty = 0 if cell_text else num_empty + times
-        if len(cells) + num_empty >= _MAX_COLUMNS:
+            cells += [""] * num_empty_cells + [cell_text] * num_repetitions
+        num_empty_cells = 0 if cell_text else num_empty_cells + num_repetitions
+        if len(cells) + num_empty_cells >= _MAX_COLUMNS:
             break
     return cells
 

@@ -44,18 +44,18 @@ class OpenDocument:
 
 
 @contextmanager
-def open_opendocument(stream: BinaryIO, name: str, format_name: str, body: str) -> Iterator[OpenDocument]:
-    """Yield a document whose body is a ``text``, ``spreadsheet`` or ``presentation``.
+def open_opendocument(stream: BinaryIO, name: str, format_name: str, kind: str) -> Iterator[OpenDocument]:
+    """Yield a document of the kind ``text``, ``spreadsheet`` or ``presentation``.
 
     ``format_name`` is the name of the format in messages. Any failure while the document is open is a ReaderError.
     """
     with convert_errors(name, format_name):
         trees = _read_trees(stream, name, format_name)
         body_element = next(
-            (element for tree in trees for element in tree.findall(f"{OFFICE}body/{OFFICE}{body}")), None
+            (element for tree in trees for element in tree.findall(f"{OFFICE}body/{OFFICE}{kind}")), None
         )
         if body_element is None:
-            raise ReaderError(f"{name}: is not {format_name} (it contains no {body})")
+            raise ReaderError(f"{name}: is not {format_name} (it contains no {kind})")
         title_element = next((element for tree in trees for element in tree.iter(_TITLE_TAG)), None)
         title = "" if title_element is None else clean_property_title("".join(title_element.itertext()))
         yield OpenDocument(body_element, trees, title)
@@ -71,7 +71,7 @@ def iter_rows(table: Element) -> Iterator[Element]:
 
 
 def iter_cells(row: Element) -> Iterator[Element]:
-    """Return the cells of a row, including covered cells."""
+    """Return an iterator over the cells of a row, including cells that another cell covers."""
     return (cell for cell in row if cell.tag in _CELL_TAGS)
 
 

@@ -54,18 +54,18 @@ class OpenDocumentText:
 
     def __init__(self, trees: Sequence[Element]) -> None:
         self.title: str | None = None
-        self._styles = {
+        self._styles = {  # by name
             (style.get(f"{STYLE}name") or ""): style for tree in trees for style in tree.iter(f"{STYLE}style")
         }
-        self._numbered_levels = {
+        self._numbered_levels = {  # the list style and level (from 1) of each numbered list
             (style.get(f"{STYLE}name") or "", int(level.get(f"{TEXT}level") or 1))
             for tree in trees
             for style in tree.iter(f"{TEXT}list-style")
             for level in style.iter(f"{TEXT}list-level-style-number")
             if level.get(f"{STYLE}num-format")
         }
-        self._notes: list[Element] = []
-        self._heading_shift = 0
+        self._notes: list[Element] = []  # the bodies of the cited notes, in the order of their numbers
+        self._heading_shift = 0  # added to the level of each heading
 
     def build_document_blocks(self, body: Element) -> list[MarkdownBlock]:
         """Return all blocks of the document, notes last."""
@@ -74,18 +74,13 @@ class OpenDocumentText:
             any(self._list_style_names(paragraph)[-1:] == ["Title"] for paragraph in body.iter(f"{TEXT}p"))
         )
         blocks = self.build_blocks(body)
-        num_notes = 0
-        while num_notes < len(self._notes):  # a note can cite another
-            text = render_one_line(self.build_blocks(self._notes[num_notes]))
-            num_notes += 1
-            blocks.append(make_paragraph(f"[{num_notes}] {text}"))
+        for number, note in enumerate(self._notes, 1):  # the list grows, because a note can cite another
+            text = render_one_line(self.build_blocks(note))
+            blocks.append(make_paragraph(f"[{number}] {text}"))
         return blocks
 
     def build_blocks(self, elements: Iterable[Element], plain: bool = False) -> list[MarkdownBlock]:
-        """Return the blocks of some elements; ``plain`` text has no emphasis.
-
-        Their notes are added by :meth:`build_document_blocks`.
-        """
+        """Return the blocks of elements, without the notes that they cite; ``plain`` text has no emphasis."""
         builder = BlockBuilder()
         self._add_elements(elements, builder, plain)
         return builder.finish_blocks()
@@ -162,7 +157,7 @@ class OpenDocumentText:
             elif part.tag == f"{TEXT}span" and self._is_code(part):
                 inline.add_code("".join(_iter_verbatim(part)))
             else:
-                emphasis_start = inline.start_emphasis() if self._is_emphasis(part) else None
+                emphasis_start = inline.start_emphasis() if self._is_emphasized(part) else None
                 self._add_inline(part, inline, boxes)
                 inline.end_emphasis(emphasis_start)
             inline.add_text(part.tail or "")
@@ -171,7 +166,7 @@ class OpenDocumentText:
         """True if the style of a span is one for code."""
         return any(map(_CODE_STYLE_PATTERN.match, self._list_style_names(span)))
 
-    def _is_emphasis(self, span: Element) -> bool:
+    def _is_emphasized(self, span: Element) -> bool:
         """True if the style of a span is bold, italic, or named emphasis."""
         if span.tag != f"{TEXT}span":
             return False
@@ -188,7 +183,7 @@ class OpenDocumentText:
         return False
 
     def _add_list(self, element: Element, builder: BlockBuilder, depth: int, style: str | None) -> None:
-        """Add the items of a list and of the lists in it; an inner list without a style has that of the outer one."""
+        """Add the items of a list and of its inner lists; ``style`` is the style of a list without its own."""
         style = element.get(f"{TEXT}style-name") or style
         item_number = 0
         for item in element:

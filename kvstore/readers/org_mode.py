@@ -81,7 +81,7 @@ class _OrgFile:
         self.descriptions: list[JSON] = []
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
-        """Return the blocks of lines."""
+        """Return the blocks of lines; ``depth`` is the number of blocks around them."""
         builder = BlockBuilder()
         index = 0
         while index < len(lines):
@@ -94,17 +94,17 @@ class _OrgFile:
         if not line.strip():
             return start + 1
         if (heading_match := _HEADING_PATTERN.match(line)) and depth == 0:
-            builder.add_blocks(*_build_heading(len(heading_match[1]), heading_match[2]))
+            builder.add_blocks(*_iter_heading_blocks(len(heading_match[1]), heading_match[2]))
             return start + 1
         if begin := _BEGIN_PATTERN.match(line):
             return self._parse_delimited(lines, start, begin, depth, builder)
         if keyword := _KEYWORD_PATTERN.match(line):
-            self._set_keyword(keyword[1].lower(), keyword[2].strip(), builder)
+            self._process_keyword(keyword[1].lower(), keyword[2].strip(), builder)
             return start + 1
         if line.lstrip().startswith(("# ", "#+")) or line.strip() == "#":
             return start + 1
         if _DRAWER_PATTERN.match(line):
-            end = _find_end(lines[start : start + _MAX_DRAWER_LINES], 0, ":end:")
+            end = _find_end_line(lines[start : start + _MAX_DRAWER_LINES], 0, ":end:")
             return start + end + 1 if end < min(len(lines) - start, _MAX_DRAWER_LINES) else start + 1
         if _TABLE_PATTERN.match(line):
             end = find_line(lines, start, lambda other: not _TABLE_PATTERN.match(other))
@@ -125,7 +125,7 @@ class _OrgFile:
         builder.add_blocks(make_paragraph(_render_inline(text)))
         return end
 
-    def _set_keyword(self, name: str, value: str, builder: BlockBuilder) -> None:
+    def _process_keyword(self, name: str, value: str, builder: BlockBuilder) -> None:
         """Process a line ``#+name: value``; a caption and a subtitle become paragraphs."""
         if name == "title":
             self.title = " ".join(filter(None, [self.title, _render_inline(value)]))
@@ -145,7 +145,7 @@ class _OrgFile:
     ) -> int:
         """Add the block between ``#+begin_`` and ``#+end_`` of one kind, and return the index of the line after it."""
         block_type = begin[1].lower()
-        end = _find_end(lines, start, f"#+end_{block_type}")
+        end = _find_end_line(lines, start, f"#+end_{block_type}")
         body = list(lines[start + 1 : end])
         if block_type in ("src", "example", "export") or depth >= _MAX_DEPTH:
             margin = get_margin(body)
@@ -171,14 +171,14 @@ class _OrgFile:
                 break
             end += 1
         text = " ".join([lines[start][item.end() :], *map(str.strip, lines[start + 1 : end])]).strip()
-        text = re.sub(r"(?<!\s)\s+::(?:\s+|$)", ": ", text, count=1).strip()
+        text = re.sub(r"(?<!\s)\s+::(?:\s+|$)", ": ", text, count=1).strip()  # between a term and its definition
         marker = f"{item[2][:-1]}." if _NUMBER_PATTERN.match(item[2]) else "-"
         if text:
             builder.add_item(min(indent // 2, _MAX_DEPTH), marker, [MarkdownBlock("paragraph", _render_inline(text))])
         return end
 
 
-def _build_heading(level: int, title: str) -> Iterator[MarkdownBlock]:
+def _iter_heading_blocks(level: int, title: str) -> Iterator[MarkdownBlock]:
     """Yield a heading, and its state and tags as a paragraph."""
     details: list[str] = []
     if state := _STATE_PATTERN.match(title):
@@ -193,13 +193,13 @@ def _build_heading(level: int, title: str) -> Iterator[MarkdownBlock]:
         yield make_paragraph("; ".join(details))
 
 
-def _find_end(lines: Sequence[str], start: int, mark: str) -> int:
-    """Return the index of the line ``mark`` (in lowercase) after ``start``, or the number of lines."""
-    return find_line(lines, start + 1, lambda line: line.strip().lower() == mark)
+def _find_end_line(lines: Sequence[str], start: int, end_line: str) -> int:
+    """Return the index of the first line after ``start`` that is ``end_line`` in any case, or the number of lines."""
+    return find_line(lines, start + 1, lambda line: line.strip().lower() == end_line)
 
 
 def _get_fixed_width_text(line: str) -> str:
-    """Return the text of a line that begins with a colon."""
+    """Return the text of a fixed-width line, which begins with a colon."""
     match = _FIXED_WIDTH_PATTERN.match(line)
     return (match[1] if match is not None else "") or ""
 
@@ -222,21 +222,21 @@ def _find_paragraph_end(lines: Sequence[str], start: int) -> int:
 
 
 def _split_cells(line: str) -> list[str]:
-    """Return the cells of a table row."""
+    """Return the cells of a table row as Markdown."""
     return [_render_inline(cell.strip()) for cell in line.strip().strip("|").split("|")]
 
 
 def _render_inline(text: str, plain: bool = False) -> str:
     """Convert inline markup to Markdown; with ``plain``, remove it."""
     protected_texts = ProtectedTexts()
-    emphasis_mark = "" if plain else "*"
+    emphasis = "" if plain else "*"
     text = _CODE_PATTERN.sub(
         lambda match: protected_texts.protect(match[2] if plain else make_code_span(match[2])), text
     )
     text = _LINK_PATTERN.sub(lambda match: match[2] or protected_texts.protect(match[1].removeprefix("file:")), text)
     text = _FOOTNOTE_REFERENCE_PATTERN.sub(r"[\1]", text)
     text = _DATE_PATTERN.sub(lambda match: protected_texts.protect(match[1].strip()), text)
-    text = _STRONG_PATTERN.sub(lambda match: f"{emphasis_mark}{match[1]}{emphasis_mark}", text)
-    text = _ITALIC_PATTERN.sub(lambda match: f"{emphasis_mark}{match[1]}{emphasis_mark}", text)
+    text = _STRONG_PATTERN.sub(lambda match: f"{emphasis}{match[1]}{emphasis}", text)
+    text = _ITALIC_PATTERN.sub(lambda match: f"{emphasis}{match[1]}{emphasis}", text)
     text = _UNDERLINE_PATTERN.sub(lambda match: match[2], text)
     return protected_texts.restore(text).strip()

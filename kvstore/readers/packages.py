@@ -26,10 +26,13 @@ _ENCRYPTED_FLAG = 1
 
 
 class Package:
-    """A package of parts, which are read on demand; ``kind`` is the name of the format in messages."""
+    """A package of parts, which are read on demand; ``parts`` has their entries in the directory of the archive."""
 
     def __init__(self, stream: BinaryIO, name: str, kind: str) -> None:
-        """Open the package; raises ReaderError if it is locked, too large, or not a package."""
+        """Open the package; raises ReaderError if it is locked, too large, or not a package.
+
+        ``name`` is the name of the file in messages, and ``kind`` that of its format.
+        """
         stream.seek(0)
         if stream.read(4) == _OLE_SIGNATURE:
             suffix = kind.lower()
@@ -71,7 +74,7 @@ class Package:
         return parse_xml(self.read_part(part))
 
     def convert_errors(self) -> AbstractContextManager[None]:
-        """Guard the reading of parts; see :func:`convert_errors`."""
+        """Return a context in which failures to read the package become a ReaderError (:func:`convert_errors`)."""
         return convert_errors(self._name, self._kind)
 
 

@@ -30,7 +30,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
     pa = import_extra("pyarrow", "arrow", purpose, error=ReaderError)
     try:
         file = parquet.ParquetFile(stream)
-        names = [field.name for field in file.schema_arrow if not _is_left_out(pa.types, field.type)]
+        names = [field.name for field in file.schema_arrow if not _is_skipped_type(pa.types, field.type)]
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ReaderError(f"{origin.name}: is no valid Parquet file ({error}); write it again") from None
     if len(names) > _MAX_COLUMNS:
@@ -43,8 +43,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
         raise ReaderError(f"{origin.name}: is damaged ({error}); write it again") from None
 
 
-def _is_left_out(types: Any, type: Any) -> bool:
-    """True for a column of bytes, or of vectors; ``types`` is the module ``pyarrow.types``."""
+def _is_skipped_type(types: Any, type: Any) -> bool:
+    """True if columns of an Arrow type have bytes or vectors; ``types`` is the module ``pyarrow.types``."""
     if types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type):
         return bool(types.is_floating(type.value_type))
     return bool(types.is_binary(type) or types.is_large_binary(type) or types.is_fixed_size_binary(type))

@@ -163,14 +163,14 @@ class _Spellings:
             keep_hyphen = False
         elif last_word is not None and first_word is not None:
             is_unhyphenated_known, is_hyphenated_known = (
-                _normalize_word(last_word[0] + mark + first_word[0]) in self._words for mark in ("", "-")
+                _normalize_word(last_word[0] + hyphen + first_word[0]) in self._words for hyphen in ("", "-")
             )
             keep_hyphen = keep_hyphen if is_unhyphenated_known == is_hyphenated_known else is_hyphenated_known
         return (text if keep_hyphen else text[:-1]) + line
 
 
 def _normalize_word(word: str) -> str:
-    """Return a word without case and with one kind of hyphen."""
+    """Return a word in folded case and with ASCII hyphens."""
     return word.replace("\u2010", "-").casefold()
 
 
@@ -181,9 +181,9 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
     lengths = sorted(len(line.text) for line in lines)
     usual_length = lengths[len(lengths) * 9 // 10]  # the ninth decile, to ignore short lines of headings and tables
     steps = sorted(previous.y - line.y for previous, line in pairwise(lines) if 0 < previous.y - line.y < 3 * line.size)
-    leading = steps[len(steps) // 2] if steps else 0.0
+    leading = steps[len(steps) // 2] if steps else 0.0  # the median
     paragraphs: list[str] = []
-    num_lines = 0  # number of lines of the paragraph
+    num_lines = 0  # of the current paragraph
     for previous, line, following in zip([None, *lines], lines, [*lines[1:], None], strict=False):
         separator = (
             None if previous is None else _choose_separator(previous, line, following, num_lines, leading, usual_length)
@@ -203,7 +203,11 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
 def _choose_separator(
     previous: PageLine, line: PageLine, following: PageLine | None, num_lines: int, leading: float, usual_length: int
 ) -> str | None:
-    """Return the separator between a line and the line above it: a space or newline; None if a paragraph begins."""
+    """Return the separator between a line and the line above it: a space or newline; None if a paragraph begins.
+
+    ``num_lines`` is the number of lines of the paragraph above, ``leading`` the usual distance between lines, and
+    ``usual_length`` the usual number of characters of a full line.
+    """
     distance_down, distance_right, em = previous.y - line.y, line.x - previous.x, line.size
     if line.after_blank or _BULLET_PATTERN.match(line.text) or len(line.pieces) > 1:
         return None

@@ -21,12 +21,14 @@ _MIN_SPACE_WIDTH = 50
 _MAX_SPACED_CODES = 3
 #: The maximum number of widths of a font; there are no more two-byte codes.
 _MAX_WIDTHS = 1 << 16
+#: The default width of a composite font without ``DW`` (9.7.4.3).
+_DEFAULT_WIDTH = 1000.0
 
 
 class _FontWidths(NamedTuple):
     """The number of bytes per code, the widths of codes, and the default width, in thousandths of a letter's height."""
 
-    code_size: int
+    bytes_per_code: int
     widths_by_code: dict[int, float]
     default_width: float
 
@@ -35,11 +37,11 @@ class _FontWidths(NamedTuple):
 class _TextState:
     """The text state of a page (PDF 32000-1, 9.3): the font, and how far a code moves the pen.
 
-    ``single_byte``: each byte is a code. ``size`` and the spacings are in text units.
+    ``is_single_byte``: each byte is a code. ``size`` and the spacings are in text units.
     """
 
     font_widths: _FontWidths | None = None
-    single_byte: bool = False
+    is_single_byte: bool = False
     size: float = 0.0
     character_spacing: float = 0.0
     word_spacing: float = 0.0
@@ -55,14 +57,14 @@ class PenTracker:
     """
 
     def __init__(self) -> None:
-        self._page: Any = None
+        self._page: Any = None  # of pypdf
         #: By the id of the font object, which is stored too, because ids of deleted objects are used again.
         self._widths_by_font: dict[int, tuple[Any, _FontWidths | None]] = {}
         self._state = _TextState()
         self._saved_states: list[_TextState] = []
 
     def start_page(self, page: Any) -> None:
-        """Reset the font state for a new page."""
+        """Reset the text state for a new page."""
         self._page, self._state, self._saved_states = page, _TextState(), []
 
     def track_operator(self, operator: bytes, operands: Sequence[Any]) -> None:
@@ -83,41 +85,41 @@ class PenTracker:
                 self._state = replace(self._state, horizontal_scale=operand / 100)
 
     def _select_font(self, name: str, size: Any) -> None:
-        """Select a font of the page by its resource name; a font whose widths cannot be read has none."""
-        single_byte = False
+        """Handle ``Tf``: select a font of the page by its resource name; its widths are None if they cannot be read."""
+        is_single_byte = False
         font_widths: _FontWidths | None = None
         try:
             font = self._page["/Resources"]["/Font"][name].get_object()
-            single_byte = font["/Subtype"] != "/Type0"
+            is_single_byte = font["/Subtype"] != "/Type0"
             if id(font) not in self._widths_by_font:
-                self._widths_by_font[id(font)] = font, None
+                self._widths_by_font[id(font)] = font, None  # if the next line raises an exception
                 self._widths_by_font[id(font)] = font, _read_widths(font)
             font_widths = self._widths_by_font[id(font)][1]
         except Exception:  # a missing, damaged or unknown font has no widths
             pass
         height = float(size) if isinstance(size, (int, float)) else 0.0
-        self._state = replace(self._state, font_widths=font_widths, single_byte=single_byte, size=height)
+        self._state = replace(self._state, font_widths=font_widths, is_single_byte=is_single_byte, size=height)
 
     def measure_advance(self, operands: Sequence[Any]) -> float | None:
         """Return how far the shown text moves the pen, in text units, or None if the font has no widths."""
         state = self._state
         if state.font_widths is None:
             return None
-        code_size, widths_by_code, default_width = state.font_widths
+        bytes_per_code, widths_by_code, default_width = state.font_widths
         glyph_widths = spacing = 0.0
         for operand in operands:
             if isinstance(operand, (int, float)):
                 glyph_widths -= float(operand)
                 continue
             codes = _get_codes(operand)
-            if not codes or len(codes) % code_size:
+            if not codes or len(codes) % bytes_per_code:
                 return None
             glyph_widths += sum(
-                widths_by_code.get(int.from_bytes(codes[offset : offset + code_size], "big"), default_width)
-                for offset in range(0, len(codes), code_size)
+                widths_by_code.get(int.from_bytes(codes[offset : offset + bytes_per_code], "big"), default_width)
+                for offset in range(0, len(codes), bytes_per_code)
             )
-            spacing += state.character_spacing * (len(codes) // code_size) + state.word_spacing * (
-                codes.count(b" ") if code_size == 1 else 0
+            spacing += state.character_spacing * (len(codes) // bytes_per_code) + state.word_spacing * (
+                codes.count(b" ") if bytes_per_code == 1 else 0
             )
         return (glyph_widths * state.size / 1000 + spacing) * state.horizontal_scale
 
@@ -128,7 +130,7 @@ class PenTracker:
         in ``(eg a)`` a negative ``Tw`` cancels the whole space. Longer strings with a wide ``Tc`` are letterspaced.
         """
         state = self._state
-        if not state.single_byte or not state.size:
+        if not state.is_single_byte or not state.size:
             return list(operands)
         character_spacing, word_spacing = (
             spacing * 1000 / state.size for spacing in (state.character_spacing, state.word_spacing)
@@ -165,31 +167,31 @@ class PenTracker:
                 continue
             codes = _get_codes(operand)
             pieces = codes.split(separator) if separator else [bytes([code]) for code in codes]
-            for number, piece in enumerate(pieces):
-                new_operands += [*(gap if number else ()), *([piece] if piece else ())]
+            for index, piece in enumerate(pieces):
+                new_operands += [*(gap if index else ()), *([piece] if piece else ())]
         return new_operands
 
 
-def _get_codes(part: Any) -> bytes:
-    """Return the codes of a shown string."""
-    return part if isinstance(part, bytes) else getattr(part, "original_bytes", b"")
+def _get_codes(string: Any) -> bytes:
+    """Return the character codes of a string operand, which pypdf has decoded or not."""
+    return string if isinstance(string, bytes) else getattr(string, "original_bytes", b"")
 
 
 def _read_widths(font: Any) -> _FontWidths | None:
-    """Return the widths of a font, or None if its codes are unknown."""
+    """Return the widths of a font, or None if its encoding is unknown or it has more than ``_MAX_WIDTHS`` widths."""
     if font["/Subtype"] != "/Type0":
         first_code = int(font["/FirstChar"])
         # A Type 3 font has its own unit (9.6.5).
         unit = float(font["/FontMatrix"][0]) * 1000 if font["/Subtype"] == "/Type3" else 1.0
         widths = [float(width.get_object()) * unit for width in font["/Widths"].get_object()]
-        return _FontWidths(1, dict(enumerate(widths, first_code)), 0.0)
+        return _FontWidths(bytes_per_code=1, widths_by_code=dict(enumerate(widths, first_code)), default_width=0.0)
     if font["/Encoding"] != "/Identity-H":
         return None
     descendant = font["/DescendantFonts"].get_object()[0].get_object()
     widths_by_code: dict[int, float] = {}
     array = [element.get_object() for element in descendant["/W"].get_object()] if "/W" in descendant else []
     index = num_widths = 0
-    while index < len(array):
+    while index < len(array):  # entries are "first [width ...]" or "first last width"
         first_code, width_entry = int(array[index]), array[index + 1]
         num_codes = len(width_entry) if isinstance(width_entry, list) else int(width_entry) + 1 - first_code
         num_widths += num_codes
@@ -201,4 +203,5 @@ def _read_widths(font: Any) -> _FontWidths | None:
         else:
             widths_by_code.update(dict.fromkeys(range(first_code, first_code + num_codes), float(array[index + 2])))
             index += 3
-    return _FontWidths(2, widths_by_code, float(descendant.get("/DW", 1000)))
+    default_width = float(descendant.get("/DW", _DEFAULT_WIDTH))
+    return _FontWidths(bytes_per_code=2, widths_by_code=widths_by_code, default_width=default_width)

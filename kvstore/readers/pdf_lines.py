@@ -97,9 +97,9 @@ class _LineCollector:
 
     def __init__(self, pen: PenTracker) -> None:
         self.lines: list[PageLine] = []
-        self._open_line: PageLine | None = None
+        self._open_line: PageLine | None = None  # the last one of the lines
         self._separation = _Separation()
-        self._shown_texts: list[_ShownText] = []
+        self._shown_texts: list[_ShownText] = []  # since the last text that pypdf reported
         self._pen = pen
 
     def track_operator(
@@ -130,6 +130,7 @@ class _LineCollector:
         """Process a text that pypdf reports, with the matrices that position it; ``size`` is the font size."""
         shown_texts, self._shown_texts = self._shown_texts, []
         x, y = _get_position(transformation, text_matrix)
+        # Scale the size to points; rotated text has its scale in the second entry of each matrix.
         size = max(
             1.0, abs(size) * (abs((text_matrix[3] or text_matrix[1]) * (transformation[3] or transformation[1])) or 1.0)
         )
@@ -187,7 +188,7 @@ class _LineCollector:
             line.pieces[-1] = start, last_text + text
 
     def _is_below(self, y: float, size: float) -> bool:
-        """True if a height is that of one of the next lines after the open line."""
+        """True if the height ``y`` is that of one of the next lines below the open line, or if no line is open."""
         line = self._open_line
         return line is None or 0 < line.y - y < _MAX_BLANK_HEIGHT * max(size, line.size)
 
@@ -254,26 +255,26 @@ def _split_at_gaps(
         piece_letters = round(letters_in_piece * num_letters / num_shown_letters)
         if not _is_wide_gap(next_x - start, piece_letters, size) or next_x < shown_x:
             continue
-        split_offset = _find_space_after(text, round(letters_shown * num_letters / num_shown_letters))
+        split_offset = _find_word_end(text, round(letters_shown * num_letters / num_shown_letters))
         if offset < split_offset < len(text):
             yield start, text[offset:split_offset]
             offset, start, letters_in_piece = split_offset, next_x, 0
     yield start, text[offset:]
 
 
-def _find_space_after(text: str, num_letters: int) -> int:
+def _find_word_end(text: str, num_letters: int) -> int:
     """Return the offset of the word end that has about ``num_letters`` letters before it, or the end of the text.
 
     The shown and the reported text can differ by a few letters.
     """
-    ends = [match.end() for match in re.finditer(r"\S+", text)]
+    word_ends = [match.end() for match in re.finditer(r"\S+", text)]
     letters_before = 0
     best_end = len(text)
     best_distance = _MAX_LETTER_DIFFERENCE
-    previous = 0
-    for end in ends:
-        letters_before += len(text[previous:end].strip())
-        previous = end
+    previous_end = 0
+    for end in word_ends:
+        letters_before += len(text[previous_end:end].strip())
+        previous_end = end
         if abs(letters_before - num_letters) < best_distance:
             best_end, best_distance = end, abs(letters_before - num_letters)
     return best_end
@@ -323,7 +324,10 @@ def _show_as_arrays(page: Any) -> Iterator[None]:
 
 
 def _reorder_columns(lines: list[PageLine]) -> list[PageLine]:
-    """Return the lines of a page, the left column before the right one if many lines have a long text in each."""
+    """Return the lines of a page, with the left column before the right one if the page is set in two columns.
+
+    This is the case if many lines have a long text in each column.
+    """
     split_lines = [line for line in lines if len(line.pieces) == 2]
     if len(split_lines) < max(_MIN_SPLIT_LINES, _MIN_SPLIT_SHARE * len(lines)):
         return lines

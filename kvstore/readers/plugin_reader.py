@@ -18,10 +18,13 @@ from .raw_document import FormatReader, Item, Origin, RawDocument, RawFact, Read
 
 @dataclass(frozen=True, slots=True)
 class PluginReader:
-    """A reader of a package: its suffixes, its function, and its ``version``."""
+    """A reader of an installed package; ``version`` is the name and version of the package.
+
+    If ``has_rows``, its files are read line by line.
+    """
 
     suffixes: tuple[str, ...]
-    rows: bool
+    has_rows: bool
     read: FormatReader
     version: str
 

@@ -65,7 +65,7 @@ _PRINTED_NAME_PATTERN = re.compile(
 
 
 def clean_property_title(title: str | None) -> str:
-    """Return the title in the properties of a file, on one line; empty if it is missing or a default.
+    """Clean the title in the properties of a file: return it on one line, or an empty string if it is a default.
 
     >>> clean_property_title("Microsoft Word - Lease of shed 3.doc"), clean_property_title("Untitled 1")
     ('Lease of shed 3', '')
@@ -75,7 +75,7 @@ def clean_property_title(title: str | None) -> str:
 
 
 def choose_other_key(key: str, default_key: str, used_keys: set[str]) -> str | None:
-    """Return the ``other_key`` of a row: its default key, if it has another key that no earlier row of the file has.
+    """Return the ``other_key`` of a row: its default key, or None if that is its key or an earlier row has its key.
 
     A key that occurs twice in the same file is an error of the file, and is reported. ``used_keys`` has the keys of
     earlier rows; this row's key is added.
@@ -96,7 +96,7 @@ class ReadFailure:
 
 @dataclass(frozen=True)
 class RawFact:
-    """A statement about the document of this key.
+    """A statement about the document with the key ``key``.
 
     ``line`` has the form of an export (:mod:`kvstore.changes.facts`) and is not checked yet; ``place`` is
     ``file:line``.

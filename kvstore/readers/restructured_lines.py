@@ -21,7 +21,10 @@ GRID_BORDER_PATTERN = re.compile(r"\+(?:[-=]+\+)+\s*$")
 
 
 def read_indented(lines: Sequence[str], start: int) -> tuple[list[str], int]:
-    """Return the dedented lines of the indented block at a line, and the index of the line after it."""
+    """Return the dedented lines of the indented block that begins at a line, and the index of the line after it.
+
+    If no indented line follows, return an empty list and ``start``.
+    """
     end = last_end = start
     while end < len(lines) and (not lines[end] or lines[end][0] == " "):
         end += 1
@@ -34,7 +37,7 @@ def read_indented(lines: Sequence[str], start: int) -> tuple[list[str], int]:
 
 
 def split_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the content of a directive, and the options before it."""
+    """Return the content of a directive, and the values of the options (fields) before it, by name."""
     fields: dict[str, str] = {}
     index = 0
     while index < len(body) and (match := FIELD_PATTERN.match(body[index])):
@@ -46,7 +49,7 @@ def split_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
     return (body[index:], fields) if fields else (body, fields)
 
 
-def split_entries(lines: Sequence[str]) -> Iterator[list[str]]:
+def split_list_items(lines: Sequence[str]) -> Iterator[list[str]]:
     """Yield the items of a bullet list, each as its lines without the bullet."""
     start = 0
     while start < len(lines):
@@ -76,7 +79,7 @@ class ParsedTable(NamedTuple):
 
 
 def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:
-    """Parse the simple table at a line; None if it has no closing border."""
+    """Parse the simple table that begins at a line; return None if it has no closing border."""
     borders = [index for index in range(table_start, len(lines)) if re.fullmatch(r"=[= ]*", lines[index])]
     # The table ends at the first border that a blank line follows, except the border above it.
     next_lines = (border + 1 for border in borders[1:] if border + 1 < len(lines))
@@ -108,7 +111,7 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
 
 
 def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:
-    """Parse the grid table at a line; None if it is invalid.
+    """Parse the grid table that begins at a line; return None if it is invalid.
 
     A cell that spans rows or columns is split at the borders that it covers.
     """
@@ -117,7 +120,13 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
     if len(table) < 3 or not GRID_BORDER_PATTERN.match(table[-1]):
         return None
     border_offsets = sorted(
-        {offset for line in table if GRID_BORDER_PATTERN.match(line) for offset, mark in enumerate(line) if mark == "+"}
+        {
+            offset
+            for line in table
+            if GRID_BORDER_PATTERN.match(line)
+            for offset, character in enumerate(line)
+            if character == "+"
+        }
     )
     rows: CellRows = []
     num_header_rows = 0

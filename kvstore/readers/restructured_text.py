@@ -40,8 +40,8 @@ from .restructured_lines import (
     parse_grid_table,
     parse_simple_table,
     read_indented,
-    split_entries,
     split_fields,
+    split_list_items,
 )
 
 #: The maximum depth of nested blocks; deeper blocks are read as text.
@@ -50,7 +50,7 @@ _ADORNMENT_PATTERN = re.compile(r"([!-/:-@\[-`{-~])\1{1,}\s*$")
 _DIRECTIVE_PATTERN = re.compile(
     r"\.\.\s+(?:\|(?P<substituted>[^|]+)\|\s+)?(?P<name>[\w:.+-]+?)\s?::(?:\s+(?P<argument>.*))?$"
 )
-_FOOTNOTE_PATTERN = re.compile(r"\.\.\s+\[(?P<mark>[^\]]+)\]\s*(?P<text>.*)$")
+_FOOTNOTE_PATTERN = re.compile(r"\.\.\s+\[(?P<label>[^\]]+)\]\s*(?P<text>.*)$")
 _EXPLICIT_MARKUP_PATTERN = re.compile(r"\.\.(?:\s|$)|__\s")
 _ENUMERATOR_PATTERN = re.compile(
     r"(?:\(?(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\)|(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\.)\s+(?=\S)"
@@ -87,7 +87,7 @@ _TEXTLESS_DIRECTIVES = frozenset(
     ).split()
 )
 _TABLE_DIRECTIVES = frozenset("list-table csv-table table flat-table".split())
-_BOX_DIRECTIVES = frozenset(
+_CONTENT_DIRECTIVES = frozenset(
     (
         "topic sidebar epigraph highlights pull-quote compound container rubric centered figure only ifconfig "
         "hlist glossary class"
@@ -141,10 +141,10 @@ class _RestructuredText:
 
     def __init__(self, substitutions: Mapping[str, str]) -> None:
         self._substitutions = substitutions
-        self._levels: list[str] = []
+        self._levels: list[str] = []  # the adornment character of each level, doubled if it is also above the title
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
-        """Return the blocks of lines at one indentation."""
+        """Return the blocks of dedented lines; ``depth`` is the number of blocks around them."""
         if depth > _MAX_DEPTH:
             text = " ".join(" ".join(lines).split())
             return [make_paragraph(text)] if text else []
@@ -195,7 +195,7 @@ class _RestructuredText:
         return self._parse_paragraph(lines, start, depth, blocks)
 
     def _parse_section(self, lines: Sequence[str], start: int, blocks: list[MarkdownBlock]) -> int:
-        """Parse a heading or a transition, and return the index of the line after it, or 0."""
+        """Parse a heading or a transition, and return the index of the line after it; 0 if the line begins neither."""
         line = lines[start]
         overline = _ADORNMENT_PATTERN.match(line)
         next_line = lines[start + 1] if start + 1 < len(lines) else ""
@@ -239,9 +239,9 @@ class _RestructuredText:
             return max(end, start + 1)
         body, block_end = read_indented(lines, end)
         if not body and end + 1 < len(lines) and lines[end + 1] and not lines[end + 1][0].isalnum():
-            # Every line of an unindented literal block begins with the same mark.
-            mark = lines[end + 1][0]
-            block_end = find_line(lines, end + 1, lambda line: line[:1] != mark)
+            # Every line of an unindented literal block begins with the same character, which is not a letter or digit.
+            quote_character = lines[end + 1][0]
+            block_end = find_line(lines, end + 1, lambda line: line[:1] != quote_character)
             body = list(lines[end + 1 : block_end])
         if any(body):
             blocks.append(make_code_block("\n".join(body)))
@@ -295,7 +295,7 @@ class _RestructuredText:
         footnote = _FOOTNOTE_PATTERN.match(line)
         if footnote:
             text = render_one_line(self.parse_blocks([footnote["text"], *body], depth + 1))
-            blocks.append(make_paragraph(f"[{footnote['mark'].lstrip('#')}] {text}"))
+            blocks.append(make_paragraph(f"[{footnote['label'].lstrip('#')}] {text}"))
             return end
         directive = _DIRECTIVE_PATTERN.match(line)
         if directive is None or directive["substituted"]:
@@ -320,7 +320,7 @@ class _RestructuredText:
         elif base_name in _TEXTLESS_DIRECTIVES:
             if "alt" in fields:
                 blocks.append(make_paragraph(self._render_inline(fields["alt"])))
-        elif base_name in _BOX_DIRECTIVES:
+        elif base_name in _CONTENT_DIRECTIVES:
             title = "" if base_name in ("figure", "only", "ifconfig", "class", "container") else argument
             if title:
                 blocks.append(make_paragraph(self._render_inline(title)))
@@ -336,7 +336,7 @@ class _RestructuredText:
     def _parse_table_directive(
         self, name: str, argument: str, body: list[str], fields: Mapping[str, str], depth: int
     ) -> list[MarkdownBlock]:
-        """Return the title (``argument``) and the table of a directive such as ``csv-table``."""
+        """Return the blocks of a table directive: its title, which is the ``argument``, and the table."""
         blocks = [make_paragraph(self._render_inline(argument))] if argument else []
         if name == "csv-table":
             rows = [[self._render_inline(cell.strip()) for cell in row] for row in csv.reader(filter(None, body))]
@@ -345,20 +345,20 @@ class _RestructuredText:
         if name == "table":
             return blocks + self.parse_blocks(body, depth + 1)
         rows = []
-        for row in split_entries(body):
-            rows.append([render_one_line(self.parse_blocks(cell, depth + 2)) for cell in split_entries(row)])
+        for row in split_list_items(body):
+            rows.append([render_one_line(self.parse_blocks(cell, depth + 2)) for cell in split_list_items(row)])
         rows = [row for row in rows if any(row)]
         return [*blocks, make_table(rows[0], rows[1:])] if rows else blocks
 
     def _build_table(self, table: ParsedTable, depth: int) -> list[MarkdownBlock]:
-        """Return the table block, if the table is not empty; its first row is the header."""
+        """Return the block of a table, with its first row as header; an empty list if the table has no text."""
         rows = [*table.header_rows, *table.rows]
         texts = [[render_one_line(self.parse_blocks(cell, depth + 1)) for cell in row] for row in rows]
         texts = [row for row in texts if any(row)]
         return [make_table(texts[0], texts[1:])] if texts else []
 
     def _render_inline(self, text: str, plain: bool = False) -> str:
-        """Convert inline markup to Markdown; without marks if ``plain``."""
+        """Convert inline markup to Markdown, or to text without markup if ``plain``."""
         protected_texts = ProtectedTexts()
 
         def protect_code(code: str) -> str:
@@ -397,7 +397,7 @@ def _is_enumerated_item(lines: Sequence[str], start: int) -> bool:
 
 
 def _prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    """Return the blocks of an item ``term: definition``."""
+    """Return the blocks of a definition with its term before the first paragraph (``term: definition``)."""
     if blocks and blocks[0].kind == "paragraph":
         return [MarkdownBlock("paragraph", f"{term}: {blocks[0].text}"), *blocks[1:]]
     return [MarkdownBlock("paragraph", f"{term}:" if blocks else term), *blocks]

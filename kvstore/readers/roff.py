@@ -91,7 +91,7 @@ _BLOCK_MARK_PATTERN = re.compile(r"\\[{}]")
 
 
 class RoffError(ValueError):
-    """The reason a page cannot be read."""
+    """Raised for a page that cannot be read; its message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +106,18 @@ class RoffInterpreter:
     """The lines of a page, and the text of its escapes; the file cannot redefine the macros ``native_macros``."""
 
     def __init__(self, text: str, native_macros: frozenset[str]) -> None:
+        # A backslash at the end of a line joins the next line to it, unless another backslash escapes it.
         joined_text = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", text)
-        self._pending = deque(joined_text.split("\n"))
+        self._pending = deque(joined_text.split("\n"))  # the lines that are not read yet
         self._native_macros = native_macros
         self._strings = dict(_PREDEFINED_STRINGS)
         self._registers = dict(_PREDEFINED_REGISTERS)
-        self._macros: dict[str, list[str]] = {}
+        self._macros: dict[str, list[str]] = {}  # the lines of each macro
         self._pending_conditions: list[bool] = []  # results of .ie conditions that wait for their .el
         self._characters_left = _MAX_EXPANDED_CHARACTERS
 
     def iter_lines(self) -> Iterator[RoffLine]:
-        """Yield the lines lazily, so that definitions apply to later lines."""
+        """Yield the macros and lines of text, lazily, so that definitions apply to later lines."""
         while self._pending:
             line = self._pending.popleft()
             control = _CONTROL_PATTERN.match(line)
@@ -144,7 +145,7 @@ class RoffInterpreter:
                 yield RoffLine(name, _BLOCK_MARK_PATTERN.sub("", _strip_comment(args)))
 
     def read_raw_lines(self, end: str) -> Iterator[str]:
-        """Yield the raw lines up to a macro, for embedded languages."""
+        """Yield the raw lines up to the macro ``end``, for embedded languages."""
         while self._pending:
             line = self._pending.popleft()
             control = _CONTROL_PATTERN.match(line)
@@ -153,7 +154,7 @@ class RoffInterpreter:
             yield line
 
     def render_text(self, source: str, depth: int = 0) -> str:
-        """Return the text of a line, without fonts, sizes and motions."""
+        """Return the text of a line, without fonts, sizes and motions; ``depth`` is the number of strings around it."""
         if "\\" not in source:
             return source
 
@@ -181,13 +182,13 @@ class RoffInterpreter:
     def _handle_condition(self, name: str, args: str) -> None:
         """Evaluate ``.if``, ``.ie`` or ``.el``, and read or skip the rest of the line or the block after it."""
         if name == "el":
-            holds = not self._pending_conditions.pop() if self._pending_conditions else False
+            is_true = not self._pending_conditions.pop() if self._pending_conditions else False
         else:
-            holds, args = self._evaluate_condition(args)
+            is_true, args = self._evaluate_condition(args)
             if name == "ie":
                 del self._pending_conditions[_MAX_PENDING_CONDITIONS:]
-                self._pending_conditions.append(holds)
-        if holds:
+                self._pending_conditions.append(is_true)
+        if is_true:
             args = args.lstrip()
             if args.startswith("\\{"):
                 args = args[2:].lstrip()
@@ -200,21 +201,21 @@ class RoffInterpreter:
         """Return the value of a condition, and the rest of the line."""
         is_negated = args.startswith("!")
         args = args[1:].lstrip() if is_negated else args
-        holds = False
+        is_true = False
         if comparison := _STRING_COMPARISON_PATTERN.match(args):
-            holds = self.render_text(comparison[2]) == self.render_text(comparison[3])
+            is_true = self.render_text(comparison[2]) == self.render_text(comparison[3])
             args = args[comparison.end() :]
         elif args[:1] in ("n", "t", "o", "e", "v") and (len(args) == 1 or args[1] in " \t\\."):
-            holds = args[0] in "no"
+            is_true = args[0] in "no"  # nroff, and an odd page number
             args = args[1:]
         elif args[:1] in ("d", "r", "c", "m", "F", "S") and args[1:2] in (" ", "\t", "\\", "["):
             name, _, args = args[1:].lstrip().partition(" ")
-            holds = name in self._strings or name in self._macros
+            is_true = name in self._strings or name in self._macros
         else:
             end = _find_expression_end(args)
-            holds = self._evaluate_expression(args[:end]) > 0
+            is_true = self._evaluate_expression(args[:end]) > 0
             args = args[end:]
-        return holds is not is_negated, args
+        return is_true is not is_negated, args
 
     def _evaluate_expression(self, expression: str) -> int:
         """Return the value of a numeric expression, 0 if it is not understood."""
@@ -231,7 +232,7 @@ class RoffInterpreter:
         return int(text) if re.fullmatch(r"-?\d{1,9}", text) else 0
 
     def _skip_block(self, args: str) -> None:
-        """Skip the body of a false condition."""
+        """Skip the body of a false condition; ``args`` is the rest of the condition's line."""
         depth = args.count("\\{") - args.count("\\}")
         while depth > 0 and self._pending:
             line = self._pending.popleft()
@@ -270,7 +271,7 @@ class RoffInterpreter:
             self._registers[register] = previous + int(amount.rstrip(_SCALING_UNITS))
 
     def _rename_macro(self, names: list[str]) -> None:
-        """Define the first name as the macro that the second one names."""
+        """Handle ``.als`` and ``.rn``: define the first name as the macro that the second one names."""
         if len(names) == 2:
             new_name, old_name = names
             if old_name in self._macros:
@@ -324,11 +325,11 @@ def _strip_brackets(name: str) -> str:
 
 
 def _find_expression_end(args: str) -> int:
-    """Return the end of the expression at the start of a line: white space outside parentheses."""
+    """Return the offset of the end of the expression that begins a line: white space outside parentheses."""
     depth = 0
     index = 0
     while index < len(args):
-        if args.startswith(("\\n(", "\\w(", "\\(", "\\*("), index):
+        if args.startswith(("\\n(", "\\w(", "\\(", "\\*("), index):  # an escape with a name of two characters
             index += 5 if args[index + 1] != "(" else 4
             continue
         depth += (args[index] == "(") - (args[index] == ")")
@@ -348,6 +349,7 @@ def _get_glyph(name: str) -> str:
         return unicodedata.normalize("NFC", accent_match[2] + _ACCENTS[accent_match[1]])
     if code_match := _CODE_POINT_PATTERN.fullmatch(name):
         codes = [int(code, 16) for code in code_match[1].split("_")] if code_match[1] else [int(code_match[2])]
+        # Control characters, surrogates and numbers beyond Unicode are no text.
         if all(code < 0x110000 and not 0xD800 <= code < 0xE000 and code >= 32 for code in codes):
             return unicodedata.normalize("NFC", "".join(map(chr, codes)))
     return name if len(name) == 1 else ""

@@ -99,7 +99,7 @@ def _move_footnotes_and_boxes(markup: str) -> str:
 
 
 def _find_group_end(markup: str, start: int) -> int:
-    """Return the end of the group that begins at a brace, or -1 if it is unclosed."""
+    """Return the offset after the group that begins at a brace, or -1 if it is unclosed."""
     depth = 0
     for brace in _BRACE_PATTERN.finditer(markup, start):
         if len(brace[0]) == 1:

@@ -15,7 +15,7 @@ _DECIMAL_PATTERN = re.compile(r"-?(?:0|[1-9][0-9]{0,14})\.[0-9]{1,15}$")
 
 
 def parse_number(value: str) -> str | int | float:
-    """Return ``value`` as an int or float if it is written like one, else unchanged."""
+    """Return a text as an int or float if it is clearly a number, else unchanged."""
     if _INTEGER_PATTERN.match(value):
         return int(value)
     if _DECIMAL_PATTERN.match(value):

@@ -70,7 +70,10 @@ def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[S
 
 
 def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and cells of each nonempty row, without trailing empty cells."""
+    """Yield the number (from 1) and cells of each nonempty row, without trailing empty cells.
+
+    Raises ReaderError if the sheet exceeds a limit.
+    """
     num_cells = num_characters = 0
     for number, row in enumerate(rows, 1):
         num_cells += len(row)

@@ -96,7 +96,7 @@ def _build_slide(slide: Any, number: int, left_out: list[LeftOut] | None) -> tup
 
 
 def _resolve_alternatives(shapes: Any) -> None:
-    """Replace alternatives by the first that has text, else by the last.
+    """Replace each group of alternatives by the first alternative that has text, else by the last.
 
     A text with a formula has two alternatives; the other one is a picture of it.
     """
@@ -115,7 +115,10 @@ def _resolve_alternatives(shapes: Any) -> None:
 
 
 def _build_shape_blocks(shape: Any, depth: int) -> list[MarkdownBlock]:
-    """Return the blocks of a shape: a group, a table, a chart, a text or a diagram; ``depth`` counts groups."""
+    """Return the blocks of a shape: a group, a table, a chart, a text or a diagram.
+
+    ``depth`` is the number of groups around it.
+    """
     if hasattr(shape, "shapes"):
         return (
             [block for inner_shape in shape.shapes for block in _build_shape_blocks(inner_shape, depth + 1)]
@@ -168,13 +171,13 @@ def _build_frame_blocks(shape: Any) -> list[MarkdownBlock]:
         texts = inline.take_paragraphs()
         if not texts:
             continue
-        mark = _get_list_mark(paragraph._p)
-        if mark != "no" and (mark or is_list or paragraph.level):
+        bullet_kind = _get_bullet_kind(paragraph._p)
+        if bullet_kind != "no" and (bullet_kind or is_list or paragraph.level):
             item_numbers = {
                 level: item_number for level, item_number in item_numbers.items() if level <= paragraph.level
             }
-            item_numbers[paragraph.level] = item_numbers.get(paragraph.level, 0) + 1 if mark == "number" else 0
-            marker = f"{item_numbers[paragraph.level]}." if mark == "number" else "-"
+            item_numbers[paragraph.level] = item_numbers.get(paragraph.level, 0) + 1 if bullet_kind == "number" else 0
+            marker = f"{item_numbers[paragraph.level]}." if bullet_kind == "number" else "-"
             builder.add_item(paragraph.level, marker, [MarkdownBlock("paragraph", "\n".join(texts))])
         else:
             item_numbers = {}
@@ -183,23 +186,27 @@ def _build_frame_blocks(shape: Any) -> list[MarkdownBlock]:
 
 
 def _add_lines(inline: InlineBuilder, text: str) -> None:
-    """Add a text with line breaks between its lines."""
+    """Add a text to a paragraph, with line breaks between its lines."""
     for number, line in enumerate(text.split("\n")):
         if number:
             inline.break_line()
         inline.add_text(line)
 
 
-def _get_list_mark(paragraph: Any) -> str:
-    """Return the list mark of a paragraph (21.1.2.4): ``bullet``, ``number``, ``no``, or an empty string."""
-    marks = {
+def _get_bullet_kind(paragraph: Any) -> str:
+    """Return the bullet of a paragraph (21.1.2.4): ``bullet``, ``number`` or ``no``; empty if the layout decides."""
+    kinds_by_tag = {
         f"{_DRAWING_NAMESPACE}buChar": "bullet",
         f"{_DRAWING_NAMESPACE}buBlip": "bullet",
         f"{_DRAWING_NAMESPACE}buAutoNum": "number",
         f"{_DRAWING_NAMESPACE}buNone": "no",
     }
     properties = paragraph.find(f"{_DRAWING_NAMESPACE}pPr")
-    return next((marks[part.tag] for part in properties if part.tag in marks), "") if properties is not None else ""
+    return (
+        next((kinds_by_tag[part.tag] for part in properties if part.tag in kinds_by_tag), "")
+        if properties is not None
+        else ""
+    )
 
 
 def _build_chart_blocks(chart: Any) -> list[MarkdownBlock]:
@@ -262,6 +269,7 @@ def _build_point_blocks(data_model: Element) -> list[MarkdownBlock]:
             inner_points.setdefault(connection.get("srcId", ""), []).append(ordered_point)
     builder = BlockBuilder()
     seen_points: set[str] = set()
+    # The last point of the stack is read first: the outermost points, then all that have no parent.
     stack = [(identifier, 0) for identifier in [*reversed(texts), *reversed(outermost_points)]]
     while stack:
         identifier, depth = stack.pop()

@@ -85,7 +85,7 @@ def _iter_boundaries(node: Any, data: bytes, language: Language, names: tuple[st
 def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any, int]]:
     """Yield the outermost definitions in a node: the start including comments above it, the definition, and the end."""
     comment_start: int | None = None
-    comment_row = -2
+    comment_row = -2  # the last row of the comment; -2 is not above any row
     for child in node.children:
         if "comment" in child.type or child.type in ("attribute_item", "attribute_list"):
             if comment_start is None or child.start_point[0] > comment_row + 1:
@@ -114,7 +114,7 @@ def _is_definition(node: Any) -> bool:
 
 
 def _find_wrapped_definition(node: Any, language: Language) -> Any | None:
-    """Return the definition inside a wrapper, or None."""
+    """Return the definition inside a wrapper, such as a decorator or an export, or None."""
     for child in node.named_children:
         if child.type in language.definitions and _is_definition(child):
             return child

@@ -60,13 +60,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
     """Yield the start, end, speaker and lines of each cue; text outside cues is dropped."""
     lines = text.split("\n")
-    times = [
-        (number, time_match) for number, line in enumerate(lines) if (time_match := _CUE_TIMES_PATTERN.fullmatch(line))
+    time_lines = [
+        (index, time_match) for index, line in enumerate(lines) if (time_match := _CUE_TIMES_PATTERN.fullmatch(line))
     ]
-    for number, time_match in times:
+    for index, time_match in time_lines:
         texts: list[str] = []
         speaker = ""
-        for line in lines[number + 1 :]:
+        for line in lines[index + 1 :]:
             if not line.strip() or "-->" in line:
                 break
             voice = _VOICE_PATTERN.search(line)

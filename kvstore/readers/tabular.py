@@ -86,10 +86,10 @@ def build_row_documents(
 ) -> Iterator[Item]:
     """Yield the documents of numbered rows, each with its cells or a failure reason; the first row is the header."""
     header = _read_header(rows, origin)
-    key = _find_column(header, origin, options.key, "key", _KEY_COLUMNS)
-    title = _find_column(header, origin, options.title, "title", _TITLE_COLUMNS)
-    text = _find_column(header, origin, options.text, "text", _TEXT_COLUMNS)
-    other_columns = [index for index in range(len(header)) if index not in (key, title, text)]
+    key_column = _find_column(header, origin, options.key, "key", _KEY_COLUMNS)
+    title_column = _find_column(header, origin, options.title, "title", _TITLE_COLUMNS)
+    text_column = _find_column(header, origin, options.text, "text", _TEXT_COLUMNS)
+    other_columns = [index for index in range(len(header)) if index not in (key_column, title_column, text_column)]
     is_empty = True
     used_keys: set[str] = set()
     for line, cells in rows:
@@ -99,27 +99,31 @@ def build_row_documents(
             yield ReadFailure(position, cells)
             continue
         if len(cells) != len(header):
-            reason = f"has {_count_cells(len(cells))}, but the header has {len(header)}; quote or add cells"
+            reason = f"has {_format_cell_count(len(cells))}, but the header has {len(header)}; quote or add cells"
             yield ReadFailure(position, reason)
             continue
         nonblank_cells = [(header[index], cells[index]) for index in other_columns if cells[index]]
-        body = "\n".join(f"{name}: {value}" for name, value in nonblank_cells) if text is None else cells[text]
-        name = cells[title] if title is not None else ""
+        body = (
+            "\n".join(f"{name}: {value}" for name, value in nonblank_cells)
+            if text_column is None
+            else cells[text_column]
+        )
+        name = cells[title_column] if title_column is not None else ""
         if not body and not name:
             yield ReadFailure(position, "has no text; fill in the cell or name another column WITH (text = ...)")
             continue
         meta: dict[str, JSON] = {column: parse_number(value) for column, value in nonblank_cells}
         default_key = f"{origin.key}:{line}"
-        own_key = (cells[key] if key is not None else "") or default_key
+        own_key = (cells[key_column] if key_column is not None else "") or default_key
         other_key = choose_other_key(own_key, default_key, used_keys)
         yield RawDocument(own_key, name or None, body or name, meta, "text", other_key=other_key)
     if is_empty:
         raise ReaderError(f"{origin.name}: has a header but no rows; there is nothing to store")
 
 
-def _count_cells(number: int) -> str:
-    """Return a number of cells with its noun."""
-    return "1 cell" if number == 1 else f"{number} cells"
+def _format_cell_count(count: int) -> str:
+    """Return a number of cells in words: ``1 cell``, ``2 cells``."""
+    return "1 cell" if count == 1 else f"{count} cells"
 
 
 def _read_header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) -> list[str]:
@@ -145,9 +149,10 @@ def _read_header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) ->
 def _find_column(
     header: list[str], origin: Origin, column_name: str | None, option: str, default_names: tuple[str, ...] = ()
 ) -> int | None:
-    """Return the index of the column that an option names, else of the first usual name in the header.
+    """Return the index of the column ``column_name``, or if that is None, of the first default name in the header.
 
-    Case is ignored. Raises ReaderError if the named column is missing; ``option`` is the option in its message.
+    Return None if no default name is in the header. Case is ignored. Raises ReaderError if ``column_name``, which the
+    option ``option`` gives, is missing.
     """
     lowercase_header = [name.lower() for name in header]
     if column_name is not None:
@@ -183,7 +188,9 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
                 continue
         if len(cells) != width:
             expected = "child and parent" if width == 2 else f"the {width} cells of the header"
-            raise ReaderError(f"{position}: has {_count_cells(len(cells))} instead of {expected}; correct the row")
+            raise ReaderError(
+                f"{position}: has {_format_cell_count(len(cells))} instead of {expected}; correct the row"
+            )
         child, parent = (" ".join(cells[column].split()) for column in columns)
         if not child or not parent:
             empty = "child" if not child else "parent"
@@ -198,7 +205,7 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
 
 def _find_pair_columns(first_row: list[str], origin: Origin, options: ReadOptions) -> tuple[int, int]:
-    """Return the indexes of the columns with the child and the parent."""
+    """Return the indexes of the columns with the child and the parent, from the options or the first row."""
     if options.child or options.parent:
         child = _find_column(first_row, origin, options.child or "child", "child")
         parent = _find_column(first_row, origin, options.parent or "parent", "parent")

@@ -85,11 +85,12 @@ def find_title(text: str) -> str | None:
 
 def _is_right_aligned(line: str, width: int) -> bool:
     """True if a line is right-aligned, as dates and authors are; it is then not a title."""
+    # Its center is in the last quarter of the page: (start + end) / 2 > 0.75 * width.
     return width >= _MIN_PAGE_WIDTH and get_indent(line) + len(line.rstrip()) > 1.5 * width
 
 
 def _is_title_like(line: str) -> bool:
-    """True if a single line can be a title: a few words, or one that is written as a title."""
+    """True if a single line can be a title: a few words, not one lowercase word, and no long number."""
     num_words = len(line.split())
     return (
         num_words <= _MAX_TITLE_WORDS

@@ -58,7 +58,7 @@ def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -
 
 
 def _parse_triple(row: JSON) -> list[JSON] | None:
-    """Return subject, relation and object, or None if one is missing or not text."""
+    """Return the subject, relation and object of a list or object, or None if one of them is missing or not text."""
     if isinstance(row, dict):
         row = [row.get("subject"), row.get("relation", row.get("predicate")), row.get("object")]
     if not isinstance(row, list) or len(row) < 3:

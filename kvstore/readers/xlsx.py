@@ -21,7 +21,7 @@ from .packages import Package
 
 @contextmanager
 def open_workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
-    """Yield the sheets of an open file; any failure while reading is a ReaderError."""
+    """Yield the rows of each sheet by the name of the sheet; any failure while reading is a ReaderError."""
     openpyxl = import_extra("openpyxl", "documents", f"{name}: reading XLSX", error=ReaderError)
     package = Package(stream, name, "XLSX")
     stream.seek(0)

@@ -141,7 +141,7 @@ def _parse_markup(element: Element, origin: Origin, options: ReadOptions) -> lis
         from xml.etree.ElementTree import tostring
 
         markup = tostring(element, "unicode")
-        for prefix in ("html:", "xhtml:", "ns0:", "ns1:", "ns2:"):
+        for prefix in ("html:", "xhtml:", "ns0:", "ns1:", "ns2:"):  # those that tostring gives to HTML elements
             markup = markup.replace(f"<{prefix}", "<").replace(f"</{prefix}", "</")
     else:
         markup = element.text or ""
@@ -155,5 +155,5 @@ def _parse_markup(element: Element, origin: Origin, options: ReadOptions) -> lis
 
 
 def _render_text(element: Element | None, origin: Origin, options: ReadOptions) -> str:
-    """Return the text of a feed element on one line, or an empty string."""
+    """Return the text of a feed element on one line, without Markdown escapes, or an empty string."""
     return "" if element is None else render_one_line(_parse_markup(element, origin, options)).replace("\\", "")

@@ -99,7 +99,7 @@ class _XmlProse:
 
     def __init__(self, root: Element) -> None:
         self._root = root
-        self._footnotes: list[str] = []
+        self._footnotes: list[str] = []  # in the order of their numbers
         self.meta: dict[str, JSON] = {}
         # An element that contains a block is a block, regardless of its name.
         self._block_elements: set[Element] = set()
@@ -124,7 +124,7 @@ class _XmlProse:
         return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in enumerate(self._footnotes, 1))]
 
     def _read_head(self) -> str:
-        """Return the title of the document, and store its metadata."""
+        """Return the title of the document, or an empty string, and store its metadata in ``meta``."""
         head = next((child for child in self._root if get_local_name(child) in _HEAD_NAMES), None)
         title = None
         if head is not None:
@@ -164,7 +164,7 @@ class _XmlProse:
             (
                 child
                 for child in element
-                if get_local_name(child) in _HEAD_NAMES and (get_local_name(child) != "front" or _is_head(child))
+                if get_local_name(child) in _HEAD_NAMES and (get_local_name(child) != "front" or _is_jats_head(child))
             ),
             None,
         )
@@ -233,7 +233,10 @@ class _XmlProse:
         return blocks
 
     def _build_block(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
-        """Return the blocks of a block element by its name: a list, a table, code, a quotation, a section and so on."""
+        """Return the blocks of an element by its name: a list, a table, code, a quotation, a section and so on.
+
+        A section's heading has the level ``level``.
+        """
         if name in _ITEM_LIST_NAMES:
             return self._build_list(element, name, level)
         if name in _TERM_LIST_NAMES and any(
@@ -337,7 +340,7 @@ class _XmlProse:
         return [*blocks, *([make_table(rows[0], rows[1:])] if rows else [])]
 
     def _add_inline(self, element: Element, inline: InlineBuilder) -> None:
-        """Add an element to a paragraph: a footnote mark, a line break, code, emphasis, a quotation, a link or text."""
+        """Add an element to a paragraph: a footnote number, a line break, code, emphasis, a quote, a link or text."""
         name = get_local_name(element)
         if name in _IGNORED_NAMES:
             return
@@ -401,7 +404,7 @@ def _iter_outermost(element: Element, names: frozenset[str]) -> Iterator[Element
             stack.append(iter(child))
 
 
-def _is_head(element: Element) -> bool:
+def _is_jats_head(element: Element) -> bool:
     """True if ``front`` is the head of a JATS article; in other vocabularies it is a part of the text."""
     return get_local_name(element) == "front" and any(get_local_name(child).endswith("-meta") for child in element)
 
@@ -420,7 +423,7 @@ def _get_language(element: Element) -> str:
 
 
 def _format_person(element: Element) -> str:
-    """Return the name of a person, given names first."""
+    """Return the name of a person, given names first; without a surname, the text of the element or first child."""
     texts = {get_local_name(child): get_text(child) for child in element.iter()}
     given_names = next((texts[name] for name in ("firstname", "given-names", "forename") if texts.get(name)), "")
     surname = texts.get("surname", "")

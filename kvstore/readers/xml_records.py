@@ -14,7 +14,7 @@ from ..errors import ReaderError
 from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, make_list, make_paragraph
 from .raw_document import JSON, Origin, RawDocument, SkippedPart
 from .scalars import parse_number
-from .xml_tree import get_local_name, get_text, join_whitespace
+from .xml_tree import collapse_whitespace, get_local_name, get_text
 
 #: The maximum number of characters of data, as for JSON; larger files are not meant for human readers.
 _MAX_DATA_CHARACTERS = 1_000_000
@@ -53,15 +53,15 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
 
 def _build_record(record: Element, default_key: str) -> RawDocument:
     """Return the document of a record; its attributes and short simple children are its metadata."""
-    leaves: dict[str, str] = dict(record.attrib)
+    fields: dict[str, str] = dict(record.attrib)
     for child in record:
         if not len(child):
-            leaves.setdefault(get_local_name(child), get_text(child))
-    identifier = next((leaves[name] for name in ("id", "key") if leaves.get(name)), "")
-    title = next((leaves[name] for name in ("title", "name") if leaves.get(name)), "")
+            fields.setdefault(get_local_name(child), get_text(child))
+    identifier = next((fields[name] for name in ("id", "key") if fields.get(name)), "")
+    title = next((fields[name] for name in ("title", "name") if fields.get(name)), "")
     meta: dict[str, JSON] = {
         name.rpartition("}")[2]: parse_number(value)
-        for name, value in leaves.items()
+        for name, value in fields.items()
         if value and len(value) <= _MAX_META_CHARACTERS
     }
     blocks = _build_fields(record, 2)
@@ -78,7 +78,7 @@ def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
     """
     blocks: list[MarkdownBlock] = []
     items: list[tuple[str, list[MarkdownBlock]]] = [
-        ("-", [MarkdownBlock("paragraph", f"{name.rpartition('}')[2]}: {join_whitespace(value)}")])
+        ("-", [MarkdownBlock("paragraph", f"{name.rpartition('}')[2]}: {collapse_whitespace(value)}")])
         for name, value in element.attrib.items()
         if value.strip() and not name.endswith(("}schemaLocation", "}space"))
     ]
@@ -90,13 +90,13 @@ def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
             items.clear()
 
     if (element.text or "").strip():
-        blocks.append(make_paragraph(join_whitespace(element.text or "")))
+        blocks.append(make_paragraph(collapse_whitespace(element.text or "")))
     for child in element:
         name = get_local_name(child)
         is_mixed = bool(len(child)) and any((grandchild.tail or "").strip() for grandchild in child)
         if not len(child) or is_mixed:
             attributes = ", ".join(
-                f"{key.rpartition('}')[2]} {join_whitespace(value)}"
+                f"{key.rpartition('}')[2]} {collapse_whitespace(value)}"
                 for key, value in child.attrib.items()
                 if value.strip()
             )
@@ -119,7 +119,7 @@ def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
                 blocks += inner_blocks
         if (child.tail or "").strip():
             flush_items()
-            blocks.append(make_paragraph(join_whitespace(child.tail or "")))
+            blocks.append(make_paragraph(collapse_whitespace(child.tail or "")))
     flush_items()
     return blocks
 

@@ -19,18 +19,18 @@ _MAX_EXPANDED_CHARACTERS = 8 << 20
 
 
 class XmlError(ValueError):
-    """The reason a part cannot be read as XML."""
+    """Raised for bytes that cannot be read as XML; its message is the reason."""
 
 
 def parse_xml(data: bytes) -> Element:
     """Return the root element of an XML document without entity declarations; raises XmlError."""
     tree = _TreeParser()
 
-    def refuse_entity(*declaration: object) -> NoReturn:
-        """Refuse a declaration of an entity."""
+    def reject_entity(*declaration: object) -> NoReturn:
+        """Raise XmlError for the declaration of an entity."""
         raise XmlError("declares its own entities, which are not expanded; save it again")
 
-    tree.parser.EntityDeclHandler = refuse_entity
+    tree.parser.EntityDeclHandler = reject_entity
     return tree.parse(data)
 
 
@@ -55,7 +55,7 @@ def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[E
         """Record the file of an external entity, and continue without it."""
         if context and system:
             external_names.append(system)
-        return 1
+        return 1  # continue parsing
 
     tree.parser.UseForeignDTD(True)
     tree.parser.SkippedEntityHandler = handle_skipped_entity
@@ -66,7 +66,10 @@ def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[E
 
 
 class _TreeParser:
-    """A tree builder with its ``parser`` and the handlers of elements and text."""
+    """A builder of a tree from the events of its expat ``parser``.
+
+    ``limit`` is the maximum number of characters of the tree; None disables it.
+    """
 
     def __init__(self, encoding: str | None = None, limit: int | None = None) -> None:
         self.parser = expat.ParserCreate(encoding, namespace_separator="}")
@@ -111,7 +114,7 @@ class _TreeParser:
         self._builder.end(_format_name(name))
 
     def _count_characters(self, size: int) -> None:
-        """Count the growth of the tree, to limit entity expansion."""
+        """Count characters added to the tree; raises XmlError above the limit."""
         if self._characters_left is not None:
             self._characters_left -= size
             if self._characters_left < 0:
@@ -130,9 +133,9 @@ def get_local_name(element: Element) -> str:
 
 def get_text(element: Element) -> str:
     """Return the text of an element and its descendants on one line."""
-    return join_whitespace("".join(element.itertext()))
+    return collapse_whitespace("".join(element.itertext()))
 
 
-def join_whitespace(text: str) -> str:
+def collapse_whitespace(text: str) -> str:
     """Return the text on one line, with single spaces."""
     return " ".join(text.split())
