@@ -304,13 +304,13 @@ def test_the_time_left_follows_from_the_bytes_of_the_last_while(monkeypatch: pyt
     assert told.estimate_seconds_left() is None, "too little is known: models were loaded"
     now[0] += 4
     told.add_partial(700, 100)
-    assert (told.done, told.estimate_seconds_left()) == (200, 32.0)
+    assert (told.bytes_done, told.estimate_seconds_left()) == (200, 32.0)
     told.end_file(100)
-    assert told.done == 200
+    assert told.bytes_done == 200
     for _ in range(100):  # a slow file: what came before counts no more
         now[0] += 1
         told.add_partial(1, 700)
-    assert told.done == 300
+    assert told.bytes_done == 300
     assert told.estimate_seconds_left() == pytest.approx(700, rel=0.1)
     told.end_file(800)
     assert told.estimate_seconds_left() == 0

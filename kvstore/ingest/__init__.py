@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..readers import READERS, add_line_readers, formats
+from ..readers import READERS, add_line_readers, list_formats
 
 if TYPE_CHECKING:
     from ..readers.raw_document import FormatReader
 
-__all__ = ["READERS", "formats"]
+__all__ = ["READERS", "list_formats"]
 
 
 def _list_fact_readers() -> dict[str, FormatReader]:

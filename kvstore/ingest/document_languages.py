@@ -28,11 +28,11 @@ class DocumentLanguages:
 
     def __init__(self) -> None:
         self._num_documents = 0
-        self._counts: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()  # of documents with a recognizable language
 
     @property
     def is_full(self) -> bool:
-        """True if no further documents count."""
+        """True if ``FIRST_DOCUMENTS`` documents are counted, so that no more are."""
         return self._num_documents >= FIRST_DOCUMENTS
 
     def add(self, document: ValidDocument) -> None:
@@ -75,29 +75,29 @@ class DocumentLanguages:
         """True if most documents with a recognizable language are not in English."""
         return 2 * self._counts["english"] < self._counts.total()
 
-    def iter_remarks(self, settings: FixedSettings, chosen: Mapping[str, str]) -> Iterator[str]:
-        """Yield remarks on the settings ``chosen`` for a new store, and on settings that do not fit most documents."""
+    def iter_remarks(self, settings: FixedSettings, chosen_settings: Mapping[str, str]) -> Iterator[str]:
+        """Yield remarks on the settings chosen for a new store, and on settings that do not fit most documents."""
         language = self.main_language
         name = "several languages" if language is None else language.capitalize()
         count, total = self._counts[language or ""], self._counts.total()
         if language is None:
-            finding = "the first documents are in several languages"
+            observation = "the first documents are in several languages"
         elif total > 1:
-            finding = f"{count:,} of the first {total:,} documents are in {name}"
+            observation = f"{count:,} of the first {total:,} documents are in {name}"
         else:
-            finding = f"the text is in {name}"
-        if chosen:
-            assignments = [f"{setting} = {value}" for setting, value in chosen.items()]
-            options = [f"--{setting}" for setting in chosen]
+            observation = f"the text is in {name}"
+        if chosen_settings:
+            assignments = [f"{setting} = {value}" for setting, value in chosen_settings.items()]
+            options = [f"--{setting}" for setting in chosen_settings]
             yield (
-                f"{finding}, so the store was created with {_join(assignments)}; to choose others, create it with "
-                f"{_join(options)}"
+                f"{observation}, so the store was created with {_join_with_and(assignments)}; to choose others, create "
+                f"it with {_join_with_and(options)}"
             )
         stemmed = get_main_language(settings.stemmer, {})  # None for `multilingual`
         if language is not None and stemmed not in (language, None) and language in list_stemmed_languages():
             yield (
-                f"{finding}, but this store stems {stemmed.capitalize()} words, so other forms of a {name} word are "
-                f"not found; create a new store with stemmer = {language} and ingest the documents again"
+                f"{observation}, but this store stems {stemmed.capitalize()} words, so other forms of a {name} word "
+                f"are not found; create a new store with stemmer = {language} and ingest the documents again"
             )
         if self._is_mostly_foreign and is_english_only(settings.embedder):
             installation = "" if is_installed() else f"run {INSTALL_LANGUAGES}, and "
@@ -107,10 +107,10 @@ class DocumentLanguages:
             )
 
 
-def _join(parts: Sequence[str]) -> str:
-    """Return the parts of an enumeration as text.
+def _join_with_and(parts: Sequence[str]) -> str:
+    """Return an enumeration as text, with commas and ``and`` between its parts.
 
-    >>> _join(["a"]), _join(["a", "b"]), _join(["a", "b", "c"])
+    >>> _join_with_and(["a"]), _join_with_and(["a", "b"]), _join_with_and(["a", "b", "c"])
     ('a', 'a and b', 'a, b and c')
     """
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

@@ -35,7 +35,7 @@ def compute_reading_digest(format: str | None, options: Mapping[str, Any]) -> by
 
 
 class FileVisit:
-    """One file of an ingest; created before the file is read."""
+    """One file of an ingest and its state before it is read."""
 
     __slots__ = ("_digests", "_path", "_reading", "_signature", "failed", "is_independent", "location", "source")
 
@@ -52,7 +52,7 @@ class FileVisit:
         self.location = source.location
         self._path = source.path if source.is_remote else os.path.realpath(source.path)
         self._signature = _compute_signature(source, self._path)
-        self._digests: dict[str, bytes] = {}
+        self._digests: dict[str, bytes] = {}  # of its documents, by key
 
     @property
     def size(self) -> int:
@@ -70,15 +70,14 @@ class FileVisit:
         return file is not None and (file.path, file.signature, file.reading) == own_state
 
     def add_document(self, key: str, digest: bytes) -> None:
-        """Remember the digest of a document of the file that is stored, or will be."""
+        """Record a document of the file that is stored or will be, with its digest."""
         self._digests[key] = digest
 
     def build_record(self) -> tuple[IngestedFile, list[bytes]] | None:
         """Return the record of the completely ingested file, and the digests of its documents.
 
-        Return None if the next ingest must read the file again, because it failed or may have changed meanwhile.
-
-        The path must be valid Unicode, since the source of the documents escapes other paths.
+        Return None if the next ingest must read the file again: it failed, may have changed meanwhile, has no document
+        or depends on another file, or its path is not valid Unicode, so that its documents have an escaped path.
         """
         signature = self._signature
         if (
@@ -91,7 +90,7 @@ class FileVisit:
             return None
         if not self.source.is_remote and time.time_ns() - max(signature[1:3]) < SETTLED_SECONDS * 1e9:
             return None
-        if not _is_text(self._path):
+        if not _is_valid_unicode(self._path):
             return None
         keys = list(self._digests)
         return IngestedFile(self.location, self._path, signature, self._reading, keys), list(self._digests.values())
@@ -108,8 +107,8 @@ def _compute_signature(source: Source, path: str) -> list[int]:
     return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
 
 
-def _is_text(path: str) -> bool:
-    """True if a path contains only valid Unicode."""
+def _is_valid_unicode(path: str) -> bool:
+    """True if a path can be encoded as UTF-8: file names in other encodings cannot."""
     try:
         path.encode()
     except UnicodeEncodeError:

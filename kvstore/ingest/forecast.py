@@ -105,7 +105,7 @@ def build_forecast(
             if not FileVisit(file, reading_digest).matches_record(ingested_files.get(file.location))
         ]
     num_bytes = sum(source.size for source in new_files)
-    sample = (
+    sample = (  # evenly spaced files
         [new_files[index * len(new_files) // MAX_SAMPLE_FILES] for index in range(MAX_SAMPLE_FILES)]
         if len(new_files) > MAX_SAMPLE_FILES
         else new_files
@@ -118,20 +118,22 @@ def build_forecast(
     texts_per_request = destination.texts_per_request
     seconds_per_text = None if texts_per_request else _time_embedding(destination, texts)
     return Forecast(
-        len(files),
-        len(files) - len(new_files),
-        num_bytes,
-        skipped.total(),
-        dict(sorted(skipped.items())),
-        len(sample),
-        round(content.documents * scale),
-        round(content.chunks * scale),
-        destination.settings.embedder,
-        round(sum(map(len, texts)) * scale / CHARACTERS_PER_TOKEN),
-        -(-round(len(texts) * scale) // texts_per_request) if texts_per_request else 0,
-        None if seconds_per_text is None else scale * (seconds + seconds_per_text * len(texts)),
-        failures,
-        sorted(content.left_out.values(), key=lambda region: (-region.characters, region.element, region.reason)),
+        files=len(files),
+        known=len(files) - len(new_files),
+        bytes=num_bytes,
+        skipped=skipped.total(),
+        skipped_by=dict(sorted(skipped.items())),
+        sampled=len(sample),
+        documents=round(content.documents * scale),
+        chunks=round(content.chunks * scale),
+        embedder=destination.settings.embedder,
+        tokens=round(sum(map(len, texts)) * scale / CHARACTERS_PER_TOKEN),
+        calls=math.ceil(round(len(texts) * scale) / texts_per_request) if texts_per_request else 0,
+        seconds=None if seconds_per_text is None else scale * (seconds + seconds_per_text * len(texts)),
+        failures=failures,
+        left_out=sorted(
+            content.left_out.values(), key=lambda region: (-region.characters, region.element, region.reason)
+        ),
     )
 
 
@@ -172,7 +174,7 @@ def _read_sample(
                         missing_texts = list_missing_texts(document, (), destination.settings, derivations)
                         content.texts += chain(*missing_texts.values())
                 if time.monotonic() > deadline:
-                    # A file that produced nothing by then counts as read.
+                    # The last file counts as read up to the length of its texts, or as a whole without any text.
                     content.bytes_read += min(file_bytes or math.inf, max(1, source.size))
                     return content
             content.bytes_read += source.size
@@ -184,7 +186,7 @@ def _add_left_out(left_out: dict[tuple[str, str], NavigationSummary], page: File
     names_on_page: set[tuple[str, str]] = set()
     for region in page.left_out:
         name = region.element, region.reason
-        summary = left_out.setdefault(name, NavigationSummary(*name, 0, 0, region.text))
+        summary = left_out.setdefault(name, NavigationSummary(*name, pages=0, characters=0, text=region.text))
         summary.pages += name not in names_on_page
         summary.characters += region.characters
         names_on_page.add(name)

@@ -138,9 +138,10 @@ class _IngestRun:
         self._format = format
         self._include = include
         self._pace = Pace()
-        self._files_done = 0
+        self._num_files_done = 0
         self.report = IngestReport()
         self._start_time = time.monotonic()
+        #: The documents for the next commit with their folders (roots), and their chunks and estimated memory.
         self._batch: list[tuple[FileDocument, str | None]] = []
         self._batch_chunks = 0
         self._batch_bytes = 0
@@ -172,7 +173,7 @@ class _IngestRun:
         try:
             yield from self._iter_steps(sources, prune)
         except KeyboardInterrupt:
-            yield self._build_progress(self._files_done, len(sources), "")
+            yield self._build_progress(self._num_files_done, len(sources), "")
             raise
 
     def _iter_steps(self, sources: Sequence[Source], prune: bool) -> Generator[IngestProgress, None, None]:
@@ -184,7 +185,7 @@ class _IngestRun:
         self._pace.start(sum(visit.size for visit, file in zip(visits, known_files, strict=True) if file is None))
         with closing(self._reader.iter_items(changed_sources)) as items:
             for num_done, (visit, file) in enumerate(zip(visits, known_files, strict=True)):
-                self._files_done = num_done
+                self._num_files_done = num_done
                 yield self._build_progress(num_done, len(sources), visit.source.key)
                 if file is not None:
                     for key in file.documents:
@@ -233,7 +234,7 @@ class _IngestRun:
         return list(sources_by_location.values())
 
     def _find_known_file(self, visit: FileVisit) -> IngestedFile | None:
-        """Return the record of a file that need not be read, else None."""
+        """Return the record of a file that is unchanged since an earlier ingest, or None if it must be read."""
         with self._destination.open_state() as state:
             file = state.ingested_files.get(visit.location)
         return file if visit.matches_record(file) else None
@@ -308,7 +309,7 @@ class _IngestRun:
         self._languages.add(document)
         if record is None:
             self.report.added += 1
-            self._note_duplicate_key(file_document.key, visit)
+            self._record_duplicate_key(file_document.key, visit)
         else:
             self.report.changed += 1
         if not self._batch:
@@ -323,7 +324,7 @@ class _IngestRun:
             self._write_batch()
 
     def _is_duplicate(self, file_document: FileDocument, seen: _SeenDocument) -> bool:
-        """True if a document equals the first one with its key, wherever it is stored."""
+        """True if a document equals ``seen``, the earlier document with its key, apart from the file."""
         if file_document.extracted is None:  # it equals the stored document
             return seen.is_stored
         return _compute_digest_at(file_document.extracted, seen.location) == (
@@ -352,8 +353,8 @@ class _IngestRun:
         seconds_left = self._pace.estimate_seconds_left()
         return MAX_WAIT_SECONDS if seconds_left is None else min(MAX_WAIT_SECONDS, seconds_left)
 
-    def _note_duplicate_key(self, key: str, visit: FileVisit) -> None:
-        """Remember a file that is already stored under another key, because another parent folder was named then."""
+    def _record_duplicate_key(self, key: str, visit: FileVisit) -> None:
+        """Record a file that is already stored under another key, because another parent folder was named then."""
         if not key.startswith(visit.source.key):
             return
         key_suffix = key.removeprefix(visit.source.key)
@@ -432,34 +433,35 @@ class _IngestRun:
         """Add a failure to the report; ``place`` names the file or document."""
         self.report.failures.append(make_failure(place, error))
 
-    def _build_progress(self, done: int, total: int, current: str) -> IngestProgress:
-        """Return the progress after ``done`` of ``total`` files; ``current`` is the key of the current file."""
+    def _build_progress(self, num_files_done: int, num_files: int, current_key: str) -> IngestProgress:
+        """Return the progress after a number of files; ``current_key`` is the key of the current file."""
         elapsed = max(time.monotonic() - self._start_time, 1e-9)
         report, pace = self.report, self._pace
-        # The texts of a file can be larger than the file, such as the rows of a table with their headings.
-        is_rest_unknown = done < total and pace.done >= pace.total
+        # If more text was read than the file sizes predicted, the time left is unknown: the rows of a table, say,
+        # become texts with their column names.
+        is_rest_unknown = num_files_done < num_files and pace.bytes_done >= pace.total_bytes
         return IngestProgress(
-            done,
-            total,
-            report.chunks,
-            report.chunks / elapsed,
-            None if is_rest_unknown else pace.estimate_seconds_left(),
-            current,
-            report.known,
-            pace.done,
-            pace.total,
-            report.documents,
+            done=num_files_done,
+            total=num_files,
+            chunks=report.chunks,
+            chunks_per_second=report.chunks / elapsed,
+            seconds_left=None if is_rest_unknown else pace.estimate_seconds_left(),
+            current=current_key,
+            known=report.known,
+            bytes_done=pace.bytes_done,
+            bytes=pace.total_bytes,
+            documents=report.documents,
         )
 
 
 def _is_moved(document: ExtractedDocument | None, record: DocumentRecord | None) -> bool:
-    """True if a document is the stored one in another file."""
+    """True if a document equals the stored one, except that it comes from another file."""
     if document is None or record is None or document.source == record.source:
         return False
     return _compute_digest_at(document, record.source) == record.digest
 
 
 def _compute_digest_at(document: ExtractedDocument, source: str | None) -> bytes:
-    """Return the digest that a document would have if it came from another file."""
+    """Return the digest that a document would have if it came from the file ``source``."""
     content = document.title, source, document.meta, document.format, document.text
     return compute_digest(*content, left_out=document.left_out, own_chunks=document.own_chunks)

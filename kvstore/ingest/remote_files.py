@@ -46,6 +46,7 @@ def is_address(value: str) -> bool:
 def list_remote(address: str) -> RemoteListing:
     """List the files at an address. Raises ReaderError if it does not exist or cannot be reached."""
     segments = address.split("/")
+    # The first three segments are the scheme, an empty one and the host or bucket.
     num_fixed = next(
         (index for index, segment in enumerate(segments) if index > 2 and _WILDCARD_PATTERN.search(segment)),
         len(segments),
@@ -64,8 +65,9 @@ def list_remote(address: str) -> RemoteListing:
     except Exception as error:  # every file system has its own errors
         raise _make_unreachable_error(address, error) from error
     start = len(base_path.rstrip("/")) + 1
-    relative = sorted(path[start:] for path in paths)
-    return RemoteListing(root, True, pattern, [path for path in relative if not any(map(is_hidden, path.split("/")))])
+    relative_paths = sorted(path[start:] for path in paths)
+    files = [path for path in relative_paths if not any(map(is_hidden, path.split("/")))]
+    return RemoteListing(root, is_folder=True, pattern=pattern, files=files)
 
 
 def get_size(address: str) -> int:

@@ -41,7 +41,8 @@ MAX_WORKERS = 4
 class SourceReader:
     """The reader of the sources of one ingest: it reads and extracts them in this process or by workers.
 
-    Workers can also embed the texts. The parameters are those of :func:`~kvstore.ingest.pipeline.create_ingestion`.
+    Workers can also embed the texts. The parameters are those of :func:`~kvstore.ingest.pipeline.create_ingestion`;
+    ``workers`` is None if the size of the files or the engine decides, and 0 for this process.
     """
 
     def __init__(
@@ -56,43 +57,56 @@ class SourceReader:
         self._destination = destination
         self._format = format
         self._options = options
-        self._workers = workers
+        self._num_workers = workers
         self._engine = engine
         self._limits = limits
         #: Settings that a new store took from the language of its first documents.
         self.chosen_settings: dict[str, str] = {}
 
     def iter_items(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
-        """Yield the items of each source in order, and None after each source.
+        """Yield the items of each source in order, and None at the end of each source.
 
-        If there were workers, a last None is yielded after they have ended.
+        The caller advances the generator once more after the last source, which releases the workers.
         """
-        workers = self._workers
-        embed = True
-        if workers is None and self._engine == PROCESSES:
-            workers, embed = self._estimate_workers(sources)
-        if workers != 0 and sources:
-            from .worker_pool import WorkerPool
-
-            with closing(self._iter_sample(sources[:FIRST_DOCUMENTS])) as documents:
-                self._decide_settings(documents)
-            with start_engine(self._engine, workers, self._destination.open_state) as engine:
-                # Keys and addresses of endpoints may exist only in the ingesting process.
-                embed = embed and (self._engine == PROCESSES or not self._destination.texts_per_request)
-                job = self._destination.make_job(self._format, self._options, embed=embed)
-                with WorkerPool(job, sources, engine, self._limits) as pool:
-                    yield from pool.iter_items()
-                engine.release()
-                yield None
-            return
         if not sources:
             return
+        num_workers = self._num_workers
+        embed_in_workers = True
+        if num_workers is None and self._engine == PROCESSES:
+            num_workers, embed_in_workers = self._estimate_workers(sources)
+        if num_workers == 0:
+            yield from self._iter_in_process(sources)
+        else:
+            yield from self._iter_with_workers(sources, num_workers, embed_in_workers)
+
+    def _iter_with_workers(
+        self, sources: Sequence[Source], num_workers: int | None, embed: bool
+    ) -> Generator[FileItem | None, None, None]:
+        """Yield the items that workers read (see :meth:`iter_items`), then None when their release has begun.
+
+        ``num_workers`` is None for the capacity of the engine. If ``embed``, they also compute vectors, if possible.
+        """
+        from .worker_pool import WorkerPool
+
+        with closing(self._iter_sample(sources[:FIRST_DOCUMENTS])) as documents:
+            self._decide_settings(documents)
+        with start_engine(self._engine, num_workers, self._destination.open_state) as engine:
+            # Keys and addresses of endpoints may exist only in the ingesting process.
+            embed = embed and (self._engine == PROCESSES or not self._destination.texts_per_request)
+            job = self._destination.make_job(self._format, self._options, embed=embed)
+            with WorkerPool(job, sources, engine, self._limits) as pool:
+                yield from pool.iter_items()
+            engine.release()
+            yield None  # the caller can commit before the generator ends and waits for the release
+
+    def _iter_in_process(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
+        """Yield the items that this process reads; see :meth:`iter_items`."""
         items = self._read_sources(sources)
         first_items: list[ReadItem] = []
 
         def iter_first_documents() -> Iterator[ValidDocument]:
-            """Yield the first documents, and keep their items for extraction."""
-            for item in islice(items, 2 * FIRST_DOCUMENTS):  # a document and an end of each file
+            """Yield the first documents, and add all items read for them to ``first_items``."""
+            for item in islice(items, 2 * FIRST_DOCUMENTS):  # files with one document have two items: it and the end
                 first_items.append(item)
                 if isinstance(item[1], NewDocument):
                     yield item[1].validated
@@ -103,7 +117,7 @@ class SourceReader:
                 yield extracted_item
 
     def _decide_settings(self, documents: Iterable[ValidDocument]) -> None:
-        """Give a new store the settings for the language of the first documents, before they are extracted."""
+        """Give a new store the settings that fit the languages of its first documents, before they are extracted."""
 
         def choose() -> dict[str, str]:
             """Return the settings that fit the documents; called only if the store is new."""
@@ -134,11 +148,11 @@ class SourceReader:
                     yield item.extracted
 
     def _read_sources(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
-        """Yield the numbered items of each source, read in this process, and None after each source."""
-        for source_number, source in enumerate(sources):
+        """Yield (index of the source, item) for the items of each source, and with None at the end of each source."""
+        for source_index, source in enumerate(sources):
             for item in read_documents(source, self._format, self._options, self.get_stored_digest):
-                yield source_number, item
-            yield source_number, None
+                yield source_index, item
+            yield source_index, None
 
     def get_stored_digest(self, key: str) -> bytes | None:
         """Return the digest of the stored document with this key, or None."""
@@ -147,17 +161,19 @@ class SourceReader:
         return None if record is None else record.digest
 
     def _estimate_workers(self, sources: Sequence[Source]) -> tuple[int, bool]:
-        """Return the number of workers for the files, and True if the work pays off loading the embedder in them."""
-        total = 0
+        """Return the number of workers for the files, and True if the workers should also embed.
+
+        Few small files need one worker, which does not load the embedder, if a reader could fail on them, else none.
+        """
+        num_bytes = 0
         has_risky_file = False
         for source in sources:
-            size = source.size
-            total += size
-            if total >= MIN_BYTES_FOR_WORKERS:
+            num_bytes += source.size
+            if num_bytes >= MIN_BYTES_FOR_WORKERS:
                 return max(1, min(MAX_WORKERS, (os.cpu_count() or 1) - 1, len(sources))), True
             has_risky_file = has_risky_file or self._is_risky(source)
         return int(has_risky_file), False
 
     def _is_risky(self, source: Source) -> bool:
-        """True if the reader of a file could hang or crash."""
+        """True if the reader of a file could hang or crash, so that a worker must read it."""
         return source.size > get_trusted_size(source.format or self._format or find_format(source.name))

@@ -76,7 +76,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Coverage:
-    """A named folder and the files that would be taken from it; documents of vanished files can be pruned."""
+    """A named folder and the files that would be taken from it; documents of vanished files can be pruned.
+
+    ``accepts`` is true for the path in the folder of a file that would be taken.
+    """
 
     root: str
     accepts: Callable[[str], bool]
@@ -84,7 +87,7 @@ class Coverage:
     def contains(self, location: str) -> bool:
         """True if a file at this location (see :attr:`Source.location`) would be taken if it existed."""
         root = self.root.rstrip("/")
-        # Older versions stored the path below the root.
+        # Older versions stored the path below the root as the location.
         return self.accepts(location.removeprefix(root + "/"))
 
 
@@ -125,7 +128,7 @@ def find_sources(
     return Sources(tuple(search.files), tuple(search.covered), search.skipped, tuple(search.failures))
 
 
-#: The reasons in the plural, and what a count of one gets instead.
+#: The singular of each reason in the plural.
 _SINGULARS = {
     "links to folders": "link to a folder",
     "links out of the folder": "link out of the folder",
@@ -135,7 +138,7 @@ _SINGULARS = {
 
 
 def format_skipped(skipped: Mapping[str, int]) -> str:
-    """Format the skipped files by reason, the most frequent first.
+    """Return the numbers of skipped files by reason as text, the most frequent reason first.
 
     >>> format_skipped({"suffix .png": 2, "no suffix": 1, "suffix .wiki": 2})
     '2 .png, 2 .wiki, 1 no suffix'
@@ -159,10 +162,11 @@ class _FileSearch:
         self.failures: list[ReadFailure] = []
         self._format = format
         self._has_include = bool(include)
+        #: True for the path in a folder of a file to take.
         self._accepts = _make_filter(format, include)
 
     def add_path(self, requested: str) -> None:
-        """Add the files of one path."""
+        """Add the files of one path, address or pattern, as the caller wrote it."""
         if not requested:
             raise InputError("the path is empty; write . for the current folder")
         if is_address(requested):
@@ -181,21 +185,23 @@ class _FileSearch:
                 raise ReaderError(f"{requested!r}: there is no such file or folder (from {Path.cwd()}); check the path")
             self._add_matches(Path(*path.parts[:num_fixed]), "/".join(path.parts[num_fixed:]), requested)
 
-    def _add_file(self, path: str, relative: str, root: str | None, location: str) -> None:
-        """Add a file; its content is inspected if neither the caller nor its name determines the format."""
-        self._append_file(path, relative, root, location, self._format or find_format(relative) or _detect_format(path))
+    def _add_file(self, path: str, relative_path: str, root: str | None, location: str) -> None:
+        """Add a file as :meth:`_append_file` does; its content is inspected if nothing else determines the format."""
+        self._append_file(
+            path, relative_path, root, location, self._format or find_format(relative_path) or _detect_format(path)
+        )
 
-    def _append_file(self, path: str, relative: str, root: str | None, location: str, format: str | None) -> None:
-        """Add a file with its format; ``relative`` is its path in the root, which becomes its key."""
-        self.files.append(Source(path, _to_text(relative), format, root, location))
+    def _append_file(self, path: str, relative_path: str, root: str | None, location: str, format: str | None) -> None:
+        """Add a file with its format; ``relative_path``, its path in the root, becomes the key of its document."""
+        self.files.append(Source(path, _escape_path(relative_path), format, root, location))
 
-    def _has_known_format(self, relative: str) -> bool:
-        """True if the options or the name of a file determine its format, so that its content need not be inspected."""
-        return self._has_include or self._format is not None or find_format(relative) is not None
+    def _has_known_format(self, relative_path: str) -> bool:
+        """True if the options or a file's name determine its format, so that its content need not be inspected."""
+        return self._has_include or self._format is not None or find_format(relative_path) is not None
 
-    def _count_skipped(self, relative: str) -> None:
+    def _count_skipped(self, relative_path: str) -> None:
         """Count a file that is not taken, by the reason."""
-        self.skipped[describe_skipped(relative)] += 1
+        self.skipped[describe_skipped(relative_path)] += 1
 
     def _add_address(self, address: str) -> None:
         """Add the file at an address, or the files that its folder contains or its pattern matches."""
@@ -204,73 +210,80 @@ class _FileSearch:
             self._add_file(address, address.rpartition("/")[2], None, address)
             return
         matches = _compile_glob(listing.pattern) if listing.pattern else None
-        accepts = self._accepts if matches is None else lambda relative: matches.fullmatch(relative) is not None
+        accepts = (
+            self._accepts if matches is None else lambda relative_path: matches.fullmatch(relative_path) is not None
+        )
         self.covered.append(Coverage(listing.root, accepts))
         num_before = len(self.files)
-        for relative in listing.files:
-            if accepts(relative) and (matches is not None or self._has_known_format(relative)):
-                self._add_file(f"{listing.root}/{relative}", relative, listing.root, f"{listing.root}/{relative}")
+        for relative_path in listing.files:
+            if accepts(relative_path) and (matches is not None or self._has_known_format(relative_path)):
+                self._add_file(
+                    f"{listing.root}/{relative_path}", relative_path, listing.root, f"{listing.root}/{relative_path}"
+                )
             elif matches is None:
-                self._count_skipped(relative)
+                self._count_skipped(relative_path)
         if matches is not None and len(self.files) == num_before:
             raise ReaderError(f"{address!r}: no file matches this pattern; check it, or name the folder itself")
 
     def _add_folder(self, root: Path) -> None:
         """Add the files of a folder that can be read, and count the others."""
-        real_root = _to_text(os.path.realpath(root))
+        real_root = _escape_path(os.path.realpath(root))
         self.covered.append(Coverage(real_root, self._accepts))
-        for path, relative in self._walk_folder(root, None):
-            if not self._accepts(relative):
-                self._count_skipped(relative)
-            elif not self._has_include and _has_built_page(root, relative):
+        for path, relative_path in self._walk_folder(root, None):
+            if not self._accepts(relative_path):
+                self._count_skipped(relative_path)
+            elif not self._has_include and _has_built_page(root, relative_path):
                 self.skipped["sources of pages"] += 1
-            elif self._has_known_format(relative):
-                self._add_file(str(path), relative, real_root, _get_location(path))
+            elif self._has_known_format(relative_path):
+                self._add_file(str(path), relative_path, real_root, _get_location(path))
             elif (format := _detect_format(str(path))) is not None:
-                self._append_file(str(path), relative, real_root, _get_location(path), format)
+                self._append_file(str(path), relative_path, real_root, _get_location(path), format)
             else:
-                self._count_skipped(relative)
+                self._count_skipped(relative_path)
 
     def _add_matches(self, root: Path, pattern: str, requested: str) -> None:
         """Add the files below a folder that match a pattern; ``requested`` is the whole pattern for messages."""
         if not os.path.isdir(root):
             raise ReaderError(f"{requested!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
         matches = _compile_glob(pattern)
-        real_root = _to_text(os.path.realpath(root))
-        self.covered.append(Coverage(real_root, lambda relative: matches.fullmatch(relative) is not None))
+        real_root = _escape_path(os.path.realpath(root))
+        self.covered.append(Coverage(real_root, lambda relative_path: matches.fullmatch(relative_path) is not None))
         num_before = len(self.files)
-        for path, relative in self._walk_folder(root, None if "**" in pattern else pattern.count("/")):
-            if matches.fullmatch(relative):
-                self._add_file(str(path), relative, real_root, _get_location(path))
+        for path, relative_path in self._walk_folder(root, None if "**" in pattern else pattern.count("/")):
+            if matches.fullmatch(relative_path):
+                self._add_file(str(path), relative_path, real_root, _get_location(path))
         if len(self.files) == num_before:
             raise ReaderError(f"{requested!r}: no file matches this pattern; check it, or name the folder itself")
 
-    def _walk_folder(self, root: Path, depth: int | None) -> Iterator[tuple[Path, str]]:
-        """Yield (path, path relative to the root) of the files below a folder, at most ``depth`` folders down."""
+    def _walk_folder(self, root: Path, max_depth: int | None) -> Iterator[tuple[Path, str]]:
+        """Yield (path, path relative to the root) of the files below a folder, at most ``max_depth`` folders down.
+
+        If ``max_depth`` is None, there is no limit.
+        """
         real_root = os.path.realpath(root)
         pending = [(root, "", 0)]
         while pending:
-            path, relative, level = pending.pop()
-            if relative and not os.path.isdir(path):
+            path, relative_path, depth = pending.pop()
+            if relative_path and not os.path.isdir(path):
                 if self._is_readable(path, real_root):
-                    yield path, relative
+                    yield path, relative_path
                 continue
-            if relative and os.path.islink(path):
+            if relative_path and os.path.islink(path):
                 # The target inside the root is visited under its own name, and a link may form a cycle.
                 self.skipped["links to folders"] += 1
                 continue
-            if depth is not None and level > depth:
+            if max_depth is not None and depth > max_depth:
                 continue
             try:
                 names = sorted(os.listdir(path), reverse=True)  # a stack: the last item is popped first
             except OSError as error:
                 self.failures.append(ReadFailure(str(path), f"cannot be listed: {error.strerror}"))
                 continue
-            prefix = relative + "/" if relative else ""
+            prefix = relative_path + "/" if relative_path else ""
             visible_names = [name for name in names if not is_hidden(name)]
             if len(visible_names) < len(names):
                 self.skipped["hidden"] += len(names) - len(visible_names)
-            pending += [(path / name, prefix + name, level + 1) for name in visible_names]
+            pending += [(path / name, prefix + name, depth + 1) for name in visible_names]
 
     def _is_readable(self, path: Path, real_root: str) -> bool:
         """True if a path is a file in the root; otherwise count it, or record a failure."""
@@ -292,19 +305,19 @@ def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], 
     """
     if include:
         patterns = [("/" in pattern, _compile_glob(pattern)) for pattern in include]
-        return lambda relative: any(
-            pattern.fullmatch(relative if has_folders else relative.rpartition("/")[2])
+        return lambda relative_path: any(
+            pattern.fullmatch(relative_path if has_folders else relative_path.rpartition("/")[2])
             for has_folders, pattern in patterns
         )
     if format is not None:
         suffixes = get_suffixes(format)
-        return lambda relative: PurePosixPath(relative).suffix.lower() in suffixes
-    return lambda relative: find_format(relative) is not None or has_ambiguous_name(relative)
+        return lambda relative_path: PurePosixPath(relative_path).suffix.lower() in suffixes
+    return lambda relative_path: find_format(relative_path) is not None or has_ambiguous_name(relative_path)
 
 
-def _has_built_page(root: Path, relative: str) -> bool:
+def _has_built_page(root: Path, relative_path: str) -> bool:
     """True if a file is the source of a built page next to it, which contains the same text."""
-    source = _PAGE_SOURCE_PATTERN.fullmatch(relative)
+    source = _PAGE_SOURCE_PATTERN.fullmatch(relative_path)
     return source is not None and os.path.isfile(root / f"{source['above']}{source['page']}.html")
 
 
@@ -337,15 +350,15 @@ def _compile_glob(pattern: str) -> re.Pattern[str]:
 
 def _get_location(path: Path) -> str:
     """Return the absolute path of a file as text, with the links in its folders resolved."""
-    return _to_text(os.path.join(os.path.realpath(path.parent), path.name))
+    return _escape_path(os.path.join(os.path.realpath(path.parent), path.name))
 
 
-def _to_text(path: str) -> str:
-    r"""Return a path as text that is unique for every path.
+def _escape_path(path: str) -> str:
+    r"""Escape a path as valid Unicode, uniquely for every path.
 
     Bytes that are not UTF-8 become ``\xNN``, and a backslash before a similar sequence becomes ``\x5c``.
 
-    >>> [_to_text(os.fsdecode(name)) for name in (b"caf\xc3\xa9", b"caf\xe9", b"caf\\xe9")]
+    >>> [_escape_path(os.fsdecode(name)) for name in (b"caf\xc3\xa9", b"caf\xe9", b"caf\\xe9")]
     ['café', 'caf\\xe9', 'caf\\x5cxe9']
     """
     path = _ESCAPE_PATTERN.sub(r"\\x5c", path.replace(os.sep, "/"))

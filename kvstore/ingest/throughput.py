@@ -20,19 +20,19 @@ class Pace:
     """The progress of one ingest in bytes, and an estimate of the time it still needs."""
 
     def __init__(self) -> None:
-        self.total = 0
+        self.total_bytes = 0
         self._finished_bytes = 0  # of finished files
         self._current_bytes = 0  # of the current file
         self._points: deque[tuple[float, int]] = deque()  # times, and the bytes done by then
 
     @property
-    def done(self) -> int:
-        """The number of bytes that are done."""
+    def bytes_done(self) -> int:
+        """The number of bytes that are read."""
         return self._finished_bytes + self._current_bytes
 
-    def start(self, total: int) -> None:
-        """Start with ``total`` bytes to do."""
-        self.total = total
+    def start(self, total_bytes: int) -> None:
+        """Begin with ``total_bytes`` bytes to read."""
+        self.total_bytes = total_bytes
         self._add_point()
 
     def add_partial(self, size: int, file_size: int) -> None:
@@ -47,16 +47,16 @@ class Pace:
         self._add_point()
 
     def estimate_seconds_left(self) -> float | None:
-        """Return the estimated seconds for the remaining bytes; None while the speed is unknown."""
-        if self.done >= self.total:
+        """Return the estimated seconds for the remaining bytes, at the speed of the window; None if it is unknown."""
+        if self.bytes_done >= self.total_bytes:
             return 0.0
         if not self._points:
             return None
         start_time, start_bytes = self._points[0]
         seconds = time.monotonic() - start_time
-        if seconds < SETTLING_SECONDS or self.done <= start_bytes:
+        if seconds < SETTLING_SECONDS or self.bytes_done <= start_bytes:
             return None
-        return seconds / (self.done - start_bytes) * (self.total - self.done)
+        return seconds / (self.bytes_done - start_bytes) * (self.total_bytes - self.bytes_done)
 
     def _add_point(self) -> None:
         """Record the time and the bytes done as a point, at most one per step, and drop points older than the window.
@@ -64,9 +64,9 @@ class Pace:
         Points before the first bytes are dropped, so that the speed excludes the start of the workers.
         """
         now = time.monotonic()
-        if self._points and not self._points[-1][1] and self.done:
+        if self._points and not self._points[-1][1] and self.bytes_done:
             self._points.clear()
         if not self._points or now - self._points[-1][0] >= _STEP_SECONDS:
-            self._points.append((now, self.done))
+            self._points.append((now, self.bytes_done))
         while len(self._points) > 1 and now - self._points[1][0] >= WINDOW_SECONDS:
             self._points.popleft()

@@ -45,7 +45,8 @@ _TAGS: dict[type, int] = {
     LeftOut: 12,
     SkippedPart: 13,
 }
-_CLASSES = {tag: kind for kind, tag in _TAGS.items()}
+_CLASSES = {tag: message_class for message_class, tag in _TAGS.items()}
+#: The tags of values of other types.
 _TUPLE, _PATH, _MATRIX = 100, 101, 102
 
 
@@ -72,7 +73,7 @@ class Inbox:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[Any, int]]:
-        """Add bytes; return the messages that are now complete, each with its size in bytes."""
+        """Add received bytes; return the messages that are now complete, each with its size in bytes."""
         self._buffer += data
         messages: list[tuple[Any, int]] = []
         start = 0
@@ -99,7 +100,7 @@ def _unpack(data: bytes) -> Any:
 
 
 def _encode(value: Any) -> object:
-    """Return a value that msgpack can encode for one that it cannot."""
+    """Return a value that msgpack can encode in place of one that it cannot."""
     tag = _TAGS.get(type(value))
     if tag is not None:
         values = value if isinstance(value, tuple) else [getattr(value, field.name) for field in fields(value)]
@@ -108,7 +109,7 @@ def _encode(value: Any) -> object:
         return msgpack.ExtType(_TUPLE, _pack(list(value)))
     if isinstance(value, Path):
         return msgpack.ExtType(_PATH, _pack(str(value)))
-    if isinstance(value, dict):
+    if isinstance(value, dict):  # a subclass, such as Counter
         return dict(value)
     if isinstance(value, np.ndarray):
         return msgpack.ExtType(_MATRIX, _pack([list(value.shape), value.astype("<f4").tobytes()]))
@@ -116,19 +117,20 @@ def _encode(value: Any) -> object:
 
 
 def _decode(tag: int, packed: bytes) -> object:
-    """Return the object of a tag; raises EngineError for an unknown tag or other fields."""
-    fields = _unpack(packed)
+    """Return the object that :func:`_encode` packed; raises EngineError for an unknown tag or other fields."""
+    content = _unpack(packed)
     if tag == _TUPLE:
-        return tuple(fields)
+        return tuple(content)
     if tag == _PATH:
-        return Path(fields)
+        return Path(content)
     if tag == _MATRIX:
-        return np.frombuffer(fields[1], "<f4").reshape(fields[0])
+        shape, matrix_bytes = content
+        return np.frombuffer(matrix_bytes, "<f4").reshape(shape)
     remedy = "run the same version of kvstore in all processes of an ingest"
     message_class = _CLASSES.get(tag)
     if message_class is None:
         raise EngineError(f"a message between processes of an ingest has the unknown tag {tag}; {remedy}")
     try:
-        return message_class(*fields)
+        return message_class(*content)
     except TypeError as error:
         raise EngineError(f"a message between processes of an ingest has other fields ({error}); {remedy}") from error

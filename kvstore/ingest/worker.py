@@ -66,7 +66,11 @@ SHORTAGE_MESSAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The parameters shared by all tasks of a worker; ``embedder`` is None if vectors are computed elsewhere."""
+    """The parameters shared by all tasks of a worker.
+
+    ``store`` is the path of the store, and ``buffered`` has the names of its tables with a change buffer. ``embedder``
+    is None if vectors are computed elsewhere.
+    """
 
     store: str
     settings: FixedSettings
@@ -144,24 +148,24 @@ class _LocalContext:
 Send = Callable[[tuple[Any, ...]], None]
 
 
-def limit_memory(memory: int) -> None:
-    """Limit the private memory of this process to ``memory`` bytes; mapped files do not count."""
+def limit_memory(memory_bytes: int) -> None:
+    """Limit the private memory of this process to ``memory_bytes`` bytes; mapped files do not count."""
     with suppress(OSError, ValueError):  # the system does not support the limit, or has a lower one
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def run_worker(
     job: Job,
     send: Send,
-    memory: int,
+    memory_bytes: int,
     get_task: Callable[[], tuple[list[Any], WorkerContext]],
     *,
     has_one_processor: bool = False,
 ) -> None:
     """Process one task after another until an error, which is sent to the ingesting process or printed.
 
-    ``memory`` is the limit in bytes for the message about a shortage. With ``has_one_processor``, embedding does not
-    run in parallel with reading.
+    ``memory_bytes`` is the limit that the message about a shortage names. With ``has_one_processor``, embedding does
+    not run in parallel with reading.
     """
     try:
         worker = Worker(job, send, _SynchronousExecutor() if has_one_processor else ThreadPoolExecutor(1))
@@ -169,7 +173,7 @@ def run_worker(
         while True:
             worker.run_task(*get_task())
     except MemoryError:  # of the models; if a reader or a document runs out of memory, only its file fails
-        send(("failed", OutOfMemoryError.__name__, SHORTAGE_MESSAGE.format(memory / 1e6)))
+        send(("failed", OutOfMemoryError.__name__, SHORTAGE_MESSAGE.format(memory_bytes / 1e6)))
     except KvstoreError as error:
         send(("failed", type(error).__name__, str(error)))
     except BrokenPipeError:
@@ -178,12 +182,12 @@ def run_worker(
         traceback.print_exc()
 
 
-def main(memory: int) -> None:
-    """Work until standard input ends, with at most ``memory`` bytes of private memory.
+def main(memory_bytes: int) -> None:
+    """Work until standard input ends, with at most ``memory_bytes`` bytes of private memory.
 
     The memory map of the store does not count.
     """
-    limit_memory(memory)
+    limit_memory(memory_bytes)
     tasks = sys.stdin.buffer
     # Standard output is for messages, so output of libraries goes to standard error.
     results = os.fdopen(os.dup(1), "wb")
@@ -200,7 +204,7 @@ def main(memory: int) -> None:
     try:
         with Environment.open(job.store, readonly=True, create=False, buffered=frozenset(job.buffered)) as environment:
             store = _LocalContext(environment)
-            run_worker(job, send_message, memory, lambda: (queued_tasks.get(), store))
+            run_worker(job, send_message, memory_bytes, lambda: (queued_tasks.get(), store))
     except KvstoreError as error:
         send_message(("failed", type(error).__name__, str(error)))
     finally:
@@ -233,15 +237,15 @@ class _SynchronousExecutor(Executor):
 class Worker:
     """Reader, extractor and embedder of the files of tasks, which sends the results."""
 
-    def __init__(self, job: Job, send: Send, embedding: Executor) -> None:
+    def __init__(self, job: Job, send: Send, embedding_executor: Executor) -> None:
         self._job = job
-        self._send_unlocked = send
+        self._send_unlocked = send  # only one thread may call it
         self._send_lock = threading.Lock()
         # A portion is embedded while the one before it is being delivered.
-        self._embedding_executor = embedding
+        self._embedding_executor = embedding_executor
         self._delivery_executor = ThreadPoolExecutor(1)
         self._embedder = None if job.embedder is None else open_recorded_embedder(job.embedder, job.settings.weights)
-        self._is_loaded = False
+        self._is_loaded = False  # True if the models are loaded
 
     def run_task(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> None:
         """Process the files of a task and send the results."""
@@ -252,12 +256,12 @@ class Worker:
             self._send_message(("busy",))
             if not self._is_loaded and any(isinstance(item, NewDocument) for _, item in portion):
                 self._load_models()
-            embedded: list[Future[dict[str, Matrix]]] = []
-            documents = extract_portion(portion, settings, partial(self._submit_embedding, embedded))
+            embeddings: list[Future[dict[str, Matrix]]] = []
+            documents = extract_portion(portion, settings, partial(self._submit_embedding, embeddings))
             items = [self._add_derived_parts(derivations, *item) for item in documents]
             if delivery is not None:
                 delivery.result()
-            delivery = self._delivery_executor.submit(self._deliver_portion, derivations, items, embedded)
+            delivery = self._delivery_executor.submit(self._deliver_portion, derivations, items, embeddings)
             self._send_message(("begin", portion[-1][0]))
         self._send_message(("busy",))
         if delivery is not None:
@@ -281,15 +285,15 @@ class Worker:
     def _add_derived_parts(
         self, derivations: Sequence[StoredDerivation], file_number: int, item: FileItem | None
     ) -> NumberedItem:
-        """Return an item; a document gets the parts that systems derive and the store keeps."""
+        """Return an item with its file; a document gets the parts that the stored derivations compute from it."""
         if isinstance(item, FileDocument) and item.extracted:
             item = replace(item, extracted=derive_parts(item.extracted, self._job.settings, derivations))
         return file_number, item
 
-    def _submit_embedding(self, embedded: list[Future[dict[str, Matrix]]], texts: list[str]) -> None:
-        """Start to embed the texts of a portion."""
+    def _submit_embedding(self, embeddings: list[Future[dict[str, Matrix]]], texts: list[str]) -> None:
+        """Start to embed the texts of a portion, and append the future of their vectors to ``embeddings``."""
         if texts:
-            embedded.append(self._embedding_executor.submit(self._embed_texts, texts))
+            embeddings.append(self._embedding_executor.submit(self._embed_texts, texts))
 
     def _load_models(self) -> None:
         """Load the models while nothing else runs, so that running out of memory is not attributed to a file."""
@@ -307,20 +311,20 @@ class Worker:
         self._is_loaded = True
 
     def _embed_texts(self, texts: Sequence[str]) -> dict[str, Matrix]:
-        """Return the vector of each text; nothing if vectors are computed elsewhere."""
+        """Return the vector of each text by the text; an empty dict if vectors are computed elsewhere."""
         return dict(zip(texts, self._embedder.embed(texts), strict=True)) if self._embedder else {}
 
     def _deliver_portion(
         self,
         derivations: Sequence[StoredDerivation],
         items: Sequence[NumberedItem],
-        embedded: Sequence[Future[dict[str, Matrix]]],
+        embeddings: Sequence[Future[dict[str, Matrix]]],
     ) -> None:
-        """Send a portion with the vectors of its documents."""
+        """Send the items of a portion; its documents get their vectors, of which ``embeddings`` has those of texts."""
         documents = [item.extracted for _, item in items if isinstance(item, FileDocument) and item.extracted]
         vectors: Iterator[dict[str, Matrix]] = repeat({})
         if self._embedder is not None:
-            embedded_texts = (item for future in embedded for item in future.result().items())
+            embedded_texts = (item for future in embeddings for item in future.result().items())
             known_vectors = {(ANY_SPACE, text): vector for text, vector in embedded_texts}
             texts = [list_missing_texts(document, (), self._job.settings, derivations) for document in documents]
             vectors = iter(collect_vectors(texts, self._embedder.embed, known_vectors))

@@ -39,8 +39,8 @@ class _WatchedWorker:
     def __init__(self, handle: WorkerHandle) -> None:
         self.handle = handle
         self.inbox = Inbox()
+        #: The unfinished files of its task, and those of the task that follows.
         self.task: SourceRanges = []
-        #: The task that follows.
         self.next_task: SourceRanges = []
         #: The number of the file that it is reading, or None.
         self.current_file: int | None = None
@@ -50,7 +50,7 @@ class _WatchedWorker:
         self.last_heard = time.monotonic()
 
     def finish_file(self, file_number: int) -> None:
-        """Mark a file as finished in either task, since messages of two tasks may arrive out of order."""
+        """Remove a file from its task; messages of two tasks may arrive out of order."""
         self.task = [task_file for task_file in self.task if task_file[0] != file_number]
         self.next_task = [task_file for task_file in self.next_task if task_file[0] != file_number]
         if not self.task:
@@ -64,6 +64,7 @@ class WorkerPool:
         self._job = job
         self._limits = limits
         self._engine = engine
+        #: The tasks that are not assigned yet.
         self._tasks = deque(_split_into_tasks(sources, engine.workers))
         self._sources = sources
         self._workers: list[_WatchedWorker] = []
@@ -71,13 +72,14 @@ class WorkerPool:
         self._items_by_source: list[deque[tuple[FileItem, int]]] = [deque() for _ in sources]
         #: The number of items received from each source: a worker that reads it again skips as many.
         self._num_received = [0] * len(sources)
+        #: For each source, True if all its items are received.
         self._is_done = [False] * len(sources)
         #: Files that are retried in their own task.
         self._isolated_files: set[int] = set()
         #: The number of times a worker died at a file that was alone in its task.
         self._num_crashes: Counter[int] = Counter()
         #: The number of workers that died in succession before they were ready.
-        self._failed_starts = 0
+        self._num_failed_starts = 0
         #: The total size of the messages whose items are not yet delivered.
         self._waiting_bytes = 0
         #: The number of the source whose items are delivered next; items keep the order of sources.
@@ -109,7 +111,7 @@ class WorkerPool:
                 self._poll_workers()
 
     def _assign_tasks(self) -> None:
-        """Give every idle worker a task, and start missing workers."""
+        """Start workers up to the number of tasks or the engine's limit, and assign a task to every idle worker."""
         num_busy = sum(bool(worker.task) for worker in self._workers)
         while len(self._workers) < min(self._engine.workers, num_busy + len(self._tasks)):
             self._workers.append(_WatchedWorker(self._engine.start(self._job, self._limits)))
@@ -133,7 +135,7 @@ class WorkerPool:
             and not worker.next_task
             and len(self._tasks) > len(self._workers)
             and self._waiting_bytes < MAX_WAITING_BYTES // 2
-            and self._isolated_files.isdisjoint(number for number, _, _ in (*worker.task, *self._tasks[0]))
+            and self._isolated_files.isdisjoint(file_number for file_number, _, _ in (*worker.task, *self._tasks[0]))
         )
 
     def _poll_workers(self) -> None:
@@ -176,46 +178,49 @@ class WorkerPool:
             match message:
                 case ("ready",):
                     worker.is_ready = True
-                    self._failed_starts = 0
-                case ("begin", number):
-                    worker.current_file = number
+                    self._num_failed_starts = 0
+                case ("begin", file_number):
+                    worker.current_file = file_number
                 case ("busy",):
                     worker.current_file = None
                 case ("loading" | "loaded" as event,):
                     worker.is_loading = event == "loading"
-                case ("found", number, item):
-                    self._num_received[number] += 1
-                    self._add_item(number, item, size)
-                case ("done", number):
-                    self._is_done[number] = True
-                    worker.finish_file(number)
-                case ("absent", number):
-                    worker.finish_file(number)
-                    self._send_content(number)
+                case ("found", file_number, item):
+                    self._num_received[file_number] += 1
+                    self._add_item(file_number, item, size)
+                case ("done", file_number):
+                    self._is_done[file_number] = True
+                    worker.finish_file(file_number)
+                case ("absent", file_number):
+                    worker.finish_file(file_number)
+                    self._send_content(file_number)
                 case ("failed", kind, reason):
                     raise getattr(errors, kind)(reason)
 
     def _add_item(self, file_number: int, item: FileItem, message_bytes: int) -> None:
-        """Queue an item of a file, whose message had ``message_bytes`` bytes."""
+        """Queue an item of a file for delivery; its message had ``message_bytes`` bytes."""
         self._items_by_source[file_number].append((item, message_bytes))
         self._waiting_bytes += message_bytes
 
-    def _send_content(self, number: int) -> None:
-        """Send a file that its worker cannot see with its next task."""
-        source = self._sources[number]
+    def _send_content(self, file_number: int) -> None:
+        """Assign a file that its worker could not see again, along with its content; it fails if that is impossible."""
+        source = self._sources[file_number]
         reason = self._engine.send_content(source)
         if reason is None:
-            self._tasks.appendleft([(number, self._num_received[number], source)])
+            self._tasks.appendleft([(file_number, self._num_received[file_number], source)])
         else:
-            self._fail_file(source, number, reason)
+            self._fail_file(source, file_number, reason)
 
-    def _fail_file(self, source: Source, number: int, reason: str) -> None:
-        """End a file with a failure."""
-        self._add_item(number, Failure(source.path, reason), 0)
-        self._is_done[number] = True
+    def _fail_file(self, source: Source, file_number: int, reason: str) -> None:
+        """Add a failure as the last item of a file."""
+        self._add_item(file_number, Failure(source.path, reason), 0)
+        self._is_done[file_number] = True
 
     def _remove_worker(self, worker: _WatchedWorker, reason: str, culprit: int | None) -> None:
-        """Replace a worker: the file that ended it fails, if it is known, and its other files are reassigned."""
+        """Remove a worker that ended; the file that ended it fails, and its other files are assigned again.
+
+        ``culprit`` is that file, or None if it is unknown: then its files are retried, each in its own task.
+        """
         self._workers.remove(worker)
         task, next_task = worker.task, worker.next_task
         if culprit in {file_number for file_number, _, _ in next_task}:
@@ -229,8 +234,8 @@ class WorkerPool:
             file_number: (file_number, self._num_received[file_number], source) for file_number, _, source in task
         }
         if not worker.is_ready or worker.is_loading:
-            self._failed_starts += 1
-            if self._failed_starts > self._engine.max_failed_starts:
+            self._num_failed_starts += 1
+            if self._num_failed_starts > self._engine.max_failed_starts:
                 raise self._build_start_error(reason, worker)
             if unfinished:
                 self._tasks.appendleft(list(unfinished.values()))
@@ -259,7 +264,7 @@ class WorkerPool:
         return errors.KvstoreError(f"a worker could not start ({reason}); ingest with workers = 0, in this process")
 
     def _explain_worker_exit(self, ending: str) -> str:
-        """Return the error message for a file whose worker exited; ``ending`` says how it exited."""
+        """Return the reason why a file failed whose worker exited; ``ending`` describes how it exited."""
         limit = f"{self._limits.get_memory_bytes(self._engine.workers) / 1e6:,.0f} MB"
         return (
             f"the process that read it {ending}; the file may crash its reader, or need more memory than a worker may "
@@ -268,7 +273,10 @@ class WorkerPool:
 
 
 def _split_into_tasks(sources: Sequence[Source], workers: int) -> Iterator[SourceRanges]:
-    """Yield the files in tasks, which get smaller toward the end so that all workers end together."""
+    """Yield the files in tasks, which get smaller toward the end so that all workers end together.
+
+    A task has a fourth of a worker's share of the remaining files, within the limits of a task.
+    """
     task: SourceRanges = []
     task_bytes = max_files = 0
     for file_number, source in enumerate(sources):

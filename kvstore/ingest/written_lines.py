@@ -21,10 +21,10 @@ _KEY_FIELDS = ("document", "id", "key")
 
 def list_fact_readers() -> dict[str, FormatReader]:
     """Return a reader for each kind of derived texts (facts) that ingested files may contain, by the kind's name."""
-    return {name: partial(_read_fact, fact) for name, fact in get_written_facts().items() if fact.in_files}
+    return {name: partial(_read_facts, fact) for name, fact in get_written_facts().items() if fact.in_files}
 
 
-def _read_fact(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+def _read_facts(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a fact for each line with texts of the kind ``fact``, and a failure for each invalid line."""
 
     def make_items(fields: dict[str, JSON], position: str) -> Iterator[Item]:

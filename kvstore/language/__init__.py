@@ -14,7 +14,7 @@ from .questions import find_plain_question, find_unquoted_question
 
 if TYPE_CHECKING:
     from ..arguments import format_count
-    from ..ingest import formats
+    from ..ingest import list_formats
     from ..ingest.ingest_log import read_ingests
     from ..sql.condition import check_condition
     from ..sql.literals import format_identifier, format_literal
@@ -36,13 +36,13 @@ __all__ = [
     "format_count",
     "format_identifier",
     "format_literal",
-    "formats",
     "get_keywords",
     "is_complete",
     "iter_tokens",
     "list_described_kinds",
     "list_expected_terminals",
     "list_extraction_kinds",
+    "list_formats",
     "list_index_kinds",
     "list_ingest_options",
     "list_outlined_kinds",
@@ -59,7 +59,7 @@ _LAZY_ATTRIBUTES = {
     "format_count": "..arguments:format_count",
     "format_identifier": "..sql.literals:format_identifier",
     "format_literal": "..sql.literals:format_literal",
-    "formats": "..ingest:formats",
+    "list_formats": "..ingest:list_formats",
     "get_keywords": ".grammar_parsing:get_keywords",
     "list_described_kinds": ".description_handlers:list_described_kinds",
     "list_expected_terminals": ".grammar_parsing:list_expected_terminals",

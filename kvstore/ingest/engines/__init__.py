@@ -18,7 +18,7 @@ from ...structures.state import State
 from ..sources import Source
 from ..worker import Job, Limits
 
-#: For each file of a task: its number, the number of items that are already known, and the file.
+#: For each file of a task: its number, the number of its first items that are already received, and the file.
 SourceRanges = list[tuple[int, int, Source]]
 
 PROCESSES = "processes"
@@ -29,15 +29,15 @@ class WorkerHandle(Protocol):
     """A worker as seen by the pool."""
 
     def assign(self, task: SourceRanges) -> None:
-        """Send the worker a task. A dead worker is noticed by :meth:`read`."""
+        """Send the worker a task; if the worker has ended, only :meth:`read` reports it."""
         ...
 
     def read(self) -> bytes | None:
-        """Return some of its messages without waiting: None if there are none, empty bytes if the worker has ended."""
+        """Return bytes of its messages without waiting: None if there are none, empty bytes if the worker has ended."""
         ...
 
     def stop(self) -> str:
-        """Kill the worker; return how it ended if it already had."""
+        """Kill the worker, and return how it ended, for messages."""
         ...
 
 
@@ -51,7 +51,7 @@ class Engine(Protocol):
 
     @property
     def max_tries(self) -> int:
-        """The number of attempts at a file that is alone in its task, since a worker may also end for other reasons."""
+        """The number of attempts at a file, alone in its task, at which a worker ended, maybe for another reason."""
         ...
 
     @property
@@ -90,7 +90,7 @@ def check_engine(name: str) -> None:
 
 
 def start_engine(name: str, workers: int | None, open_state: Callable[[], AbstractContextManager[State]]) -> Engine:
-    """Start the engine of a name with ``workers`` workers (None: its capacity).
+    """Start the engine named ``name`` with up to ``workers`` workers (None: its capacity).
 
     Workers that cannot open the store receive its data from ``open_state``. Raises InputError for an invalid name, and
     EngineError if the engine is unavailable.

@@ -38,7 +38,8 @@ class ProcessEngine:
 
     def start(self, job: Job, limits: Limits) -> WorkerProcess:
         """Start a worker process, with its share of the processor cores and of the memory."""
-        return WorkerProcess(job, max(1, (os.cpu_count() or 1) // self.workers), limits.get_memory_bytes(self.workers))
+        num_threads = max(1, (os.cpu_count() or 1) // self.workers)
+        return WorkerProcess(job, num_threads, limits.get_memory_bytes(self.workers))
 
     def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         """Return the workers whose pipes have data or are closed; wait up to ``seconds`` for the first."""
@@ -64,14 +65,20 @@ class ProcessEngine:
 class WorkerProcess:
     """A worker process."""
 
-    def __init__(self, job: Job, threads: int, memory: int) -> None:
-        """Start the process with ``threads`` threads for models and at most ``memory`` bytes of private memory."""
+    def __init__(self, job: Job, num_threads: int, memory_bytes: int) -> None:
+        """Start the process with ``num_threads`` threads for models and at most ``memory_bytes`` of private memory."""
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _START_CODE.format("kvstore.ingest.worker"), json.dumps(sys.path), str(memory)],
+            [
+                sys.executable,
+                "-c",
+                _START_CODE.format("kvstore.ingest.worker"),
+                json.dumps(sys.path),
+                str(memory_bytes),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # glibc: lets memory freed by one thread serve another.
-            env={"OMP_NUM_THREADS": str(threads), "MALLOC_ARENA_MAX": "1", **os.environ},
+            env={"OMP_NUM_THREADS": str(num_threads), "MALLOC_ARENA_MAX": "1", **os.environ},
             process_group=0,  # Ctrl-C goes to the ingesting process, which ends its workers
         )
         assert self.process.stdin is not None
@@ -89,7 +96,7 @@ class WorkerProcess:
         self._send_message(task)
 
     def read(self) -> bytes | None:
-        """Return the data in its pipe, None if there are none, or empty bytes if the process has ended."""
+        """Return data of its pipe without waiting: None if the pipe is empty, empty bytes if the process has ended."""
         return self.output.read(_READ_BYTES)
 
     def stop(self) -> str:

@@ -91,7 +91,10 @@ class RayEngine:
             raise EngineError(
                 f"the engine {name} is unavailable: {error}; check its address, and the token if it needs one"
             ) from error
-        self._actor: Any = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0, max_concurrency=2)(WorkerActor)
+        #: The class of the actors, as Ray starts them.
+        self._actor_class: Any = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0, max_concurrency=2)(
+            WorkerActor
+        )
 
     def _connect(self, options: Mapping[str, Any]) -> None:
         """Start a cluster or connect to one; retry if the cluster's server for this client did not start in time."""
@@ -107,13 +110,16 @@ class RayEngine:
 
     def start(self, job: Job, limits: Limits) -> RayWorker:
         """Start an actor, as soon as the cluster has a free processor."""
-        memory = limits.megabytes and int(min(limits.megabytes * 1e6, 1 << 62))
-        actor = self._actor.remote(frame_message(job.to_message()), memory, self.workers)
+        # Without a limit, the actor computes its share of the memory of its machine.
+        memory_bytes = limits.megabytes and int(min(limits.megabytes * 1e6, 1 << 62))
+        actor = self._actor_class.remote(frame_message(job.to_message()), memory_bytes, self.workers)
         return RayWorker(self, self._ray, actor)
 
     def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
-        """Return the workers with fetched messages and those that have ended. Raises EngineError if the cluster is
-        lost."""
+        """Return the workers that have messages or have ended; wait up to ``seconds`` for the first.
+
+        Raises EngineError if the cluster is lost.
+        """
         workers_by_fetch = {cast(RayWorker, worker).start_fetch(): worker for worker in workers}
         try:
             ready, _ = (
@@ -240,15 +246,20 @@ class RayWorker:
 class WorkerActor:
     """The actor, which Ray runs in its own process."""
 
-    def __init__(self, job: bytes, memory: int | None, workers: int) -> None:
-        memory = Limits().get_memory_bytes(workers) if memory is None else memory
-        limit_memory(memory)
+    def __init__(self, job: bytes, memory_bytes: int | None, workers: int) -> None:
+        """Start the worker of a framed ``job``, with at most ``memory_bytes`` of memory.
+
+        If that is None, the limit is its share if ``workers`` workers run on this machine.
+        """
+        memory_bytes = Limits().get_memory_bytes(workers) if memory_bytes is None else memory_bytes
+        limit_memory(memory_bytes)
         self._tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        #: The messages not yet taken, and their size; the worker pauses at a limit.
         self._messages: deque[bytes] = deque()
-        #: The size of the messages not yet taken; the worker pauses at a limit.
         self._waiting_bytes = 0
+        #: Notified when messages are added or taken.
         self._changed = threading.Condition()
-        threading.Thread(target=self._run_worker, args=(Job(*_read_message(job)), memory), daemon=True).start()
+        threading.Thread(target=self._run_worker, args=(Job(*_decode_message(job)), memory_bytes), daemon=True).start()
 
     def assign(self, task: bytes) -> None:
         """Queue a task for the thread that does the work."""
@@ -264,9 +275,9 @@ class WorkerActor:
             self._changed.notify_all()
             return data
 
-    def _run_worker(self, job: Job, memory: int) -> None:
+    def _run_worker(self, job: Job, memory_bytes: int) -> None:
         """Run the worker until it ends, then end the process."""
-        run_worker(job, self._send_message, memory, self._get_task, has_one_processor=True)
+        run_worker(job, self._send_message, memory_bytes, self._get_task, has_one_processor=True)
         with self._changed:
             # Let the last messages be fetched before the process ends.
             self._changed.wait_for(lambda: not self._messages, 10 * _HEARTBEAT_SECONDS)
@@ -274,7 +285,7 @@ class WorkerActor:
 
     def _get_task(self) -> tuple[list[Any], _SentContext]:
         """Wait for the next task, and return its files and the data that was sent with them."""
-        task, *context_fields = _read_message(self._tasks.get())
+        task, *context_fields = _decode_message(self._tasks.get())
         return task, _SentContext(*context_fields)
 
     def _send_message(self, message: tuple[Any, ...]) -> None:
@@ -290,7 +301,11 @@ class WorkerActor:
 
 
 class _SentContext:
-    """The data that an actor received about the store and the files of a task."""
+    """The data that an actor received about the store and the files of a task.
+
+    ``digests`` has the digests of stored documents by key, ``derivations`` the names and options of derivations,
+    ``signatures`` the size and modification time of files by path, and ``contents`` the content of files by path.
+    """
 
     def __init__(
         self,
@@ -329,12 +344,12 @@ class _SentContext:
 
 
 def _compute_signature(path: str) -> tuple[int, int]:
-    """Return the size and the time of the last change of a file."""
+    """Return the size and the modification time of a file."""
     stat = os.stat(path)
     return stat.st_size, stat.st_mtime_ns
 
 
-def _read_message(framed: bytes) -> Any:
-    """Decode a single framed message."""
+def _decode_message(framed: bytes) -> Any:
+    """Decode data that consists of one framed message."""
     ((message, _),) = Inbox().feed(framed)
     return message
