@@ -230,13 +230,13 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command with its output masked, or answer a shell's request for completions; return the exit status."""
+    """Run the command with its output masked, or write the completions a shell requests; return the exit status."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # escape characters that the terminal lacks, instead of failing
             stream.reconfigure(errors="backslashreplace")
-    instruction = completing.get_instruction()
-    if instruction is not None:
-        return completing.write_completions(cli, instruction)
+    request = completing.get_completion_request()
+    if request is not None:
+        return completing.write_completions(cli, request)
     with mask_output(), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
         return _run(arguments)

@@ -33,30 +33,30 @@ def build_completion_script(command: click.Command, shell: str) -> str:
     return completion_class(command, {}, "kvstore", _COMPLETION_VARIABLE).source()
 
 
-def get_instruction() -> str | None:
+def get_completion_request() -> str | None:
     """Return the request of a shell that completes a command line, or None if ``kvstore`` was started normally."""
     return os.environ.get(_COMPLETION_VARIABLE) or None
 
 
-def write_completions(command: click.Command, instruction: str) -> int:
-    """Write the completions in the format that the shell's script reads; return the exit status."""
+def write_completions(command: click.Command, request: str) -> int:
+    """Write the completions for a shell's request, in the format that its script reads; return the exit status."""
     from click.shell_completion import shell_complete
 
-    return shell_complete(command, {}, "kvstore", _COMPLETION_VARIABLE, instruction)
+    return shell_complete(command, {}, "kvstore", _COMPLETION_VARIABLE, request)
 
 
 def complete_folders(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer folders; the shell completes them."""
+    """Return the item that makes the shell complete names of folders."""
     return [_make_item(incomplete, type="dir")]
 
 
 def complete_files(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer files and folders; the shell completes them."""
+    """Return the item that makes the shell complete names of files and folders."""
     return [_make_item(incomplete, type="file")]
 
 
 def complete_words(get_words: Callable[[], Iterable[str]]) -> CompletionCallback:
-    """Return a function that offers the words with the typed prefix. ``get_words`` is called only on request."""
+    """Return a callback that offers the words with the typed prefix; ``get_words`` is called only on request."""
 
     def complete_word(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Offer the words that begin with the typed text."""

@@ -30,7 +30,7 @@ MODE = click.option(
 
 #: Seconds to wait for another writer.
 _DEFAULT_LOCK_TIMEOUT = 5.0
-_SETTINGS = (
+_SETTINGS_OPTIONS = (
     click.option(
         "--setting",
         "settings",
@@ -62,7 +62,7 @@ PARAMETERS = click.option(
 
 def add_settings_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options for the settings of a new store to a command."""
-    for option in reversed(_SETTINGS):
+    for option in reversed(_SETTINGS_OPTIONS):
         command = option(command)
     return command
 
@@ -71,7 +71,7 @@ def _list_formats() -> list[str]:
     """Return the names of all formats, for completion."""
     from kvstore import language
 
-    return list(language.formats())
+    return list(language.list_formats())
 
 
 def _validate_format(_: click.Context, __: click.Parameter, format_name: str | None) -> str | None:
@@ -81,7 +81,7 @@ def _validate_format(_: click.Context, __: click.Parameter, format_name: str | N
 
         # A broken reader reports its error when it is used.
         broken_readers = {plugin.name for plugin in kvstore.plugins() if plugin.kind == "reader"}
-        if format_name not in (formats := language.formats()) and format_name not in broken_readers:
+        if format_name not in (formats := language.list_formats()) and format_name not in broken_readers:
             raise click.BadParameter(f"{format_name!r} is not a format; formats are {', '.join(formats)}")
     return format_name
 
@@ -90,7 +90,7 @@ class _FormatOption(click.Option):
     """The option ``--as``. Its help lists the formats; the readers, which are large, are imported to show it."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the names of the option and its help."""
+        """Return the names of the option and its help text, for click."""
         self.help = f"Format of the files: {', '.join(kvstore.FORMATS)}, or units (default: detected for each file)."
         return super().get_help_record(ctx)
 
@@ -120,11 +120,11 @@ READER_OPTIONS = click.option(
 )
 
 
-def split_assignment(text: str, hint: str) -> tuple[str, str]:
-    """Split NAME=VALUE into name and value. Raises BadParameter, which names the option ``hint``."""
+def split_assignment(text: str, option: str) -> tuple[str, str]:
+    """Split NAME=VALUE, the value of ``option``, into name and value. Raises BadParameter, which names the option."""
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=hint)
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=option)
     return name, value
 
 
@@ -140,9 +140,9 @@ def parse_settings(settings: tuple[str, ...], language: str | None, stemmer: str
     """Return the settings of a new store from the options; values of integer settings become int."""
     new_settings: dict[str, Any] = dict(split_assignment(setting, "--setting") for setting in settings)
     new_settings |= {name: value for name, value in (("language", language), ("stemmer", stemmer)) if value is not None}
-    numbers = {field.name for field in fields(FixedSettings) if isinstance(field.default, int)}
+    integer_settings = {field.name for field in fields(FixedSettings) if isinstance(field.default, int)}
     return {
-        name: int(value) if name in numbers and value.removeprefix("-").isdecimal() else value
+        name: int(value) if name in integer_settings and value.removeprefix("-").isdecimal() else value
         for name, value in new_settings.items()
     }
 
@@ -156,7 +156,10 @@ def open_store_at(
     settings: Mapping[str, Any] | None = None,
     lock_timeout: float = _DEFAULT_LOCK_TIMEOUT,
 ) -> kvstore.Store:
-    """Open the store of a command. If it is missing, the error says which commands create one."""
+    """Open the store of a command; the arguments are those of ``kvstore.open``.
+
+    The error for a missing store says which commands create one.
+    """
     with nullcontext() if create else explain_missing_store(path):
         return kvstore.open(
             path,
@@ -170,7 +173,7 @@ def open_store_at(
 
 @contextmanager
 def explain_missing_store(path: Path) -> Iterator[None]:
-    """Replace the error for a missing store by one that says which commands create a store."""
+    """Replace StoreNotFoundError, raised in the context, by one that says which commands create a store."""
     from kvstore.errors import StoreNotFoundError
 
     try:

@@ -43,14 +43,14 @@ _DEFAULT_CONFIG = """\
 
 
 def _set_mode(console: Console, value: str) -> None:
-    """Set the format of results. Raises ValueError."""
+    """Set the format of results. Raises ValueError for an unknown one."""
     if value not in MODES:
         raise ValueError(f"there is no mode {value}; modes are {', '.join(MODES)}")
     console.mode = value
 
 
 def _set_timer(console: Console, value: str) -> None:
-    """Set whether the time of each statement is printed. Raises ValueError."""
+    """Turn the time of each statement on or off. Raises ValueError for another value."""
     console.timer = parse_switch(value)
 
 
@@ -60,13 +60,13 @@ def _set_prompt(console: Console, value: str) -> None:
 
 
 def _set_warn(console: Console, value: str) -> None:
-    """Disable the confirmation of statements that delete by condition if the value is off. Raises ValueError."""
+    """Turn off the question before statements that delete by condition if ``value`` is ``off``. Raises ValueError."""
     if not parse_switch(value):
         console.confirm = None
 
 
 def _set_keys(console: Console, value: str) -> None:
-    """Set the key bindings. Raises ValueError."""
+    """Set the key bindings. Raises ValueError for unknown ones."""
     if value not in KEYS:
         raise ValueError(f"there are no key bindings {value}; use {' or '.join(KEYS)}")
     console.keys = value

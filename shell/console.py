@@ -34,15 +34,15 @@ _REAL_PATTERN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", r
 #: The maximum nesting of .read.
 _MAX_READ_DEPTH = 16
 #: The statements that find nothing in an empty store.
-_FINDING_STATEMENTS = frozenset({"ASK", "LOOKUP", "RETRIEVE", "SEARCH"})
+_SEARCH_STATEMENTS = frozenset({"ASK", "LOOKUP", "RETRIEVE", "SEARCH"})
 
 
 class ShellExit(Exception):
-    """The user leaves the shell."""
+    """Raised when the user leaves the shell."""
 
 
 class Bail(Exception):
-    """A statement failed, and the rest of the script must not run."""
+    """Raised after a failed statement if the rest of the script must not run."""
 
 
 class Console:
@@ -66,9 +66,11 @@ class Console:
         self.mode = mode or ("table" if self.is_terminal else "tsv")
         #: The mode to return to from ``.expanded``.
         self.collapsed_mode = "table" if self.mode == "line" else self.mode
+        #: True if a script stops at the first failure.
         self.bail = bail
         #: Asks before a statement that is hard to undo; None never asks.
         self.confirm = confirm
+        #: True if the time of each statement is printed.
         self.timer = False
         #: The values of ``:name`` in statements.
         self.parameters: dict[str, Any] = dict(parameters or {})
@@ -85,9 +87,11 @@ class Console:
         #: The initial text of the next prompt (``.edit``), and the last statement.
         self.draft = ""
         self.last_statement = ""
+        #: True if anything failed, which decides the exit status.
         self.failed = False
         #: The file for the next result only (``.once``); later results go to ``out`` again.
         self.once_path: Path | None = None
+        #: The number of nested scripts that are being run.
         self._read_depth = 0
         #: True if the answer of the current statement was shown while the model wrote it.
         self._answer_shown = False
@@ -148,14 +152,15 @@ class Console:
         except Exception as error:
             if os.environ.get("KVSTORE_TRACEBACK"):
                 raise
-            self.fail(_describe_located(error, item, name) if name else describe_error(error))
+            self.fail(_describe_script_error(error, item, name) if name else describe_error(error))
 
     def repeat(self) -> bool:
         """Run the last statement again; return True on success, and report a failure."""
-        failed, self.failed = self.failed, False
+        failed_before, self.failed = self.failed, False
         self.run(ScriptItem(self.last_statement))
-        is_done, self.failed = not self.failed, self.failed or failed
-        return is_done
+        is_successful = not self.failed
+        self.failed = self.failed or failed_before
+        return is_successful
 
     @contextmanager
     def disable_pager(self) -> Iterator[None]:
@@ -167,7 +172,7 @@ class Console:
             self.pager = pager
 
     def _run_statement(self, item: ScriptItem) -> None:
-        """Run a statement, and write its result and messages. Ask for confirmation first if it deletes by condition."""
+        """Run a statement, and write its result and messages; ask before a statement that deletes by condition."""
         if self.confirm is not None and _deletes_by_condition(item.text) and not self.confirm(item.text):
             self.notify("the statement was not run")
             return
@@ -184,7 +189,7 @@ class Console:
             rows = self.write(cursor.kind, cursor.columns, cursor) if cursor.columns else 0
             if cursor.message:
                 self.notify(cursor.message)
-            if cursor.kind in _FINDING_STATEMENTS and not len(self.store) and not self.store.in_transaction:
+            if cursor.kind in _SEARCH_STATEMENTS and not len(self.store) and not self.store.in_transaction:
                 self.notify("the store is empty; INGEST 'FOLDER'; stores the files of a folder")
             for problem in cursor.problems:
                 self.notify(problem)
@@ -321,8 +326,8 @@ def write_message(text: str) -> None:
     print(wrap_message(text, width), file=sys.stderr, flush=True)
 
 
-def _describe_located(error: Exception, item: ScriptItem, name: str) -> str:
-    """Describe an error in the script ``name``, with the line of its statement unless the error shows a position."""
+def _describe_script_error(error: Exception, item: ScriptItem, name: str) -> str:
+    """Return the message of an error in the script ``name``, with its line unless the error shows a position."""
     shows_position = isinstance(error, StatementError) and error.line is not None
     return (
         f"{name}: {describe_error(error)}" if shows_position else f"{name}: line {item.line}: {describe_error(error)}"
@@ -339,7 +344,7 @@ def describe_error(error: Exception) -> str:
 
 
 def _deletes_by_condition(statement: str) -> bool:
-    """True if a statement is DELETE FROM, which can delete many documents."""
+    """True if a statement begins with DELETE FROM, which can delete many documents."""
     return [word.upper() for word in statement.split()[:2]] == ["DELETE", "FROM"]
 
 

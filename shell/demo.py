@@ -50,11 +50,11 @@ class _Tour:
         return 0
 
     def _ingest(self) -> None:
-        """Show how files are ingested."""
+        """Ingest the sample documents and their tree."""
         self._print_heading("1. Ingest: a folder of files becomes a store")
         self._show(f"INGEST {format_literal(os.fspath(sample.folder()))}")
         self._show(f"INGEST {format_literal(os.fspath(sample.hierarchy()))} AS pairs")
-        self._show("SHOW STATS", rows=8)
+        self._show("SHOW STATS", max_rows=8)
 
     def _show_names(self) -> None:
         """Show names, their mentions and their trees."""
@@ -71,7 +71,8 @@ class _Tour:
     def _show_queries(self) -> None:
         """Show questions, an explanation, and a query in SQL."""
         self._print_heading("3. Questions: an answer, with citations")
-        questions = [question for question, _ in sample.QUESTIONS if question != sample.UPDATE[3]]
+        *_, updated_question = sample.UPDATE  # is asked in the part on updates
+        questions = [question for question, _ in sample.QUESTIONS if question != updated_question]
         for question in questions[:2]:
             self._show(f"ASK {format_literal(question)}")
         self._print_heading("4. Explanation: how the answer was found")
@@ -105,27 +106,25 @@ class _Tour:
         print("  kvstore ingest my-store FOLDER     create a store of your own documents")
         print("  kvstore ask my-store 'QUESTION'    ask it a question")
 
-    def _show(self, statement: str, *, rows: int | None = None) -> None:
-        """Print a statement as typed, and at most ``rows`` rows of its result."""
+    def _show(self, statement: str, *, max_rows: int | None = None) -> None:
+        """Print a statement as a user types it, run it, and print at most ``max_rows`` rows of its result."""
         self._print_prompt(statement)
         cursor = self._store.execute(statement)
         if cursor.columns:
             result = cursor.fetchall()
-            render.write_result(cursor.kind, cursor.columns, result[:rows], sys.stdout, mode="table", width=self._width)
-            if rows is not None and len(result) > rows:
-                print(f" … {len(result) - rows} more")
+            render.write_result(
+                cursor.kind, cursor.columns, result[:max_rows], sys.stdout, mode="table", width=self._width
+            )
+            if max_rows is not None and len(result) > max_rows:
+                print(f" … {len(result) - max_rows} more")
         for text in filter(None, (cursor.message, *cursor.problems)):
             print(text)
 
     @staticmethod
     def _print_prompt(statement: str) -> None:
-        """Print a statement as it is typed in the shell."""
+        """Print a statement after the prompt of the shell."""
         print(f"\nkvstore> {statement};")
 
     def _print_heading(self, text: str) -> None:
         """Print the heading of a part of the tour."""
         print(f"\n== {text}")
-
-    def _print_warning(self, text: str) -> None:
-        """Print a warning to standard error."""
-        print(text, file=sys.stderr)

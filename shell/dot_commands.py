@@ -31,6 +31,8 @@ from .script import ScriptItem, split_items
 
 #: Seconds between two runs of a statement by ``.watch``.
 _WATCH_SECONDS = 2.0
+#: The number of statements that ``.history`` prints by default.
+_DEFAULT_HISTORY_ENTRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def find_command(name: str) -> Command:
 
 
 def _print_help(console: Console, arguments: list[str]) -> None:
-    """Print the description of one command, or of all."""
+    """Print the usage and description of one command, or of all."""
     commands = [find_command(arguments[0].lstrip("."))] if arguments else list(COMMANDS.values())
     pairs = [(f".{command.name} {command.arguments}".rstrip(), command.description) for command in commands]
     for line in format_definitions(pairs, console.width):
@@ -101,7 +103,7 @@ def _quit(console: Console, arguments: list[str]) -> None:
     raise ShellExit
 
 
-def _run_saved(console: Console, arguments: list[str]) -> None:
+def _run_saved_statement(console: Console, arguments: list[str]) -> None:
     """Run a saved statement, or list all."""
     queries = load_queries()
     if not arguments:
@@ -115,8 +117,8 @@ def _run_saved(console: Console, arguments: list[str]) -> None:
     console.run_items(split_items(queries[arguments[0]]))
 
 
-def _save(console: Console, arguments: list[str]) -> None:
-    """Save a statement, or the last one, under a name."""
+def _save_statement(console: Console, arguments: list[str]) -> None:
+    """Save the given statement, or the last one, under a name."""
     statement = arguments[1] if len(arguments) > 1 else console.last_statement
     if not statement:
         raise ValueError("there is no statement to save yet; run one, or add it after the name")
@@ -124,7 +126,7 @@ def _save(console: Console, arguments: list[str]) -> None:
     console.notify(f"saved; \\n {arguments[0]} runs it")
 
 
-def _unsave(console: Console, arguments: list[str]) -> None:
+def _delete_saved_statement(console: Console, arguments: list[str]) -> None:
     """Delete a saved statement."""
     delete_query(arguments[0])
     console.notify(f"{arguments[0]} is deleted")
@@ -144,7 +146,7 @@ def _print_schema(console: Console, arguments: list[str]) -> None:
         print(f'CREATE TABLE "{table.name}" ({columns});', file=console.out)
 
 
-def _describe(console: Console, arguments: list[str]) -> None:
+def _describe_tables(console: Console, arguments: list[str]) -> None:
     """Write the tables, or the columns of one table, as a result in the current mode."""
     if arguments:
         table = console.store.describe_table(arguments[0])
@@ -154,7 +156,7 @@ def _describe(console: Console, arguments: list[str]) -> None:
 
 
 def _set_expanded(console: Console, arguments: list[str]) -> None:
-    """Set whether each column is printed on a separate line; without an argument, toggle."""
+    """Turn the mode ``line``, with each column on its own line, on or off; without an argument, toggle it."""
     is_expanded = parse_switch(arguments[0]) if arguments else console.mode != "line"
     if is_expanded and console.mode != "line":
         console.collapsed_mode, console.mode = console.mode, "line"
@@ -178,7 +180,7 @@ def _set_output(console: Console, arguments: list[str]) -> None:
     console.redirect_output(arguments[0] if arguments and arguments[0] != "stdout" else None)
 
 
-def _set_once(console: Console, arguments: list[str]) -> None:
+def _set_output_once(console: Console, arguments: list[str]) -> None:
     """Send the next result to a file."""
     console.once_path = Path(arguments[0])
 
@@ -189,18 +191,18 @@ def _run_script(console: Console, arguments: list[str]) -> None:
 
 
 def _set_timer(console: Console, arguments: list[str]) -> None:
-    """Set whether the time of each statement is printed; without an argument, toggle."""
+    """Turn the time of each statement on or off; without an argument, toggle it."""
     console.timer = parse_switch(arguments[0]) if arguments else not console.timer
     console.notify(f"timer {'on' if console.timer else 'off'}")
 
 
 def _set_bail(console: Console, arguments: list[str]) -> None:
-    """Set whether a script stops at the first error."""
+    """Turn the stop of a script at the first failure on or off."""
     console.bail = parse_switch(arguments[0])
 
 
 def _set_prompt(console: Console, arguments: list[str]) -> None:
-    """Set the prompts of the first line and of further lines."""
+    """Set the prompts of the first line and of further lines; without arguments, restore the defaults."""
     console.prompt = arguments[0] if arguments else "kvstore> "
     console.continuation = arguments[1] if len(arguments) > 1 else None
 
@@ -213,7 +215,7 @@ def _set_pager(console: Console, arguments: list[str]) -> None:
     console.notify(f"pager {console.pager or 'off'}")
 
 
-def _edit(console: Console, arguments: list[str]) -> None:
+def _edit_statement(console: Console, arguments: list[str]) -> None:
     """Edit a file or the last statement, and put the result into the next prompt."""
     import click
 
@@ -246,25 +248,25 @@ def _set_parameter(console: Console, arguments: list[str]) -> None:
         print(f":{name} = {format_literal(console.parameters[name])}", file=console.out)
 
 
-def _watch(console: Console, arguments: list[str]) -> None:
+def _repeat_statement(console: Console, arguments: list[str]) -> None:
     """Repeat the last statement at an interval, until Ctrl-C or a failure."""
     try:
         pause = float(arguments[0]) if arguments else _WATCH_SECONDS
-        times = int(arguments[1]) if len(arguments) > 1 else None
+        max_runs = int(arguments[1]) if len(arguments) > 1 else None
     except ValueError:
-        pause, times = -1.0, None
-    if not (0 <= pause < threading.TIMEOUT_MAX) or (times is not None and times < 1):
+        pause, max_runs = -1.0, None  # invalid
+    if not (0 <= pause < threading.TIMEOUT_MAX) or (max_runs is not None and max_runs < 1):
         raise ValueError("usage: .watch [SECONDS [TIMES]], such as .watch 5")
     if not console.last_statement:
         raise ValueError("there is no statement to repeat; run one first")
     num_runs = 0
     with console.disable_pager():
-        while console.repeat() and (num_runs := num_runs + 1) != times:
+        while console.repeat() and (num_runs := num_runs + 1) != max_runs:
             console.notify(f"{time.strftime('%H:%M:%S')}, again in {pause:g} s; Ctrl-C stops")
             time.sleep(pause)
 
 
-def _ingest(console: Console, arguments: list[str]) -> None:
+def _ingest_path(console: Console, arguments: list[str]) -> None:
     """Ingest a file or folder, as sqlite3's ``.import`` would."""
     path, *options = arguments
     # Users of sqlite3 name a table here; documents is the only one that can be filled.
@@ -272,7 +274,7 @@ def _ingest(console: Console, arguments: list[str]) -> None:
     console.run(ScriptItem(f"INGEST {format_literal(path)}{format_clause}"))
 
 
-def _dump(console: Console, arguments: list[str]) -> None:
+def _print_dump(console: Console, arguments: list[str]) -> None:
     """Print the statements that re-create the store, and report as failures what they cannot express."""
     with console.store.snapshot() as snapshot:
         for statement in snapshot.dump():
@@ -316,13 +318,13 @@ def _print_history(console: Console, arguments: list[str]) -> None:
     path = get_state_folder() / "history"
     if arguments and not arguments[0].isdigit():
         raise ValueError(f"expected a number of statements, not {arguments[0]}")
-    number = int(arguments[0]) if arguments else 20
-    entries = list(FileHistory(str(path)).load_history_strings())[:number] if path.exists() else []
+    max_entries = int(arguments[0]) if arguments else _DEFAULT_HISTORY_ENTRIES
+    entries = list(FileHistory(str(path)).load_history_strings())[:max_entries] if path.exists() else []
     for entry in reversed(entries):
         print(entry, file=console.out)
 
 
-def _echo(console: Console, arguments: list[str]) -> None:
+def _print_arguments(console: Console, arguments: list[str]) -> None:
     """Print the arguments."""
     print(*arguments, file=console.out)
 
@@ -338,7 +340,15 @@ _COMMAND_LIST = (
     ),
     Command("quit", "", "leave the shell; also .exit and Ctrl-D", _quit),
     Command("exit", "", "leave the shell", _quit),
-    Command("open", "STORE [--readonly]", "close this store and open another", _open_store, 1, 2, argument_kind="path"),
+    Command(
+        "open",
+        "STORE [--readonly]",
+        "close this store and open another",
+        _open_store,
+        min_arguments=1,
+        max_arguments=2,
+        argument_kind="path",
+    ),
     Command("tables", "", "list the tables that SELECT reads", _print_tables),
     Command(
         "schema",
@@ -352,7 +362,7 @@ _COMMAND_LIST = (
         "describe",
         "[TABLE]",
         "list the tables, or the columns of one; also \\d",
-        _describe,
+        _describe_tables,
         max_arguments=1,
         argument_kind="table",
     ),
@@ -361,7 +371,7 @@ _COMMAND_LIST = (
         "saved",
         "[NAME]",
         "list the saved statements, or run one; also \\n",
-        _run_saved,
+        _run_saved_statement,
         max_arguments=1,
         argument_kind="saved",
     ),
@@ -369,12 +379,20 @@ _COMMAND_LIST = (
         "save",
         "NAME [STATEMENT]",
         "save a statement, or the last one, under a name; also \\ns",
-        _save,
-        1,
-        2,
+        _save_statement,
+        min_arguments=1,
+        max_arguments=2,
         is_raw=True,
     ),
-    Command("unsave", "NAME", "delete a saved statement; also \\nd", _unsave, 1, 1, argument_kind="saved"),
+    Command(
+        "unsave",
+        "NAME",
+        "delete a saved statement; also \\nd",
+        _delete_saved_statement,
+        min_arguments=1,
+        max_arguments=1,
+        argument_kind="saved",
+    ),
     Command(
         "mode",
         "[MODE]",
@@ -391,24 +409,54 @@ _COMMAND_LIST = (
         max_arguments=1,
         argument_kind="path",
     ),
-    Command("once", "FILE", "send the next result to a file", _set_once, 1, 1, argument_kind="path"),
-    Command("read", "FILE", "run the statements and commands of a file", _run_script, 1, 1, argument_kind="path"),
     Command(
-        "import", "FILE [FORMAT]", "ingest a file or folder; the same as INGEST", _ingest, 1, 2, argument_kind="path"
+        "once",
+        "FILE",
+        "send the next result to a file",
+        _set_output_once,
+        min_arguments=1,
+        max_arguments=1,
+        argument_kind="path",
     ),
-    Command("dump", "", "print statements that re-create the documents, edges and aliases", _dump),
+    Command(
+        "read",
+        "FILE",
+        "run the statements and commands of a file",
+        _run_script,
+        min_arguments=1,
+        max_arguments=1,
+        argument_kind="path",
+    ),
+    Command(
+        "import",
+        "FILE [FORMAT]",
+        "ingest a file or folder; the same as INGEST",
+        _ingest_path,
+        min_arguments=1,
+        max_arguments=2,
+        argument_kind="path",
+    ),
+    Command("dump", "", "print statements that re-create the documents, edges and aliases", _print_dump),
     Command(
         "edit",
         "[FILE]",
         "edit the last statement, or a file, in $EDITOR; press Enter to run it",
-        _edit,
+        _edit_statement,
         max_arguments=1,
         argument_kind="path",
     ),
     Command(
         "timer", "[on|off]", "print how long each statement took", _set_timer, max_arguments=1, argument_kind="switch"
     ),
-    Command("bail", "on|off", "stop a script at the first failure", _set_bail, 1, 1, argument_kind="switch"),
+    Command(
+        "bail",
+        "on|off",
+        "stop a script at the first failure",
+        _set_bail,
+        min_arguments=1,
+        max_arguments=1,
+        argument_kind="switch",
+    ),
     Command(
         "pager",
         "[COMMAND|on|off]",
@@ -423,7 +471,7 @@ _COMMAND_LIST = (
         _set_parameter,
         max_arguments=2,
     ),
-    Command("watch", "[SECONDS [TIMES]]", "repeat the last statement until Ctrl-C", _watch, max_arguments=2),
+    Command("watch", "[SECONDS [TIMES]]", "repeat the last statement until Ctrl-C", _repeat_statement, max_arguments=2),
     Command(
         "keys",
         "[emacs|vi]",
@@ -440,7 +488,7 @@ _COMMAND_LIST = (
         max_arguments=2,
     ),
     Command("history", "[N]", "show the last N statements (default 20)", _print_history, max_arguments=1),
-    Command("print", "[TEXT]...", "print text in the output", _echo, max_arguments=1000),
+    Command("print", "[TEXT]...", "print text in the output", _print_arguments, max_arguments=1000),
     Command("show", "", "show the settings of the shell", _print_settings),
 )
 

@@ -197,7 +197,7 @@ def watch(
     """Keep STORE in sync with FOLDER... until Ctrl-C.
 
     STORE is created if it does not exist."""
-    from .watching import follow, make_watcher
+    from .watching import ingest_on_change, make_watcher
 
     for folder in folders:
         if not folder.is_dir():
@@ -229,7 +229,7 @@ def watch(
         try:
             changes = make_watcher(folders, store, quiet=debounce, interval=poll)
             report_message(f"watching {', '.join(map(str, folders))}; Ctrl-C stops")
-            follow(
+            ingest_on_change(
                 changes, ingest_folders, report_ingest, lambda error: report_message(f"error: {error}; trying again")
             )
         except KeyboardInterrupt:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from kvstore.rendering.row_formats import format_plain
 
@@ -60,10 +60,10 @@ def truncate(text: str, width: int) -> str:
     """Return ``text`` cut to at most ``width`` cells, with an ellipsis if it was longer."""
     if measure_width(text) <= width:
         return text
-    characters, used = [], 0
+    characters, used_width = [], 0
     for character in text:
-        used += _measure_character(character)
-        if used > width - 1:
+        used_width += _measure_character(character)
+        if used_width > width - 1:
             break
         characters.append(character)
     return "".join(characters) + "…"
@@ -71,18 +71,18 @@ def truncate(text: str, width: int) -> str:
 
 def wrap(text: str, width: int) -> Iterator[str]:
     """Yield lines of at most ``width`` cells, broken at spaces if possible."""
-    line, used = "", 0
+    line, used_width = "", 0
     for word in text.split(" "):
         size = measure_width(word)
-        if line and used + 1 + size > width:
+        if line and used_width + 1 + size > width:
             yield line
-            line, used = "", 0
+            line, used_width = "", 0
         while size > width:
-            piece = _take_fitting(word, width)
+            piece = _get_fitting_prefix(word, width)
             yield piece
             word = word[len(piece) :]
             size = measure_width(word)
-        line, used = (f"{line} {word}", used + 1 + size) if line else (word, size)
+        line, used_width = (f"{line} {word}", used_width + 1 + size) if line else (word, size)
     yield line
 
 
@@ -105,25 +105,25 @@ def format_definitions(pairs: Sequence[tuple[str, str]], width: int | None) -> I
 
 
 def _wrap_after(label: str, text: str, width: int | None) -> Iterator[str]:
-    """Yield a text with a label before its first line; it is broken at spaces to fit ``width``, and indented."""
+    """Yield the lines of a text, broken at spaces to fit ``width``: the first after a label, the others indented."""
     indent = measure_width(label)
     lines = [text] if width is None else list(wrap(text, max(width - indent, _MIN_COLUMN_WIDTH)))
     yield label + lines[0]
     yield from (f"{'':{indent}}{line}" for line in lines[1:])
 
 
-def _take_fitting(text: str, width: int) -> str:
+def _get_fitting_prefix(text: str, width: int) -> str:
     """Return the longest prefix of ``text`` that fits in ``width`` cells, at least one character."""
-    used = 0
+    used_width = 0
     for index, character in enumerate(text):
-        used += _measure_character(character)
-        if used > width and index:
+        used_width += _measure_character(character)
+        if used_width > width and index:
             return text[:index]
     return text
 
 
 def _wrap_cell(text: str, width: int) -> list[str]:
-    """Wrap the text of a table cell to ``width``; text after four lines is cut, with an ellipsis."""
+    """Return the lines of a table cell, wrapped to ``width``; text after the last allowed line becomes an ellipsis."""
     lines = list(wrap(text, width))
     if len(lines) > _MAX_CELL_LINES:
         lines = lines[:_MAX_CELL_LINES]
@@ -165,15 +165,15 @@ class Grid:
         #: rule.
         self.top_rule, self.head_rule, self.foot_rule = rules
 
-    def compute_overhead(self, columns: int) -> int:
-        """Return the width, in cells, of the borders and separators of a table with so many columns."""
-        return len(self.left) + len(self.right) + len(self.separator) * (columns - 1)
+    def compute_overhead(self, num_columns: int) -> int:
+        """Return the width, in cells, of the borders and separators of a table."""
+        return len(self.left) + len(self.right) + len(self.separator) * (num_columns - 1)
 
     def render_rule(self, rule: tuple[str, str, str, str], widths: Sequence[int]) -> Iterator[str]:
         """Yield a horizontal rule, or nothing if the style has none there."""
         left, line, crossing, right = rule
         if line:
-            yield left + crossing.join(line * (width + 2) for width in widths) + right
+            yield left + crossing.join(line * (width + 2) for width in widths) + right  # a space on both sides
 
     def render_row(
         self, cells: Sequence[Sequence[str]], widths: Sequence[int], right_aligned: Sequence[bool]
@@ -198,31 +198,34 @@ def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int 
 
     If its columns cannot fit, each row is printed as lines of ``name = value``.
     """
-    remaining = iter(rows)
-    measured_rows = [row for row, _ in zip(remaining, range(_MAX_MEASURED_ROWS), strict=False)]
+    remaining_rows = iter(rows)
+    measured_rows = list(islice(remaining_rows, _MAX_MEASURED_ROWS))
     names = [to_printable(name) for name in columns]
     cells = [[format_value(value) for value in row] for row in measured_rows]
     natural_widths = [
         max([measure_width(name), *(measure_width(row[i]) for row in cells)]) for i, name in enumerate(names)
     ]
-    numeric = [all(isinstance(row[i], (int, float, type(None))) for row in measured_rows) for i in range(len(names))]
-    numeric = [is_numeric and bool(measured_rows) for is_numeric in numeric]
+    # Columns of numbers are right-aligned and keep their width.
+    is_numeric = [
+        bool(measured_rows) and all(isinstance(row[i], (int, float, type(None))) for row in measured_rows)
+        for i in range(len(names))
+    ]
     widths = (
         natural_widths
         if width is None
-        else fit_widths(natural_widths, numeric, width - grid.compute_overhead(len(names)))
+        else fit_widths(natural_widths, is_numeric, width - grid.compute_overhead(len(names)))
     )
     if widths is None:
-        yield from render_vertical(columns, chain(measured_rows, remaining), width)
+        yield from render_vertical(columns, chain(measured_rows, remaining_rows), width)
         return
     yield from grid.render_rule(grid.top_rule, widths)
     yield from grid.render_row(
-        [[truncate(name, size)] for name, size in zip(names, widths, strict=True)], widths, numeric
+        [[truncate(name, size)] for name, size in zip(names, widths, strict=True)], widths, is_numeric
     )
     yield from grid.render_rule(grid.head_rule, widths)
-    for row in chain(cells, ([format_value(value) for value in row] for row in remaining)):
+    for row in chain(cells, ([format_value(value) for value in row] for row in remaining_rows)):
         wrapped = [_wrap_cell(text, max(size, 1)) for text, size in zip(row, widths, strict=True)]
-        yield from grid.render_row(wrapped, widths, numeric)
+        yield from grid.render_row(wrapped, widths, is_numeric)
     yield from grid.render_rule(grid.foot_rule, widths)
 
 
@@ -274,7 +277,7 @@ _OPEN, _CLOSE = "\u2060", "\u2061"
 
 
 def _insert_hidden_marks(text: str, name: str) -> str:
-    """Surround every occurrence of a name in a text, in any case, with zero-width marks."""
+    """Put zero-width marks around every occurrence of a name in a text, in any case."""
     text = text.replace(_OPEN, "").replace(_CLOSE, "")
     pattern = r"\s+".join(map(re.escape, name.split()))
     return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", rf"{_OPEN}\g<0>{_CLOSE}", text, flags=re.IGNORECASE)
@@ -293,25 +296,39 @@ def _replace_hidden_marks(lines: Iterable[str]) -> Iterator[str]:
         yield text.replace(_OPEN, "*").replace(_CLOSE, "*")
 
 
+class _ExpandRow(NamedTuple):
+    """A row of EXPAND: a name above (``level`` < 0) or below an entity in a tree, reached through ``via``.
+
+    A row of level 0 with the name ``…`` says in ``text`` what was omitted.
+    """
+
+    entity: str
+    tree: str
+    level: int
+    relative: str
+    via: str | None
+    text: str | None
+
+
 def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    """Format EXPAND's rows (entity, tree, level, relative, via, text) as one tree per entity and tree."""
-    groups: dict[tuple[str, str], list[PrintedRow]] = {}
-    for row in rows:
-        groups.setdefault((row[0], row[1]), []).append(row)
+    """Format EXPAND's rows as one tree for each entity and tree."""
+    groups: dict[tuple[str, str], list[_ExpandRow]] = {}
+    for row in map(_ExpandRow._make, rows):
+        groups.setdefault((row.entity, row.tree), []).append(row)
     for number, ((entity, tree), members) in enumerate(groups.items()):
         if number:
             yield ""
         yield _limit_width(f"{format_value(entity)}  in {format_value(tree)}", width)
-        above = [row for row in members if row[2] < 0]
-        below = [row for row in members if row[2] > 0]
-        notes = [row for row in members if row[2] == 0 and not row[4] and row[3] == "…"]
-        branches = [(label, part) for label, part in (("above", above), ("below", below)) if part]
-        for index, (label, part) in enumerate(branches):
+        above = [row for row in members if row.level < 0]
+        below = [row for row in members if row.level > 0]
+        notes = [row for row in members if row.level == 0 and not row.via and row.relative == "…"]
+        branches = [(label, branch_rows) for label, branch_rows in (("above", above), ("below", below)) if branch_rows]
+        for index, (label, branch_rows) in enumerate(branches):
             is_last = index == len(branches) - 1 and not notes
             yield f"{'└─' if is_last else '├─'} {label}"
-            yield from _render_branch(part, 1, None, "   " if is_last else "│  ", width, set())
+            yield from _render_branch(branch_rows, 1, None, "   " if is_last else "│  ", width, set())
         for note in notes:
-            yield _limit_width(f"… {format_value(note[5])}", width)
+            yield _limit_width(f"… {format_value(note.text)}", width)
 
 
 def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
@@ -323,33 +340,35 @@ def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str
     for level, *_ in reversed(row_list):
         has_following.append(level in open_levels)
         open_levels = {other for other in open_levels if other < level} | {level}
-    lines: dict[int, bool] = {}
+    has_line: dict[int, bool] = {}  # for each open level, True if its vertical line continues
     for (level, title, count, detail), has_more in zip(row_list, reversed(has_following), strict=True):
-        lines = {above: is_drawn for above, is_drawn in lines.items() if above < level} | {level: has_more}
-        indent = "".join("│  " if lines.get(above) else "   " for above in range(1, level))
-        mark = "" if level == 0 else "├─ " if has_more else "└─ "
+        has_line = {above: is_drawn for above, is_drawn in has_line.items() if above < level} | {level: has_more}
+        indent = "".join("│  " if has_line.get(above) else "   " for above in range(1, level))
+        branch = "" if level == 0 else "├─ " if has_more else "└─ "
         note = f"  {format_value(detail)}" if detail else ""
-        yield _limit_width(f"{indent}{mark}{format_value(title)} ({count:,}){note}", width)
+        yield _limit_width(f"{indent}{branch}{format_value(title)} ({count:,}){note}", width)
 
 
 def _render_branch(
-    rows: Sequence[PrintedRow], distance: int, via: str | None, indent: str, width: int | None, drawn_names: set[str]
+    rows: Sequence[_ExpandRow], distance: int, via: str | None, indent: str, width: int | None, drawn_names: set[str]
 ) -> Iterator[str]:
-    """Draw the names ``distance`` edges away that were reached through ``via`` (None: any), and recurse below them.
+    """Yield the lines of the names ``distance`` edges away that were reached through ``via`` (None: any).
 
-    If a name is reached by several paths, the recursion continues only below its first occurrence.
+    Below each name follow the lines of the names reached through it, unless it is in ``drawn_names``, because several
+    paths lead to it.
     """
-    branch_rows = [row for row in rows if abs(row[2]) == distance and (via is None or row[4] == via)]
+    branch_rows = [row for row in rows if abs(row.level) == distance and (via is None or row.via == via)]
     for index, row in enumerate(branch_rows):
         is_last = index == len(branch_rows) - 1
-        text = format_value(row[5]) if row[5] and " is under " not in row[5] else ""
+        # "a is under b" only repeats the tree.
+        text = format_value(row.text) if row.text and " is under " not in row.text else ""
         yield _limit_width(
-            f"{indent}{'└─' if is_last else '├─'} {format_value(row[3])}" + (f"  {text}" if text else ""), width
+            f"{indent}{'└─' if is_last else '├─'} {format_value(row.relative)}" + (f"  {text}" if text else ""), width
         )
-        if row[3] not in drawn_names:
-            drawn_names.add(row[3])
+        if row.relative not in drawn_names:
+            drawn_names.add(row.relative)
             yield from _render_branch(
-                rows, distance + 1, row[3], indent + ("   " if is_last else "│  "), width, drawn_names
+                rows, distance + 1, row.relative, indent + ("   " if is_last else "│  "), width, drawn_names
             )
 
 
@@ -375,7 +394,10 @@ def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) 
 
 
 def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:
-    """Format ASK's answer, wrapped, with its citations; ``is_shown`` if the text was shown while the model wrote it."""
+    """Yield the lines of ASK's answer with its citations.
+
+    If ``is_shown``, its text was printed while the model wrote it.
+    """
     text, citations, extractive, model, _, _, abstained, _, answer_span, verdict, parts = row
     if verdict is not None:
         yield f"{verdict.capitalize()}."

@@ -30,8 +30,8 @@ class PagedStream:
     def __init__(self, terminal: TextIO, command: str) -> None:
         self._terminal = terminal
         self._command = command
-        self._lines_left = shutil.get_terminal_size().lines - 2
-        self._pending: list[str] = []
+        self._lines_left = shutil.get_terminal_size().lines - 2  # room for the prompt and the statement's message
+        self._pending: list[str] = []  # the text that is held
         self._pager: subprocess.Popen[str] | None = None
 
     def write(self, text: str) -> int:

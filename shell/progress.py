@@ -87,7 +87,7 @@ class ProgressLine:
         )
 
     def describe_saved_progress(self) -> str:
-        """Describe what an interrupted ingest has committed, or how far an index or an EXTRACT got."""
+        """Return a clause on the work of an interrupted ingest, index or EXTRACT that is kept."""
         from kvstore import ExtractionProgress, IndexProgress
         from kvstore.language import format_count
 
@@ -106,7 +106,7 @@ class ProgressLine:
         return f"{documents:,} {noun_phrase} committed and kept ({format_count(chunks, 'chunk')})"
 
     def _draw(self, text: str) -> None:
-        """Replace the previous line and blank out its rest; this works on every terminal."""
+        """Replace the drawn line, and overwrite its rest with spaces, which works on every terminal."""
         self._stream.write(f"\r{text}{' ' * (self._drawn_width - measure_width(text))}\r{text}")
         self._drawn_width = measure_width(text)
 

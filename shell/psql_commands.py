@@ -59,9 +59,11 @@ def find_equivalent(line: str) -> str | None:
     ('.describe chunks', '.expanded', None)
     """
     word, _, argument = line.removeprefix("\\").rstrip("; ").partition(" ")
-    bare, with_argument = _EQUIVALENTS.get(word.rstrip("+S"), (None, None))
+    without_argument, with_argument = _EQUIVALENTS.get(word.rstrip("+S"), (None, None))  # + and S are modifiers
     argument = argument.strip()
-    return with_argument.format(argument) if argument and with_argument is not None else None if argument else bare
+    if not argument:
+        return without_argument
+    return None if with_argument is None else with_argument.format(argument)
 
 
 def suggest_replacement(line: str) -> str:

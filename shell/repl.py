@@ -41,7 +41,7 @@ from .dot_commands import COMMANDS
 from .masking import mask_line, mask_lines
 from .pager import get_default_pager
 from .render import MODES
-from .script import COMMAND_MARKS, split_items
+from .script import COMMAND_PREFIXES, split_items
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -66,7 +66,7 @@ def run_repl(console: Console, opening: BackgroundOpening, *, warn: bool = True)
     The store is opened once the first prompt is drawn. Raises the error that opening raises. ``warn`` is False to
     disable confirmations.
     """
-    console.confirm = _confirm
+    console.confirm = _confirm_deletion
     console.pager = get_default_pager()
     console.is_interactive = True
     configure(console)
@@ -91,7 +91,7 @@ def run_repl(console: Console, opening: BackgroundOpening, *, warn: bool = True)
     )
     session.app.after_render += _PromptWarmup(console, opening, toolbar)
     console.notify(f"{console.path}; .help lists the commands, Ctrl-D leaves the shell")
-    interrupted = False
+    was_interrupted = False
     while True:
         try:
             if opening.is_done:
@@ -102,13 +102,13 @@ def run_repl(console: Console, opening: BackgroundOpening, *, warn: bool = True)
             text = session.prompt(default=draft)
         except KeyboardInterrupt:
             is_empty = not session.default_buffer.text
-            if interrupted and is_empty:
+            if was_interrupted and is_empty:
                 return 0
-            interrupted = is_empty
+            was_interrupted = is_empty
             continue
         except EOFError:
             return 0
-        interrupted = False
+        was_interrupted = False
         try:
             console.store  # noqa: B018 (waits until it is open)
             for item in split_items(_expand_shortcuts(text)):
@@ -158,7 +158,7 @@ def _end_prompt(application: Application[str], error: Exception) -> None:
 def _is_complete_input(text: str) -> bool:
     """True if Enter runs the typed text: it is a dot command, a question or a complete statement."""
     command = _expand_shortcuts(text)
-    is_command = command.lstrip().startswith(COMMAND_MARKS)
+    is_command = command.lstrip().startswith(COMMAND_PREFIXES)
     return is_command or find_unquoted_question(text) is not None or is_complete(command)
 
 
@@ -174,7 +174,7 @@ def _expand_shortcuts(text: str) -> str:
     return text if question is None else f"ASK {format_literal(question)};"
 
 
-def _confirm(statement: str) -> bool:
+def _confirm_deletion(statement: str) -> bool:
     """Ask before a statement that deletes by condition; return True for yes."""
     try:
         reply = input("this deletes every document that satisfies the condition; continue? [y/N] ")
@@ -232,18 +232,18 @@ class StatementLexer(Lexer):
     """A lexer that colors the language's own tokens, and masks control characters."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
-        """Return a function that returns the styled text of a line."""
+        """Return a function that returns the styled text of a line by its index."""
         lines: list[StyleAndTextTuples] = [[]]
-        if document.text.startswith(COMMAND_MARKS):
+        if document.text.startswith(COMMAND_PREFIXES):
             lines = [[("class:command", mask_lines(line))] for line in document.lines]
         else:
             for token in iter_tokens(document.text):
                 style = _get_style(token.kind, token.text)
-                for number, part in enumerate(token.text.split("\n")):
-                    if number:
+                for part_index, part in enumerate(token.text.split("\n")):
+                    if part_index:
                         lines.append([])
                     lines[-1].append((style, mask_lines(part)))
-        return lambda number: lines[number] if number < len(lines) else []
+        return lambda line_index: lines[line_index] if line_index < len(lines) else []
 
 
 def _get_style(kind: str, text: str) -> str:

@@ -17,13 +17,13 @@ from kvstore.language import find_unquoted_question, iter_tokens
 
 _BLOCK_BYTES = 1 << 16
 #: The first character of a command line: a dot, or the backslash of psql.
-COMMAND_MARKS = (".", "\\")
+COMMAND_PREFIXES = (".", "\\")
 #: The maximum length of a statement in characters; room for the longest document with every character escaped.
-_MAX_PIECE = 128 << 20
+_MAX_STATEMENT_CHARACTERS = 128 << 20
 
 
 class ScriptError(Exception):
-    """A script that cannot be read."""
+    """Raised for a script that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,10 @@ class ScriptItem:
 def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
     """Yield the statements and dot commands of a stream as they are completed. Raises ScriptError."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    read = getattr(stream, "read1", stream.read)
-    buffer, line, position = "", 1, 0
+    read = getattr(stream, "read1", stream.read)  # read1 does not wait for a whole block
+    buffer = ""
+    line = 1  # the number of the first line of the buffer
+    position = 0  # the offset in the buffer after the last statement
     at_end = False
     while not at_end:
         block = read(_BLOCK_BYTES)
@@ -58,10 +60,10 @@ def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
         consumed = buffer.rfind("\n", 0, position) + 1
         line += buffer.count("\n", 0, consumed)
         buffer, position = buffer[consumed:], position - consumed
-        if len(buffer) - position > _MAX_PIECE:
+        if len(buffer) - position > _MAX_STATEMENT_CHARACTERS:
             raise ScriptError(
-                f"line {line}: the statement that begins here has more than {_MAX_PIECE:,} characters; end it with "
-                "';', or split it"
+                f"line {line}: the statement that begins here has more than {_MAX_STATEMENT_CHARACTERS:,} characters; "
+                "end it with ';', or split it"
             )
 
 
@@ -81,7 +83,7 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
         counted_end = start
         line_start = text.rfind("\n", 0, start) + 1
         column = start - line_start + 1
-        if text[start] in COMMAND_MARKS and not text[line_start:start].strip():
+        if text[start] in COMMAND_PREFIXES and not text[line_start:start].strip():
             end = text.find("\n", start)
             position = len(text) if end < 0 else end + 1
             yield ScriptItem(text[start:position].strip(), line, column, is_command=True), position

@@ -123,10 +123,9 @@ def shell(
     with pause_garbage_collection():
         from .console import Bail, Console, ShellExit
 
-    # Options of a new store mean that the user wants one; otherwise a missing store is created once there is data to
-    # store.
-    is_wanted = readonly or embedder or new_settings or _IN_MEMORY in click.get_current_context().meta
-    opens_lazily = not (is_wanted or (store / "data.mdb").exists())
+    # Options for a new store ask for one; without them, a missing store is created when a statement stores something.
+    opens_at_once = readonly or embedder or new_settings or _IN_MEMORY in click.get_current_context().meta
+    opens_lazily = not (opens_at_once or (store / "data.mdb").exists())
     with pause_garbage_collection():
         store_or_opening = BackgroundOpening(store, open_store) if opens_lazily else open_store()
     console = Console(store_or_opening, mode=mode, bail=bail, parameters=parameter_values, run_command=_run_command)

@@ -24,8 +24,8 @@ class AnswerStream:
     def __init__(self, out: TextIO, width: int) -> None:
         self._out = out
         self._width = width
-        self._column = 0
-        self._word = ""
+        self._column = 0  # of the cursor
+        self._word = ""  # the word that is not complete yet
         self.has_output = False
 
     def show(self, text: str) -> None:

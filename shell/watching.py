@@ -135,7 +135,7 @@ def make_watcher(folders: Sequence[Path], excluded: Path, *, quiet: float, inter
     return PollingWatcher(folders, excluded, quiet, interval)
 
 
-def follow(
+def ingest_on_change(
     watcher: Watcher,
     ingest: Callable[[], IngestReport],
     on_report: Callable[[IngestReport], None],

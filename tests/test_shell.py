@@ -337,7 +337,7 @@ FRAGMENTS = st.sampled_from(
 
 
 def test_a_statement_beyond_the_limit_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kvstore_shell.script._MAX_PIECE", 1000)
+    monkeypatch.setattr("kvstore_shell.script._MAX_STATEMENT_CHARACTERS", 1000)
     script = "SELECT 1;\n" * 1000 + "SELECT '" + "a" * 2000
     with pytest.raises(
         ScriptError, match="line 1000: the statement that begins here has more than 1,000 characters; end it"

@@ -15,7 +15,7 @@ import kvstore
 from kvstore import errors
 from kvstore_shell import watching
 from kvstore_shell.cli import run
-from kvstore_shell.watching import PollingWatcher, SystemWatcher, Watcher, follow
+from kvstore_shell.watching import PollingWatcher, SystemWatcher, Watcher, ingest_on_change
 
 
 class Played:
@@ -33,7 +33,7 @@ class Played:
 def test_it_ingests_at_once_and_after_each_change() -> None:
     reports: list[kvstore.IngestReport] = []
     with pytest.raises(KeyboardInterrupt):
-        follow(Played(False, True, False, True), kvstore.IngestReport, reports.append, pytest.fail)
+        ingest_on_change(Played(False, True, False, True), kvstore.IngestReport, reports.append, pytest.fail)
     assert len(reports) == 3
 
 
@@ -51,7 +51,7 @@ def test_a_failing_ingest_is_retried_and_reported_once(monkeypatch: pytest.Monke
 
     told: list[object] = []
     with pytest.raises(KeyboardInterrupt):
-        follow(Played(), ingest, lambda report: told.append(report.added), told.append)
+        ingest_on_change(Played(), ingest, lambda report: told.append(report.added), told.append)
     assert told == ["held", "full", 1]
 
 
