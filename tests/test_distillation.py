@@ -36,7 +36,7 @@ class Careful:
     def retrieve(self, query: Query) -> Evidence:
         return evidence_of(query, self.name, rank_by_vector(query, query.reach), "near", 3)
 
-    def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
+    def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         points = []
         for hit, rating in zip(evidence.hits, distiller.rate_passages(evidence.question, evidence.hits), strict=True):
             if rating:

@@ -223,12 +223,12 @@ class Asker:
             query.segments, query.segment_tokens = "beside", tokens
 
     def _distill_evidence(self, prepared: _PreparedAnswer, model: LanguageModel) -> Evidence:
-        """Return the evidence for the prompt: that of the query, distilled if the strategy has a method ``distil``.
+        """Return the evidence for the prompt: that of the query, distilled if the strategy has a method ``distill``.
 
         Distilled evidence has the points that the model extracted from the passages.
         """
-        distil = getattr(prepared.strategy, "distil", None)
-        if distil is None:
+        distill = getattr(prepared.strategy, "distill", None)
+        if distill is None:
             return prepared.evidence
         from ..models.structured import StructuredModel
         from .distiller import ModelDistiller
@@ -252,7 +252,7 @@ class Asker:
             with self._open_query(other_question, base_clauses) as (_, query):
                 yield query
 
-        distilled: Evidence = distil(
+        distilled: Evidence = distill(
             prepared.evidence,
             ModelDistiller(
                 StructuredModel(model),

@@ -80,12 +80,13 @@ class AskedQuestion:
         gold = self.question.gold
         if self.question.span is not None:
             return any(self._overlaps_span(span) for hit in self.hits[:depth] for span in hit)
+        # The document of a hit is that of its first span.
         documents = set(list(dict.fromkeys(hit[0][0] for hit in self.hits))[:depth])
         return gold <= documents if self.question.needs_all_gold else bool(gold & documents)
 
     @property
     def reciprocal_rank(self) -> float:
-        """1 / the least depth for which :meth:`has_hit` is true, or 0 if no hit has the answer."""
+        """1 / the smallest depth for which :meth:`has_hit` is true, or 0 if no hit has the answer."""
         return next((1 / depth for depth in range(1, len(self.hits) + 1) if self.has_hit(depth)), 0.0)
 
     def _overlaps_span(self, span: DocumentSpan) -> bool:
@@ -110,9 +111,9 @@ def ask_questions(
         store.ask(questions[0].text, **clauses)  # load models and caches
     outcomes = []
     for number, question in enumerate(questions, 1):
-        started, cpu_started = time.perf_counter(), time.process_time()
+        start, cpu_start = time.perf_counter(), time.process_time()
         answer = store.ask(question.text, **clauses)
-        cpu_ms, ms = 1000 * (time.process_time() - cpu_started), 1000 * (time.perf_counter() - started)
+        cpu_ms, ms = 1000 * (time.process_time() - cpu_start), 1000 * (time.perf_counter() - start)
         outcomes.append(_measure_answer(question, answer, cpu_ms, ms))
         progress(number)
     return outcomes
@@ -124,15 +125,15 @@ def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float
     hits = [[(span.document, span.start, span.end) for span in hit.spans] for hit in answer.evidence.hits]
     cited = [(span.document, span.start, span.end) for citation in answer.citations for span in citation.spans]
     return AskedQuestion(
-        question,
-        text,
-        _extract_first_sentence(text),
-        not answer.abstained,
-        answer.confidence,
-        hits,
-        [] if answer.abstained else cited,
-        cpu_ms,
-        ms,
+        question=question,
+        text=text,
+        first=_extract_first_sentence(text),
+        answered=not answer.abstained,
+        confidence=answer.confidence,
+        hits=hits,
+        cited=[] if answer.abstained else cited,
+        cpu_ms=cpu_ms,
+        ms=ms,
     )
 
 
@@ -145,7 +146,8 @@ def _extract_first_sentence(text: str) -> str:
 def summarize_asked(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
     """Return the figures of asked questions by name, most of them fractions from 0 to 1.
 
-    A figure that has no questions to be computed from is omitted.
+    Near misses and foreign questions, which the store does not answer, should be refused. A figure that has no
+    questions to be computed from is omitted.
     """
     answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
     near = [outcome for outcome in outcomes if outcome.question.kind == "near"]
@@ -196,17 +198,18 @@ def compute_auc(outcomes: Sequence[AskedQuestion]) -> float | None:
 
 
 def compute_area_under_curve(
-    confidence: Sequence[float] | npt.NDArray[Any], answerable: Sequence[float] | npt.NDArray[Any]
+    confidences: Sequence[float] | npt.NDArray[Any], is_answerable: Sequence[float] | npt.NDArray[Any]
 ) -> float:
-    """Return the area under the ROC curve, with answerable questions as positives.
+    """Return the area under the ROC curve of confidences, with answerable questions as positives.
 
     This is the probability that an answerable question has more confidence than another one; ties count half.
     """
-    values, truth = np.asarray(confidence, np.float64), np.asarray(answerable, bool)
-    _, positions, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[positions]
-    positive, negative = int(truth.sum()), int((~truth).sum())
-    return float((ranks[truth].sum() - positive * (positive + 1) / 2) / (positive * negative))
+    values, is_positive = np.asarray(confidences, np.float64), np.asarray(is_answerable, bool)
+    _, value_indexes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[value_indexes]  # from 1; equal values have their mean rank
+    num_positive, num_negative = int(is_positive.sum()), int((~is_positive).sum())
+    # The Mann-Whitney statistic, divided by the number of pairs.
+    return float((ranks[is_positive].sum() - num_positive * (num_positive + 1) / 2) / (num_positive * num_negative))
 
 
 def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | None:
@@ -231,7 +234,8 @@ def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | No
 def simulate_calibration_error(confidences: Sequence[float]) -> float | None:
     """Return the mean :func:`compute_calibration_error` of answers if their confidences are exact; None without any.
 
-    It is above 0 because a bin has few answers. Whether an answer is right is drawn with a fixed seed.
+    It is above 0 because a bin has few answers. An answer is right with the probability of its confidence, drawn with a
+    fixed seed.
 
     >>> simulate_calibration_error([0.5] * 10) > 0.1 > simulate_calibration_error([0.5] * 1000)
     True

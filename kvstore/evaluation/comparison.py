@@ -39,6 +39,8 @@ COLUMNS = {
 _THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 _RERANKERS = ("none", "combination")
 _MAX_SAMPLE_DOCUMENTS = 100
+#: The range of chunk sizes that are tried.
+_MIN_CHUNK_TOKENS, _MAX_CHUNK_TOKENS = 16, 2000
 
 #: A function that is called with a label of the compared setting, the number of questions asked, and of all questions.
 EvaluationProgress = Callable[[str, int, int], None]
@@ -176,7 +178,7 @@ def _ask_with_label(
 
 
 def _to_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_current: bool = False) -> ReportRow:
-    """Return the figures of one value, ``name``, of the setting that is ``compared``.
+    """Return a report row with the figures of one value, ``name``, of the ``compared`` setting.
 
     ``is_current`` marks the value that the store uses now.
     """
@@ -245,10 +247,10 @@ _SCORES = {
 
 
 def _build_advice(compared: str, current: str, scores: Mapping[str, Sequence[float]]) -> Advice | None:
-    """Return the value that is best on the questions at even positions, with its gain on the others.
+    """Return the value of a setting that is best on the questions at even positions, with its gain on the others.
 
-    ``scores`` has a score for each question, by value. Returns None if the current value is the best, or if there are
-    no other questions.
+    ``compared`` is the setting, and ``scores`` maps each of its values to a score for each question. Returns None if
+    the current value is the best, or if there are no other questions.
     """
     best_name = max(scores, key=lambda name: (math.fsum(scores[name][::2]), name == current), default=current)
     if best_name == current:
@@ -265,7 +267,7 @@ def _ask_other_chunk_sizes(
 ) -> dict[str, list[AskedQuestion]]:
     """Ask temporary stores of a sample of the documents, with the current chunk size, half of it and its double.
 
-    Only questions that documents of the sample answer are asked. Returns the outcomes by chunk size; empty if the
+    Only questions whose gold documents are in the sample are asked. Returns the outcomes by chunk size; empty if the
     embedder is a server or missing, or if no question remains.
     """
     from ..store.opening import open_store
@@ -281,7 +283,7 @@ def _ask_other_chunk_sizes(
     if not sample_questions or store.settings.embedder.startswith(("openai:", "none:")):
         return {}
     size = store.settings.chunk_tokens
-    sizes = sorted({max(16, size // 2), size, min(2000, 2 * size)})
+    sizes = sorted({max(_MIN_CHUNK_TOKENS, size // 2), size, min(_MAX_CHUNK_TOKENS, 2 * size)})
     outcomes = {}
     with tempfile.TemporaryDirectory(prefix="kvstore-evaluate-") as scratch:
         for tokens in sizes:

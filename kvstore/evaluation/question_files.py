@@ -76,16 +76,18 @@ def make_question(
 
 
 def holds_text(gold: str, text: str) -> bool:
-    """True if a text contains the words of ``gold`` in a row or, if ``gold`` is a sentence, most of them.
+    """True if a text contains the words of ``gold`` in a row or, if ``gold`` is a sentence, 80 % of them.
+
+    A sentence has at least eight words. Case and punctuation do not matter.
 
     >>> holds_text("the 4th of May", "It was on the 4th of May."), holds_text("4", "It was in 1914.")
     (True, False)
     """
-    wanted, words = _WORD_PATTERN.findall(gold.lower()), _WORD_PATTERN.findall(text.lower())
-    if f" {' '.join(wanted)} " in f" {' '.join(words)} ":
+    gold_words, words = _WORD_PATTERN.findall(gold.lower()), _WORD_PATTERN.findall(text.lower())
+    if f" {' '.join(gold_words)} " in f" {' '.join(words)} ":
         return True
-    return len(wanted) >= _MIN_SENTENCE_WORDS and (
-        len(set(wanted) & set(words)) >= _MIN_SENTENCE_SHARE * len(set(wanted))
+    return len(gold_words) >= _MIN_SENTENCE_WORDS and (
+        len(set(gold_words) & set(words)) >= _MIN_SENTENCE_SHARE * len(set(gold_words))
     )
 
 

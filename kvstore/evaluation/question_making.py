@@ -93,9 +93,10 @@ class _AskableFact:
     is_ambiguous: bool = False
 
     def phrase_question(self, number: int, subject: str | None = None) -> str:
-        """Return a question about the fact, or about the same attribute of another subject.
+        """Return a question about the fact, or about the same attribute of another ``subject``.
 
-        ``number`` selects the phrase.
+        ``number`` selects the phrase. A question about another subject, or about an attribute that other facts also
+        have, names its subject.
         """
         needs_subject = self.is_ambiguous or subject is not None
         subject = subject or self.subject
@@ -144,24 +145,24 @@ def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
         if document is None:
             continue
         counts: dict[str, int] = defaultdict(int)
-        for fact in _iter_facts(document):
+        for fact in _iter_facts(document):  # numbered within its document and source
             facts_by_source[fact.source].append((counts[fact.source], fact))
             counts[fact.source] += 1
     unique_facts = {}
-    for source, numbered in facts_by_source.items():
+    for source, numbered_facts in facts_by_source.items():
         # A question that two documents answer has no single right answer.
-        question_counts = Counter(fact.phrase_question(0).lower() for _, fact in numbered)
-        attribute_counts = Counter(fact.attribute.lower() for _, fact in numbered)
+        question_counts = Counter(fact.phrase_question(0).lower() for _, fact in numbered_facts)
+        attribute_counts = Counter(fact.attribute.lower() for _, fact in numbered_facts)
         # The first facts of all documents come before the second ones.
-        numbered.sort(key=lambda pair: pair[0])
+        numbered_facts.sort(key=lambda numbered_fact: numbered_fact[0])
         unique_facts[source] = [
             replace(fact, is_ambiguous=attribute_counts[fact.attribute.lower()] > 1)
-            for _, fact in numbered
+            for _, fact in numbered_facts
             if question_counts[fact.phrase_question(0).lower()] == 1
         ]
     selected: list[_AskableFact] = []
-    for turn in range(max(map(len, unique_facts.values()))):
-        selected += [facts[turn] for facts in unique_facts.values() if turn < len(facts)]
+    for index in range(max(map(len, unique_facts.values()))):
+        selected += [facts[index] for facts in unique_facts.values() if index < len(facts)]
         if len(selected) >= limit:
             break
     return selected[:limit]
@@ -216,7 +217,10 @@ def _iter_heading_facts(
 
 
 def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> Iterator[_AskableFact]:
-    """Yield a fact for one cell of each row: the first cell is the subject, and the column is the attribute."""
+    """Yield a fact for one cell of each row: the first cell is the subject, and the column is the attribute.
+
+    Rows whose subject or column has no words, or whose cells are too long, are skipped.
+    """
     rows = []
     for match in re.finditer(r"[^\n]+", text[block.start : block.end]):
         cells = [to_plain_text(unwrap_links(cell)).strip() for cell in match[0].strip().strip("|").split("|")]
@@ -224,29 +228,21 @@ def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> It
     if len(rows) < 3:
         return
     columns = rows[0][0]
-    for number, (cells, start, end) in enumerate(rows[2:]):
-        column = 1 + number % max(1, len(columns) - 1)
-        if len(cells) != len(columns) or column >= len(columns):
+    for row_index, (cells, start, end) in enumerate(rows[2:]):  # without the header and the line below it
+        column_index = 1 + row_index % max(1, len(columns) - 1)  # each row asks for the next column
+        if len(cells) != len(columns) or column_index >= len(columns):
             continue
-        is_asked = all(
-            list_content_words(cell) and _LETTERS_PATTERN.search(cell) for cell in (cells[0], columns[column])
-        )
-        if is_asked and 0 < len(cells[column].split()) <= _MAX_CELL_WORDS and len(cells[0].split()) <= _MAX_TITLE_WORDS:
-            yield _AskableFact(
-                "table",
-                key,
-                cells[0],
-                columns[column].lower(),
-                start,
-                end,
-                cells[column],
-                is_english=is_english,
-            )
+        subject, column, value = cells[0], columns[column_index], cells[column_index]
+        has_names = all(list_content_words(name) and _LETTERS_PATTERN.search(name) for name in (subject, column))
+        if has_names and 0 < len(value.split()) <= _MAX_CELL_WORDS and len(subject.split()) <= _MAX_TITLE_WORDS:
+            yield _AskableFact("table", key, subject, column.lower(), start, end, value, is_english=is_english)
 
 
 def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_english: bool) -> Iterator[_AskableFact]:
-    """Yield the facts that lines ``Name: value`` state about ``subject``, the subject of the document, which may be
-    empty."""
+    """Yield the facts that lines ``Name: value`` of a block state.
+
+    ``subject`` is the subject of the document, which may be empty.
+    """
     for line in re.finditer(r"[^\n]+", text[block.start : block.end]):
         match = _FIELD_PATTERN.match(line[0].strip())
         if not match or match[1].lower() in _LABELS or len(match[2].split()) > _MAX_CELL_WORDS:
@@ -258,7 +254,7 @@ def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_englis
 
 
 def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_AskableFact]:
-    """Yield the definitions, dates and other facts that English sentences of a paragraph state."""
+    """Yield the definitions, dates and other statements of the English sentences of a paragraph, at most one each."""
     for number, (start, end) in enumerate(split_sentences(text[block.start : block.end])):
         start, end = block.start + start, block.start + end
         sentence = to_plain_text(unwrap_links(" ".join(text[start:end].split())))
@@ -319,7 +315,7 @@ def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -
 def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, number: int) -> Question | None:
     """Return a near miss, the question about ``fact`` with the subject of ``other``, or None.
 
-    Returns None if the two do not combine, or if a document may answer the question.
+    ``number`` selects the phrase. Returns None if the two do not combine, or if a document may answer the question.
     """
     subject, attribute = other.subject, fact.attribute
     if fact.source == "definition":

@@ -68,7 +68,7 @@ def to_data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: 
     pd = import_extra("pandas", "pandas", "to_pandas()")
     values = _transpose_rows(columns, rows)
     column_types = types or [None] * len(columns)
-    # Keyed by number first, because two columns can have the same name.
+    # Keyed by index first, because two columns can have the same name.
     frame = pd.DataFrame(
         {
             index: _build_series(pd, column_values, declared)
@@ -102,12 +102,15 @@ def _transpose_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> li
 
 
 def _find_types(values: Iterable[Any]) -> frozenset[type]:
-    """Return the Python types of the values other than None."""
+    """Return the distinct Python types of the values other than None."""
     return frozenset(type(value) for value in values if value is not None)
 
 
 def _build_arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any:
-    """Build a ``pyarrow.Array``; ``declared`` is the SQL type, which is used only if all values are NULL."""
+    """Build a ``pyarrow.Array``; ``declared`` is the SQL type, which is used only if all values are NULL.
+
+    Numbers of several types become floats or integers. Values of other mixed types become text.
+    """
     value_types = _find_types(values)
     if not value_types:
         name = ARROW_TYPES.get(declared or "")

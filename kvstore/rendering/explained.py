@@ -40,7 +40,10 @@ class DrawnHit(NamedTuple):
 def draw_explanation(
     question: str, steps: Sequence[DrawnStep], hits: Sequence[DrawnHit] = (), *, total_milliseconds: float | None = None
 ) -> str:
-    """Draw the picture. ``total_milliseconds`` is the total time in milliseconds, if known."""
+    """Return the SVG of a question, its steps from top to bottom, and its hits.
+
+    ``total_milliseconds`` is the total time, if known; without it, the times of steps are not drawn.
+    """
     elements: list[str] = []
     y = 40.0
     for line in svg.wrap_text(question, 18, _WIDTH - 2 * _RIGHT_MARGIN, 3):
@@ -83,7 +86,10 @@ def draw_explanation(
 
 
 def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds: float) -> list[str]:
-    """Draw a step whose name is at the height ``y``; ``lines`` are those of its detail."""
+    """Return the SVG elements of a step whose name is at the height ``y``; ``lines`` are those of its detail.
+
+    The bar of its time is drawn if ``max_milliseconds``, the time of the longest step, is above 0.
+    """
     elements = [
         svg.render_text(
             _LEFT_MARGIN,
@@ -115,7 +121,7 @@ def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds
 
 
 def _draw_hit(rank: int, hit: DrawnHit, y: float, max_score: float) -> list[str]:
-    """Draw a hit whose title is at the height ``y``, with a bar for its score."""
+    """Return the SVG elements of a hit whose title is at the height ``y``, with a bar for its score."""
     end = _WIDTH - _RIGHT_MARGIN
     text_width = _WIDTH - _LEFT_MARGIN - _RIGHT_MARGIN - _BAR_WIDTH - 20
     bar_width = max(1.0, _BAR_WIDTH * abs(hit.score) / max_score)
@@ -139,5 +145,5 @@ def _draw_hit(rank: int, hit: DrawnHit, y: float, max_score: float) -> list[str]
 
 
 def _format_milliseconds(value: float) -> str:
-    """Format a time with at least two digits."""
+    """Format a time: without decimals from 10 ms on, else with two significant digits."""
     return f"{value:,.0f} ms" if value >= 10 else f"{value:.2g} ms"

@@ -28,22 +28,22 @@ def escape(text: str) -> str:
 
 
 def render_paragraph(text: str) -> str:
-    """Format a text as a paragraph, keeping its line breaks."""
+    """Return the HTML of a text as a paragraph, keeping its line breaks."""
     return f'<p dir="auto" {_PRE_STYLE}>{escape(text)}</p>'
 
 
 def render_remark(text: str) -> str:
-    """Format a remark about a result, set apart from it."""
+    """Return the HTML of a remark about a result, in italics."""
     return f'<p dir="auto"><em>{escape(text)}</em></p>'
 
 
 def render_quotation(inner: str) -> str:
-    """Format HTML as a quotation, keeping its line breaks."""
+    """Return a block quotation of HTML, keeping its line breaks."""
     return f'<blockquote dir="auto" {_PRE_STYLE}>{inner}</blockquote>'
 
 
 def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Escape a text, and mark each span: the bytes from ``start`` to ``end`` of its UTF-8.
+    """Return the HTML of a text in which spans are marked; a span is (start, end) in bytes of its UTF-8.
 
     >>> mark_spans("a < b & c", [(4, 5), (4, 7)])
     'a &lt; <mark>b &amp;</mark> c'
@@ -52,9 +52,9 @@ def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     pieces: list[str] = []
     offset = 0
     for start, end in _merge_spans(spans):
-        pieces += [_decode_escaped(data[offset:start]), f"<mark>{_decode_escaped(data[start:end])}</mark>"]
+        pieces += [_decode_and_escape(data[offset:start]), f"<mark>{_decode_and_escape(data[start:end])}</mark>"]
         offset = end
-    return "".join([*pieces, _decode_escaped(data[offset:])])
+    return "".join([*pieces, _decode_and_escape(data[offset:])])
 
 
 def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -68,13 +68,13 @@ def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _decode_escaped(data: bytes) -> str:
-    """Decode a part of a text, and escape it for HTML."""
+def _decode_and_escape(data: bytes) -> str:
+    """Decode a part of a UTF-8 text, and escape it for HTML."""
     return escape(data.decode(errors="replace"))
 
 
 def render_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, remarks: Sequence[str] = ()) -> str:
-    """Format the first rows as a table, with long values truncated and remarks below it."""
+    """Return the HTML of a table of the first rows, with long values truncated and remarks below it."""
     head = "".join(f'<th dir="auto">{escape(name)}</th>' for name in columns)
     row_markup: list[str] = []
     has_more = False
@@ -91,7 +91,7 @@ def render_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, remar
 
 
 def _render_cell(value: Any) -> str:
-    """Format a cell of a table. A long value is truncated."""
+    """Return the HTML of a cell of a table. A long value is truncated."""
     if isinstance(value, int | float):
         return f"<td>{value:.6g}</td>" if isinstance(value, float) else f"<td>{value}</td>"
     text = "NULL" if value is None else f"X'{value.hex()}'" if isinstance(value, bytes) else value
@@ -104,9 +104,10 @@ def _render_cell(value: Any) -> str:
 
 
 def render_outline(rows: Iterable[tuple[int, str, str]]) -> str:
-    """Format an outline as nested lists.
+    """Return the HTML of an outline as nested lists.
 
-    ``rows`` are lines (level, name, note), each before the lines below it. Level 0 is the outermost.
+    ``rows`` are (level, name, note), each followed by the rows below it. Level 0 is the outermost. A row that skips
+    levels is put one level below the row before it.
     """
     pieces: list[str] = []
     depth = -1
@@ -122,6 +123,6 @@ def render_outline(rows: Iterable[tuple[int, str, str]]) -> str:
 
 
 def render_name(name: str, note: str) -> str:
-    """Format a name, and a note in small letters unless it is empty."""
+    """Return the HTML of a name, followed by a note in small type if it is not empty."""
     note_markup = f' <small dir="auto">{escape(note)}</small>' if note else ""
     return f"<bdi>{escape(name)}</bdi>{note_markup}"

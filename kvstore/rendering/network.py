@@ -26,7 +26,7 @@ class DrawnName(NamedTuple):
 
 
 class DrawnEdge(NamedTuple):
-    """A join of two names, by their numbers. ``solid`` joins go from a child to its parent."""
+    """An edge between two names, by their indexes. A ``solid`` edge goes from a child to its parent."""
 
     source: int
     target: int
@@ -44,7 +44,7 @@ def lay_out_names(names: Sequence[DrawnName], edges: Sequence[DrawnEdge]) -> Pos
 def draw_network(
     title: str, names: Sequence[DrawnName], edges: Sequence[DrawnEdge], positions: Positions, remark: str = ""
 ) -> str:
-    """Draw the picture, with the names at the ``positions`` that :func:`lay_out_names` returned."""
+    """Return the SVG of a network, with the names at the ``positions`` that :func:`lay_out_names` returned."""
     header_height = 44.0
     elements = [svg.render_text(_MARGIN, 36, svg.truncate(title, 17, 2000), size=17, weight=600)]
     content_width = max(
@@ -54,7 +54,7 @@ def draw_network(
     width = max(content_width + 2 * _MARGIN, svg.measure_text(title, 17) + 2 * _MARGIN, 420.0)
     shift = (_MARGIN + (width - 2 * _MARGIN - content_width) / 2, _MARGIN + header_height)
     points = [(x + shift[0], y + shift[1]) for x, y in positions.tolist()]
-    for edge in sorted(edges, key=lambda join: join.solid):
+    for edge in sorted(edges, key=lambda edge: edge.solid):  # solid edges are drawn over dashed ones
         elements.append(_draw_edge(edge, points, [*map(_measure_name, names)]))
     for (x, y), name in zip(points, names, strict=True):
         elements.append(_draw_box(x, y, name))
@@ -69,23 +69,23 @@ def draw_network(
     return svg.render_picture(width, bottom + 20, title, elements)
 
 
-def _draw_legend_line(kind: str, x: float, y: float, attributes: str) -> str:
-    """Draw a line of the legend below the picture."""
-    y = y - 4
+def _draw_legend_line(css_class: str, x: float, y: float, attributes: str) -> str:
+    """Return the SVG of a sample line in the legend, beside the text whose baseline is at ``y``."""
+    y = y - 4  # the middle of the letters
     return (
-        f'<line class="{kind}" x1="{x:g}" x2="{x + 24:g}" y1="{svg.format_number(y)}" y2="{svg.format_number(y)}" '
+        f'<line class="{css_class}" x1="{x:g}" x2="{x + 24:g}" y1="{svg.format_number(y)}" y2="{svg.format_number(y)}" '
         f"{attributes}/>"
     )
 
 
 def _measure_name(name: DrawnName) -> float:
     """Return the width of a name's box in pixels."""
-    bold_factor = 1.08 if name.distance == 0 else 1.0
+    bold_factor = 1.08 if name.distance == 0 else 1.0  # the name in the center is bold
     return bold_factor * svg.measure_text(svg.truncate(name.name, _FONT_SIZE, _MAX_NAME_WIDTH), _FONT_SIZE) + 22
 
 
 def _draw_box(x: float, y: float, name: DrawnName) -> str:
-    """Draw the box of a name around its center."""
+    """Return the SVG of a name in a box around the point (x, y)."""
     width = _measure_name(name)
     is_center = name.distance == 0
     corner = f'x="{svg.format_number(x - width / 2)}" y="{svg.format_number(y - _BOX_HEIGHT / 2)}"'
@@ -105,7 +105,10 @@ def _draw_box(x: float, y: float, name: DrawnName) -> str:
 
 
 def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: Sequence[float]) -> str:
-    """Draw a line between the rims of two boxes, with an arrowhead if it is solid."""
+    """Return the SVG of a line between the rims of two boxes, with an arrowhead if the edge is solid.
+
+    ``points`` are the centers of all boxes, and ``widths`` their widths.
+    """
     (x1, y1), (x2, y2) = points[edge.source], points[edge.target]
     start = _find_rim_point(x1, y1, x2, y2, widths[edge.source])
     end = _find_rim_point(x2, y2, x1, y1, widths[edge.target])

@@ -52,9 +52,7 @@ def number_repeated_names(columns: Sequence[str]) -> list[str]:
 
 
 def _render_tsv(columns: Sequence[str], rows: Rows) -> Iterator[str]:
-    """Yield tab-separated fields, escaping backslash, tab, line feed and carriage return as ``\\\\``, ``\\t``, ``\\n``,
-    ``\\r``.
-    """
+    """Yield the header and each row as fields separated by tabs; backslashes, tabs and line ends are escaped."""
     for row in chain([columns], rows):
         yield "\t".join(_format_field(value).translate(_TSV_ESCAPES) for value in row)
 
@@ -63,7 +61,7 @@ _TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r
 
 
 def _render_csv(columns: Sequence[str], rows: Rows) -> Iterator[str]:
-    """Yield records of RFC 4180, without the line end."""
+    """Yield the header and each row as a record of RFC 4180, without the line end."""
     record: list[str] = []
 
     class RecordWriter:
@@ -84,8 +82,9 @@ def _format_field(value: Any) -> str:
 
 
 def _render_jsonl(columns: Sequence[str], rows: Rows) -> Iterator[str]:
-    """Yield each row as a JSON object."""
+    """Yield each row as a JSON object, in which metadata is an object instead of JSON text."""
     names = number_repeated_names(columns)
+    # DESCRIBE returns a row for each property of a document.
     is_description = tuple(columns) == ("property", "value")
     for row in rows:
         values = list(map(_to_json_value, row))
@@ -107,12 +106,12 @@ def _parse_metadata(value: Any) -> Any:
     if not (isinstance(value, str) and value.startswith("{")):
         return value
     try:
-        return json.loads(value, parse_constant=_refuse_constant)
+        return json.loads(value, parse_constant=_reject_constant)
     except ValueError:
         return value
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     """Raise ValueError for NaN and infinities, which JSON does not have."""
     raise ValueError(f"{name} is not JSON")
 

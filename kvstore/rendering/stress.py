@@ -16,6 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 Positions = npt.NDArray[np.float64]
+#: The widths and heights of boxes, shape (boxes, 2).
+Sizes = npt.NDArray[np.float64]
+#: The number of edges between two nodes, shape (nodes, nodes).
+Distances = npt.NDArray[np.float64]
 
 #: The maximum number of rounds of majorization, and the relative change of stress below which it ends.
 _MAX_ROUNDS, _MIN_IMPROVEMENT = 120, 1e-4
@@ -38,24 +42,27 @@ _ROW_WIDTH_FACTOR, _MIN_ROW_WIDTH = 138.0, 900.0
 def compute_layout(
     num_boxes: int, edges: Sequence[tuple[int, int]], widths: Sequence[float], height: float
 ) -> Positions:
-    """Return the centers of boxes, shape (num_boxes, 2), in a layout whose boxes begin at 0 on both axes."""
-    neighbours: list[list[int]] = [[] for _ in range(num_boxes)]
+    """Return the centers of boxes, shape (num_boxes, 2), in a layout whose boxes begin at 0 on both axes.
+
+    Components are put next to each other in rows.
+    """
+    neighbors: list[list[int]] = [[] for _ in range(num_boxes)]
     for first_box, second_box in edges:
-        neighbours[first_box].append(second_box)
-        neighbours[second_box].append(first_box)
+        neighbors[first_box].append(second_box)
+        neighbors[second_box].append(first_box)
     padded_sizes = [[width + _BOX_GAP_X, height + _BOX_GAP_Y] for width in widths]
-    boxes = np.array(padded_sizes, np.float64).reshape(num_boxes, 2)
+    sizes = np.array(padded_sizes, np.float64).reshape(num_boxes, 2)
     positions = np.zeros((num_boxes, 2))
     corner, row_height, next_row_y = np.zeros(2), 0.0, 0.0
-    components = _find_components(neighbours)
+    components = _find_components(neighbors)
     max_width = max(_MIN_ROW_WIDTH, _ROW_WIDTH_FACTOR * num_boxes**0.5)
     for component in components:
         component_positions = _separate_boxes(
-            _grow(_minimize_stress(component, neighbours), boxes[component]), boxes[component]
+            _enlarge_layout(_minimize_stress(component, neighbors), sizes[component]), sizes[component]
         )
         lowest, highest = (
-            (component_positions - boxes[component] / 2).min(0),
-            (component_positions + boxes[component] / 2).max(0),
+            (component_positions - sizes[component] / 2).min(0),
+            (component_positions + sizes[component] / 2).max(0),
         )
         extent = highest - lowest
         if corner[0] and corner[0] + extent[0] > max_width:
@@ -68,11 +75,11 @@ def compute_layout(
     return positions
 
 
-def _find_components(neighbours: Sequence[Sequence[int]]) -> list[list[int]]:
+def _find_components(neighbors: Sequence[Sequence[int]]) -> list[list[int]]:
     """Return the nodes of each connected component, the largest component first."""
     visited: set[int] = set()
     components: list[list[int]] = []
-    for start in range(len(neighbours)):
+    for start in range(len(neighbors)):
         if start in visited:
             continue
         component, queue = [], deque([start])
@@ -80,16 +87,16 @@ def _find_components(neighbours: Sequence[Sequence[int]]) -> list[list[int]]:
         while queue:
             node = queue.popleft()
             component.append(node)
-            for neighbour in neighbours[node]:
-                if neighbour not in visited:
-                    visited.add(neighbour)
-                    queue.append(neighbour)
+            for neighbor in neighbors[node]:
+                if neighbor not in visited:
+                    visited.add(neighbor)
+                    queue.append(neighbor)
         components.append(sorted(component))
     return sorted(components, key=lambda component_nodes: (-len(component_nodes), component_nodes[0]))
 
 
-def _compute_distances(component: Sequence[int], neighbours: Sequence[Sequence[int]]) -> Positions:
-    """Return the number of edges between each two nodes of a component."""
+def _compute_distances(component: Sequence[int], neighbors: Sequence[Sequence[int]]) -> Distances:
+    """Return the number of edges on the shortest path between each two nodes of a component."""
     rows = {node: row for row, node in enumerate(component)}
     distances = np.zeros((len(component), len(component)))
     for start in component:
@@ -97,20 +104,20 @@ def _compute_distances(component: Sequence[int], neighbours: Sequence[Sequence[i
         queue = deque([start])
         while queue:
             node = queue.popleft()
-            for neighbour in neighbours[node]:
-                if neighbour not in steps_to_node:
-                    steps_to_node[neighbour] = steps_to_node[node] + 1
-                    queue.append(neighbour)
+            for neighbor in neighbors[node]:
+                if neighbor not in steps_to_node:
+                    steps_to_node[neighbor] = steps_to_node[node] + 1
+                    queue.append(neighbor)
         distances[rows[start], [rows[node] for node in steps_to_node]] = list(steps_to_node.values())
     return distances
 
 
-def _minimize_stress(component: Sequence[int], neighbours: Sequence[Sequence[int]]) -> Positions:
+def _minimize_stress(component: Sequence[int], neighbors: Sequence[Sequence[int]]) -> Positions:
     """Return positions, in pixels, whose distances approximate those in the network (stress majorization)."""
     num_nodes = len(component)
     if num_nodes == 1:
         return np.zeros((1, 2))
-    distances = _compute_distances(component, neighbours)
+    distances = _compute_distances(component, neighbors)
     positions = _scale_classically(distances)
     weights = np.where(distances > 0, 1.0 / np.maximum(distances, 1.0) ** 2, 0.0)
     # The Laplacian of the weights, made invertible on its null space, is inverted once for all rounds.
@@ -130,8 +137,8 @@ def _minimize_stress(component: Sequence[int], neighbours: Sequence[Sequence[int
     return positions * _EDGE_LENGTH
 
 
-def _scale_classically(distances: Positions) -> Positions:
-    """Scale distances classically to two axes. Nodes at the same point are moved onto a small spiral around it."""
+def _scale_classically(distances: Distances) -> Positions:
+    """Return positions on two axes by classical scaling. Nodes at the same point are moved onto a small spiral."""
     num_nodes = len(distances)
     centering = np.eye(num_nodes) - 1.0 / num_nodes
     products = -0.5 * centering @ (distances**2) @ centering
@@ -139,29 +146,31 @@ def _scale_classically(distances: Positions) -> Positions:
     axes = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(eigenvalues[::-1][:2], 1e-6))
     if axes.shape[1] < 2:
         axes = np.hstack([axes, np.zeros((num_nodes, 1))])
+    # The sign of an eigenvector is arbitrary; the largest value of each axis is made positive.
     largest = axes[np.abs(axes).argmax(0), np.arange(2)]
     angles = 2.399963 * np.arange(num_nodes)  # the golden angle
     spiral = np.stack([np.cos(angles), np.sin(angles)], 1) * (0.05 + 0.25 * np.arange(num_nodes)[:, None] / num_nodes)
     return np.asarray(axes * np.where(largest < 0, -1.0, 1.0) + spiral)
 
 
-def _grow(positions: Positions, boxes: Positions) -> Positions:
+def _enlarge_layout(positions: Positions, sizes: Sizes) -> Positions:
     """Widen the layout and enlarge it until few boxes overlap."""
     widened, growth = positions * (_X_STRETCH, 1.0), 1.0
     while growth < _MAX_GROWTH:
-        overlaps = (boxes[:, None] + boxes[None]) / 2 > np.abs(widened[:, None] - widened[None]) * growth
+        overlaps = (sizes[:, None] + sizes[None]) / 2 > np.abs(widened[:, None] - widened[None]) * growth
+        # Every box overlaps itself.
         if overlaps.all(2).sum() - len(positions) <= _MAX_OVERLAP_SHARE * len(positions):
             break
         growth *= _GROWTH_FACTOR
     return widened * growth
 
 
-def _separate_boxes(positions: Positions, boxes: Positions) -> Positions:
-    """Push overlapping boxes apart, along the axis with the smaller overlap."""
+def _separate_boxes(positions: Positions, sizes: Sizes) -> Positions:
+    """Return positions at which boxes are pushed apart, along the axis with the smaller overlap."""
     positions = positions.copy()
     for _ in range(_MAX_PUSHES):
         gaps = positions[:, None] - positions[None]
-        overlaps = (boxes[:, None] + boxes[None]) / 2 - np.abs(gaps)
+        overlaps = (sizes[:, None] + sizes[None]) / 2 - np.abs(gaps)
         is_overlapping = np.asarray((overlaps > 0.5).all(2))
         np.fill_diagonal(is_overlapping, False)
         if not is_overlapping.any():

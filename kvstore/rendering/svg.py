@@ -29,7 +29,7 @@ _FONT_FAMILY = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans'
 
 
 def escape_text(text: str) -> str:
-    """Escape a text for XML."""
+    """Escape a text for XML, and remove the characters that XML forbids."""
     return html.escape(_NOT_XML_PATTERN.sub("", text))
 
 
@@ -50,7 +50,10 @@ def _measure_character(character: str) -> float:
 
 
 def truncate(text: str, size: float, width: float) -> str:
-    """Return the beginning of a text that fits a width, with an ellipsis if it is truncated."""
+    """Return the beginning of a text that fits a width in pixels, with an ellipsis if it is truncated.
+
+    ``size`` is the font size.
+    """
     if measure_text(text, size) <= width:
         return text
     remaining_width = width - size  # without the ellipsis
@@ -64,13 +67,13 @@ def truncate(text: str, size: float, width: float) -> str:
 
 
 def wrap_text(text: str, size: float, width: float, max_lines: int) -> list[str]:
-    """Break a text into at most ``max_lines`` lines of a width. The last line is truncated."""
+    """Break a text into at most ``max_lines`` lines of a width in pixels. The last line is truncated."""
     lines: list[str] = []
     remaining = " ".join(text.split())
     while remaining and len(lines) < max_lines - 1:
         if measure_text(remaining, size) <= width:
             break
-        num_fitting = len(truncate(remaining, size, width)) - 1
+        num_fitting = len(truncate(remaining, size, width)) - 1  # without the ellipsis
         space = remaining.rfind(" ", 0, num_fitting + 1)
         end = space if space > 0 else max(num_fitting, 1)
         lines.append(remaining[:end])
@@ -81,9 +84,10 @@ def wrap_text(text: str, size: float, width: float, max_lines: int) -> list[str]
 def render_text(
     x: float, y: float, line: str, style: str = "ink", *, size: float = 13, anchor: str = "start", weight: int = 400
 ) -> str:
-    """Format a line of text, whose direction is that of its first strong character, as in a page.
+    """Return the SVG of a line of text with its baseline at ``y``.
 
-    ``style`` is a class of the picture without its prefix: ``ink``, ``quiet`` or ``on-accent``.
+    The direction of the text is that of its first strong character. ``style`` is a class of the picture without its
+    prefix: ``ink``, ``quiet`` or ``on-accent``.
     """
     anchor_attribute = "" if anchor == "start" else f' text-anchor="{anchor}"'
     weight_attribute = "" if weight == 400 else f' font-weight="{weight}"'
@@ -94,12 +98,12 @@ def render_text(
 
 
 def format_number(value: float) -> str:
-    """Format a coordinate with the visible number of decimals."""
+    """Format a coordinate with one decimal, which is as precise as a picture shows; a zero is left out."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def render_picture(width: float, height: float, title: str, parts: Iterable[str]) -> str:
-    """Format the whole picture: a background and the parts. ``title`` is for screen readers."""
+    """Return the SVG of a whole picture: a background and ``parts``. ``title`` is for screen readers."""
     svg_width, svg_height = format_number(width), format_number(height)
     size = f'width="{svg_width}" height="{svg_height}" viewBox="0 0 {svg_width} {svg_height}"'
     background = f'<rect class="kv-ground" width="{svg_width}" height="{svg_height}" rx="8"/>'

@@ -60,25 +60,27 @@ class BlockFinder:
         return next((block for block in blocks if block.start < offset < block.end), None)
 
     def _narrow_range(self, document: int, start: int, end: int, offset: int) -> tuple[int, int]:
-        """Return the byte range around ``offset`` to read of a long section; it begins and ends at blank lines.
+        """Return the part of a long section, bytes ``start`` to ``end`` of a document, to read around ``offset``.
 
-        If the first blank line is inside fenced code, the range begins at the fence.
+        It begins and ends at blank lines, or at the borders of the section. If the first blank line is inside fenced
+        code, it begins at the fence.
         """
         text = self._documents.read_text(document)
-        blank_line_before = text.rfind(b"\n\n", start, max(start, offset - _CONTEXT_BYTES)) + 2
-        if blank_line_before > start + 1:
-            fence, fence_start = b"", start
-            for match in _FENCE_PATTERN.finditer(text, start, blank_line_before):
-                if not fence:
-                    fence, fence_start = match[1], match.start()
-                elif match[1].startswith(fence):
-                    fence = b""
-            start = fence_start if fence else blank_line_before
+        # The first byte after the blank line, or 1 without a blank line.
+        new_start = text.rfind(b"\n\n", start, max(start, offset - _CONTEXT_BYTES)) + 2
+        if new_start > start + 1:
+            open_fence, fence_start = b"", start
+            for match in _FENCE_PATTERN.finditer(text, start, new_start):
+                if not open_fence:
+                    open_fence, fence_start = match[1], match.start()
+                elif match[1].startswith(open_fence):
+                    open_fence = b""
+            start = fence_start if open_fence else new_start
         blank_line_after = text.find(b"\n\n", offset + _CONTEXT_BYTES, end)
         return start, end if blank_line_after < 0 else blank_line_after
 
     def _parse_blocks(self, document: int, start: int, end: int) -> list[BlockSpan]:
-        """Return the tables, items and code blocks in a byte range of a document, in order.
+        """Return the tables, list items and code blocks in a byte range of a document, in order.
 
         All paragraphs of one list item are one block.
         """
@@ -91,7 +93,7 @@ class BlockFinder:
             continues_item = (
                 block.kind == previous_kind == "item" and skip_marker(text, block.start, block.end) == block.start
             )
-            if continues_item:  # another paragraph of the same item
+            if continues_item:  # without a list marker, it is another paragraph of the same item
                 spans[-1] = (spans[-1][0], block.end)
             elif block.kind in _BLOCK_KINDS:
                 spans.append((block.start, block.end))
@@ -103,8 +105,10 @@ class BlockFinder:
 
         ``text_start`` is the byte of the document at which ``text`` begins.
         """
-        outer_chars = len(text[:char_start].rstrip()), len(text) - len(text[char_end:].lstrip())
+        previous_char_end = len(text[:char_start].rstrip())
+        next_char_start = len(text) - len(text[char_end:].lstrip())
         block_start, block_end, previous_end, next_start = (
-            text_start + len(text[:char_offset].encode()) for char_offset in (char_start, char_end, *outer_chars)
+            text_start + len(text[:char_offset].encode())
+            for char_offset in (char_start, char_end, previous_char_end, next_char_start)
         )
         return BlockSpan(block_start, block_end, previous_end, next_start)

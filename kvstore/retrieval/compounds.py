@@ -40,21 +40,26 @@ def find_compound_replacements(question: str, state: State, stem: Callable[[str]
 
 
 def _find_compound(noun: str, others: list[str], state: State, stem: Callable[[str], str]) -> str | None:
-    """Return the compound of another noun of the question and ``noun`` that most chunks contain, or None."""
+    """Return a compound of one of ``others`` and ``noun``, such as *Kündigungsfrist* for *Frist*, or None.
+
+    ``others`` are the other nouns of the question. Of several compounds, the one in most chunks is returned; None if no
+    chunk contains any.
+    """
     compounds = [f"{other}{link}{noun.lower()}" for other in others for link in _LINKS]
     terms = [stem(fold_case(compound)) for compound in compounds]
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
-    best = max(range(len(terms)), key=lambda index: counts[terms[index]], default=None)
-    return None if best is None or not counts[terms[best]] else compounds[best]
+    best_index = max(range(len(terms)), key=lambda index: counts[terms[index]], default=None)
+    return None if best_index is None or not counts[terms[best_index]] else compounds[best_index]
 
 
 def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str | None:
     """Return a noun with a hyphen between its two parts, or None if chunks contain no suitable last part.
 
-    A division whose first part also occurs in chunks is preferred, and then the longest last part.
+    A division whose first part also occurs in chunks is preferred, and then the longest last part. Without a known
+    first part, a short last part is more likely to be the end of another word.
     """
     divisions = [(noun[:end], noun[end:]) for end in range(_MIN_PART, len(noun) - _MIN_PART + 1)]
-    head_terms = {head: [stem(fold_case(form)) for form in _iter_heads(head)] for head, _ in divisions}
+    head_terms = {head: [stem(fold_case(form)) for form in _iter_head_forms(head)] for head, _ in divisions}
     tail_terms = {tail: stem(fold_case(tail)) for _, tail in divisions}
     terms = [*tail_terms.values(), *(term for forms in head_terms.values() for term in forms)]
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
@@ -67,7 +72,7 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
     return max(known_divisions)[2] if known_divisions else None
 
 
-def _iter_heads(head: str) -> Iterator[str]:
+def _iter_head_forms(head: str) -> Iterator[str]:
     """Yield the first part of a compound as written, and without each linking element (``_LINKS``) at its end."""
     for link in _LINKS:
         if head.endswith(link) and len(head) - len(link) >= _MIN_PART:

@@ -50,14 +50,14 @@ def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSe
     """Return the sentences of the chunks' paragraphs and list items, in order of document key and offset."""
     candidates = []
     chunks = sort_chunks(state, chunks)
-    rules: dict[int, tuple[str, str | None]] = {}
+    format_and_language: dict[int, tuple[str, str | None]] = {}  # by document
     for chunk, record in zip(chunks, state.chunks.get_many(chunks), strict=True):
         document = record.document
-        if document not in rules:
+        if document not in format_and_language:
             format = "text" if state.documents.get(document).format == "text" else "markdown"
-            rules[document] = format, find_sentence_language(state, document)
+            format_and_language[document] = format, find_sentence_language(state, document)
         text = state.documents.read_text_slice(document, record.start, record.end)
-        for start, end, sentence, words in iter_content_sentences(text, *rules[document]):
+        for start, end, sentence, words in iter_content_sentences(text, *format_and_language[document]):
             candidates.append(CoverSentence(document, chunk, record.start + start, record.start + end, sentence, words))
     return candidates
 
@@ -67,8 +67,9 @@ def iter_content_sentences(
 ) -> Iterator[tuple[int, int, str, SentenceWords]]:
     """Yield (start, end, sentence, words) for each sentence in the paragraphs and list items of a text.
 
-    The offsets are in bytes of ``text``, and the sentence has no markup. ``format`` is ``text`` or ``markdown``.
-    ``language`` decides where sentences end (None: the rules for English).
+    The offsets are in bytes of ``text``, and the sentence has no markup. Sentences of fewer than two content words are
+    omitted. ``format`` is ``text`` or ``markdown``. ``language`` decides where sentences end (None: the rules for
+    English).
     """
     is_ascii = text.isascii()
     for block in split_parts(text, format):
@@ -107,10 +108,11 @@ def select_cover(
     max_per_document: int | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> list[CoverSentence]:
-    """Select sentences, ``tokens`` tokens in total, whose words together have the highest weights.
+    """Select sentences of at most ``tokens`` tokens in total, so that their distinct words have a high total weight.
 
-    The sentences stay in the given order. ``weights`` default to :func:`compute_word_weights`, which doubles those of
-    ``question_words``. At most ``max_per_document`` sentences are taken from one document.
+    The selection is greedy. The sentences stay in the order of ``candidates``. ``weights`` default to
+    :func:`compute_word_weights`, which doubles those of ``question_words``. At most ``max_per_document`` sentences are
+    taken from one document.
     """
     indexes = select_greedy_cover(
         [sentence.words for sentence in candidates],

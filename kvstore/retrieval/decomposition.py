@@ -42,7 +42,10 @@ class Decomposition(NamedTuple):
 
 
 def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
-    """Split a question into the names that it compares and the remainder. ``seeds`` are its recognized entities."""
+    """Split a question into the names that it compares and the remainder. ``seeds`` are its recognized entities.
+
+    Two names joined by "or" are compared; two joined by "and" only in a yes/no question or one that asks about both.
+    """
     encoded = question.encode()  # the spans of seeds are in bytes
     name_spans = sorted((start, end, seed.key) for seed in seeds for start, end in seed.spans)
     asks_of_both = _YES_NO_PATTERN.match(question) or _BOTH_PATTERN.search(question)

@@ -31,7 +31,7 @@ class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
         return find_nearest_chunks(state, self.vector, self.top, self.allowed, exact=self.exact)
 
     def list_chunks(self, answer: tuple[Ranking, str]) -> Iterable[int]:
-        """Return the ids of the chunks in an answer."""
+        """Return the ids of the chunks in the answer to this request."""
         ranking, _ = answer
         return (chunk for chunk, _ in ranking)
 

@@ -58,7 +58,7 @@ class Distiller(Protocol):
         ...
 
     def rate_passages(self, question: str, passages: Sequence[Hit]) -> list[int]:
-        """Return how much each passage helps to answer a question, from 0 (not at all) to 5, in order."""
+        """Return a rating of each passage, in order: how much it helps to answer a question, from 0 to 5."""
         ...
 
     def retrieve(self, question: str, using: str | None = None) -> Evidence:
@@ -79,8 +79,8 @@ class Distiller(Protocol):
 class DistillingStrategy(Protocol):
     """A strategy whose evidence a model reads before the answer is written."""
 
-    def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Return the evidence to answer from; it has no hits if the model found nothing useful."""
+    def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
+        """Reduce evidence to the points that a model extracts from it; without any, the result has no hits."""
         ...
 
 

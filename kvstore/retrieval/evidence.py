@@ -190,7 +190,7 @@ class Trace:
         self._measured_view = view if isinstance(view, MeasuredView) else None
 
     def step(self, name: str) -> TimedStep:
-        """Time the body of a ``with`` statement as a step. The body sets the detail and count of the yielded notes."""
+        """Return a context that times its body as a step; it yields notes, whose detail and count the body sets."""
         return TimedStep(self, name)
 
     @contextmanager
@@ -206,6 +206,7 @@ class Trace:
             yield notes
         finally:
             reading.on_answer = None
+        # The last step, and those whose requests were not answered, end now.
         times = [*times[: len(names)], *[self._read_clock()] * len(names)]
         for name, step_notes, start, end in zip(names, notes, times, times[1:], strict=False):
             self._add_step(name, step_notes, start, end)

@@ -52,7 +52,9 @@ def expand_entity(
     entity_nodes, abstracts = list_ranked_addresses(state, identity, limit)
     for tree_name, nodes in _group_nodes_by_tree(state, entity_nodes, tree).items():
         rows.append(Relative(display_name, tree_name, 0, display_name, "", ""))
-        for is_upward in [True] * go_up + [False] * go_down:
+        for is_upward in (True, False):
+            if not (go_up if is_upward else go_down):
+                continue
             steps, has_more = _select_steps(state.forest, nodes, is_upward, depth, limit - len(rows))
             start_names = dict.fromkeys(nodes, display_name)
             rows += _iter_forest_relatives(state, display_name, tree_name, start_names, steps, is_upward)
@@ -83,7 +85,8 @@ def _select_steps(
 ) -> tuple[list[WalkStep], bool]:
     """Return the nearest steps of a walk up or down from ``nodes``, at most ``limit``, and True if there are more.
 
-    On a walk up, the path to the nearest root is included if it fits; ties between roots are broken by name.
+    A step is an edge from the node ``via`` to ``node``. If there are more, a walk up includes the path to the nearest
+    root if that fits; ties between roots are broken by name.
     """
     steps: list[WalkStep] = []
     first_steps: dict[int, WalkStep] = {}
@@ -102,10 +105,10 @@ def _select_steps(
         if len(steps) <= limit:
             return steps, False
     root_path: set[WalkStep] = set()
-    root = min(roots, key=lambda step: forest.get_key(step.node), default=None)
-    while root is not None:
-        root_path.add(root)
-        root = first_steps.get(root.via)
+    path_step = min(roots, key=lambda step: forest.get_key(step.node), default=None)
+    while path_step is not None:  # from the root back to a start node
+        root_path.add(path_step)
+        path_step = first_steps.get(path_step.via)
     if len(root_path) > limit:
         return steps[: max(0, limit)], True
     other_steps = [step for step in steps if step not in root_path][: limit - len(root_path)]
@@ -116,7 +119,7 @@ def _select_steps(
 def _iter_forest_relatives(
     state: State, display_name: str, tree: str, start_names: dict[int, str], steps: list[WalkStep], is_upward: bool
 ) -> Iterator[Relative]:
-    """Yield a row for each step of a walk in the forest.
+    """Yield a row for each step of a walk in the forest, with the sentence that states its edge.
 
     ``start_names`` are the names of the nodes at which the walk starts.
     """

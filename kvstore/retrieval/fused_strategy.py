@@ -56,7 +56,7 @@ class FusedStrategy:
 
     @property
     def overview(self) -> bool:
-        """True if any of the strategies gives overviews."""
+        """True if any of the strategies answers overview questions."""
         return any(getattr(strategy, "overview", False) for strategy in self.strategies)
 
     def retrieve(self, query: Query) -> Evidence:
@@ -66,13 +66,13 @@ class FusedStrategy:
             fusion = _fuse_results(query, results)
             step.detail = f"1 / ({_FUSION_CONSTANT} + rank), of {', '.join(label for label, _ in results)}"
             step.count = len(fusion.ranking)
-        chunk_ranking = [(number, score) for number, score in fusion.ranking if number not in fusion.other_hits]
+        chunk_ranking = [(hit_id, score) for hit_id, score in fusion.ranking if hit_id not in fusion.other_hits]
         pool = max(result.evidence.pool for result in results)
         evidence = evidence_of(query, self.name, chunk_ranking, fusion.paths, pool)
         other_hits = [
-            replace(fusion.other_hits[number], score=score, path=fusion.paths[number])
-            for number, score in fusion.ranking
-            if number in fusion.other_hits
+            replace(fusion.other_hits[hit_id], score=score, path=fusion.paths[hit_id])
+            for hit_id, score in fusion.ranking
+            if hit_id in fusion.other_hits
         ]
         context = dict.fromkeys(line for result in results for line in result.evidence.context)
         return replace(evidence, hits=_merge_hits(query, evidence.hits, other_hits), context=list(context))
@@ -85,7 +85,7 @@ class FusedStrategy:
                 question_query.question = respell_question(question, query.state)[0]
                 vars(question_query).pop("vector", None)
             for strategy in self.strategies:
-                strategy_query = _limit_query(question_query, strategy)
+                strategy_query = _copy_for_strategy(question_query, strategy)
                 evidence = strategy.retrieve(strategy_query)
                 if "vector" in vars(strategy_query):  # each question is embedded once
                     vars(question_query)["vector"] = strategy_query.vector
@@ -95,7 +95,7 @@ class FusedStrategy:
                 yield _Result(label, evidence)
 
 
-def _limit_query(query: Query, strategy: Strategy) -> Query:
+def _copy_for_strategy(query: Query, strategy: Strategy) -> Query:
     """Return a copy of the query for one strategy: at least 50 chunk hits, and the strategy's own options.
 
     Limits of tokens, the reranker, segments and abstracts apply only to the fused hits.
@@ -109,7 +109,7 @@ def _limit_query(query: Query, strategy: Strategy) -> Query:
 class _Fusion(NamedTuple):
     """The fused ranking, with the path of each hit.
 
-    A number in ``ranking`` is a chunk id or, if negative, a key of ``other_hits``, which are not single chunks.
+    An id in ``ranking`` is a chunk id or, if negative, a key of ``other_hits``, which are not single chunks.
     """
 
     ranking: Ranking
@@ -118,25 +118,28 @@ class _Fusion(NamedTuple):
 
 
 def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
-    """Fuse the hits of results by rank; identical hits of several results are one hit."""
+    """Fuse the hits of results by rank; identical hits of several results are one hit.
+
+    The id of a hit is its chunk id or, if it is not a single chunk, a negative number.
+    """
     hits = {_get_hit_key(hit): hit for result in reversed(results) for hit in reversed(result.evidence.hits)}
-    numbers = {
-        key: _find_chunk(query, hit) if hit.kind == "chunk" else -position
-        for position, (key, hit) in enumerate(hits.items(), 1)
+    hit_ids = {
+        key: _find_chunk(query, hit) if hit.kind == "chunk" else -number
+        for number, (key, hit) in enumerate(hits.items(), 1)
     }
-    hit_rankings = [[(numbers[_get_hit_key(hit)], hit.score) for hit in result.evidence.hits] for result in results]
+    hit_rankings = [[(hit_ids[_get_hit_key(hit)], hit.score) for hit in result.evidence.hits] for result in results]
     scores: dict[int, float] = {}
     paths: dict[int, list[str]] = {}
     for (label, evidence), hit_ranking in zip(results, hit_rankings, strict=True):
-        hit_paths = dict(zip((number for number, _ in hit_ranking), (hit.path for hit in evidence.hits), strict=True))
-        for number, rank in assign_ranks(hit_ranking[:_NUM_FUSED]):
-            scores[number] = scores.get(number, 0.0) + 1 / (_FUSION_CONSTANT + rank)
-            paths.setdefault(number, []).append(f"{label} #{rank} ({hit_paths[number]})")
-    order = {numbers[key]: (hit.document, hit.ordinal, hit.start, hit.kind) for key, hit in hits.items()}
+        hit_paths = dict(zip((hit_id for hit_id, _ in hit_ranking), (hit.path for hit in evidence.hits), strict=True))
+        for hit_id, rank in assign_ranks(hit_ranking[:_NUM_FUSED]):
+            scores[hit_id] = scores.get(hit_id, 0.0) + 1 / (_FUSION_CONSTANT + rank)
+            paths.setdefault(hit_id, []).append(f"{label} #{rank} ({hit_paths[hit_id]})")
+    order = {hit_ids[key]: (hit.document, hit.ordinal, hit.start, hit.kind) for key, hit in hits.items()}
     ranking = sorted(scores.items(), key=lambda item: (-item[1], order[item[0]]))
     ranking = append_tails(ranking, *hit_rankings, top=max(_NUM_FUSED, query.reach))
-    path_texts = {number: "; ".join(paths.get(number, ["after the fused hits"])) for number, _ in ranking}
-    other_hits = {numbers[key]: hit for key, hit in hits.items() if hit.kind != "chunk"}
+    path_texts = {hit_id: "; ".join(paths.get(hit_id, ["after the fused hits"])) for hit_id, _ in ranking}
+    other_hits = {hit_ids[key]: hit for key, hit in hits.items() if hit.kind != "chunk"}
     return _Fusion(ranking, path_texts, other_hits)
 
 
@@ -153,16 +156,20 @@ def _find_chunk(query: Query, hit: Hit) -> int:
 
 
 def _merge_hits(query: Query, chunk_hits: Sequence[Hit], other_hits: Sequence[Hit]) -> list[Hit]:
-    """Return hits by descending score, within the query's ``top`` and ``within``; reranked chunks come first."""
+    """Return hits by descending score, at most ``query.top``, and at most ``query.within`` tokens together.
+
+    If the chunks were reranked, they come first, because their new scores are not comparable with those of other hits.
+    Scores are lowered so that none exceeds the one before it.
+    """
     hits = [*chunk_hits, *other_hits]
     if query.rerank is None:
         hits.sort(key=lambda hit: -hit.score)
     tokens_left = math.inf if query.within is None else query.within
     merged_hits: list[Hit] = []
     for hit in hits:
-        size = count_text_tokens(hit.text)
-        if len(merged_hits) < query.top and size <= tokens_left:
-            tokens_left -= size
+        num_tokens = count_text_tokens(hit.text)
+        if len(merged_hits) < query.top and num_tokens <= tokens_left:
+            tokens_left -= num_tokens
             score = min(hit.score, merged_hits[-1].score) if merged_hits else hit.score
             merged_hits.append(replace(hit, rank=len(merged_hits) + 1, score=score))
     return merged_hits

@@ -32,11 +32,14 @@ class Hierarchy:
         return self._state.filter.get_addresses_below(keys, _FIRST_ABSTRACT)
 
     def build_sentences(self, nodes: Iterable[int]) -> list[str]:
-        """Return a sentence for each node, in order. Nodes that are not cached are read and decoded."""
+        """Return a sentence for each node, such as ``a (in tree) is under b; above c, d``, in order.
+
+        Nodes that are not cached are read and decoded.
+        """
         return self._decoded_nodes.describe(nodes, self._load_node)
 
     def _load_node(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
-        """Read a node: its name, the name of its tree, its parents, and its first children by name."""
+        """Return the name of a node and of its tree, all its parents, and its first children, sorted by name."""
         forest = self._state.forest
         tree, entity = forest.get_node(node)
         name = self._state.entities.get(entity).name

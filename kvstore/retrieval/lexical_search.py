@@ -73,7 +73,7 @@ def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords
     terms = [*find_technical_tokens(text), *list_content_terms(text, stem)]
     if not isinstance(stem, QuestionStemmer):
         return QuestionWords(terms, compounds)
-    words = list_content_terms(text, str)
+    words = list_content_terms(text, str)  # not stemmed
     return QuestionWords(terms, compounds, [variant for word in words for variant in stem.list_variants(word)])
 
 
@@ -142,7 +142,7 @@ def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
     """Return the BM25 scores of distinct chunks, in their order; 0 for chunks without any of the terms."""
     order = np.argsort(chunks)
     ascending = np.ascontiguousarray(chunks[order])
-    search = WordScores(weights.k1, weights.b, weights.average_length, 1)
+    search = WordScores(weights.k1, weights.b, weights.average_length, 1)  # ``score_only`` ignores the ``top`` of 1
     terms = _sort_rarest_first(weights)
     try:
         search.score_only(ascending)

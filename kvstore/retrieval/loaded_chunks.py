@@ -64,10 +64,11 @@ class LoadedChunk:
     @staticmethod
     def build_abstract_notes(chunks: Sequence[LoadedChunk]) -> list[AbstractNote]:
         """Return the distinct leaf abstracts above some chunks, in the order of the chunks."""
-        first_chunks: dict[int, LoadedChunk] = {}
+        first_chunk_by_leaf: dict[int, LoadedChunk] = {}
         for chunk in chunks:
-            first_chunks.setdefault(chunk.chunk // GROUP_SIZE, chunk)
-        if not first_chunks:
+            # The ids of chunks determine the id of the leaf abstract above them.
+            first_chunk_by_leaf.setdefault(chunk.chunk // GROUP_SIZE, chunk)
+        if not first_chunk_by_leaf:
             return []
         abstracts = chunks[0]._state.abstracts
         return [
@@ -77,7 +78,9 @@ class LoadedChunk:
                 record.level,
                 abstracts.read_text(record),
             )
-            for (leaf, chunk), record in zip(first_chunks.items(), abstracts.get_many(first_chunks), strict=True)
+            for (leaf, chunk), record in zip(
+                first_chunk_by_leaf.items(), abstracts.get_many(first_chunk_by_leaf), strict=True
+            )
         ]
 
 

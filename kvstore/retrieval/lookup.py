@@ -31,7 +31,10 @@ _MAX_NAMED_CHILDREN = 3
 
 
 def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
-    """Yield at most ``limit`` locations of the entity with a name, the most informative first."""
+    """Yield at most ``limit`` locations of the entity with a name, the most informative first.
+
+    The order is: nodes of stated trees, titles and headings, nodes of the tree of relations from prose, other text.
+    """
     key = to_entity_key(name)
     identity = state.resolve(key) if key else None
     if identity is None:

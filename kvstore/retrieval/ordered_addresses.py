@@ -19,10 +19,10 @@ AbstractAddress = tuple[int, int, AbstractRecord]
 
 
 def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple[list[int], list[AbstractAddress]]:
-    """Return the nodes and the abstracts of an entity, each in order.
+    """Return the nodes and the abstracts at the addresses of an entity, both with the most informative first.
 
-    If the entity has more than ``limit`` addresses, only the first are returned: ``limit`` in total, and those that tie
-    in rank with the last.
+    An address is a rank with the id of a node of the forest or of an abstract. If the entity has more than ``limit``
+    addresses, only the first are returned: ``limit`` in total, and those that tie in rank with the last.
     """
     targets = list(map(addresses.split_address, state.find_addresses_with_ties(identity, limit).tolist()))
     nodes = [target for rank, target in targets if rank == addresses.NODE_RANK]

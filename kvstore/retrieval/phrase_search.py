@@ -41,7 +41,7 @@ def find_quoted_phrases(question: str) -> list[Phrase]:
 def _list_terms(phrase: Phrase, stem: Callable[[str], str]) -> list[str]:
     """Return the terms under which a phrase is indexed.
 
-    Text in a script without spaces is indexed by pairs of characters, so its words are joined first.
+    Text in a script without spaces is indexed by character bigrams, so its words are joined first.
     """
     words = [pattern.word for pattern in phrase.words]
     return list_terms("".join(word if is_unspaced(word) else f" {word} " for word in words), stem)
@@ -71,6 +71,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         matching_chunks = [find_chunks_with_all(state, phrase) for phrase, _ in weighted_phrases]
         if self.allowed is not None:
             matching_chunks = [chunks[self.allowed.get_chunk_mask(chunks)] for chunks in matching_chunks]
+        # Only chunks with all words of a phrase are read, and only if they can reach the top with it.
         chunks = np.unique(np.concatenate([np.empty(0, np.uint64), *matching_chunks]))
         scores = score_by_weights(state, self.weights, chunks)
         max_bonuses = np.zeros(len(chunks))
@@ -83,7 +84,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
             score = float(scores[index])
             for phrase, rarity in weighted_phrases:
                 num_occurrences = sum(count_occurrences(phrase, text, stemmers[0]) for text in texts)
-                score += rarity * self._compute_weight(num_occurrences, loaded.record.words)
+                score += rarity * self._compute_bm25_factor(num_occurrences, loaded.record.words)
             scores_by_chunk[loaded.chunk] = score
         return best(state, list(scores_by_chunk), np.array(list(scores_by_chunk.values())), self.top)
 
@@ -91,7 +92,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         """Return the sum of the rarities of terms; 0 for a term that no chunk has."""
         return math.fsum(self.weights.rarities.get(term, 0.0) for term in terms)
 
-    def _compute_weight(self, num_occurrences: int, num_words: int) -> float:
+    def _compute_bm25_factor(self, num_occurrences: int, num_words: int) -> float:
         """Return the BM25 factor of a phrase by its number of occurrences in a chunk of ``num_words`` words.
 
         The score of the phrase is this factor times its rarity.
@@ -102,5 +103,5 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         return num_occurrences * (k1 + 1) / (num_occurrences + k1 * (1 - b + b * num_words / average_length))
 
     def list_chunks(self, answer: Ranking) -> Iterable[int]:
-        """Return the ids of the chunks in an answer."""
+        """Return the ids of the chunks in the answer to this request."""
         return (chunk for chunk, _ in answer)

@@ -102,9 +102,9 @@ class Query:
 
     def copy_with_limits(self, top: int, within: int | None) -> Query:
         """Return this query with other limits; the copy shares the trace and everything read so far."""
-        narrowed_query = copy(self)
-        narrowed_query.top, narrowed_query.within = top, within
-        return narrowed_query
+        limited_query = copy(self)
+        limited_query.top, limited_query.within = top, within
+        return limited_query
 
     @property
     def chunk_count(self) -> int:
@@ -139,7 +139,7 @@ class Query:
 
     @property
     def reach(self) -> int:
-        """The minimum length of the ranking that a strategy returns.
+        """The minimum number of chunks in the ranking that a strategy returns, if so many match.
 
         It is at least ``candidate_count``, and at least 100 if neighboring chunks are joined into segments.
         """
@@ -199,7 +199,7 @@ class Strategy(Protocol):
 
 
 def option(query: Query, strategy: Strategy, name: str) -> float:
-    """Return the value of a numeric option: the query's (see :func:`check_options`), or the default."""
+    """Return the value of a numeric option: the query's (see :func:`check_options`), or the strategy's default."""
     return float(query.options.get(name, strategy.options[name].default))
 
 
@@ -223,6 +223,7 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
             continue
         option = all_options.get(name)
         if option is None:
+            # Options that were removed are still accepted, with a warning; those of segments were options of sprag.
             if skip_retired_option(strategy.name, name) or (as_segments and skip_retired_option("sprag", name)):
                 continue
             option_names = ", ".join([*all_options, RERANKER_OPTION])
@@ -296,12 +297,12 @@ def _build_segment_hits(query: Query, ranking: Ranking, paths: HitPaths, within:
 
     option_values = {name: float(query.options.get(name, option.default)) for name, option in SEGMENT_OPTIONS.items()}
     plan = SegmentPlan(
-        query.top,
-        DEFAULT_ROOM if query.within is None else query.within / query.state.settings.chunk_tokens,
-        within,
-        option_values["penalty"],
-        option_values["decay"],
-        int(option_values["longest"]),
+        top=query.top,
+        room=DEFAULT_ROOM if query.within is None else query.within / query.state.settings.chunk_tokens,
+        within=within,
+        penalty=option_values["penalty"],
+        decay=option_values["decay"],
+        longest=int(option_values["longest"]),
     )
     with query.trace.step("take segments") as step:
         segments = select_segments(query.state, ranking, plan)

@@ -47,7 +47,7 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
     capitalized_only: bool = False
 
     def fetch(self, state: State) -> list[Seed]:
-        """Return the entities that the question names, the rarest first."""
+        """Return the entities that the question names, those with the fewest addresses first."""
         folded = fold(self.question)
         matches = state.filter.recognize(folded, state.settings.name_words)
         if self.capitalized_only:
@@ -65,6 +65,7 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
                 )
         seeds = []
         for key, identity in identities.items():
+            # Names of the same entity can share addresses, so their counts cannot be added.
             has_one_name = len(identity.names) == 1
             count = identity.entry.count if has_one_name else len(state.find_addresses(identity))
             if count:
@@ -84,7 +85,7 @@ def recognize_entities(query: Query) -> list[Seed]:
 
 
 def record_recognized(query: Query, seeds: Sequence[Seed], step: StepNotes) -> None:
-    """Record the recognized entities in a step's notes, and count a hit for each, which raises its temperature."""
+    """Record the recognized entities in a step's notes, and count a lookup of each (its temperature)."""
     query.count_hits(seed.key for seed in seeds)
     step.detail = ", ".join(f"{seed.key} ({seed.count})" for seed in seeds) or "none known"
     step.count = len(seeds)

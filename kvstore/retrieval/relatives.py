@@ -71,10 +71,12 @@ def _render_branch(
 ) -> Iterator[str]:
     """Yield the HTML of ``relatives`` as a list, each with its own relatives unless its name is in ``rendered``.
 
-    ``distance`` is the number of levels from the entity to these relatives. Their names are added to ``rendered``.
+    ``distance`` is the number of levels from the entity to these relatives, and ``branches`` maps (name, distance + 1)
+    to the relatives reached through a name. The names of these relatives are added to ``rendered``.
     """
     yield "<ul>"
     for relative in relatives:
+        # A sentence by template only repeats the edge.
         note = relative.text if " is under " not in relative.text else ""
         yield f"<li>{markup.render_name(relative.relative, note)}"
         children = [] if relative.relative in rendered else branches.get((relative.relative, distance + 1), [])

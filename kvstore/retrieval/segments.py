@@ -118,7 +118,7 @@ def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
 
 
 def select_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> list[tuple[int, int]]:
-    """Return disjoint runs of chunks of one document that together contain every ranked chunk, unordered.
+    """Return disjoint runs of adjacent chunks of one document that contain all its ranked chunks, unordered.
 
     ``values`` maps the ordinals of ranked chunks to their relevances minus the penalty. A run is its first and last
     ordinal. Its value is the sum of the values of its ranked chunks, minus the penalty for each unranked chunk. Runs
@@ -247,7 +247,8 @@ class _SegmentBuilder:
         used_spans.append((start, end))
         chunks = self._list_covering_chunks(ids, chunks, start, end)
         text = self._state.documents.read_text_slice(record.id, start, end)
-        return Segment(record, chunks, start, end, text, *self._ranking[run.ranking_index])
+        best_chunk, score = self._ranking[run.ranking_index]
+        return Segment(record, chunks, start, end, text, best_chunk, score)
 
     def _count_tokens(self, document: int, start: int, end: int) -> int:
         """Read the text between two byte offsets of a document, and return its number of tokens."""
@@ -260,6 +261,7 @@ class _SegmentBuilder:
         does not fit.
         """
         document = chunks[0].document
+        # A token has at least one byte, so a short text need not be read.
         if (
             chunks[-1].end - chunks[0].start <= tokens_left
             or self._count_tokens(document, chunks[0].start, chunks[-1].end) <= tokens_left

@@ -83,7 +83,7 @@ class WordSearchRequest(ReadRequest[WordSearchResult]):
         return WordSearchResult(ranking, other_scores, cosines)
 
     def list_chunks(self, answer: WordSearchResult) -> Iterable[int]:
-        """Return the ids of the best chunks in an answer."""
+        """Return the ids of the best chunks in the answer to this request."""
         return (chunk for chunk, _ in answer.ranking)
 
 
@@ -130,7 +130,7 @@ def build_count_request(words: QuestionWords) -> TermCountRequest:
     return TermCountRequest(list(dict.fromkeys((*words.terms, *compound_terms, *words.variants))))
 
 
-def _find_quoted_phrases(question: str) -> list[Phrase]:
+def _load_quoted_phrases(question: str) -> list[Phrase]:
     """Return the phrases in double quotes of a question. A question without quotes does not load phrase search."""
     if _QUOTE_CHARACTERS.isdisjoint(question):
         return []
@@ -152,7 +152,7 @@ def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrase_s
         terms = words.list_lookup_terms(counts)
         weights = build_term_weights(reading.counters, terms, counts, k1, b)
         step.detail = "BM25 of " + ", ".join(terms)
-        quoted_phrases = _find_quoted_phrases(query.question) if phrase_share else []
+        quoted_phrases = _load_quoted_phrases(query.question) if phrase_share else []
         if quoted_phrases:
             from .phrase_search import PhraseSearchRequest
 

@@ -99,6 +99,7 @@ class AdaptiveStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         """Run hybrid search and, if it has enough weight, the walk; return the merged ranking as evidence."""
+        # Names are recognized in the same rounds of read requests in which hybrid search runs.
         name_companion = query.reading.start_companion(_recognize_names(query))
         hybrid = search_hybrid(query)
         with query.trace.step("recognize entities") as step:
@@ -140,7 +141,7 @@ class AdaptiveStrategy:
 
 
 def _recognize_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], list[int], bool]]:
-    """Recognize the names of a question and count their chunks, in two rounds of read requests.
+    """Recognize the names of a question and count their chunks: a generator of two rounds of read requests.
 
     Returns the names, the number of chunks that mention each (its degrees), the number of chunks that contain all words
     of each form of a name, and True if the store has triples.
@@ -174,7 +175,7 @@ def _is_not_english(query: Query) -> bool:
 
 
 def _compute_specificity(name_chunks: float, total_chunks: int) -> float:
-    """Return how specific a name is, from 0 to 1, given the (estimated) number of chunks about it.
+    """Return how specific a name is, from 0 to 1, given the estimated number of chunks about it.
 
     A name in at most ``total_chunks ** (1 - _MIN_INFORMATION)`` chunks gets 1; beyond that, the value falls quickly.
     """
@@ -237,13 +238,13 @@ def _compute_walk_factors(
     remainder_fraction = math.fsum(rest_rarities) / total_rarity if total_rarity else 0.0
     name, name_chunks = _find_rarest_name(query, names, spreads)
     return _WalkFactors(
-        name,
-        name_chunks,
-        query.chunk_count,
-        remainder_fraction,
-        len(rest_rarities),
-        bool(parts.compared_keys),
-        hybrid.coverage,
+        name=name,
+        name_chunks=name_chunks,
+        total_chunks=query.chunk_count,
+        remainder_fraction=remainder_fraction,
+        num_words=len(rest_rarities),
+        is_comparison=bool(parts.compared_keys),
+        coverage=hybrid.coverage,
     )
 
 
@@ -267,7 +268,8 @@ def _find_rarest_name(query: Query, names: Sequence[Seed], spreads: Mapping[str,
 def _merge_scores(hybrid: HybridResult, walk_result: WalkResult, weight: float) -> tuple[Ids, npt.NDArray[np.float64]]:
     """Return the ids of the candidates of both searches, ascending, with hybrid score plus weighted walk score.
 
-    The scores are divided by the sum of the weights.
+    The best hybrid scores get a bonus that grows with the weight, so that they stay near the top. All scores are
+    divided by the sum of the weights.
     """
     chunks = merge_distinct(hybrid.chunks, walk_result.chunks)
     scores = np.zeros(len(chunks))
@@ -294,9 +296,10 @@ def _add_joined_chunks(
         joined = query.reading.fetch(JoinedChunksRequest(best_chunks, question_key, rarities, vector, query.stem))
         step.detail = "; ".join(dict.fromkeys(map(" → ".join, joined.pairs))) or "none"
         step.count = len(joined.chunks)
-    keep = query.mask_allowed(joined.chunks)
-    joined_chunks = joined.chunks[keep]
-    bonuses = _JOINED_BONUS * joined.matches[keep] * scale_to_best(joined.cosines[keep]) ** _JOINED_EXPONENT
+    is_allowed = query.mask_allowed(joined.chunks)
+    joined_chunks = joined.chunks[is_allowed]
+    cosine_factors = scale_to_best(joined.cosines[is_allowed]) ** _JOINED_EXPONENT
+    bonuses = _JOINED_BONUS * joined.matches[is_allowed] * cosine_factors
     candidates = set(chunks.tolist())
     paths = {
         chunk: f"triple: {' → '.join(pair)}"

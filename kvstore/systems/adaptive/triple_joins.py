@@ -62,31 +62,35 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
         )
         named = NamedNeighborhoodRequest(list(matches), no_nodes, _MAX_NAME_CHUNKS).fetch(state)
         # The names of the best triples come first. If two names are one entity, its better triple counts.
-        joins: dict[int, tuple[tuple[str, str], float]] = {}
+        match_by_entity: dict[int, tuple[tuple[str, str], float]] = {}
         for entity, match in zip(named.entities.tolist(), matches.values(), strict=True):
-            if entity and len(joins) < _MAX_NAMES:
-                joins.setdefault(entity, match)
+            if entity and len(match_by_entity) < _MAX_NAMES:  # 0: not an entity
+                match_by_entity.setdefault(entity, match)
         surroundings = named.surroundings.entities
         if surroundings is None:
             return JoinedChunks(np.empty(0, np.uint64), np.empty(0), np.empty(0), [])
-        sources = np.repeat(named.request.entities, np.diff(surroundings.rows.bounds)).tolist()
-        is_joined = np.array([source in joins for source in sources], np.bool_)
-        joined = [joins[source] for source in sources if source in joins]
+        # The entity of each row: the rows are grouped by entity, and ``bounds`` are the borders of the groups.
+        row_entities = np.repeat(named.request.entities, np.diff(surroundings.rows.bounds)).tolist()
+        is_joined = np.array([entity in match_by_entity for entity in row_entities], np.bool_)
+        row_matches = [match_by_entity[entity] for entity in row_entities if entity in match_by_entity]
         return JoinedChunks(
-            surroundings.rows.chunks[is_joined],
-            scale_to_best(np.array([score for _, score in joined])),
-            surroundings.cosines[is_joined].astype(np.float64),
-            [pair for pair, _ in joined],
+            chunks=surroundings.rows.chunks[is_joined],
+            matches=scale_to_best(np.array([score for _, score in row_matches])),
+            cosines=surroundings.cosines[is_joined].astype(np.float64),
+            pairs=[pair for pair, _ in row_matches],
         )
 
 
 def _select_other_names(
-    matches: Iterable[tuple[tuple[str, str], float]], question: str
+    matches: Iterable[tuple[tuple[str, str], float]], question_key: str
 ) -> dict[str, tuple[tuple[str, str], float]]:
-    """Return the first names of ``matches`` that are not in the question, each with its first pair and score."""
+    """Return the first names that are not in the question, each with the first pair that contains it, and its score.
+
+    ``matches`` are pairs of names with scores, best first, and ``question_key`` is the normal form of the question.
+    """
     names: dict[str, tuple[tuple[str, str], float]] = {}
     for pair, score in matches:
         for name in pair:
-            if name not in question and len(names) < _MAX_READ_NAMES:
+            if name not in question_key and len(names) < _MAX_READ_NAMES:
                 names.setdefault(name, (pair, score))
     return names

@@ -51,13 +51,13 @@ class CommunityGraph:
     vectors: LayeredVectors
 
     def find_nearest(self, vector: Matrix, counts: list[int], ef: int) -> list[list[tuple[int, float]]]:
-        """Return about ``counts[i]`` nearest nodes of each layer i with their cosines.
+        """Return the ``counts[i]`` nearest nodes of each layer i with their cosines, approximately, best first.
 
         ``ef`` is the number of candidates kept, see :meth:`LayeredVectors.find_nearest`.
         """
         layers = self.vectors.find_nearest(vector, counts, ef)
         return [
-            [(int(nodes[number]), cosine) for number, cosine in layer]
+            [(int(nodes[index]), cosine) for index, cosine in layer]
             for nodes, layer in zip(self.nodes, layers, strict=True)
         ]
 
@@ -100,7 +100,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         return content if communities is not None and communities.change == content.change else None
 
     def describe(self, content: CommunityGraph) -> str:
-        """Return the numbers of entities, communities and layers, and how they are searched."""
+        """Return a summary for SHOW INDEXES: the numbers of entities, communities and layers, and the search method."""
         entities, *communities = content.vectors.sizes
         search_method = "by links" if content.vectors.is_linked else "all compared"
         return (
@@ -160,28 +160,32 @@ class _NodeLayers:
 
 
 def _build_layers(state: State, communities: Communities) -> _NodeLayers:
-    """Return the layers of a state: its entities, then the communities of each level from the finest."""
+    """Return the layers of a state: its entities, then the communities of each level from the finest.
+
+    The parent of an entity is its finest community.
+    """
     graph = build_entity_graph(state)
     layers = _NodeLayers(
         [compute_entity_vectors(graph, load_chunk_vectors(state, graph))], [], [graph.entities], [graph.keys]
     )
     parent_ids = [(communities.find_by_entity(entity) or [NO_COMMUNITY])[-1] for entity in graph.entities.tolist()]
-    for numbers in _group_by_level(communities):
-        positions = {number: position for position, number in enumerate(numbers)}
-        layers.parents.append(np.array([positions.get(parent, NO_COMMUNITY) for parent in parent_ids], np.int64))
-        parents = (communities.get(number).parent for number in numbers)
+    for community_ids in _group_by_level(communities):
+        index_by_id = {community: index for index, community in enumerate(community_ids)}
+        # ``parent_ids`` are the parents of the nodes of the layer below.
+        layers.parents.append(np.array([index_by_id.get(parent, NO_COMMUNITY) for parent in parent_ids], np.int64))
+        parents = (communities.get(community).parent for community in community_ids)
         parent_ids = [NO_COMMUNITY if parent is None else parent for parent in parents]
-        layers.vectors.append(communities.get_vectors(numbers))
-        layers.nodes.append(np.array(numbers, np.uint32))
-        layers.names.append([communities.get_key(number) for number in numbers])
+        layers.vectors.append(communities.get_vectors(community_ids))
+        layers.nodes.append(np.array(community_ids, np.uint32))
+        layers.names.append([communities.get_key(community) for community in community_ids])
     return layers
 
 
 def _group_by_level(communities: Communities) -> list[list[int]]:
-    """Return the communities of each level, from the finest to the coarsest."""
+    """Return the ids of the communities of each level, from the finest level to the coarsest, which is level 0."""
     levels: list[list[int]] = [[] for _ in range(communities.levels)]
-    for number in range(len(communities)):
-        levels[communities.get(number).level].append(number)
+    for community in range(len(communities)):
+        levels[communities.get(community).level].append(community)
     return levels[::-1]
 
 

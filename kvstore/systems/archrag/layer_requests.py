@@ -83,38 +83,39 @@ class NearestNodes(ReadRequest[LayerSearch]):
         return LayerSearch(communities.levels, layers, graph.vectors.is_linked, problem)
 
     def _search(self, state: State, communities: Communities, graph: CommunityGraph) -> list[RankedNodes]:
-        """Return the nearest nodes of each layer that still exist.
+        """Return the nearest existing nodes of each searched layer, best first.
 
         If deleted nodes leave too few, searches again for more, at most :data:`_MAX_RETRIES` times.
         """
-        limits = [self.count] * (1 + min(communities.levels, self.levels))
+        num_layers = 1 + min(communities.levels, self.levels)
         written_layers = _group_model_written(communities)
-        counts = [limit + len(written) for limit, written in zip(limits, written_layers, strict=False)]
-        counts += [0] * (len(graph.nodes) - len(limits))
+        # Communities with a report by a model are ranked again afterwards, so that many more nodes are needed.
+        counts = [self.count + len(written) for written in written_layers[:num_layers]]
+        counts += [0] * (len(graph.nodes) - num_layers)  # the other layers are not searched
         layers: list[RankedNodes] = []
         for _ in range(_MAX_RETRIES + 1):
-            nearest = graph.find_nearest(self.vector, counts, self.ef)[: len(limits)]
-            layers = [_select_existing(state, communities, number, layer) for number, layer in enumerate(nearest)]
-            needs_more = [
-                len(remaining) < min(count, len(nodes)) and len(layer) < len(nodes)
-                for remaining, layer, nodes, count in zip(layers, nearest, graph.nodes, limits, strict=False)
+            nearest = graph.find_nearest(self.vector, counts, self.ef)[:num_layers]
+            layers = [_select_existing(state, communities, layer, nodes) for layer, nodes in enumerate(nearest)]
+            is_short = [
+                len(existing) < min(self.count, len(layer_nodes)) and len(nodes) < len(layer_nodes)
+                for existing, nodes, layer_nodes in zip(layers, nearest, graph.nodes, strict=False)
             ]
-            if not any(needs_more):
+            if not any(is_short):
                 break
-            counts[: len(limits)] = [
-                4 * count if is_short else count for count, is_short in zip(counts, needs_more, strict=False)
+            counts[:num_layers] = [
+                4 * count if needs_more else count for count, needs_more in zip(counts, is_short, strict=False)
             ]
         layers = [
             _merge_written(communities, layer, written, self.vector) if written else layer
             for layer, written in zip(layers, written_layers, strict=False)
         ]
-        return [layer[:count] for layer, count in zip(layers, limits, strict=True)]
+        return [layer[: self.count] for layer in layers]
 
 
 def _select_existing(
     state: State, communities: Communities, layer: int, nodes: Sequence[tuple[int, float]]
 ) -> RankedNodes:
-    """Return the nodes of a layer that exist, with rounded cosines."""
+    """Return those of the ``nodes`` of a layer that exist, with rounded cosines, in the same order."""
     ids = [node for node, _ in nodes]
     if layer:
         existing = set(communities.filter_visible(np.array(ids, np.int64)).tolist())
@@ -124,13 +125,13 @@ def _select_existing(
 
 
 def _group_model_written(communities: Communities) -> list[list[int]]:
-    """Return, for each layer, the communities whose report a language model wrote.
+    """Return, for each layer, the ids of the communities whose report a language model wrote.
 
     The graph has only the centroids of communities, so these are compared by the vectors of their reports instead.
     """
     layers: list[list[int]] = [[] for _ in range(1 + communities.levels)]
-    for number in communities.text_vectors:
-        layers[communities.levels - communities.get(number).level].append(number)
+    for community in communities.text_vectors:
+        layers[communities.levels - communities.get(community).level].append(community)
     return layers
 
 
@@ -163,14 +164,16 @@ class LinkedChunks(ReadRequest[list[list[list[int]]]]):
         """Read the chunks that the nodes of each layer lead to."""
         entities, *community_layers = self.layers
         communities = require_communities(state)
-        numbers = list(chain.from_iterable(community_layers))
-        communities.preload(numbers)
-        specific = [number for number in numbers if communities.get(number).chunk_count <= _MAX_COMMUNITY_CHUNKS]
-        groups = zip(specific, communities.list_chunk_groups(specific), strict=True)
-        home_chunks = {number: [chunk for chunk, _ in group] for number, group in groups}
+        community_ids = list(chain.from_iterable(community_layers))
+        communities.preload(community_ids)
+        specific_ids = [
+            community for community in community_ids if communities.get(community).chunk_count <= _MAX_COMMUNITY_CHUNKS
+        ]
+        groups = zip(specific_ids, communities.list_chunk_groups(specific_ids), strict=True)
+        home_chunks = {community: [chunk for chunk, _ in group] for community, group in groups}
         return [
             _list_entity_chunks(state, entities),
-            *([home_chunks.get(number, []) for number in layer] for layer in community_layers),
+            *([home_chunks.get(community, []) for community in layer] for layer in community_layers),
         ]
 
     def list_chunks(self, answer: list[list[list[int]]]) -> Iterable[int]:
@@ -183,11 +186,11 @@ def _list_entity_chunks(state: State, entities: Sequence[int]) -> list[list[int]
     An entity with more than :data:`_MAX_ENTITY_CHUNKS` chunks has none.
     """
     graph = state.get_part(GRAPH)
-    numbers = np.array(entities, np.uint32)
-    rows = graph.read_entity_rows(numbers, graph.read_degrees(numbers), _MAX_ENTITY_CHUNKS)
-    is_informative = (rows.features & ~np.uint16(LOWER)) != 0
-    ranges = [slice(start, stop) for start, stop in zip(rows.bounds[:-1], rows.bounds[1:], strict=True)]
-    return [rows.chunks[row][is_informative[row]].tolist() for row in ranges]
+    entity_ids = np.array(entities, np.uint32)
+    rows = graph.read_entity_rows(entity_ids, graph.read_degrees(entity_ids), _MAX_ENTITY_CHUNKS)
+    has_other_form = (rows.features & ~np.uint16(LOWER)) != 0  # not only in lower case
+    row_ranges = [slice(start, stop) for start, stop in zip(rows.bounds[:-1], rows.bounds[1:], strict=True)]
+    return [rows.chunks[row_range][has_other_form[row_range]].tolist() for row_range in row_ranges]
 
 
 class NodeLabel(NamedTuple):
@@ -212,13 +215,14 @@ class NodeLabels(ReadRequest[list[NodeLabel]]):
         entities = [node for layer, node in self.nodes if not layer]
         names = dict(zip(entities, (record.name for record in state.entities.get_many(entities)), strict=True))
         finest = dict(zip(entities, communities.find_finest(entities), strict=True))
-        homes = [node if layer else finest[node] for layer, node in self.nodes]
-        numbers = np.array(list({home for home in homes if home is not None}), np.int64)
-        visible = communities.filter_visible(numbers).tolist()
+        # The community of an entity is the finest one that contains it, if any.
+        node_communities = [node if layer else finest[node] for layer, node in self.nodes]
+        community_ids = np.array(list({community for community in node_communities if community is not None}), np.int64)
+        visible = communities.filter_visible(community_ids).tolist()
         communities.preload(visible)
         titles = zip(visible, communities.get_titles(visible), strict=True)
-        labels = {number: (title, communities.get(number).level) for number, title in titles}
+        labels = {community: (title, communities.get(community).level) for community, title in titles}
         return [
-            NodeLabel(None if layer else names[node], None if home is None else labels.get(home))
-            for (layer, node), home in zip(self.nodes, homes, strict=True)
+            NodeLabel(None if layer else names[node], None if community is None else labels.get(community))
+            for (layer, node), community in zip(self.nodes, node_communities, strict=True)
         ]

@@ -101,8 +101,11 @@ class ArchragStrategy:
         ]
         return replace(evidence, groups=groups)
 
-    def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Make the model extract points from the result of each layer, one call for each layer."""
+    def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
+        """Return the points that the model extracts from the chunks, and from the reports of each layer.
+
+        Each is a separate call of the model.
+        """
         with distiller.open_query(evidence.question) as query:
             layer_hits = [[hit for hit in evidence.hits if hit.kind != "report"], *self._build_all_reports(query)]
         points: list[Point] = []
@@ -124,9 +127,10 @@ class ArchragStrategy:
         return _NearestLayers(search.levels, search.layers)
 
     def _rank_chunks(self, query: Query, layers: _NearestLayers) -> Evidence:
-        """Return the chunks as evidence, ranked by hybrid score plus that of the best node that leads to them.
+        """Return the chunks as evidence, ranked by hybrid score plus a score of the best node that leads to them.
 
-        Records these nodes in ``layers.chunk_sources``.
+        The score of a node is its cosine, relative to the best one of its layer. Records these nodes in
+        ``layers.chunk_sources``.
         """
         with query.trace.step("chunks of entities and communities") as step:
             linked_chunks = query.reading.fetch(
@@ -169,24 +173,24 @@ class ArchragStrategy:
             [layers.build_report_candidate(community, layer) for community, _ in ranked_nodes]
             for layer, ranked_nodes in enumerate(layers.nearest[1:], 1)
         ]
-        numbers = [candidate.community for candidate in chain.from_iterable(candidates)]
-        contents = iter(query.reading.fetch(CommunityReports(numbers)))
+        community_ids = [candidate.community for candidate in chain.from_iterable(candidates)]
+        contents = iter(query.reading.fetch(CommunityReports(community_ids)))  # in the order of all candidates
         reports = ([build_report_hit(next(contents), path, 0.0) for _, path in group] for group in candidates)
         return [[report for report in group if report is not None] for group in reports]
 
 
 def _interleave_layers(nearest: Sequence[RankedNodes]) -> Iterator[tuple[int, tuple[int, float]]]:
-    """Yield layers and communities with their cosines, alternating between the layers.
+    """Yield (layer, (community, cosine)), alternating between the layers: first the nearest community of each layer.
 
-    The nearest community of each layer comes first, then the second nearest of each, and so on.
+    ``nearest`` are the ranked communities of each layer above the entities; these layers are numbered from 1.
     """
-    for turn in zip_longest(*nearest):
-        for layer, scored_node in enumerate(turn, 1):
-            if scored_node is not None:
-                yield layer, scored_node
+    for communities_of_rank in zip_longest(*nearest):
+        for layer, scored_community in enumerate(communities_of_rank, 1):
+            if scored_community is not None:
+                yield layer, scored_community
 
 
 def _format_path(label: NodeLabel) -> str:
-    """Return the names of the node that led to a chunk, as the hit's path."""
+    """Return the path of a chunk's hit: the community and the entity of the node that led to it."""
     parts = [] if label.community is None else ['community "{}" (level {})'.format(*label.community)]
     return " → ".join([*parts, *([label.entity] if label.entity else [])])

@@ -77,17 +77,19 @@ class Candidates(ReadRequest[CandidatePool]):
     def fetch(self, state: State) -> CandidatePool:
         """Collect the candidate chunks, and compute their cosines with the question."""
         seed_addresses = [
-            (seed, packed_addresses) for seed in self.seeds if len(packed_addresses := _list_abstracts(state, seed))
+            (seed, packed_addresses)
+            for seed in self.seeds
+            if len(packed_addresses := _list_abstract_addresses(state, seed))
         ]
         pool_builder = _PoolBuilder(state, self)
         pool_builder.fill_pool(seed_addresses)
         chunks = np.array(sorted(pool_builder.pool), np.uint64)
         return CandidatePool(
-            chunks,
-            compute_cosines(state, chunks, self.vector),
-            pool_builder.pool,
-            len(pool_builder.visited_abstracts),
-            bool(seed_addresses),
+            chunks=chunks,
+            cosines=compute_cosines(state, chunks, self.vector),
+            routes=pool_builder.pool,
+            num_abstracts=len(pool_builder.visited_abstracts),
+            has_specific_entities=bool(seed_addresses),
         )
 
     def list_chunks(self, answer: CandidatePool) -> Iterable[int]:
@@ -95,7 +97,7 @@ class Candidates(ReadRequest[CandidatePool]):
         return chunk_ids
 
 
-def _list_abstracts(state: State, seed: Seed) -> list[int]:
+def _list_abstract_addresses(state: State, seed: Seed) -> list[int]:
     """Return the packed addresses of the abstracts that mention an entity, the most specific rank first.
 
     At most :data:`_MAX_ADDRESSES` are returned; a rank that does not fit completely is omitted.
@@ -104,6 +106,7 @@ def _list_abstracts(state: State, seed: Seed) -> list[int]:
     if len(packed_addresses) > _MAX_ADDRESSES:
         rank, _ = addresses.split_address(packed_addresses[-1])
         packed_addresses = packed_addresses[: bisect_left(packed_addresses, addresses.make_address(rank, 0))]
+    # Nodes of the forest have the lowest rank; abstracts follow.
     return packed_addresses[bisect_left(packed_addresses, addresses.make_address(addresses.NODE_RANK + 1, 0)) :]
 
 
@@ -128,7 +131,11 @@ class _PoolBuilder:
         Chunks below the abstracts that mention an entity come first. Those below ancestors and descendants of these
         abstracts follow, level by level.
         """
-        passes = [(level, *seed) for level in range(self._request.depth + 1) for seed in seed_addresses]
+        passes = [
+            (level, seed, packed_addresses)
+            for level in range(self._request.depth + 1)
+            for seed, packed_addresses in seed_addresses
+        ]
         for level, seed, packed_addresses in passes:
             capacity, visited = self._request.max_chunks - len(self.pool), set[int]()
             routes = dict(islice(self._iter_new_chunks(seed, packed_addresses, level, visited), capacity + 1))
@@ -145,7 +152,7 @@ class _PoolBuilder:
     def _sort_addresses(self, packed_addresses: Sequence[int]) -> list[int]:
         """Sort the packed addresses of abstracts by rank, document key and abstract id."""
         positions = {address: addresses.split_address(address) for address in packed_addresses}
-        self._read_abstracts(abstract for _, abstract in positions.values())
+        self._cache_abstracts(abstract for _, abstract in positions.values())
         documents = {address: self._abstracts[abstract].document for address, (_, abstract) in positions.items()}
         keys = self._state.documents.get_keys(documents.values())
 
@@ -172,7 +179,7 @@ class _PoolBuilder:
             ]
             neighbor_groups = self._list_tree_neighbors(starts, level)
             leaves = [abstract for group in neighbor_groups for _, abstract in group if abstract < FIRST_UPPER_ABSTRACT]
-            self._check_chunks_exist(chunk for leaf in leaves for chunk in self._get_chunk_ids(leaf))
+            self._cache_existing_chunks(chunk for leaf in leaves for chunk in self._get_chunk_ids(leaf))
             for start, neighbors in zip(starts, neighbor_groups, strict=True):
                 for levels, abstract in neighbors:
                     if abstract in self.visited_abstracts or abstract in visited:
@@ -188,11 +195,11 @@ class _PoolBuilder:
     def _list_tree_neighbors(self, abstracts: Sequence[int], level: int) -> list[list[tuple[int, int]]]:
         """Return, for each abstract, its descendants and its ancestor ``level`` levels away (equation 1 of the paper).
 
-        Each is given by the number of levels up (negative: down) and its id. With ``level`` 0, only the abstract itself
+        Each is a pair: the number of levels up (negative: down), and its id. With ``level`` 0, only the abstract itself
         is returned. Reads the abstracts on the way into the cache.
         """
         # The record of a leaf is needed only for its parent.
-        self._read_abstracts(abstract for abstract in abstracts if level or abstract >= FIRST_UPPER_ABSTRACT)
+        self._cache_abstracts(abstract for abstract in abstracts if level or abstract >= FIRST_UPPER_ABSTRACT)
         descendants = [[abstract] for abstract in abstracts]
         ancestors: list[int | None] = list(abstracts)
         for _ in range(level):
@@ -206,8 +213,8 @@ class _PoolBuilder:
                 for group in descendants
             ]
             ancestors = [None if abstract is None else self._abstracts[abstract].parent for abstract in ancestors]
-            self._read_abstracts(child for group in descendants for child in group if child >= FIRST_UPPER_ABSTRACT)
-            self._read_abstracts(abstract for abstract in ancestors if abstract is not None)
+            self._cache_abstracts(child for group in descendants for child in group if child >= FIRST_UPPER_ABSTRACT)
+            self._cache_abstracts(abstract for abstract in ancestors if abstract is not None)
         if not level:
             return [[(0, abstract)] for abstract in abstracts]
         return [
@@ -233,17 +240,17 @@ class _PoolBuilder:
         ids = self._get_chunk_ids(abstract)
         for first in range(0, len(ids), _CHUNKS_PER_READ):
             batch = ids[first : first + _CHUNKS_PER_READ]
-            self._check_chunks_exist(batch)
+            self._cache_existing_chunks(batch)
             yield from filter(self._chunk_exists.__getitem__, batch)
 
-    def _read_abstracts(self, abstracts: Iterable[int]) -> None:
+    def _cache_abstracts(self, abstracts: Iterable[int]) -> None:
         """Read the records of abstracts into the cache, unless they are in it."""
         missing = [abstract for abstract in dict.fromkeys(abstracts) if abstract not in self._abstracts]
         if missing:
             self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
 
-    def _check_chunks_exist(self, chunks: Iterable[int]) -> None:
-        """Look up which chunk ids exist, unless the cache has them."""
+    def _cache_existing_chunks(self, chunks: Iterable[int]) -> None:
+        """Look up which chunk ids exist, and store it in the cache, unless it is in it."""
         missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._chunk_exists]
         if missing:
             self._chunk_exists.update(zip(missing, self._state.chunks.has_many(missing), strict=True))

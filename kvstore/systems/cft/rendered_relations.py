@@ -67,7 +67,7 @@ class Relations(ReadRequest[RenderedRelations]):
         nodes = list(chain.from_iterable(node_groups))
         edges = []
         for node in nodes:
-            for up in (True, False):
+            for up in (True, False):  # first the nearest ancestors, then the nearest descendants
                 for relative in islice(forest.walk([node], up=up, depth=self.max_relatives), self.max_relatives):
                     edges.append((relative.via, relative.node) if up else (relative.node, relative.via))
         assertions = select_best_assertions(state, edges)
@@ -106,9 +106,9 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
 
 
 def _find_chunk_at(state: State, record: DocumentRecord, offset: int) -> int | None:
-    """Return the last chunk of a document that starts at or before a byte offset, or None if there is none.
+    """Return the last chunk of a document that starts at or before a byte offset.
 
-    A document that only has edges, and no text, has no chunks.
+    Returns None for a document without chunks: one that only has edges, and no text.
     """
     chunk_ids = list(record.chunk_ids())
     index = bisect_right(chunk_ids, offset, key=lambda chunk: state.chunks.get(chunk).start)

@@ -70,7 +70,10 @@ class CftStrategy:
 
 
 def _rank_chunks_by_relation(query: Query, relations: Sequence[RelationMention]) -> tuple[Ranking, dict[int, str]]:
-    """Return the chunks that state the relations, best first by cosine, and the text of each chunk's first relation."""
+    """Return the chunks that state the relations, best first by cosine, and the text of each chunk's first relation.
+
+    The ranking has at most :data:`_NUM_FUSED` chunks.
+    """
     ranking: Ranking = []
     chunk_relations: dict[int, tuple[str, float]] = {}
     request = StatingChunks(relations, query.vector)

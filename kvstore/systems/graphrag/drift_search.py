@@ -93,7 +93,7 @@ class DriftStrategy:
         )
         return evidence
 
-    def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
+    def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Extract points from the results, ask the model's follow-up questions, and answer from all points."""
         with distiller.open_query(evidence.question) as query:
             rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))

@@ -88,7 +88,7 @@ class GlobalStrategy:
             step.count = sum(len(hit.spans) for hit in hits)
         return Evidence(query.question, self.name, hits, [], query.trace.steps, tree.scored_count)
 
-    def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
+    def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Rate reports on the way down, extract points from the relevant ones, and answer from the points."""
         rated_hits = _rate_reports(evidence.question, distiller)
         hits = [*rated_hits, *(hit for hit in evidence.hits if not hit.heading)] if rated_hits else evidence.hits
