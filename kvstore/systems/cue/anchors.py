@@ -65,9 +65,9 @@ def find_anchors(
 
 
 def _format_name(name: str, entities: Sequence[KeyedEntity]) -> str:
-    """Return a name, followed in brackets by the keys of its entities that differ from the name."""
-    others = [key for _, key in entities if key != name]
-    return f"{name} ({', '.join(others)})" if others else name
+    """Return a name for EXPLAIN, followed in brackets by the keys of its entities that differ from the name."""
+    other_keys = [key for _, key in entities if key != name]
+    return f"{name} ({', '.join(other_keys)})" if other_keys else name
 
 
 def quote(text: str, max_chars: int = 80) -> str:
@@ -78,7 +78,7 @@ def quote(text: str, max_chars: int = 80) -> str:
 def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -> dict[str, list[KeyedEntity]]:
     """Return, for each unknown name in the question, up to ``num_nearest`` entities with similar names.
 
-    ``seeds`` are the known names. An entity needs a positive cosine.
+    ``seeds`` are the known names. The cosine of an entity's name with the unknown name must be positive.
     """
     unknown_names = list(dict.fromkeys(_iter_unknown_names(query.question, seeds)))
     if not unknown_names:
@@ -88,7 +88,7 @@ def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -
         [entity for entity, cosine in nearest or () if cosine > 0] for nearest in query.reading.fetch_all(requests)
     ]
     nodes = [make_entity_node(entity) for entities in entity_groups for entity in entities]
-    names = iter(query.reading.fetch(NodeNames(nodes))) if nodes else iter(())
+    names = iter(query.reading.fetch(NodeNames(nodes))) if nodes else iter(())  # of all groups, in order
     return {
         name: [(entity, key) for entity, (_, key, _) in zip(entities, islice(names, len(entities)), strict=True)]
         for name, entities in zip(unknown_names, entity_groups, strict=True)
@@ -100,10 +100,10 @@ def _iter_unknown_names(question: str, seeds: Sequence[Seed]) -> Iterator[str]:
     masked_question = bytearray(question.encode())
     for seed in seeds:
         for start, end in seed.spans:
-            masked_question[start:end] = b"." * (end - start)
+            masked_question[start:end] = b"." * (end - start)  # a dot ends a run of words
     for word_run in _WORD_RUN_PATTERN.findall(masked_question.decode()):
         name_words: list[str] = []
-        for word in [*word_run.split(), ""]:
+        for word in [*word_run.split(), ""]:  # the empty word ends the last name
             if word[:1].isupper() and word.lower() not in FUNCTION_WORDS:
                 name_words.append(word)
             elif name_words:

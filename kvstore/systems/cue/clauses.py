@@ -42,9 +42,9 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
     for index, word in enumerate(words):
         if word.pos not in ("VERB", "AUX") or not _is_coordinate(sentence, index) or not _is_finite(sentence, index):
             continue
-        first, end = subtrees.get_span(index)
+        first, last = subtrees.get_span(index)
         if (
-            not _is_clause_end(sentence, end)
+            not _is_clause_end(sentence, last)
             or first <= clause_starts[-1][0]
             or not subtrees.is_contiguous(index)
             or word.head >= first
@@ -55,17 +55,18 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
         if has_subject or subject is not None:
             clause_starts.append((first, subject))
     clauses: list[Clause] = []
-    for number, (first, subject) in enumerate(clause_starts):
-        is_last = number + 1 == len(clause_starts)
-        stop = len(words) if is_last else clause_starts[number + 1][0]
-        while first < stop and number and words[first].text.lower() in _CONNECTIVES:
+    for clause_index, (first, subject) in enumerate(clause_starts):
+        is_last = clause_index + 1 == len(clause_starts)
+        stop = len(words) if is_last else clause_starts[clause_index + 1][0]
+        # Connectives between two clauses belong to neither.
+        while first < stop and clause_index and words[first].text.lower() in _CONNECTIVES:
             first += 1
-        end = stop - 1
-        while not is_last and end > first and words[end].text.lower() in _CONNECTIVES:
-            end -= 1
+        last = stop - 1
+        while not is_last and last > first and words[last].text.lower() in _CONNECTIVES:
+            last -= 1
         if stop - first < _MIN_WORDS:
             return [Clause(words[0].start, words[-1].end)]
-        clauses.append(Clause(words[first].start, words[end].end, subject))
+        clauses.append(Clause(words[first].start, words[last].end, subject))
     return [*clauses, *_iter_relative_clauses(sentence, subtrees)]
 
 
@@ -75,35 +76,39 @@ def _has_dependent(sentence: Sentence, index: int, *labels: str) -> bool:
 
 
 def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[Clause]:
-    """Yield the relative clauses that begin with their subject, a relative pronoun.
+    """Yield the relative clauses that begin with their subject, a relative pronoun, without the pronoun.
 
-    Their subject becomes the noun phrase that the pronoun refers to.
+    The subject of each is the noun phrase that the pronoun refers to. Too short clauses are omitted, and so are those
+    with a long noun phrase.
     """
     words = sentence.words
     for index, word in enumerate(words):
         if word.label != "acl:relcl" or word.head < 0 or not subtrees.is_contiguous(index):
             continue
         first, last = subtrees.get_span(index)
-        start, end = subtrees.get_span(word.head)[0], first - 1
+        # The noun phrase before the clause, without the comma between them.
+        first_of_noun, last_of_noun = subtrees.get_span(word.head)[0], first - 1
         while first < index and words[first].text == ",":
             first += 1
-        while end > start and words[end].text == ",":
-            end -= 1
+        while last_of_noun > first_of_noun and words[last_of_noun].text == ",":
+            last_of_noun -= 1
         subject = next(sentence.find_dependents(index, "nsubj"), None)
         if subject != first or words[first].text.lower() not in ("who", "which", "that"):
             continue
-        if last - first >= _MIN_WORDS and word.head <= end and end - start < _MAX_SUBJECT_WORDS:
-            yield Clause(words[first + 1].start, words[last].end, (words[start].start, words[end].end))
+        has_fitting_length = last - first >= _MIN_WORDS and last_of_noun - first_of_noun < _MAX_SUBJECT_WORDS
+        if has_fitting_length and word.head <= last_of_noun:
+            noun_phrase = words[first_of_noun].start, words[last_of_noun].end
+            yield Clause(words[first + 1].start, words[last].end, noun_phrase)
 
 
 def _is_coordinate(sentence: Sentence, index: int) -> bool:
-    """True if a predicate (a word index) is coordinated with another, or juxtaposed without a conjunction."""
+    """True if the predicate at ``index`` is coordinated with another one, or juxtaposed without a conjunction."""
     label = sentence.words[index].label
     return label == "conj" or (label == "advcl" and not _has_dependent(sentence, index, "mark", "advmod"))
 
 
 def _is_finite(sentence: Sentence, index: int) -> bool:
-    """True if a verb or one of its auxiliaries has a tense."""
+    """True if the verb at ``index`` or one of its auxiliaries has a tense, by its Penn Treebank tag."""
     tags = {
         sentence.words[index].tag,
         *(sentence.words[child].tag for child in sentence.find_dependents(index, "aux", "cop")),
@@ -112,19 +117,20 @@ def _is_finite(sentence: Sentence, index: int) -> bool:
 
 
 def _is_clause_end(sentence: Sentence, index: int) -> bool:
-    """True if a clause can end with a word: a connective, only punctuation, or nothing follows it."""
-    following = sentence.words[index + 1 :]
+    """True if a clause can end with the word at ``index``: a connective, only punctuation, or nothing follows it."""
+    next_words = sentence.words[index + 1 :]
     return (
-        not following
-        or following[0].text.lower() in _CONNECTIVES
-        or not any(word.text[0].isalnum() for word in following)
+        not next_words
+        or next_words[0].text.lower() in _CONNECTIVES
+        or not any(word.text[0].isalnum() for word in next_words)
     )
 
 
 def _find_subject(sentence: Sentence, subtrees: _Subtrees, index: int) -> tuple[int, int] | None:
-    """Return the character range of a predicate's subject, or else of the predicate that it is coordinated with.
+    """Return the character range of the subject of a predicate, the word at ``index``.
 
-    Returns None if there is no subject, or if it is too long to be repeated.
+    A predicate without a subject has that of the predicate that it is coordinated with. Returns None without a subject,
+    or if it is too long to be repeated.
     """
     words = sentence.words
     while index >= 0:
@@ -146,14 +152,14 @@ class _Subtrees:
 
     def get_span(self, index: int) -> tuple[int, int]:
         """Return the indexes of the first and the last word of the subtree of a word."""
-        return self._compute_span(index)[:2]
+        return self._measure_subtree(index)[:2]
 
     def is_contiguous(self, index: int) -> bool:
         """True if the words of a word's subtree are adjacent in the sentence."""
-        first, last, count = self._compute_span(index)
+        first, last, count = self._measure_subtree(index)
         return last - first + 1 == count
 
-    def _compute_span(self, index: int) -> tuple[int, int, int]:
+    def _measure_subtree(self, index: int) -> tuple[int, int, int]:
         """Return the indexes of the first and the last word of a subtree, and the number of its words; cached."""
         if index not in self._spans:
             visited = {index}

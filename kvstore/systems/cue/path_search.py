@@ -100,9 +100,9 @@ def search_paths(
 
 
 def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> dict[tuple[int, ...], _Extension]:
-    """Return the possible extensions of a beam's paths by the rows of the extended path, ascending.
+    """Return the possible extensions of a beam's paths, keyed by the units of the extended path, as sorted rows.
 
-    If several extensions lead to the same units, only the first is returned.
+    If several extensions lead to the same set of units, only the first is returned.
     """
     extensions: dict[tuple[int, ...], _Extension] = {}
     for path, entities in frontier:
@@ -114,7 +114,10 @@ def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> di
 def _select_best_paths(
     graph: UnitGraph, extensions: Mapping[tuple[int, ...], _Extension], beam: Beam, scorer: Scorer | None
 ) -> list[UnitPath]:
-    """Score the extensions of a beam, and return the ``beam.width`` best extended paths, best first."""
+    """Score the extensions of a beam, and return the ``beam.width`` best extended paths, best first.
+
+    ``extensions`` are keyed by the units of the extended path, as sorted rows.
+    """
     scores = (
         _score_extensions(graph, list(extensions.values()), beam)
         if scorer is None
@@ -128,7 +131,7 @@ def _select_best_paths(
 
 
 def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam) -> Iterator[_Extension]:
-    """Yield the extensions of a path: for each entity, the units nearest to the rest of the question.
+    """Yield the extensions of a path: for each of its last ``entities``, the units nearest to the rest of the question.
 
     The rest is the question's vector minus ``beam.discount`` times those of the path. Units on the path are skipped.
     """
@@ -144,11 +147,11 @@ def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], 
 
 
 def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: Beam) -> list[float]:
-    """Return the scores of extended paths: the cosine of their vector sum plus the weighted share of words."""
+    """Return the scores of extended paths: the cosine of the vector sum, plus the weighted share of question words."""
     scores: list[float] = []
     for extension in extensions:
         dot_product = extension.path.dot_product + float(graph.cosines[extension.row])
-        score = dot_product / math.sqrt(_compute_squared_norm(graph, extension) or 1.0)
+        score = dot_product / math.sqrt(_compute_squared_norm(graph, extension) or 1.0)  # 0 for a zero vector
         if beam.word_weight:
             word_mask = extension.path.word_mask | graph.get_word_mask(extension.row)
             score += beam.word_weight * graph.compute_rarity_fraction(word_mask)
@@ -162,29 +165,32 @@ def _compute_squared_norm(graph: UnitGraph, extension: _Extension) -> float:
 
 
 def _extend_path(graph: UnitGraph, extension: _Extension, score: float) -> UnitPath:
-    """Return the path extended by one unit."""
+    """Return the path of an extension with its unit appended; ``score`` is that of the new path."""
     path, entity, row, _ = extension
     return UnitPath(
-        (*path.rows, row),
-        (*path.entities, entity),
-        path.vector_sum + graph.vectors[row],
-        _compute_squared_norm(graph, extension),
-        path.dot_product + float(graph.cosines[row]),
-        path.word_mask | graph.get_word_mask(row),
-        score,
+        rows=(*path.rows, row),
+        entities=(*path.entities, entity),
+        vector_sum=path.vector_sum + graph.vectors[row],
+        squared_norm=_compute_squared_norm(graph, extension),
+        dot_product=path.dot_product + float(graph.cosines[row]),
+        word_mask=path.word_mask | graph.get_word_mask(row),
+        score=score,
     )
 
 
 def _score_texts(graph: UnitGraph, paths: Sequence[Sequence[int]], scorer: Scorer) -> list[float]:
-    """Score paths, given as rows, by the texts of their units, joined in document order."""
+    """Return the scorer's score of each path: of the texts of its units, joined in document order.
+
+    ``paths`` are the rows of the units of each path.
+    """
     texts = [" ".join(map(graph.get_text, sorted(rows, key=graph.get_sort_key))) for rows in paths]
     return [float(score) for score in scorer(texts)]
 
 
 def _select_greatest(graph: UnitGraph, rows: UnitRows, values: npt.NDArray[np.float64], count: int) -> list[int]:
-    """Return the indices of the ``count`` greatest values, descending, with ties in document order.
+    """Return the indexes of the ``count`` greatest values, descending, with ties in document order.
 
-    ``values`` are those of the units ``rows``.
+    ``values`` has a value for each unit in ``rows``.
     """
     order = np.argsort(-values, kind="stable")
     if len(order) > count:  # keep everything that ties with the last one

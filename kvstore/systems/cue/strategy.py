@@ -77,7 +77,7 @@ class CueStrategy:
             ranking = append_tails(ranking, tail, top=query.reach)
             step.count = len(chunks)
             step.detail = f"{len(paths_by_chunk)} on paths, {len(near_ranking)} near the question: " + ", ".join(
-                f"{score:.3f} {name}" for name, score in _name_chunks(query, ranking[: query.top])
+                f"{score:.3f} {name}" for name, score in _label_chunks(query, ranking[: query.top])
             )
         path_texts = {
             chunk: _format_path_to(query, graph, paths_by_chunk[chunk], chunk)
@@ -95,7 +95,10 @@ def can_compare_units(query: Query, availability: UnitAvailability) -> bool:
 
 
 def _require_units(query: Query) -> UnitAvailability:
-    """Return which units a store has. Raises InputError if the index is missing or the store has no embedder."""
+    """Return the availability of the index ``units``.
+
+    Raises InputError if the index is missing, or if the store has no embedder.
+    """
     if query.reading.settings.embedder.startswith("none:"):
         raise InputError(
             "strategy cue needs vectors of units, and a store without an embedder has none; use another strategy, or a "
@@ -117,17 +120,26 @@ def find_paths(
 ) -> list[UnitPath]:
     """Search paths of units from the anchors of a question, and return those that the beams kept after each hop.
 
-    ``seeds`` are the known names of the question. ``near_ranking`` is the ranking of chunks by vector, whose units are
-    candidates for anchors. Options missing from
+    Anchors are the entities and units at which paths start. ``seeds`` are the known names of the question.
+    ``near_ranking`` is the ranking of chunks by vector, whose units are candidates for anchors. Options missing from
     ``options`` have the defaults in :data:`PATH_OPTIONS`.
     """
     values = {name: options.get(name, path_option.default) for name, path_option in PATH_OPTIONS.items()}
-    beam = Beam(int(values["nearest"]), int(values["beam"]), int(values["hops"]), values["update"], values["words"])
-    starts = list(_iter_starts(graph, find_anchors(query, graph, seeds, beam.units_per_entity, near_ranking)))
+    beam = Beam(
+        units_per_entity=int(values["nearest"]),
+        width=int(values["beam"]),
+        max_hops=int(values["hops"]),
+        discount=values["update"],
+        word_weight=values["words"],
+    )
+    start_groups = list(
+        _iter_start_entities(graph, find_anchors(query, graph, seeds, beam.units_per_entity, near_ranking))
+    )
     paths_by_hop: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.max_hops)]
     with query.trace.step("search paths") as step:
-        graph.get_entity_rows((entity for entities in starts for entity in entities), MAX_START_CHUNKS)
-        for hop, paths in enumerate(search_paths(graph, starts, beam, _get_scorer(query))):
+        # Read beforehand, because more chunks are read of start entities than of those on a path.
+        graph.get_entity_rows((entity for entities in start_groups for entity in entities), MAX_START_CHUNKS)
+        for hop, paths in enumerate(search_paths(graph, start_groups, beam, _get_path_scorer(query))):
             for path in paths:
                 paths_by_hop[hop].setdefault(path.rows, path)
         step.detail = f"{len(graph.ids)} units of {graph.num_chunks} chunks"
@@ -142,13 +154,13 @@ def find_paths(
     return [path for hop_paths in paths_by_hop for path in hop_paths.values()]
 
 
-def _get_scorer(query: Query) -> Scorer | None:
-    """Return the cross-encoder configured as reranker, or None."""
+def _get_path_scorer(query: Query) -> Scorer | None:
+    """Return a function that scores texts with the cross-encoder of the query, or None if it has no cross-encoder."""
     reranker = query.rerank
     return partial(reranker.score_texts, query.question) if isinstance(reranker, QueryReranker) else None
 
 
-def _iter_starts(graph: UnitGraph, anchors: Anchors) -> Iterator[Sequence[int]]:
+def _iter_start_entities(graph: UnitGraph, anchors: Anchors) -> Iterator[Sequence[int]]:
     """Yield the start entities of each beam: one beam per name, and one for the entities in the nearest units."""
     unit_entities = list(dict.fromkeys(entity for row in anchors.units for entity in graph.get_entities(row)))
     yield from filter(None, [*anchors.names.values(), unit_entities])
@@ -169,17 +181,21 @@ def _score_chunks(
     query: Query, graph: UnitGraph, chunks: Ids, paths_by_chunk: Mapping[int, UnitPath]
 ) -> npt.NDArray[np.float64]:
     """Return the scores of chunks: a weighted sum of best path, cosine and BM25, each scaled to its greatest value."""
-    paths = np.array([paths_by_chunk[chunk].score if chunk in paths_by_chunk else 0.0 for chunk in chunks.tolist()])
-    cosines, words = query.reading.fetch(CosineRequest(chunks, query.vector), WordScoreRequest(graph.weights, chunks))
-    own_scores = scale_to_best(cosines.astype(np.float64)) + scale_to_best(words)
-    return _PATH_WEIGHT * scale_to_best(paths) + _OWN_WEIGHT * own_scores
+    path_scores = np.array(
+        [paths_by_chunk[chunk].score if chunk in paths_by_chunk else 0.0 for chunk in chunks.tolist()]
+    )
+    cosines, word_scores = query.reading.fetch(
+        CosineRequest(chunks, query.vector), WordScoreRequest(graph.weights, chunks)
+    )
+    own_scores = scale_to_best(cosines.astype(np.float64)) + scale_to_best(word_scores)
+    return _PATH_WEIGHT * scale_to_best(path_scores) + _OWN_WEIGHT * own_scores
 
 
-def _name_chunks(query: Query, ranking: Ranking) -> list[tuple[str, float]]:
-    """Return (name, score) for each chunk of a ranking; the name is its document key and ordinal."""
+def _label_chunks(query: Query, ranking: Ranking) -> list[tuple[str, float]]:
+    """Return (label, score) for each chunk of a ranking; the label is its document key and ordinal."""
     loaded_chunks = query.load_chunks(chunk for chunk, _ in ranking)
-    names = (f"{chunk.document.key} {chunk.record.ordinal}" for chunk in loaded_chunks)
-    return list(zip(names, (score for _, score in ranking), strict=True))
+    labels = (f"{chunk.document.key} {chunk.record.ordinal}" for chunk in loaded_chunks)
+    return list(zip(labels, (score for _, score in ranking), strict=True))
 
 
 def _format_path_to(query: Query, graph: UnitGraph, path: UnitPath, chunk: int) -> str:

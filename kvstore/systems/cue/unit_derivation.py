@@ -112,7 +112,10 @@ def count_units(encoded: Any) -> int:
 
 
 def render_unit(piece: str) -> str:
-    """Return a unit as plain text, without list marker, emphasis and links. Commas separate the cells of a row."""
+    """Return the text of a unit, a piece of Markdown, as plain text without list marker, emphasis and links.
+
+    Commas separate the cells of a table row.
+    """
     text = to_plain_text(replace_braced_words(unwrap_links(piece[skip_marker(piece, 0, len(piece)) :])))
     return ", ".join(cell for cell in map(str.strip, text.strip("|").split("|")) if cell) if text[:1] == "|" else text
 
@@ -187,10 +190,10 @@ class UnitDerivation(Derivation):
 
 
 def find_written_units(document: ChunkedText, chunk: int) -> Sequence[str]:
-    """Return the units that a model wrote for a chunk, given by its ordinal; empty if it wrote none."""
+    """Return the units that a model wrote for the chunk with the ordinal ``chunk``; empty if it wrote none."""
     value = document.facts.get(WRITTEN_UNITS.name)
-    entry = None if value is None else value.get_texts(build_chunk_passage(document, chunk).digest)
-    return () if entry is None else entry[1]
+    model_and_texts = None if value is None else value.get_texts(build_chunk_passage(document, chunk).digest)
+    return () if model_and_texts is None else model_and_texts[1]
 
 
 def render_unit_at(text: bytes, span: UnitSpan) -> str:
@@ -203,7 +206,7 @@ def render_unit_at(text: bytes, span: UnitSpan) -> str:
 
 
 def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: str) -> Iterator[UnitSpan]:
-    """Split sentences, given as spans, into clauses, and yield the clauses' spans.
+    """Yield the spans of the clauses of sentences, given as spans; a sentence with one clause is yielded as it is.
 
     A sentence with markup is not split. If the store's language is ``en``, no sentence of a document in another
     language is split. Without a parser for the language, all sentences are yielded as they are.
@@ -233,14 +236,14 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
 
 
 def _extract_clauses(text: str, parses: Sequence[Parse]) -> list[Clause]:
-    """Return the clauses of a text from its parse, or [] if the text was too long for a single parse."""
+    """Return the clauses of a text from its parse, or an empty list if the text was too long for a single parse."""
     if len(parses) != 1:
         return []
     return [clause for sentence in iter_sentences(parses[0].doc) for clause in find_clauses(sentence)]
 
 
 def _iter_sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[UnitSpan]:
-    """Yield the byte spans of sentences, list items and table rows, in text order.
+    """Yield the spans of the sentences, list items and table rows of a document, in text order.
 
     Skips short sentences and items, mail headers, and the header row and separator of a table.
     """

@@ -52,7 +52,7 @@ class UnitGraph:
         self._stem: Callable[[str], str] = query.stem
         self.weights = weights
         self._rarities = weights.rarities
-        self._total_rarity = math.fsum(self._rarities.values()) or 1.0
+        self._total_rarity = math.fsum(self._rarities.values()) or 1.0  # a divisor
         #: Caches: rarity fraction by word mask; row by unit id; rows by entity; chunks whose units were read; entities
         #: by row; key by entity.
         self._rarity_fractions: dict[int, float] = {}
@@ -124,7 +124,7 @@ class UnitGraph:
         self._keys.update(entities)
 
     def get_key(self, entity: int) -> str:
-        """Return the key of an entity that a unit or a name of the question led to."""
+        """Return the key of an entity; :meth:`add_keys` must have added it."""
         return self._keys[entity]
 
     def load_contents(self, rows: Iterable[int]) -> None:
@@ -135,18 +135,19 @@ class UnitGraph:
             self._contents.update(zip(missing, contents, strict=True))
 
     def get_text(self, row: int) -> str:
-        """Return the text of a unit."""
+        """Return the text of a unit; :meth:`load_contents` must have read it."""
         return self._contents[row].text
 
     def get_word_mask(self, row: int) -> int:
-        """Return a bit mask of the question's words that occur in a unit, its headings or its title."""
+        """Return a bit mask of the question's words that occur in a unit, its headings or its title; cached.
+
+        :meth:`load_contents` must have read the unit.
+        """
         mask = self._word_masks.get(row)
         if mask is None:
             content = self._contents[row]
             terms = count_chunk_terms(content.title, content.headings, content.text, self._stem)
-            mask = self._word_masks[row] = sum(
-                1 << position for position, term in enumerate(self._rarities) if term in terms
-            )
+            mask = self._word_masks[row] = sum(1 << index for index, term in enumerate(self._rarities) if term in terms)
         return mask
 
     def compute_rarity_fraction(self, word_mask: int) -> float:
@@ -154,7 +155,7 @@ class UnitGraph:
         fraction = self._rarity_fractions.get(word_mask)
         if fraction is None:
             rarity_sum = math.fsum(
-                rarity for position, rarity in enumerate(self._rarities.values()) if word_mask >> position & 1
+                rarity for index, rarity in enumerate(self._rarities.values()) if word_mask >> index & 1
             )
             fraction = self._rarity_fractions[word_mask] = rarity_sum / self._total_rarity
         return fraction
@@ -165,7 +166,7 @@ class UnitGraph:
         return self._documents[row], number
 
     def compute_similarities(self, rows: UnitRows, vector: Matrix) -> npt.NDArray[np.float64]:
-        """Return the dot products of units' vectors with ``vector``."""
+        """Return the dot products of the vectors of units with ``vector``."""
         return cosines(self.vectors[rows], vector).astype(np.float64)
 
     def _add_entities(self, rows: Iterable[int], groups: Iterable[Sequence[KeyedEntity]]) -> None:
@@ -191,7 +192,7 @@ class UnitGraph:
 
 
 def fetch_term_weights(query: Query) -> TermWeights:
-    """Read the counts of the question's words in one round, and return the words' weights."""
+    """Return the BM25 weights of the question's words; reads their numbers of chunks in one request."""
     words = parse_question_words(query.question, query.stem)
     counts = query.reading.fetch(build_count_request(words))
     return build_term_weights(query.reading.counters, words.list_lookup_terms(counts), counts)

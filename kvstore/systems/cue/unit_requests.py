@@ -42,10 +42,10 @@ class UnitAvailability(NamedTuple):
 
 
 class UnitsAvailable(ReadRequest[UnitAvailability]):
-    """A request for whether the index ``units`` exists and is complete."""
+    """A request for the availability of the index ``units``."""
 
     def fetch(self, state: State) -> UnitAvailability:
-        """Return whether the index exists and covers every document."""
+        """Return two flags: the index exists, and it covers every document."""
         units = state.get_part(UNITS)
         return UnitAvailability(units.is_present, units.is_complete)
 
@@ -67,7 +67,7 @@ class UnitBatch(NamedTuple):
 
 
 def _list_units(state: State, chunks: Iterable[int]) -> dict[int, list[StoredUnit]]:
-    """Return the units of each chunk, by chunk id, ascending."""
+    """Return the units of each chunk, by chunk id; the ids are in ascending order."""
     ordered_chunks = sorted(chunks)
     return dict(zip(ordered_chunks, state.get_part(UNITS).list_chunk_units(ordered_chunks), strict=True))
 
@@ -138,6 +138,7 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
         }
         chunk_flags = [item for features in features_by_entity.values() for item in features.items()]
         units_by_chunk = _list_units(state, {chunk for chunk, _ in chunk_flags})
+        # If the title names the entity, all units of the chunk count, and the names in it are not needed.
         units.load_names(chunk for chunk, flags in chunk_flags if not flags & _TITLE_FLAGS)
         ids_by_entity = {
             entity: [
@@ -155,7 +156,8 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
     def _read_features(self, state: State) -> dict[int, _ChunkFeatures]:
         """Return, for each entity, the allowed chunks whose units can mention it, with the features of the edges.
 
-        An entity in more than :data:`_MAX_CHUNKS` chunks gets no chunks.
+        The features are bit flags of the edge between entity and chunk in the passage graph. An entity in more than
+        :data:`_MAX_CHUNKS` chunks gets no chunks.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(self.entities, np.uint32)
@@ -163,11 +165,12 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
         is_mention = (features & _MENTION_FLAGS) != 0
         if state.allowed is not None:
             is_mention &= state.allowed.get_chunk_mask(chunks)
+        # The rows are grouped by entity, and ``bounds`` are the borders of the groups.
         ranges = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-        rows = [(slice(start, stop), is_mention[start:stop]) for start, stop in ranges]
+        groups = [(slice(start, stop), is_mention[start:stop]) for start, stop in ranges]
         return {
-            entity: dict(zip(chunks[row][mask].tolist(), features[row][mask].tolist(), strict=True))
-            for entity, (row, mask) in zip(self.entities, rows, strict=True)
+            entity: dict(zip(chunks[group][mask].tolist(), features[group][mask].tolist(), strict=True))
+            for entity, (group, mask) in zip(self.entities, groups, strict=True)
         }
 
     def _select_nearest(self, state: State, features: _ChunkFeatures) -> _ChunkFeatures:
@@ -189,7 +192,7 @@ def _list_mentioning_units(
     """
     if features & _TITLE_FLAGS:
         return units
-    return state.get_part(UNITS).find_units_mentioning(entity, units, not features & edges.LOWER)
+    return state.get_part(UNITS).find_units_mentioning(entity, units, is_name=not features & edges.LOWER)
 
 
 class UnitContent(NamedTuple):
@@ -209,13 +212,13 @@ class UnitContents(ReadRequest[list[UnitContent]]):
         """Read the texts of the units, with title and headings."""
         units = state.get_part(UNITS)
         texts, stored = units.list_texts(self.ids), units.get(self.ids)
-        sections = {unit.chunk: units.get_section(unit) for unit in stored}
+        sections = {unit.chunk: units.get_section(unit) for unit in stored}  # -1: before the first heading
         outlines = state.documents.get_outlines(document.id for document, section in sections.values() if section >= 0)
-        headings = {
+        title_and_headings = {
             chunk: (document.title, build_heading_path(outlines[document.id], section) if section >= 0 else [])
             for chunk, (document, section) in sections.items()
         }
-        return [UnitContent(text, *headings[unit.chunk]) for text, unit in zip(texts, stored, strict=True)]
+        return [UnitContent(text, *title_and_headings[unit.chunk]) for text, unit in zip(texts, stored, strict=True)]
 
 
 #: An entity and its key.
@@ -240,7 +243,7 @@ def _sort_by_key(state: State, groups: Sequence[Iterable[int]]) -> list[list[Key
 
 
 class NameForms(NamedTuple):
-    """The entities of each name, sorted by key, and whether the store has an index of kind ``synonyms``."""
+    """The entities of each name, sorted by key. ``has_name_index`` is True with an index of kind ``synonyms``."""
 
     entities: list[list[KeyedEntity]]
     has_name_index: bool
@@ -255,7 +258,10 @@ class TitleForms(ReadRequest[NameForms]):
     names: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> NameForms:
-        """Return the entities of each name and those that title links connect with them, all with their keys."""
+        """Return the entities of each name, and those that title links connect with them, all with their keys.
+
+        A title link connects two names that differ only by a bracketed addition at the end.
+        """
         graph = state.get_part(GRAPH)
         entities = np.array(list(chain.from_iterable(self.names)), np.uint32)
         links = graph.read_link_rows(entities[graph.read_degrees(entities).has_links])

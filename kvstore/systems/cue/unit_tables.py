@@ -12,7 +12,7 @@ from .units import UNITS, StoredUnit, Units
 
 
 def _get_units(reader: TableReader) -> Units:
-    """Return the reader of the units of a table's state."""
+    """Return the reader of the units of the state that a table shows."""
     return reader.state.get_part(UNITS)
 
 
@@ -30,7 +30,7 @@ def _iter_document_units(reader: TableReader, documents: Iterable[int]) -> Table
         yield from reader.call_cached(_read_document_units, document)
 
 
-def _iter_documents(reader: TableReader) -> Iterator[int]:
+def _iter_document_ids(reader: TableReader) -> Iterator[int]:
     """Yield the ids of all documents."""
     return (record.id for record in reader.state.documents.scan())
 
@@ -65,7 +65,7 @@ UNIT_TABLE = SqlTable(
         "source": ("TEXT", lambda reader, row, record: row.source),
         "text": ("TEXT", lambda reader, row, record: _get_units(reader).list_texts([row.id])[0]),
     },
-    scan=lambda reader: _iter_document_units(reader, _iter_documents(reader)),
+    scan=lambda reader: _iter_document_units(reader, _iter_document_ids(reader)),
     number=hash_row,
     equal={"chunk": _iter_chunk_units, "document": _iter_units_by_document_key},
     size=lambda reader: _get_units(reader).count,
@@ -103,7 +103,7 @@ UNIT_MENTION_TABLE = SqlTable(
         "ordinal": ("INTEGER", lambda reader, row, record: row[0].ordinal),
         "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(row[1])),
     },
-    scan=lambda reader: _iter_mentions(reader, _iter_document_units(reader, _iter_documents(reader))),
+    scan=lambda reader: _iter_mentions(reader, _iter_document_units(reader, _iter_document_ids(reader))),
     number=_hash_mention,
     equal={
         "chunk": lambda reader, chunk: _iter_mentions(reader, _iter_chunk_units(reader, chunk)),

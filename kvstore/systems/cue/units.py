@@ -82,12 +82,12 @@ class _DocumentUnits:
         self._spans: dict[int, list[UnitSpan]] = {}
         #: The model and the units it wrote, by chunk ordinal.
         self.written_units: dict[int, tuple[str, Sequence[str]]] = {}
-        if any(isinstance(row, int) and row for row in self._rows):
+        if any(isinstance(row, int) and row for row in self._rows):  # a model wrote the units of some chunk
             value = WRITTEN_UNITS.find(state, self.record.key)
             text = load_chunked_text(state, self.record, {})
             passages = enumerate(WRITTEN_UNITS.list_passages(text))
-            entries = ((number, value.get_texts(passage.digest)) for number, passage in passages if value is not None)
-            self.written_units = {number: entry for number, entry in entries if entry is not None}
+            entries = ((ordinal, value.get_texts(passage.digest)) for ordinal, passage in passages if value is not None)
+            self.written_units = {ordinal: entry for ordinal, entry in entries if entry is not None}
 
     def find_ordinal(self, number: int) -> int:
         """Return the ordinal of the chunk that contains a unit, given the unit's number in the document."""
@@ -105,11 +105,12 @@ class _DocumentUnits:
         return [self.get_unit(ordinal, number) for number in range(self.counts[ordinal])]
 
     def get_unit(self, ordinal: int, number: int) -> StoredUnit:
-        """Return a unit, given the ordinal of its chunk in the document and its own number in the chunk."""
+        """Return a unit, given the ordinal of its chunk in the document and its own number in the chunk, from 0."""
         if spans := self.get_spans(ordinal):
             source, (start, end, subject) = RULE, spans[number]
         else:
-            source, (start, end), subject = self.written_units[ordinal][0], self.chunk_records[ordinal][1:3], None
+            chunk_record = self.chunk_records[ordinal]
+            source, start, end, subject = self.written_units[ordinal][0], chunk_record.start, chunk_record.end, None
         id = to_vector_id(self.record.id, self.unit_offsets[ordinal] + number)
         return StoredUnit(id, self.record.id, self.chunks[ordinal], number, start, end, source, subject)
 
@@ -210,8 +211,9 @@ class Units:
         return nearest_ids, np.array([-score for score, _, _ in order], np.float32)
 
     def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
-        """Return the entities that each unit mentions, including those of its document's title, ascending."""
+        """Return the entities that each unit mentions, ascending; those in its document's title count as mentioned."""
         units = self.get(ids)
+        # Names are recognized in the text of a unit that a model wrote; those of other units are stored by chunk.
         self.load_names(unit.chunk for unit in units if unit.source == RULE)
         return [sorted({*self._find_entities(unit), *self._get_title_entities(unit.document)}) for unit in units]
 
@@ -231,7 +233,7 @@ class Units:
     ) -> list[StoredUnit]:
         """Return the units that mention an entity in their own text. All ``units`` must be of one chunk.
 
-        ``is_name`` means that the chunk writes the entity only as a name, so the text of its mentions is not checked.
+        If ``is_name`` is true, the chunk writes the entity only as a name, so its mentions are not checked for that.
         """
         if not units or units[0].source != RULE:
             return [unit for unit in units if entity in self._find_entities(unit)]
@@ -279,7 +281,11 @@ class Units:
         return render_unit_at(self._get_text(unit.document), spans[unit.ordinal])
 
     def _find_entities(self, unit: StoredUnit) -> Iterable[int]:
-        """Return the entities that a unit's own text mentions and writes as names."""
+        """Return the entities that a unit's own text mentions and writes as names.
+
+        They are those of the stored mentions of its chunk that lie in the unit. The text of a unit that a model wrote
+        is not stored with mentions, so names are recognized in it.
+        """
         if unit.source == RULE:
             spans = _list_spans(unit)
             return {
@@ -295,7 +301,7 @@ class Units:
         return (entity for start, end, entity in outermost if _has_name_form(text[start:end]))
 
     def load_names(self, chunks: Iterable[int]) -> None:
-        """Read the positions of the names in chunks into the cache, in one batch.
+        """Read the spans of the names in chunks into the cache, in one batch; a name in a longer name is omitted.
 
         If the cache would be too large, it is emptied first.
         """
@@ -315,8 +321,8 @@ class Units:
         if entity is not None:
             rows = rows[rows[:, 0] == entity]
         document = self._get_document(unit.document)
-        base = document.chunk_records[document.ordinals[unit.chunk]].start
-        return ((name, base + start, base + end) for name, start, end in rows.tolist())
+        chunk_start = document.chunk_records[document.ordinals[unit.chunk]].start
+        return ((name, chunk_start + start, chunk_start + end) for name, start, end in rows.tolist())
 
     def _is_written_as_name(self, document: int, span: tuple[int, int]) -> bool:
         """True if the text at a span is written as a name: it is not in lower case, and not a function word."""
