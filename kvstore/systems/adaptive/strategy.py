@@ -137,7 +137,8 @@ class AdaptiveStrategy:
         if walk_result is not None:
             unexplained = [chunk for chunk, _ in ranking if chunk not in paths]
             paths |= describe_paths(query.reading, walk_result.ranks, unexplained)
-        return evidence_of(query, self.name, append_tails(ranking, *hybrid.tails, top=query.reach), paths, len(chunks))
+        ranking = append_tails(ranking, *hybrid.tails, top=query.reach)
+        return evidence_of(query, self.name, ranking, paths, pool=len(chunks))
 
 
 def _recognize_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], list[int], bool]]:

@@ -177,6 +177,7 @@ class LinkedChunks(ReadRequest[list[list[list[int]]]]):
         ]
 
     def list_chunks(self, answer: list[list[list[int]]]) -> Iterable[int]:
+        """Return the ids of the chunks in the answer to this request."""
         return (chunk for layer in answer for chunks in layer for chunk in chunks)
 
 

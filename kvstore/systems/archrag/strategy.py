@@ -146,25 +146,25 @@ class ArchragStrategy:
             candidates = np.array(sorted(layers.chunk_sources), np.uint64)
             candidates = candidates[query.mask_allowed(candidates)]
             step.detail, step.count = f"of {sum(map(len, layers.nearest))} entities and communities", len(candidates)
-        direct = search_hybrid(query, extra_chunks=candidates)
+        hybrid = search_hybrid(query, extra_chunks=candidates)
         weight = option(query, self, "share")
         link_scores = [
             layers.chunk_sources[chunk].relative_cosine if chunk in layers.chunk_sources else 0.0
-            for chunk in direct.chunks.tolist()
+            for chunk in hybrid.chunks.tolist()
         ]
-        ranking = replace(direct, scores=direct.scores + weight * np.array(link_scores)).rank(query)
-        direct_paths = direct.format_paths()
+        ranking = replace(hybrid, scores=hybrid.scores + weight * np.array(link_scores)).rank(query)
+        hybrid_paths = hybrid.format_paths()
         sources = {chunk: layers.chunk_sources[chunk].node for chunk, _ in ranking if chunk in layers.chunk_sources}
         nodes = list(dict.fromkeys(sources.values()))
         labels = dict(zip(nodes, query.reading.fetch(NodeLabels(nodes)), strict=True)) if nodes else {}
         paths = {}
         for chunk, _ in ranking:
             # A node is a reason only if it added to the score, or if no search found the chunk.
-            is_reason = chunk in sources and (weight > 0 or chunk not in direct_paths)
-            reasons = [direct_paths.get(chunk), _format_path(labels[sources[chunk]]) if is_reason else None]
+            is_reason = chunk in sources and (weight > 0 or chunk not in hybrid_paths)
+            reasons = [hybrid_paths.get(chunk), _format_path(labels[sources[chunk]]) if is_reason else None]
             if any(reasons):
                 paths[chunk] = "; ".join(filter(None, reasons))
-        return evidence_of(query, self.name, ranking, paths, len(direct.chunks))
+        return evidence_of(query, self.name, ranking, paths, pool=len(hybrid.chunks))
 
     def _build_all_reports(self, query: Query) -> list[list[Hit]]:
         """Return the reports of all nearest communities of each layer."""

@@ -93,6 +93,7 @@ class Candidates(ReadRequest[CandidatePool]):
         )
 
     def list_chunks(self, answer: CandidatePool) -> Iterable[int]:
+        """Return the ids of the chunks in the answer to this request."""
         chunk_ids: list[int] = answer.chunks.tolist()
         return chunk_ids
 

@@ -46,7 +46,7 @@ class BridgeStrategy:
             reason = "none of its entities is known" if not seeds else "its entities are in too many chunks"
             with query.trace.step("no entity known" if not seeds else "no specific entity") as step:
                 step.detail = "dense search over all chunks instead"
-            return evidence_of(query, self.name, ranking, f"near the question ({reason})", num_chunks)
+            return evidence_of(query, self.name, ranking, paths=f"near the question ({reason})", pool=num_chunks)
         with query.trace.step("cosine") as step:
             ranking = best(query.reading, pool.chunks, pool.cosines, query.reach)
             step.detail, step.count = "question against the pool", len(pool.chunks)
@@ -55,7 +55,7 @@ class BridgeStrategy:
             """Return the route by which a chunk was found."""
             return _format_route(loaded_chunk, pool.routes[loaded_chunk.chunk])
 
-        return evidence_of(query, self.name, ranking, format_path, len(pool.chunks))
+        return evidence_of(query, self.name, ranking, paths=format_path, pool=len(pool.chunks))
 
 
 def _collect_candidates(query: Query, seeds: Sequence[Seed], max_chunks: int) -> CandidatePool:

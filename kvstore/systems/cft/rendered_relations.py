@@ -102,6 +102,7 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
         return dict(zip(chunk_relations, zip(chunk_relations.values(), cosines.tolist(), strict=True), strict=True))
 
     def list_chunks(self, answer: dict[int, tuple[str, float]]) -> Iterable[int]:
+        """Return the ids of the chunks in the answer to this request."""
         return answer
 
 

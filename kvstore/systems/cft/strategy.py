@@ -65,7 +65,7 @@ class CftStrategy:
             if chunk in relations_by_chunk
         }
         ranking = append_tails(ranking, near, top=query.reach)
-        evidence = evidence_of(query, self.name, ranking, paths, query.chunk_count)
+        evidence = evidence_of(query, self.name, ranking, paths, pool=query.chunk_count)
         return replace(evidence, context=rendered.sentences)
 
 

@@ -85,7 +85,7 @@ class CueStrategy:
             else "near the question"
             for chunk, _ in ranking
         }
-        return evidence_of(query, self.name, ranking, path_texts, len(chunks))
+        return evidence_of(query, self.name, ranking, paths=path_texts, pool=len(chunks))
 
 
 def can_compare_units(query: Query, availability: UnitAvailability) -> bool:

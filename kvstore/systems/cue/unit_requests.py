@@ -151,6 +151,7 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
         return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
 
     def list_chunks(self, answer: EntityUnitsAnswer) -> Iterable[int]:
+        """Return the ids of the chunks whose units the answer has."""
         return answer.batch.chunks
 
     def _read_features(self, state: State) -> dict[int, _ChunkFeatures]:

@@ -67,7 +67,10 @@ class _WrittenDescriptions(WrittenListFact):
     def convert_item(
         self, item: Sequence[str], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
-        """Return a name, a tab and a sentence. Raises ValueError if the description is not usable."""
+        """Return a description that the model wrote, [name, sentence], as text: the name, a tab and the sentence.
+
+        Raises ValueError if ``check`` rejects the sentence, if it lacks the name or a source, or if it adds nothing.
+        """
         name, sentence = " ".join(item[0].split()), trim_to_sentences(item[1])
         check(sentence, name="a description")
         name_stems, sentence_stems = set(check_name(name)), set(list_content_stems(sentence))
@@ -80,7 +83,7 @@ class _WrittenDescriptions(WrittenListFact):
         return f"{name}\t{sentence}"
 
     def check_stored_text(self, text: str) -> None:
-        """Raise InputError if a text is not a description."""
+        """Raise InputError if a text is not a stored description: a name, a tab and a sentence."""
         _split_description(text)
 
 
@@ -98,7 +101,7 @@ WRITTEN_DESCRIPTIONS = _WrittenDescriptions()
 
 
 def _list_descriptions(state: State, document: int) -> list[tuple[str, str, str]]:
-    """Return the distinct descriptions of a document as (name, sentence, model), sorted."""
+    """Return the distinct descriptions of a document as (name, sentence, model), sorted; empty without any."""
     key = records.encode_u64(document)
     if state.lmdb.get(_TABLE, key) is None:
         return []
@@ -108,7 +111,10 @@ def _list_descriptions(state: State, document: int) -> list[tuple[str, str, str]
 
 
 def _list_entity_documents(state: State, entity: int) -> list[int]:
-    """Return the documents whose chunks name an entity, in order of their keys; none for a too frequent entity."""
+    """Return the documents whose chunks name an entity, in order of their keys.
+
+    The list is empty for an entity in more than :data:`_MAX_ENTITY_CHUNKS` chunks.
+    """
     entities = np.array([entity], np.uint32)
     graph = state.get_part(GRAPH)
     chunks = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_ENTITY_CHUNKS).chunks.tolist()
@@ -141,15 +147,15 @@ class EntityDescriptions(ReadRequest[list[list[str]]]):
     max_texts: int
 
     def fetch(self, state: State) -> list[list[str]]:
-        """Read the descriptions of each entity in the allowed documents."""
+        """Read the distinct descriptions of each entity."""
         if not has_descriptions(state):
             return [[] for _ in self.entities]
-        # A document names several of the entities.
+        # Cached, because a document can name several of the entities.
         list_descriptions = cache(partial(_list_descriptions, state))
         texts_by_entity: list[list[str]] = []
         for entity in self.entities:
             keys = (state.entities.get(entity).key,)
-            texts: dict[str, None] = {}
+            texts: dict[str, None] = {}  # an ordered set
             for document in _list_entity_documents(state, entity):
                 if len(texts) >= self.max_texts:
                     break
@@ -165,7 +171,7 @@ def _iter_rows(reader: TableReader, documents: Iterable[int]) -> TableRows:
             yield document, index
 
 
-def _iter_documents(reader: TableReader) -> Iterator[int]:
+def _iter_document_ids(reader: TableReader) -> Iterator[int]:
     """Yield the ids of the documents that have descriptions."""
     return (records.U64.unpack(key)[0] for key, _ in reader.state.lmdb.scan(_TABLE))
 
@@ -179,7 +185,7 @@ DESCRIPTION_TABLE = SqlTable(
         "document": ("TEXT", lambda reader, row, record: reader.get_document(row[0]).key),
         "written_by": ("TEXT", lambda reader, row, record: record[2]),
     },
-    scan=lambda reader: _iter_rows(reader, _iter_documents(reader)),
+    scan=lambda reader: _iter_rows(reader, _iter_document_ids(reader)),
     load=lambda reader, row: reader.call_cached(_list_descriptions, row[0])[row[1]],
     number=hash_row,
     equal={"document": lambda reader, key: _iter_rows(reader, iter_optional(reader.find_document(key)))},

@@ -22,7 +22,7 @@ RelationInWords = tuple[str, str, str]
 
 
 class HasTriples(ReadRequest[bool]):
-    """A request for whether any document has triples."""
+    """A request that returns True if any document has triples."""
 
     def fetch(self, state: State) -> bool:
         """Return True if the store has triples that were imported or that a model wrote."""
@@ -35,7 +35,7 @@ class StatedRelations(ReadRequest[list[RelationInWords]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[RelationInWords]:
-        """Read the triples of the documents."""
+        """Read the triples of the documents of the chunks, with subject and object as normal forms."""
         if not HasTriples().fetch(state):
             return []
         triples = Triples(state.lmdb)
@@ -47,7 +47,7 @@ class StatedRelations(ReadRequest[list[RelationInWords]]):
 
 
 class HasIndex(ReadRequest[bool]):
-    """A request for whether the store has an index of a kind, given by its name in CREATE INDEX.
+    """A request that returns True if the store has an index of a kind, given by its name in CREATE INDEX.
 
     The module of that kind of index is not imported.
     """

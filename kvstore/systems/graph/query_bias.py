@@ -42,7 +42,10 @@ class QueryBias:
         self._factors: Masses = np.empty(0)
 
     def add_cosines(self, chunks: Ids, cosines: Matrix) -> None:
-        """Store the factors of further chunks, computed from their cosines with the question without its names."""
+        """Compute and store the factors of further chunks, given their cosines with the question without its names.
+
+        The factor is e to the power of strength · cosine / greatest cosine.
+        """
         if len(chunks):
             factors = np.exp(self._scale * np.maximum(0.0, cosines))
             order = np.argsort(np.concatenate((self.chunks, chunks)))
@@ -59,7 +62,10 @@ class QueryBias:
 
 
 def has_informative_remainder(query: Query, parts: Decomposition) -> bool:
-    """True if the question has enough informative terms outside its names to rank chunks."""
+    """True if the question has enough informative terms outside its names to rank chunks.
+
+    A question without names has no remainder.
+    """
     if parts.remainder == query.question:
         return False
     terms = get_informative_terms(parts.remainder, query.stem)
@@ -71,11 +77,11 @@ def make_nearest_request(query: Query, parts: Decomposition, strength: float) ->
     """Build a request for the chunk nearest to the question without its names, or None if the walk has no bias."""
     if strength <= 0 or query.given_vector is not None or not has_informative_remainder(query, parts):
         return None
-    return NearestChunksRequest(query.embed_part(parts.remainder), 1)
+    return NearestChunksRequest(query.embed_part(parts.remainder), top=1)
 
 
 def build_query_bias(request: NearestChunksRequest, nearest_ranking: Ranking, strength: float) -> QueryBias | None:
-    """Build the bias of a walk from a request of :func:`make_nearest_request` and its answer.
+    """Build the bias of a walk from a request of :func:`make_nearest_request` and its answer, the nearest chunk.
 
     Returns None if no chunk has a positive cosine with the question without its names.
     """

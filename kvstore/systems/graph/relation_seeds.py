@@ -24,18 +24,18 @@ def match_relations(
     stem: Callable[[str], str],
     limit: int | None = _MAX_STARTS,
 ) -> list[tuple[tuple[str, str], float]]:
-    """Return the ``limit`` relations that best match the question, best first, each as (its two names, its score).
+    """Return the ``limit`` triples that best match the question, best first, each as (its two names, its score).
 
-    The score is the sum of the rarities (IDF) of the question's terms that occur in the relation; ``rarities`` maps
-    each term to its rarity. Relations without a term of the question are omitted.
+    Triples of the same names are one match, with the score of the best. The score is the sum of the rarities (IDF) of
+    the question's terms that occur in the triple; ``rarities`` maps each term to its rarity. Triples without a term of
+    the question are omitted. ``stem`` stems the words of triples.
     """
     scores: dict[tuple[str, str], float] = {}
-    for subject, words, other in relations:
-        score = math.fsum(
-            rarities.get(term, 0.0) for term in set(list_content_terms(f"{subject} {words} {other}", stem))
-        )
+    for subject, predicate, object_name in relations:
+        terms = set(list_content_terms(f"{subject} {predicate} {object_name}", stem))
+        score = math.fsum(rarities.get(term, 0.0) for term in terms)
         if score > 0:
-            scores[subject, other] = max(score, scores.get((subject, other), 0.0))
+            scores[subject, object_name] = max(score, scores.get((subject, object_name), 0.0))
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit]
 
 
@@ -52,7 +52,7 @@ def compute_relation_masses(
     ``matches`` come from :func:`match_relations`. ``entities`` maps each name to its entity, or to 0 if it is unknown.
     The masses sum to 1 if all names are known.
     """
-    total = 2 * math.fsum(score for _, score in matches)
+    total = 2 * math.fsum(score for _, score in matches)  # each score counts for two names
     masses: dict[int, float] = {}
     for pair, score in matches:
         for name in pair:

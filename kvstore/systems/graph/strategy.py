@@ -179,9 +179,10 @@ def _read_walk_inputs(
     rankings: Sequence[Ranking],
     strength: float,
 ) -> _WalkInputs:
-    """Read the data of a walk in one round; see :class:`_WalkInputs`.
+    """Read the data of a walk in one round of requests.
 
-    ``starts`` maps nodes (names and chunks) to masses. ``strength`` is that of the bias.
+    ``starts`` maps nodes (names and chunks) to masses. ``strength`` is how strongly the cosine with the question
+    without its names biases the walk to a chunk.
     """
     words = parse_question_words(parts.remainder, query.stem)
     nearest_request = make_nearest_request(query, parts, strength)
@@ -235,10 +236,8 @@ class GraphStrategy:
         start.
         """
         reading, num_chunks = query.reading, max(NUM_NEAREST, query.reach)
-        nearest_request, words = (
-            build_nearest_request(query, num_chunks),
-            parse_question_words(query.question, query.stem),
-        )
+        nearest_request = build_nearest_request(query, num_chunks)
+        words = parse_question_words(query.question, query.stem)
         with query.trace.record_round(reading, "recognize entities", "vector search") as (recognition, step):
             names, (near_ranking, step.detail), counts = reading.fetch(
                 RecognitionRequest(query.question, capitalized_only=True), nearest_request, build_count_request(words)
@@ -261,7 +260,7 @@ class GraphStrategy:
         weights = WalkWeights(**{name: option(query, self, name) for name in asdict(_DEFAULTS)})
         walk_result = walk_graph(query, names, degrees, parts, rankings, weights)
         if walk_result is None:
-            return evidence_of(query, self.name, tails[0], "near the question", len(tails[0]))
+            return evidence_of(query, self.name, tails[0], paths="near the question", pool=len(tails[0]))
         scores = walk_result.scores
         if has_units and option(query, self, "units") and has_informative_remainder(query, parts):
             shares = _compute_path_shares(query, term_weights, names, walk_result.chunks, near_ranking)
@@ -269,7 +268,7 @@ class GraphStrategy:
         ranking = best(query.reading, walk_result.chunks, scores, query.reach)
         chunk_paths = describe_paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
         ranking = append_tails(ranking, *tails, top=query.reach)
-        return evidence_of(query, self.name, ranking, chunk_paths, len(walk_result.chunks))
+        return evidence_of(query, self.name, ranking, paths=chunk_paths, pool=len(walk_result.chunks))
 
 
 def _compute_path_shares(
@@ -298,7 +297,7 @@ def _compute_path_shares(
 
 
 def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> None:
-    """Add the chunks of a ranking to ``starts``; divide the mass ``share`` among them in proportion to their scores."""
+    """Add the chunks of a ranking to the start masses of a walk; divide ``share`` among them by their scores."""
     total = math.fsum(max(0.0, score) for _, score in ranking)
     for chunk, score in ranking:
         if score > 0 and share > 0:
@@ -307,7 +306,7 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> Non
 
 
 def _add_relation_starts(query: Query, inputs: _WalkInputs, starts: dict[int, float]) -> None:
-    """Add the entities of relations that match the question to ``starts``, and their rows and degrees to ``inputs``."""
+    """Add the entities of triples that match the question to ``starts``, and their rows and degrees to ``inputs``."""
     reading = query.reading
     rarities = {term: compute_term_rarity(reading.counters.chunks, inputs.counts[term]) for term in inputs.terms}
     with query.trace.step("relations that match") as step:
@@ -316,7 +315,8 @@ def _add_relation_starts(query: Query, inputs: _WalkInputs, starts: dict[int, fl
         if not names:
             step.detail = "none"
             return
-        ((row_request, rows),) = inputs.rows_read
+        ((row_request, rows),) = inputs.rows_read  # only those of the first starts so far
+        # The cosines of chunks that were compared for those are not computed again.
         compared = None if rows.entities is None else rows.entities.compared
         named = reading.fetch(
             NamedNeighborhoodRequest(names, replace(row_request, compared=compared), _MAX_RELATION_CHUNKS)
@@ -340,8 +340,8 @@ def _select_candidates(
     ``rankings``. A chunk that the walk did not reach has the mass :data:`_UNREACHED_MASS`, which is added to every
     mass.
     """
-    keep = query.mask_allowed(ranks.chunks)
-    walked_chunks, masses = ranks.chunks[keep], ranks.chunk_masses[keep]
+    is_allowed = query.mask_allowed(ranks.chunks)
+    walked_chunks, masses = ranks.chunks[is_allowed], ranks.chunk_masses[is_allowed]
     # All chunks that tie with the last one are candidates, so no sort keys need to be read.
     min_mass = np.partition(masses, -_NUM_REACHED)[-_NUM_REACHED] if len(masses) > _NUM_REACHED else 0.0
     reached_chunks = walked_chunks[masses >= min_mass].tolist()
@@ -349,10 +349,11 @@ def _select_candidates(
     chunks = merge_distinct(np.array(reached_chunks + near_chunks, np.uint64))
     order = np.argsort(walked_chunks)
     walked_chunks, masses = walked_chunks[order], masses[order]
-    positions = np.minimum(np.searchsorted(walked_chunks, chunks), max(0, len(walked_chunks) - 1))
+    # The index of each candidate in ``walked_chunks``; any valid index for a chunk that is not in it.
+    indexes = np.minimum(np.searchsorted(walked_chunks, chunks), max(0, len(walked_chunks) - 1))
     shares = np.zeros(len(chunks))
     if len(walked_chunks):
-        shares = np.where(walked_chunks[positions] == chunks, masses[positions], 0.0) / masses.max()
+        shares = np.where(walked_chunks[indexes] == chunks, masses[indexes], 0.0) / masses.max()
     return chunks, shares + _UNREACHED_MASS
 
 

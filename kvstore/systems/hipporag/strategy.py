@@ -53,29 +53,25 @@ class HippoRagStrategy:
             starts = _find_nearest_starts(query)
         if not starts:
             ranking = rank_by_vector(query, query.reach)
-            return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))
+            path = "near the question (nothing is named)"
+            return evidence_of(query, self.name, ranking, paths=path, pool=len(ranking))
         with query.trace.step("personalized PageRank") as step:
             weights = replace(DEFAULT_WEIGHTS, synonym_link=option(query, self, "synonyms"))
             ranks = compute_personalized_pagerank(
                 reading, starts, restart=option(query, self, "restart"), weights=weights
             )
-            keep = query.mask_allowed(ranks.chunks)
-            ranking = best(reading, ranks.chunks[keep], ranks.chunk_masses[keep], query.reach)
+            is_allowed = query.mask_allowed(ranks.chunks)
+            ranking = best(reading, ranks.chunks[is_allowed], ranks.chunk_masses[is_allowed], query.reach)
             step.detail, step.count = ranks.cost, len(ranks.chunks)
-        return evidence_of(
-            query,
-            self.name,
-            ranking,
-            describe_paths(reading, ranks, [chunk for chunk, _ in ranking]),
-            len(ranks.chunks),
-        )
+        paths = describe_paths(reading, ranks, [chunk for chunk, _ in ranking])
+        return evidence_of(query, self.name, ranking, paths=paths, pool=len(ranks.chunks))
 
 
 def _find_nearest_starts(query: Query) -> dict[int, float]:
     """Return the start nodes of a walk, with their masses, for a question without a known name.
 
-    They are the names nearest to the question by embedding. Without the index ``synonyms``, they are the names in the
-    nearest chunk. Empty if there are none.
+    They are the names nearest to the question by embedding, with their cosines as masses. Without the index
+    ``synonyms``, they are the names in the nearest chunk, with equal masses.
     """
     with query.trace.step("nearest names") as step:
         nearest_names = query.reading.fetch(NearestNames(query.vector, _NUM_NEAREST_NAMES))

@@ -71,12 +71,16 @@ class _WrittenTriples(WrittenListFact):
 
     @property
     def kind(self) -> str:
+        """The name in EXTRACT."""
         return "triples"
 
     def convert_item(
         self, item: Sequence[str], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
-        """Return subject, relation and object, separated by tabs. Raises ValueError if the triple is not usable."""
+        """Return a triple that the model wrote as text: subject, relation and object, separated by tabs.
+
+        Raises ValueError if it is not a triple, or if the passage does not support it.
+        """
         try:
             triple = parse_triple(item)
         except InputError as error:
@@ -88,11 +92,14 @@ class _WrittenTriples(WrittenListFact):
         return "\t".join(triple)
 
     def check_stored_text(self, text: str) -> None:
-        """Raise InputError if a text is not a triple."""
+        """Raise InputError if a text is not a stored triple: subject, relation and object, separated by tabs."""
         parse_triple(text.split("\t"))
 
     def list_introductions(self, value: WrittenPassages) -> Iterable[tuple[str, str]]:
-        """Return (form, kind) for each name that the triples introduce as an entity, as the model wrote it."""
+        """Return (name, kind) for each name, as the model wrote it, that the triples introduce as an entity.
+
+        The kind says that a triple introduces it.
+        """
         return ((name, TRIPLE_KIND) for name in _to_triples(value).get_forms_by_key().values())
 
     def list_links(self, state: State, value: WrittenPassages) -> Iterable[tuple[int, int, int]]:

@@ -123,7 +123,11 @@ class HybridResult:
     coverage: float
 
     def rank(self, query: Query, min_length: int = 0) -> Ranking:
-        """Rank the chunks, best first. The length is what the query needs, or ``min_length`` if that is larger."""
+        """Return the ranking of the chunks, best first.
+
+        Its length is what the query needs (``query.reach``), or ``min_length`` if that is larger. Chunks that are not
+        candidates follow in the order of the two searches.
+        """
         top = max(query.reach, min_length)
         return append_tails(best(query.reading, self.chunks, self.scores, top), *self.tails, top=top)
 
@@ -160,11 +164,11 @@ def search_hybrid(query: Query, weights: Weights = Weights(), extra_chunks: Ids 
         scores = (1 - lexical_weight) * dense + lexical_weight * lexical
         read_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_READ)), np.uint64)
         scorer = _BonusScorer(query, rarities)
-        positions = np.searchsorted(chunks, read_chunks)
-        for position, loaded_chunk in zip(positions.tolist(), query.load_chunks(read_chunks.tolist()), strict=True):
+        indexes = np.searchsorted(chunks, read_chunks)
+        for index, loaded_chunk in zip(indexes.tolist(), query.load_chunks(read_chunks.tolist()), strict=True):
             bonuses = scorer.compute_bonuses(loaded_chunk)
-            scores[position] += weights.nearness * bonuses.proximity + weights.headings * bonuses.headings
-            scores[position] += weights.entries * bonuses.entries + _NUMBER_WEIGHT * bonuses.numbers
+            scores[index] += weights.nearness * bonuses.proximity + weights.headings * bonuses.headings
+            scores[index] += weights.entries * bonuses.entries + _NUMBER_WEIGHT * bonuses.numbers
         scores /= 1 + weights.nearness + weights.headings + weights.entries + _NUMBER_WEIGHT * scorer.has_numbers
         (best_chunk,) = query.load_chunks(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
@@ -187,8 +191,10 @@ def _list_ids(ranking: Ranking) -> Ids:
 
 
 def _list_other_chunks(dense_ranking: Ranking, extra_chunks: Ids) -> Ids:
-    """Return the chunks whose BM25 score is needed even if it is low: those of dense search and ``extra_chunks``,
-    ascending."""
+    """Return the chunks, ids ascending, whose BM25 score is needed even if it is low.
+
+    They are those of dense search and ``extra_chunks``.
+    """
     return merge_distinct(_list_ids(dense_ranking), extra_chunks)
 
 
@@ -231,13 +237,13 @@ def _compute_lexical_weight(
 ) -> float:
     """Return the weight of lexical search, 0 to 1; dense search has the rest.
 
-    It is ``base_weight`` if both searches separate their best results equally well and ``dense_factor`` is 1. Each
-    search is weighted by the square root of the drop of its scores (:func:`_measure_drop`), and dense search also by
-    ``dense_factor``.
+    It is ``base_weight`` if both searches separate their best results equally well and ``dense_factor`` is 1. ``dense``
+    and ``lexical`` are the scores of the two searches as fractions of the best. Each search is weighted by the square
+    root of the drop of its scores (:func:`_measure_drop`), and dense search also by ``dense_factor``.
     """
-    unscaled_weight = base_weight * math.sqrt(_measure_drop(lexical))
+    lexical_weight = base_weight * math.sqrt(_measure_drop(lexical))
     dense_weight = (1 - base_weight) * math.sqrt(_measure_drop(dense)) * dense_factor
-    return unscaled_weight / (unscaled_weight + dense_weight) if unscaled_weight else 0.0
+    return lexical_weight / (lexical_weight + dense_weight) if lexical_weight else 0.0
 
 
 def _measure_drop(scores: npt.NDArray[np.float64]) -> float:
@@ -307,9 +313,10 @@ def compute_dense_reliability(
     """Return the factor by which the weight of dense search is multiplied, from 0 to 1; low for an unsuitable embedder.
 
     If the embedder supports the language, the best chunks of lexical search have higher cosines than unrelated chunks.
-    The function averages the cosines, weighted by the square of their chunks' lexical scores. It expresses the average
-    in standard deviations above the noise, adds the standard error of the noise's mean, and maps the sum to 0 to 1. The
-    error is added so that dense search does not lose weight by chance in a small store.
+    ``noise`` is the distribution of the latter. The function averages the cosines, weighted by the square of their
+    chunks' lexical scores. It expresses the average in standard deviations above the noise, adds the standard error of
+    the noise's mean, and maps the sum to 0 to 1. The error is added so that dense search does not lose weight by chance
+    in a small store.
 
     A flat lexical ranking is weak evidence, so it lowers the factor less. ``lexical`` are the BM25 scores of the same
     chunks, as fractions of the best.
@@ -345,7 +352,7 @@ class _BonusScorer:
     def __init__(self, query: Query, rarities: Mapping[str, float]) -> None:
         self._stem = query.stem
         self._rarities = rarities
-        self._total_rarity = math.fsum(rarities.values()) or 1.0
+        self._total_rarity = math.fsum(rarities.values()) or 1.0  # a divisor
         self._pairs = _WordPairs(query.question, self._stem, rarities)
         # Words that any question can contain identify nothing.
         generic_terms = set(list_terms(query.question, self._stem))
@@ -370,7 +377,7 @@ class _BonusScorer:
             math.fsum(rarity for term, rarity in self._rarities.items() if term in heading_terms) / self._total_rarity
         )
         entry_names = [*chunk.starting_titles, *find_entry_terms(chunk.text)]
-        if not chunk.record.start and not chunk.document.title:
+        if not chunk.record.start and not chunk.document.title:  # the document begins in the chunk
             entry_names.append(name)
         entry_score = max(map(self._score_name, entry_names), default=0.0)
         number_fraction = 0.0
@@ -407,11 +414,11 @@ class _WordPairs:
     """
 
     def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
-        content = list(map(stem, list_content_words(question, stem=stem)))
+        terms = list(map(stem, list_content_words(question, stem=stem)))
         self._weights = {
-            (word, other): rarities[word] + rarities[other]
-            for word, other in pairwise(content)
-            if word != other and word in rarities and other in rarities
+            (first, second): rarities[first] + rarities[second]
+            for first, second in pairwise(terms)
+            if first != second and first in rarities and second in rarities
         }
         self._total_weight = math.fsum(self._weights.values())
         self._stem = stem
@@ -422,7 +429,7 @@ class _WordPairs:
         # Stems begin as their words do, except for the last letter ("fly", "flies").
         prefixes = sorted({re.escape(term[: max(1, min(3, len(term) - 1))]) for term in self._pairs_by_term})
         self._word_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\w*") if prefixes else None
-        if any(map(is_unspaced, self._pairs_by_term)):  # pairs of characters, which overlap
+        if any(map(is_unspaced, self._pairs_by_term)):  # character bigrams, which overlap
             self._word_pattern = re.compile(rf"(?=({'|'.join(sorted(map(re.escape, self._pairs_by_term)))}))")
 
     def compute_proximity(self, text: str) -> float:
@@ -433,9 +440,9 @@ class _WordPairs:
         if self._word_pattern is None:
             return 0.0
         pair_scores: dict[tuple[str, str], float] = {}
-        ends: dict[str, int] = {}
+        ends: dict[str, int] = {}  # of the last occurrence of each term
         for match in self._word_pattern.finditer(fold_case(text)):
-            group = match.lastindex or 0
+            group = match.lastindex or 0  # the pattern of overlapping bigrams has a group
             term = self._stem(match.group(group))
             for pair in self._pairs_by_term.get(term, ()):
                 is_second = pair[1] == term
@@ -443,6 +450,7 @@ class _WordPairs:
                 if end is None:
                     continue
                 distance = 1 + max(0, match.start(group) - end - 1) / _WORD_LENGTH
+                # Words in the order of the question count more than in the reverse order.
                 if distance <= _MAX_WORD_DISTANCE:
                     pair_scores[pair] = max(
                         pair_scores.get(pair, 0.0), self._weights[pair] / (distance if is_second else 1 + distance)

@@ -34,4 +34,4 @@ class HybridStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Return the best chunks of hybrid search as evidence, each with its ranks in the two searches."""
         hybrid = search_hybrid(query, Weights(**{name: option(query, self, name) for name in self.options}))
-        return evidence_of(query, self.name, hybrid.rank(query), hybrid.format_paths(), len(hybrid.chunks))
+        return evidence_of(query, self.name, hybrid.rank(query), paths=hybrid.format_paths(), pool=len(hybrid.chunks))

@@ -23,5 +23,6 @@ class LexicalStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         """Return the best chunks by BM25 as evidence."""
-        ranking = rank_by_words(query, query.reach, option(query, self, "k1"), option(query, self, "b"), PHRASE_SHARE)
-        return evidence_of(query, self.name, ranking, "shares words with the question", len(ranking))
+        k1, b = option(query, self, "k1"), option(query, self, "b")
+        ranking = rank_by_words(query, top=query.reach, k1=k1, b=b, phrase_share=PHRASE_SHARE)
+        return evidence_of(query, self.name, ranking, paths="shares words with the question", pool=len(ranking))

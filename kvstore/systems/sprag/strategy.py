@@ -26,5 +26,7 @@ class SpragStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Return the best chunks of a hybrid search as evidence, combined into segments."""
         hybrid = search_hybrid(query)
-        ranking = hybrid.rank(query, MAX_CONSIDERED)
-        return evidence_of(query, self.name, ranking, hybrid.format_paths(), len(hybrid.chunks), as_segments=True)
+        ranking = hybrid.rank(query, min_length=MAX_CONSIDERED)
+        return evidence_of(
+            query, self.name, ranking, paths=hybrid.format_paths(), pool=len(hybrid.chunks), as_segments=True
+        )

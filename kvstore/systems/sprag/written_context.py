@@ -55,7 +55,7 @@ class _WrittenContext(WrittenFact):
         return build_context_headers(value, document)
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
-        """Return the JSON Schema of title and sentence; the same for every passage."""
+        """Return the JSON Schema of what the model writes about a passage, a title and a sentence."""
         return _ENTRY_SCHEMA
 
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def build_context_headers(value: WrittenPassages | None, document: ChunkedText) 
     if value is None:
         return [""] * len(document.chunks)
     document_lines: list[str] = []
-    document_entry = value.get_texts(_build_document_passage(document).digest)
+    document_entry = value.get_texts(_build_document_passage(document).digest)  # the model and its texts
     if document_entry is not None:
         title, sentence = document_entry[1][:2]
         document_lines = [sentence] if document.title else [title, sentence]
@@ -121,7 +121,8 @@ def build_context_headers(value: WrittenPassages | None, document: ChunkedText) 
         lines = list(document_lines)
         section_entry = section_entries.get(chunk.section)
         if section_entry is not None:
-            lines.append(section_entry[1][1])
+            _, (_, sentence, *_) = section_entry
+            lines.append(sentence)
         headers.append("\n".join(lines))
     return headers
 
