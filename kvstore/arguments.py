@@ -56,9 +56,7 @@ class Choice:
     description: str
 
     def parse_choice(self, label: str, value: object) -> str:
-        """Return the choice that equals ``value``, ignoring case. Raises InputError, which calls the option
-        ``label``.
-        """
+        """Return the choice equal to ``value``, ignoring case; raise InputError, which calls the option ``label``."""
         word = value.lower() if isinstance(value, str) else str(value)
         if word not in self.choices:
             suggestion = suggest(word, self.choices)
@@ -111,22 +109,25 @@ def skip_retired_option(owner: str, name: str) -> bool:
 
 
 def check_arguments(function: Function, name: str | None = None) -> Function:
-    """Return ``function`` with its arguments checked. Errors call it ``name``, by default the function's name."""
+    """Return ``function`` with a check of its arguments against their annotations before each call.
+
+    An invalid argument raises ArgumentError, which calls the function ``name`` (default: its own name).
+    """
     label = name or function.__name__
     checks: dict[str, ArgumentCheck] = {}
     positional: list[str] = []
-    rest_name: str | None = None
+    varargs_name: str | None = None
     for parameter in inspect.signature(function).parameters.values():
         check = _find_check(str(parameter.annotation))
         if check is not None:
             checks[parameter.name] = check
         if parameter.kind is parameter.VAR_POSITIONAL:
-            rest_name = parameter.name
+            varargs_name = parameter.name
         elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             positional.append(parameter.name)
     if not checks:
         return function
-    rest_check = checks.get(rest_name or "")
+    varargs_check = checks.get(varargs_name or "")
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -135,10 +136,10 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
             check = checks.get(name)
             if check is not None and (expected := check(value)):
                 raise _make_error(label, name, expected, value)
-        if rest_check is not None:
+        if varargs_check is not None:
             for value in args[len(positional) :]:
-                if expected := rest_check(value):
-                    raise _make_error(label, str(rest_name), expected, value)
+                if expected := varargs_check(value):
+                    raise _make_error(label, str(varargs_name), expected, value)
         for name, value in kwargs.items():
             check = checks.get(name)
             if check is not None and (expected := check(value)):
@@ -175,7 +176,7 @@ def check_clauses(method: str, clauses: Mapping[str, Any], parameters: Mapping[s
 def check_options(name: str, options: Mapping[str, Any] | None) -> None:
     """Raise ArgumentError unless options are texts, numbers, booleans or None, keyed by name.
 
-    ``name`` is the name of the argument in the error, as in the functions below.
+    ``name`` is the name of the argument, for the error.
     """
     for key, value in (options or {}).items():
         is_too_large = isinstance(value, int) and not is_representable(value)
@@ -204,6 +205,7 @@ def to_plain_value(value: Any) -> Any:
         return value
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         value = value.item()
+    # Only NaN differs from itself.
     is_missing = value != value if isinstance(value, float) else type(value).__name__ in ("NAType", "NaTType")
     return None if is_missing else value
 
@@ -244,7 +246,7 @@ def format_count(number: int, noun: str) -> str:
     >>> format_count(1, "document"), format_count(2000, "document"), format_count(0, "entity")
     ('1 document', '2,000 documents', '0 entities')
     """
-    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("ty") else f"{noun}s"
+    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("ty") else f"{noun}s"  # entity, but not key
     return f"{number:,} {noun if number == 1 else plural}"
 
 
@@ -271,7 +273,7 @@ def _find_check(annotation: str) -> ArgumentCheck | None:
     kinds = [part.strip() for part in annotation.split(" | ")]
     if not set(kinds) <= _CHECKS.keys() | {"None"}:
         return None
-    if "os.PathLike" in kinds:
+    if "os.PathLike" in kinds:  # the check of a path accepts text as well
         kinds = [kind for kind in dict.fromkeys(kinds) if kind != "str"]
     checks = [_CHECKS[kind] for kind in kinds if kind != "None"]
     if len(checks) == 1:
@@ -282,7 +284,7 @@ def _find_check(annotation: str) -> ArgumentCheck | None:
         """Return None if any check accepts a value, else a description of the expected kinds."""
         if value is None and "None" in kinds:
             return None
-        if isinstance(value, str) and _describe_path_error in checks:
+        if isinstance(value, str) and _describe_path_error in checks:  # the only kind that text can be
             return _describe_path_error(value)
         expected_kinds = [check(value) for check in checks]
         return None if None in expected_kinds else " or ".join(map(str, expected_kinds))
@@ -348,17 +350,17 @@ def _describe_number_error(value: Any) -> str | None:
 
 
 def _describe_mapping_error(value: Any) -> str | None:
-    """Return what an argument must be, or None if it is a mapping."""
+    """Return None if a value is a mapping, else a description of what was expected."""
     return None if isinstance(value, Mapping) else "a mapping of names to values"
 
 
 def _describe_sequence_error(value: Any) -> str | None:
-    """Return what an argument must be, or None if it is a sequence other than a text."""
+    """Return None if a value is a sequence other than a text, else a description of what was expected."""
     return None if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else "a sequence, such as a list"
 
 
 def _describe_iterable_error(value: Any) -> str | None:
-    """Return what an argument must be, or None if it is an iterable other than a text."""
+    """Return None if a value is an iterable other than a text, else a description of what was expected."""
     return None if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else "a list of values"
 
 

@@ -95,9 +95,7 @@ class Warning(Exception):
 
 
 class Error(errors.KvstoreError):
-    """The base of all errors of this module. Its ``__cause__`` is kvstore's own error, with line and column
-    if known.
-    """
+    """The base of the errors of this module. Its ``__cause__`` is kvstore's own error, with its line and column."""
 
 
 class InterfaceError(Error):
@@ -113,9 +111,7 @@ class DataError(DatabaseError):
 
 
 class OperationalError(DatabaseError):
-    """The store cannot be opened or changed now: it is missing, locked, full or read-only, or a model is
-    unavailable.
-    """
+    """The store is missing, locked, full or read-only, so it cannot be opened or changed, or a model is unavailable."""
 
 
 class IntegrityError(DatabaseError):
@@ -394,7 +390,7 @@ class StoreCursor:
 
 
 def _parse_first_words(operation: str) -> list[str]:
-    """Return the first two words of one statement, in capitals. Raises StatementError for several statements."""
+    """Return the first two words of one statement, in upper case. Raises StatementError for several statements."""
     words: list[str] = []
     is_ended = False
     for token in iter_tokens(operation):
@@ -410,11 +406,11 @@ def _parse_first_words(operation: str) -> list[str]:
 
 def _is_change(words: Sequence[str]) -> bool:
     """True if a statement with these first words changes the store, and so begins a transaction."""
-    return words[:1] != [] and (words[0] in _CHANGE_WORDS or words == ["DROP", "ALIAS"])
+    return bool(words) and (words[0] in _CHANGE_WORDS or words == ["DROP", "ALIAS"])
 
 
 def _bind_parameters(parameters: StatementValues) -> StatementValues:
-    """Convert dates in parameters to ISO 8601 text."""
+    """Return the parameters with every value converted to a type of SQLite."""
     if isinstance(parameters, Mapping):
         return {name: _convert_value(value) for name, value in parameters.items()}
     return [_convert_value(value) for value in parameters]

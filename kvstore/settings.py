@@ -64,6 +64,7 @@ class FixedSettings:
     hash_seed: int = 0x6B76_7374
 
     def __post_init__(self) -> None:
+        """Raise InputError for an invalid value, and SettingsMismatchError for unknown rules that split texts."""
         for field in fields(self):
             value, kind = getattr(self, field.name), type(field.default)
             if not isinstance(value, kind) or isinstance(value, bool):
@@ -83,11 +84,10 @@ class FixedSettings:
         """Return a copy with other values of some settings. Raises InputError for an invalid value."""
         return replace(self, **values)
 
-    def require_equal_settings(self, wanted: Mapping[str, Any], path: object) -> None:
-        """Raise SettingsMismatchError for the first value of ``wanted`` that differs from the settings of the store at
-        ``path``."""
+    def require_equal_settings(self, requested: Mapping[str, Any], path: object) -> None:
+        """Raise SettingsMismatchError if a requested setting differs from this store's; ``path`` is for the message."""
         stored = asdict(self)
-        for name, value in wanted.items():
+        for name, value in requested.items():
             if stored[name] != value:
                 raise SettingsMismatchError(
                     f"{path} was created with {name} = {stored[name]!r}, not {value!r}; "
@@ -165,7 +165,7 @@ _SWITCH_VALUES = {
 
 
 def _convert_value(name: str, value: Any, kind: type) -> Any:
-    """Return the value of a setting, which can be given as text, as this type. Raises InputError if it is invalid."""
+    """Convert the value of a setting, which can be text, to its type, ``kind``; raise InputError if it is invalid."""
     if kind is bool:
         switch = _SWITCH_VALUES.get(str(value).lower())
         if switch is None:

@@ -44,7 +44,7 @@ def metadata_of(project: dict[str, object]) -> tuple[str, str]:
 
 def forget() -> None:
     """As a new process begins: nothing is looked for yet."""
-    entry_points._scan.cache_clear()
+    entry_points._scan_packages.cache_clear()
     for group in (EMBEDDERS, READERS, STRATEGY_PLUGINS, cli.installed):  # type: ignore[attr-defined]
         group._loaded.clear()
 

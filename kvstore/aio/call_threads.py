@@ -21,6 +21,7 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 Closing = TypeVar("Closing", bound="AsyncContext")
 
+#: Marks the end of an iterator, because StopIteration cannot be raised into a coroutine.
 _END: Any = object()
 
 
@@ -32,7 +33,7 @@ class CallThreads:
         self._is_closed = False
 
     def submit(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Future[Result]:
-        """Begin a call in a thread."""
+        """Begin a call in a thread, with the context variables of the caller, and return its future."""
         return self._pool.submit(copy_context().run, partial(function, *args, **kwargs))
 
     async def run(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
@@ -124,7 +125,7 @@ class AsyncStream(ClosingContext, AsyncIterator[Item]):
         self._lock = threading.Lock()
 
     def _call_alone(self, function: Callable[[], Result]) -> Result:
-        """Call a function when the previous call has ended, which a cancelled task does not wait for."""
+        """Call a function once the previous call has ended, whose task may have been cancelled meanwhile."""
         with self._lock:
             return function()
 

@@ -125,18 +125,21 @@ def format_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
 
 
-def list_misplaced() -> list[Plugin]:
-    """Return the packages with unreadable entry points, and entry points in groups that are not in :data:`GROUPS`."""
-    return list(_scan()[1])
+def list_unusable_entry_points() -> list[Plugin]:
+    """Return a Plugin with its problem for each package or entry point of kvstore's groups that cannot be used.
+
+    Either the package's entry points are unreadable, or the group is not in :data:`GROUPS`.
+    """
+    return list(_scan_packages()[1])
 
 
 def _get_entry_points() -> dict[str, dict[str, list[EntryPoint]]]:
     """Return the entry points of each kind, by name."""
-    return _scan()[0]
+    return _scan_packages()[0]
 
 
 @cache
-def _scan() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
+def _scan_packages() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
     """Return the entry points of each kind by name, and the packages and groups that cannot be used."""
     from importlib.metadata import distributions
 

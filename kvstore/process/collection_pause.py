@@ -50,7 +50,7 @@ def pause_collection() -> Iterator[None]:
 
 
 def import_without_collection(name: str) -> ModuleType:
-    """Return a module, and import it, if it is not loaded yet, during a pause, because nothing of it is garbage."""
+    """Import a module and return it. Garbage collection is paused meanwhile, because an import leaves no garbage."""
     module = sys.modules.get(name)
     if module is None:
         with pause_collection():
@@ -66,4 +66,4 @@ def promote_objects() -> None:
     """
     if gc.get_freeze_count() < _MIN_FROZEN:
         gc.freeze()
-        gc.unfreeze()
+        gc.unfreeze()  # moves frozen objects to the oldest generation

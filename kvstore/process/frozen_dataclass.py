@@ -43,7 +43,7 @@ def frozen_dataclass(cls: type[Class]) -> type[Class]:
 
 def _make_getter(names: list[str]) -> Any:
     """Return a function that returns the values of some attributes of an object as a tuple."""
-    if len(names) > 1:
+    if len(names) > 1:  # attrgetter returns a tuple for several names only
         return staticmethod(attrgetter(*names))
     return staticmethod(lambda instance: tuple(getattr(instance, name) for name in names))
 
@@ -51,15 +51,15 @@ def _make_getter(names: list[str]) -> Any:
 def _compile_init(cls: Any, fields: tuple[dataclasses.Field[Any], ...]) -> Any:
     """Return the constructor of a class with these fields."""
     parameters, lines = [], []
-    names: dict[str, Any] = {"_set": object.__setattr__, "_MISSING": _MISSING}
+    namespace: dict[str, Any] = {"_set": object.__setattr__, "_MISSING": _MISSING}
     for field in fields:
         name, value = field.name, field.name
         if field.default_factory is not _MISSING:
-            names[f"_make_{name}"] = field.default_factory
+            namespace[f"_make_{name}"] = field.default_factory
             value = f"_make_{name}() if {name} is _MISSING else {name}" if field.init else f"_make_{name}()"
             default = "=_MISSING"
         elif field.default is not _MISSING:
-            names[f"_default_{name}"] = field.default
+            namespace[f"_default_{name}"] = field.default
             default = f"=_default_{name}"
         else:
             default = ""
@@ -71,8 +71,8 @@ def _compile_init(cls: Any, fields: tuple[dataclasses.Field[Any], ...]) -> Any:
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     body = "\n ".join(lines or ["pass"])
-    exec(f"def __init__(self, {', '.join(parameters)}):\n {body}", names)
-    init = names["__init__"]
+    exec(f"def __init__(self, {', '.join(parameters)}):\n {body}", namespace)
+    init = namespace["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     init.__module__ = cls.__module__
     init.__annotations__ = {field.name: field.type for field in fields if field.init} | {"return": None}
@@ -99,12 +99,12 @@ def _compute_hash(self: Any) -> int:
 
 
 def _refuse_assignment(self: object, name: str, value: object) -> NoReturn:
-    """Raise FrozenInstanceError."""
+    """Raise FrozenInstanceError, because a field cannot be assigned."""
     raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
 def _refuse_deletion(self: object, name: str) -> NoReturn:
-    """Raise FrozenInstanceError."""
+    """Raise FrozenInstanceError, because a field cannot be deleted."""
     raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 

@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-_VARIABLE, _CYCLES = "OPENBLAS_THREAD_TIMEOUT", "20"
+#: The variable, and its value: the logarithm to base 2 of the cycles.
+_VARIABLE, _LOG_CYCLES = "OPENBLAS_THREAD_TIMEOUT", "20"
 
 
 class _NumpyFinder:
@@ -39,7 +40,7 @@ class _NumpyFinder:
 
         def load_with_variable(module: ModuleType) -> None:
             """Load numpy with the variable, and restore the environment."""
-            os.environ[_VARIABLE] = _CYCLES
+            os.environ[_VARIABLE] = _LOG_CYCLES
             try:
                 load(module)
             finally:

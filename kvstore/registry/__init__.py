@@ -31,10 +31,11 @@ _NO_VERSIONS: Mapping[str, int] = MappingProxyType({})
 
 
 class SystemOutline(NamedTuple):
-    """A system before it is imported: the names of its strategies, kinds of index, tables of SELECT and buffered tables
-    on disk, the versions of its structures and derivations, and whether it has kinds of facts and automatic indexes.
+    """The names and versions of the contents of a system, known before it is imported.
 
-    The derivation of an index is maintained only in stores that have the index.
+    ``sql_tables`` are tables of SELECT, and ``buffered_tables`` are tables on disk. ``structures`` and ``derivations``
+    have their versions by name. ``has_facts`` is true if the system declares kinds of facts. The derivation of an index
+    is maintained only in stores that have the index.
     """
 
     strategies: tuple[str, ...] = ()
@@ -251,7 +252,7 @@ def _list_maintained_names(system: System) -> list[str]:
 
 
 def _import_systems_with(has_parts: Callable[[SystemOutline], object]) -> Iterator[System]:
-    """Yield the systems that are imported already; import and yield those whose outlines have such parts."""
+    """Import the systems for whose outline ``has_parts`` is true; yield them and all systems imported already."""
     for name in list(SYSTEMS):
         if SYSTEMS.get_imported(name) is not None or has_parts(_OUTLINES_BY_NAME[name]):
             yield SYSTEMS[name]
@@ -274,6 +275,7 @@ def list_systems_with_derivations() -> tuple[System, ...]:
 @cache
 def list_systems_with_own_derivations() -> tuple[System, ...]:
     """Return the systems that have derivations that every store maintains."""
+    # The derivation of an index has the name of the index, and only stores with the index maintain it.
     systems = _import_systems_with(lambda outline: outline.derivations.keys() - outline.indexes)
     return tuple(system for system in systems if system.derivations)
 
@@ -315,15 +317,14 @@ def _invalidate_list_caches() -> None:
 
 
 def list_generation_kinds() -> list[GenerationIndex[Any]]:
-    """Return the kinds of index whose builds are kept as generations, see
-    :class:`~kvstore.structures.indexes.generations.GenerationIndex`."""
+    """Return the kinds of index whose builds are stored in the store as generations."""
     from ..structures.indexes.generations import GenerationIndex
 
     return [kind for kind in INDEXES.values() if isinstance(kind, GenerationIndex)]
 
 
 def get_written_facts() -> dict[str, WrittenFact]:
-    """Return the kinds of texts that EXTRACT lets a language model write, by the name that EXTRACT takes."""
+    """Return the kinds of texts that EXTRACT can have a language model write, by their name in the statement."""
     from .written_passages import WrittenFact
 
     return {fact.kind: fact for fact in list_facts() if isinstance(fact, WrittenFact)}
@@ -362,6 +363,7 @@ class _BufferedTables(Set[str]):
 
     @classmethod
     def _from_iterable(cls, it: Iterable[Named]) -> Set[Named]:
+        """Return the result of a set operation, such as a union, as a plain set."""
         return frozenset(it)
 
     def __len__(self) -> int:
@@ -413,16 +415,19 @@ def get_index_kind(name: str) -> Index:
 
 
 def get_description(name: str) -> Description:
-    """Return the description of the kind of thing that DESCRIBE names, ignoring case. Raises InputError that suggests
-    the nearest name.
+    """Return the entry of DESCRIBE for a kind of thing, such as ``community``, ignoring case.
+
+    Raises InputError that suggests the nearest name.
     """
     descriptions = {description.name: description for system in SYSTEMS.values() for description in system.descriptions}
     return _lookup_name(name, descriptions, "kind of thing to DESCRIBE", InputError)
 
 
 def _lookup_name(name: str, values_by_name: Mapping[str, Named], kind: str, error: type[KvstoreError]) -> Named:
-    """Return the value with a name, ignoring case. Raises ``error``, which calls the value a ``kind`` and suggests the
-    nearest name."""
+    """Return the value with a name, ignoring case.
+
+    Raises ``error``, which says that there is no such ``kind`` and suggests the nearest name.
+    """
     if name.lower() not in values_by_name:
         suggestion = suggest(name, values_by_name)
         hint = f"did you mean {suggestion}? " if suggestion else ""

@@ -43,12 +43,12 @@ _ROWS_PER_BATCH = 1024
 
 
 def select_passages(weights: Sequence[int], values: Sequence[float] | Floats, budget: int) -> list[int]:
-    """Return the indexes of the passages to read, ascending. Their weights sum to at most ``budget``, and their total
-    value is close to the greatest.
+    """Return the indexes of the passages to read, ascending.
 
-    Takes passages by value per weight while they fit, then makes the best single exchange of a selected passage for
-    another. Equal passages are taken in order. This approximates the 0-1 knapsack of Algorithm 2, whose table would
-    have passages x tokens entries; the loss is less than the value of one passage.
+    Their weights sum to at most ``budget``, and their total value is close to the maximum. Takes passages by value per
+    weight while they fit, then makes the best single exchange of a selected passage for another. Equal passages are
+    taken in order. This approximates the 0-1 knapsack of Algorithm 2, whose table would have passages x tokens entries;
+    the loss is less than the value of one passage.
 
     >>> select_passages([50, 40, 60], [1.0, 0.9, 1.5], 100)
     [1, 2]
@@ -98,8 +98,10 @@ def _find_best_exchange(
 
 
 def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:
-    """Return every chunk of a store in order of document key and ordinal, and its value by the function of
-    :data:`CHOOSERS` with this name."""
+    """Return all chunks of a store, in order of document key and ordinal, and their values.
+
+    ``name`` is that of a function in :data:`CHOOSERS`.
+    """
     chooser = CHOOSERS[name.lower()]
     keys = sorted(state.documents.iter_keys())
     records = [record for record in map(state.documents.find_by_key, keys) if record is not None]
@@ -123,10 +125,10 @@ def _score_confusability(state: State, chunks: npt.NDArray[np.uint64]) -> Floats
 
 
 def _score_by_digest(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
-    """Return a pseudorandom score from 0 to 1 for each chunk: a digest of its text."""
+    """Return a pseudorandom score from 0 to 1 for each chunk, computed from a digest of its text."""
 
     def compute_score(text: str) -> float:
-        """Return a number from 0 to 1 that depends only on the text: a random choice that every machine repeats."""
+        """Return a pseudorandom number from 0 to 1 that depends only on the text, so every machine gets the same."""
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
     return np.array([compute_score(state.read_chunk_text(chunk)) for chunk in chunks.tolist()])
@@ -188,7 +190,7 @@ def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
         return np.ones(num_chunks)
     pairs = np.concatenate((_find_vector_neighbors(_load_vectors(state, chunks)), _find_word_neighbors(state, chunks)))
     pairs = np.unique(np.sort(pairs, axis=1), axis=0)
-    starts, ends = np.concatenate((pairs, pairs[:, ::-1])).T
+    starts, ends = np.concatenate((pairs, pairs[:, ::-1])).T  # each undirected edge in both directions
     degrees = np.bincount(starts, minlength=num_chunks)
     ranks = np.full(num_chunks, 1 / num_chunks)
     for _ in range(_NUM_STEPS):
@@ -197,7 +199,7 @@ def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
         ranks = (1 - _DAMPING) / num_chunks + _DAMPING * (
             np.bincount(ends, outgoing[starts], num_chunks) + dangling_mass / num_chunks
         )
-    return np.round(ranks, 12)
+    return np.round(ranks, 12)  # so that the order of summation does not matter
 
 
 def _find_vector_neighbors(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
@@ -208,6 +210,7 @@ def _find_vector_neighbors(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.i
         products = vectors[start : start + _ROWS_PER_BATCH] @ vectors.T
         rows = np.arange(start, start + len(products))
         products[np.arange(len(products)), rows] = -np.inf
+        # Rounded products tie on every machine alike; the lower row comes first.
         order = np.argsort(-np.round(products, 4), axis=1, kind="stable")[:, :count]
         pair_arrays.append(np.stack((np.repeat(rows, count), order.ravel()), axis=1))
     return np.concatenate(pair_arrays)
@@ -223,7 +226,7 @@ def _find_word_neighbors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.ND
         counts = state.postings.count_chunks_by_term(list(terms))
         shared_terms = [(count, term) for term, count in counts.items() if count > 1]
         weights = read_term_weights(state, [term for _, term in sorted(shared_terms)[:_NUM_TERMS]])
-        ids, scores = find_best_by_words(state, weights, _NUM_NEIGHBORS + 1)
+        ids, scores = find_best_by_words(state, weights, _NUM_NEIGHBORS + 1)  # one may be the chunk itself
         candidates = order[np.searchsorted(chunks, ids, sorter=order)]
         best_first = np.lexsort((candidates, -scores))
         neighbors = [int(neighbor) for neighbor in candidates[best_first[: _NUM_NEIGHBORS + 1]] if neighbor != index]

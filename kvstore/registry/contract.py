@@ -139,9 +139,7 @@ class Structure(Protocol[Content]):
 
     @property
     def version(self) -> int:
-        """The version. It changes whenever the same spine gives other data; a store with an older version is
-        rebuilt.
-        """
+        """The version, which changes whenever the same spine gives other data; an older one is rebuilt on opening."""
         ...
 
     @property
@@ -225,7 +223,7 @@ class MaintainedIndex(Index):
         return replace(record, state={"built": 0, "until": Counters.load(view).next_document})
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return a record for the repaired store if the index was created, or None."""
+        """Return the record for a repaired store, or None if the index was not created."""
         # All documents are put again, with their parts.
         return replace(record, state={}) if record.created else None
 
@@ -243,8 +241,8 @@ class MaintainedIndex(Index):
 
 
 def iter_unbuilt_documents(record: IndexRecord, view: View) -> Iterator[int]:
-    """Yield the stored documents for which a maintained index has no data yet, in order of id."""
-    if "until" in record.state:
+    """Yield the ids of the stored documents for which a maintained index has no data yet, ascending."""
+    if "until" in record.state:  # only while the index is being built
         for key, _ in view.scan(tables.DOCUMENTS, records.encode_u64(record.state["built"])):
             document = int(records.U64.unpack(key)[0])
             if document >= record.state["until"]:

@@ -44,6 +44,7 @@ class DeferredStrategy:
         return self.strategy.retrieve(query)
 
     def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the strategy itself."""
         # Only attributes that some strategies have, such as ``needs``; never those that Python looks up in any object.
         if name.startswith("_") or name == "strategy":
             raise AttributeError(name)

@@ -55,8 +55,10 @@ def list_missing_texts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Sequence[str]]:
-    """Return the texts of a document to embed, by vector space, except those of ``embedded_spaces``, which have
-    vectors already."""
+    """Return the texts of a document to embed, by vector space.
+
+    The texts of ``embedded_spaces`` have vectors already, and are left out.
+    """
     chunk_space = CHUNK_VECTORS.name
     unembedded_derivations = [derivation for derivation in derivations if derivation.label not in embedded_spaces]
     if chunk_space in embedded_spaces and not unembedded_derivations:
@@ -90,7 +92,7 @@ def build_embedding_texts(document: ChunkedText, settings: FixedSettings) -> lis
 
 
 def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
-    """Return the context of each chunk: text to embed between its headings and its own text; empty for none."""
+    """Return the context of each chunk: the text to embed between its headings and its own text, or an empty text."""
     if not settings.chunk_context or not document.chunks:
         return [""] * len(document.chunks)
     first_sentence = get_first_sentence(

@@ -98,10 +98,10 @@ class Fact(ABC, Generic[Key, Value]):
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
         """Yield a comment for the dump, with its values, on content that :meth:`to_statements` cannot express."""
-        number = state.lmdb.count(self.tables[0])
-        if number:
-            pronoun = "it" if number == 1 else "them"
-            yield f"the dump omits {self.format_count(number)}; use EXPORT TO to keep {pronoun}", ()
+        num_facts = state.lmdb.count(self.tables[0])
+        if num_facts:
+            pronoun = "it" if num_facts == 1 else "them"
+            yield f"the dump omits {self.format_count(num_facts)}; use EXPORT TO to keep {pronoun}", ()
 
 
 class StatedFact(Fact[Key, Value]):
@@ -151,10 +151,10 @@ class StatedFact(Fact[Key, Value]):
 
 
 class DocumentFact(StatedFact[str, Value]):
-    """A kind of fact about a document with a text, keyed by document key. It is deleted with that text, or with the
-    parts of the text that it describes (:meth:`fit_to_document`).
+    """A kind of fact about a document with a text, keyed by document key.
 
-    Its table has a row per document id: the list of the fields of its line after the document key. If it is
+    It is deleted with that text, or with the parts of the text that it describes (:meth:`fit_to_document`). Its table
+    has a row per document id: the list of the fields of its line after the document key. If it is
     ``affects_structures``, structures are notified of a document whose facts changed. Derivations name the facts that
     they depend on.
     """
@@ -226,14 +226,18 @@ class DocumentFact(StatedFact[str, Value]):
 
     def find(self, state: State, key: str) -> Value | None:
         """Return the value stated about the document with this key, or None."""
-        row_key = records.encode_u64(state.documents.find_id(key) or 0)
+        row_key = _make_row_key(state, key)
         return None if state.lmdb.get(self.tables[0], row_key) is None else self.read(state, row_key)[1]
 
     def remove(self, context: ChangeContext, key: str, value: Value) -> None:
         """Delete the row of the document."""
-        context.write.delete(self.tables[0], records.encode_u64(context.state.documents.find_id(key) or 0))
+        context.write.delete(self.tables[0], _make_row_key(context.state, key))
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: str, value: Value) -> None:
         """Store the value in the row of the document."""
-        row_key = records.encode_u64(context.state.documents.find_id(key) or 0)
-        context.write.put(self.tables[0], row_key, records.pack(self.to_fields(value)))
+        context.write.put(self.tables[0], _make_row_key(context.state, key), records.pack(self.to_fields(value)))
+
+
+def _make_row_key(state: State, key: str) -> bytes:
+    """Return the row key of the document with this key: its id, or 0, which no document has, if it does not exist."""
+    return records.encode_u64(state.documents.find_id(key) or 0)

@@ -81,6 +81,7 @@ class PluginStrategy:
         return evidence
 
     def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the package's strategy."""
         # Only attributes that some strategies have, such as ``needs``; never those that Python looks up in any object.
         if name.startswith("_"):
             raise AttributeError(name)

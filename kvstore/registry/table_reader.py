@@ -30,7 +30,7 @@ AssertedEdge = tuple[int, int, Assertion]
 #: Bytes of the longest LMDB key. No stored name is longer.
 MAX_KEY_BYTES = 511
 #: After this many counts of the mentions of a single entity, the mentions of all entities are counted at once.
-_MAX_SINGLE_COUNTS = 16
+_MAX_ENTITY_COUNTS = 16
 
 
 @dataclass(slots=True)
@@ -43,18 +43,19 @@ class Cost:
 
 
 class TableReader:
-    """A reader of one state of the store for the tables of SELECT.
-
-    Frequent lookups are cached while the statement runs. ``candidate_documents`` are the documents that a condition is
-    evaluated for; empty for a query.
-    """
+    """A reader of one state of the store for the tables of SELECT; it caches frequent lookups."""
 
     def __init__(
-        self, state: State, settings: Callable[[], Sequence[Setting]], candidate_documents: Sequence[int] = ()
+        self, state: State, list_settings: Callable[[], Sequence[Setting]], candidate_documents: Sequence[int] = ()
     ) -> None:
+        """Create a reader for one statement, or for one condition on documents.
+
+        ``list_settings`` returns the rows of the table ``settings``. ``candidate_documents`` are the ids of the
+        documents that the condition is evaluated for; empty for all documents, and for a statement.
+        """
         self.state = state
         self.candidate_documents = candidate_documents
-        self._list_settings = settings
+        self._list_settings = list_settings
         #: The cost of reading each table so far.
         self.costs: defaultdict[str, Cost] = defaultdict(Cost)
         #: Counts pages if the state is measured, else None.
@@ -66,7 +67,7 @@ class TableReader:
         self.list_mentions = lru_cache(64)(state.mentions.get_occurrences)
         #: Caches the result of a function of the state and a number.
         self.call_cached = lru_cache(256)(lambda function, number: function(state, number))
-        self._num_counts = 0
+        self._num_entity_counts = 0  # calls of :meth:`count_mentions`, each for a single entity
 
     def iter_ids(self, table: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
         """Yield the numbers under which ``table`` stores its rows, without decoding the rows."""
@@ -104,7 +105,10 @@ class TableReader:
         ]
 
     def iter_mention_chunks(self, name: str) -> Iterator[int]:
-        """Yield the ids of the chunks below an entity's addresses, ascending; only these can mention it."""
+        """Yield the ids of the chunks that may mention the entity with this name: those below its addresses, ascending.
+
+        No other chunk mentions it.
+        """
         return (chunk for chunk in self._iter_candidate_ids(name) if self.has_row(tables.CHUNKS, chunk))
 
     def _iter_candidate_ids(self, name: str) -> Iterator[int]:
@@ -121,8 +125,8 @@ class TableReader:
 
         After several calls, the mentions of all entities are counted at once, and the counts are cached.
         """
-        self._num_counts += 1
-        if self._num_counts > _MAX_SINGLE_COUNTS:
+        self._num_entity_counts += 1
+        if self._num_entity_counts > _MAX_ENTITY_COUNTS:
             return self._mention_counts.get(entity, 0)
         return self.state.mentions.count_occurrences(entity, self._iter_candidate_ids(key))
 

@@ -81,7 +81,7 @@ class WrittenPassages:
         return [*assigned, *(text for _, text in self.unassigned)]
 
     def get_texts(self, digest: bytes) -> tuple[str, tuple[str, ...]] | None:
-        """Return the model and the texts for the passage with this digest, or None."""
+        """Return the model and the texts for the passage with this digest, or None if there are no texts."""
         entry = self.passages.get(digest)
         return entry if entry and entry[1] else None
 
@@ -258,7 +258,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         return WrittenPassages(fitting)
 
     def estimate_size(self, value: WrittenPassages) -> int:
-        """Return the number of texts that are assigned to a passage."""
+        """Return the number of texts that are assigned to a passage; each takes about as much memory as a chunk."""
         return sum(len(texts) for _, texts in value.passages.values())
 
     def count_items(self, value: WrittenPassages) -> int:

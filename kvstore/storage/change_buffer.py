@@ -84,8 +84,8 @@ def make_chain_error(table: str, detail: object) -> CorruptionError:
     )
 
 
-def compute_max_bytes(store_bytes: int) -> int:
-    """Return the total size in bytes at which segments are merged, in a store whose pages take ``store_bytes``."""
+def compute_merge_threshold(store_bytes: int) -> int:
+    """Return the total size of segments in bytes at which they are merged, in a store of ``store_bytes`` of pages."""
     return min(max(store_bytes // STORE_DIVISOR, MIN_BYTES), MAX_BYTES)
 
 
@@ -250,7 +250,7 @@ class ChangeBuffer:
             num_added = 0
             for key in table_buffer.iter_keys():
                 chain = table_buffer.get_chain(key)
-                if not depends_on_stored(chain):
+                if not depends_on_stored(chain):  # a patch changes a record that the table has already
                     num_added += (chain is not None) - is_stored(key)
             table_buffer.num_added = num_added
         return table_buffer.num_added

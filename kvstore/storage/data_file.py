@@ -347,7 +347,7 @@ class DataFile:
             return [f"{self.path.name}: {error}"]
 
     def copy_to(self, target: Path, write: Callable[[Path], None]) -> None:
-        """Let ``write`` create the data file of a new directory, durably: it appears complete or not at all.
+        """Create the directory ``target`` with a data file that ``write`` writes: it appears complete or not at all.
 
         Raises InputError if ``target`` exists, its parent does not, or it is not UTF-8; StoreFullError if it cannot be
         written.
@@ -374,16 +374,16 @@ class DataFile:
 
     def copy_pages(self, target: Path) -> None:
         """Copy the last commit to a new file page by page, including free pages; no writer may be active."""
-        self.environment.copy(str(target.parent))
+        self.environment.copy(str(target.parent))  # LMDB itself names the file in the directory
 
     @contextlib.contextmanager
     def create_successor(self, write: Callable[[Path], None]) -> Iterator[Path]:
-        """Let ``write`` create a file next to this one, durably, for the block to rename.
+        """Create a file next to this one, which ``write`` fills, and yield its path, for the block to rename.
 
-        It gets this file's owner, group and mode, and is removed if the block does not rename it. The file must be open
-        for writing, with the writer lock held. Raises StoreFullError if the copy cannot be written, ReadOnlyError if
-        this user may not replace the file, CorruptionError if records are missing, InputError if the file is a symbolic
-        link, which renaming would replace.
+        It is flushed to the disk, gets this file's owner, group and mode, and is removed if the block does not rename
+        it. The file must be open for writing, with the writer lock held. Raises StoreFullError if the copy cannot be
+        written, ReadOnlyError if this user may not replace the file, CorruptionError if records are missing, InputError
+        if the file is a symbolic link, which renaming would replace.
         """
         if self.path.is_symlink():
             raise InputError(
@@ -411,7 +411,7 @@ class DataFile:
             self.remove_leftover_files()
 
     def _write_successor(self, copy: Path, write: Callable[[Path], None]) -> None:
-        """Let ``write`` fill a new file, private until it gets the owner and mode of this file, and flush it."""
+        """Create a file that ``write`` fills, and flush it; it is private until it gets this file's owner and mode."""
         status = self.path.stat()
         os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         write(copy)
@@ -451,6 +451,7 @@ class DataFile:
             used_bytes=self.used_bytes,
             map_bytes=information["map_size"],
             change=self._num_earlier_changes + information["last_txnid"],
+            # LMDB's list of readers has a heading.
             readers=max(0, len(self.environment.readers().splitlines()) - 1) if self.registers_readers else 0,
             max_readers=information["max_readers"],
         )

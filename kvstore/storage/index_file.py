@@ -140,12 +140,12 @@ def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = (
     parts = []
     for name in head.get(_PARTS_KEY, ()):
         token = name.removeprefix(f"{path.stem}-").removesuffix(INDEX_SUFFIXES[0])
-        contents = read(path.with_name(name), head["kind"], partial(_is_token, token), unchecked_arrays)
+        contents = read(path.with_name(name), head["kind"], partial(_has_hex_digits, token), unchecked_arrays)
         parts.append(FilePart(*contents, name))
     return parts
 
 
-def _is_token(hex_digits: str, token: bytes) -> bool:
+def _has_hex_digits(hex_digits: str, token: bytes) -> bool:
     """True if a token has these hexadecimal digits."""
     return token.hex() == hex_digits
 
@@ -315,8 +315,8 @@ def _write_file(descriptor: int, head: FileHead, arrays: Arrays) -> None:
         (name, array.dtype.str, array.shape, zlib.crc32(_to_bytes(array)))
         for name, array in zip(arrays, contiguous_arrays, strict=True)
     ]
-    # The offsets of the arrays depend on the length of the head, which contains them: lay it out for the longest
-    # numbers.
+    # The offsets of the arrays depend on the length of the head, which contains them. So reserve room for a head with
+    # the longest numbers.
     next_offset = _align(_HEADER.size + len(_pack_head(head, array_infos, [2**63] * len(contiguous_arrays))))
     offsets = []
     for array in contiguous_arrays:

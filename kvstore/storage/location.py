@@ -57,8 +57,8 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
             )
         # Check before anything is opened: kvstore must not create files in a directory of another application.
         with data.open("rb") as file:
-            head = file.read(MIN_DATA_BYTES)
-        if _LMDB_MAGIC not in (head[16:20], head[PAGE_SIZE + 16 : PAGE_SIZE + 20]):
+            meta_pages = file.read(MIN_DATA_BYTES)
+        if _LMDB_MAGIC not in (meta_pages[16:20], meta_pages[PAGE_SIZE + 16 : PAGE_SIZE + 20]):
             raise NotAStoreError(f"{data}: not an LMDB file, so this is not a store; name another path")
         return False
     names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}

@@ -46,6 +46,7 @@ class PageReleaser:
 
         ``looked_up`` means that the records were looked up, so their pages may be read again.
         """
+        # The index is False (0) for records read sequentially, and True (1) for records looked up.
         self._unchecked_reads[looked_up] += records
         if self._unchecked_reads[looked_up] >= _CHECK_INTERVAL:
             self._unchecked_reads[looked_up] = 0
@@ -58,7 +59,7 @@ class PageReleaser:
 
 def measure_memory() -> tuple[int, int]:
     """Return the bytes of memory of this process, and the bytes of mapped files among them; 0, 0 if unknown."""
-    try:
+    try:  # the second and third field of the file
         total_pages, mapped_pages = map(int, _MEMORY_STATISTICS.read_bytes().split()[1:3])
     except OSError:
         return 0, 0

@@ -73,7 +73,8 @@ def find_first_leaf(
             raise CorruptionError(
                 f"{path}: page {page_number}, which leads to the tables, is damaged; restore a backup"
             )
-        if level > 1:
-            low_bits, middle_bits, high_bits = _CHILD_NUMBER.unpack_from(page, _PAGE.unpack_from(page)[4])
+        if level > 1:  # descend to the first child
+            *_, first_node_offset = _PAGE.unpack_from(page)
+            low_bits, middle_bits, high_bits = _CHILD_NUMBER.unpack_from(page, first_node_offset)
             page_number = low_bits | middle_bits << 16 | high_bits << 32
     return int(page_number)

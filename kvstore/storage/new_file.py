@@ -18,7 +18,7 @@ from .partial_files import hold_lock, prepare_partial_path
 
 @contextmanager
 def create_file_atomically(target: Path) -> Iterator[Path]:
-    """Yield the path to write to for a new file at ``target``.
+    """Yield the path of an empty file for the block to write, which is renamed to ``target`` if the block succeeds.
 
     Raises InputError if ``target`` exists or its parent directory does not, StoreFullError if it cannot be written.
     """

@@ -266,7 +266,7 @@ class OpenFile:
                     gate.num_open += 1
                     return transaction, self.handles
             except lmdb.MapResizedError:
-                self._resize_map(0, self.lock_timeout)
+                self._resize_map(0, self.lock_timeout)  # 0: adopt the size that another process has set
             except lmdb.PanicError as error:
                 # A meta page could not be written, and LMDB begins nothing more; the last commit is complete on the
                 # disk.
@@ -300,9 +300,9 @@ class OpenFile:
                 transaction, _ = self.begin_transaction(write=not self.data.readonly)
                 try:
                     opening_transaction = None if self.data.readonly else transaction
-                    names = self.data.list_table_names(
-                        self.data.find_pages(transaction, transaction.id() - (not self.data.readonly))
-                    )
+                    # The id of a write transaction is that of the commit it makes, one above the last.
+                    last_change = transaction.id() if self.data.readonly else transaction.id() - 1
+                    names = self.data.list_table_names(self.data.find_pages(transaction, last_change))
                     handles = {name: self.data.open_table(os.fsencode(name), opening_transaction) for name in names}
                     transaction.commit()
                     break
@@ -409,7 +409,7 @@ class OpenFile:
             raise
 
     def _compute_max_map_size(self) -> int:
-        """Return ``max_bytes`` in whole pages, or without it the largest number that fits."""
+        """Return the maximum size of the map in bytes: ``max_bytes``, rounded down to whole pages, if it is set."""
         return sys.maxsize if self.max_bytes is None else self.max_bytes // PAGE_SIZE * PAGE_SIZE
 
     def _reopen(self) -> None:

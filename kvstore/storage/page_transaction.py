@@ -198,7 +198,7 @@ class VerifiedTransaction:
         """Remove a key; return False if it is missing."""
         db.changed = True
         if db.tree is not None:
-            db.tree.verify_path(key, siblings=True)
+            db.tree.verify_path(key, siblings=True)  # LMDB may merge a page with a sibling after a deletion
         return self.lmdb.delete(key, db=db.handle)
 
     def clear(self, db: WrittenTable) -> None:

@@ -59,10 +59,10 @@ def remove_abandoned(path: Path) -> None:
             release_lock(descriptor)
 
 
-def _is_running(process: int) -> bool:
+def _is_running(process_id: int) -> bool:
     """True if a process with this id exists."""
     try:
-        os.kill(process, 0)
+        os.kill(process_id, 0)  # signal 0 is not sent, only checked
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:  # another user's process

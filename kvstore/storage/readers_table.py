@@ -48,7 +48,7 @@ def reserve_reader_table(directory: Path) -> None:
     try:
         status = os.fstat(descriptor)
         num_bytes = max(TABLE_BYTES, status.st_size)
-        if status.st_size < num_bytes or 512 * status.st_blocks < num_bytes:
+        if status.st_size < num_bytes or 512 * status.st_blocks < num_bytes:  # st_blocks counts units of 512 bytes
             _allocate_blocks(descriptor, status.st_size, num_bytes)
     except OSError as error:
         raise _make_full_error(path, error) from error

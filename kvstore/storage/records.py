@@ -104,7 +104,7 @@ def unpack_numbers(
         key, value = keys[bad_index], values[bad_index]
         if value is None:
             raise make_missing_error(f"table {table}: key {key.hex()}")
-        unpack(value, table, key)
+        unpack(value, table, key)  # raises the error for a failed checksum or invalid msgpack
         raise CorruptionError(f"table {table}, key {key.hex()}: not a list of {num_columns} integers; run CHECK REPAIR")
     return rows
 

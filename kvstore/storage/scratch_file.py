@@ -21,6 +21,7 @@ class ScratchFile:
 
     def __init__(self, folder: Path | None = None) -> None:
         is_writable = folder is not None and os.access(folder, os.W_OK)  # not for a read-only store
+        # The file has no name. The copy of its descriptor keeps it after the block.
         with tempfile.TemporaryFile(dir=folder if is_writable else None) as file:
             self._descriptor = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._descriptor)

@@ -93,7 +93,7 @@ class SharedOpenLock:
         """
         assert self._descriptor is not None
         try:
-            if not lock_until(self._descriptor, fcntl.LOCK_EX, 0):
+            if not lock_until(self._descriptor, fcntl.LOCK_EX, deadline=0):  # one attempt
                 raise TransactionError(
                     f"{self.path.parent}: another process has this store open, and COMPACT replaces the file that it "
                     f"reads; close the store there and try again (lsof {self.path} lists the processes)"
@@ -127,8 +127,10 @@ class SharedOpenLock:
         release_lock(old_descriptor)
 
     def require_reader_table(self, timeout: float) -> None:
-        """Create the reader table if it is missing, before the store is reopened; raise the errors of
-        :meth:`acquire`."""
+        """Create the reader table if it is missing, before the store is reopened.
+
+        Raises the errors of :meth:`acquire`.
+        """
         assert self._descriptor is not None
         try:
             self._ensure_reader_table(self._descriptor, time.monotonic() + timeout)

@@ -297,7 +297,7 @@ class LmdbView:
             raise translate_error(error, f"table {table}") from error
 
     def _find_table(self, table: str) -> Any:
-        """Return the object by which the transaction accesses a table, or None if the table does not exist."""
+        """Return the transaction's handle of a table, or None if the table does not exist."""
         transaction = self._get_transaction()
         try:
             return transaction.find_table(table)
@@ -326,7 +326,7 @@ class ReadTransaction(LmdbView):
     of a buffer may change afterwards, and are gone once the environment is closed.
     """
 
-    _pins = 0
+    _num_pins = 0
 
     def skip_damage(self) -> list[str]:
         """Skip damaged pages and damaged parts of the change buffer from now on.
@@ -359,24 +359,24 @@ class ReadTransaction(LmdbView):
         """Keep the snapshot open while a kernel reads its buffers without the GIL."""
         with self._owner.gate.condition:
             self._get_transaction()
-            self._pins += 1
+            self._num_pins += 1
         try:
             yield self
         finally:
             with self._owner.gate.condition:
-                self._pins -= 1
+                self._num_pins -= 1
                 self._owner.gate.condition.notify_all()
 
     def close(self) -> None:
-        """End the snapshot, after waiting for pins; does nothing if it is closed already.
+        """End the snapshot once no :meth:`hold_open` block uses it; does nothing if it is closed already.
 
-        Raises TransactionError if a pin outlasts the environment's lock timeout; the snapshot then stays open.
+        Raises TransactionError if a block outlasts the environment's lock timeout; the snapshot then stays open.
         """
         with self._owner.gate.condition:
             wait_for = self._owner.gate.condition.wait_for
-            if self._pins and not wait_for(lambda: self._pins == 0, self._owner.lock_timeout):
+            if self._num_pins and not wait_for(lambda: self._num_pins == 0, self._owner.lock_timeout):
                 raise TransactionError(
-                    f"the snapshot is still in use by {self._pins} running kernels; wait for them, then close it"
+                    f"the snapshot is still in use by {self._num_pins} running kernels; wait for them, then close it"
                 )
             transaction, self._transaction = self._transaction, None
             if transaction is None:

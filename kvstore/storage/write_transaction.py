@@ -26,7 +26,7 @@ from .change_buffer import (
     MAX_SEGMENT_BYTES,
     ChangeBuffer,
     TableChanges,
-    compute_max_bytes,
+    compute_merge_threshold,
     make_chain_error,
     make_segment_key,
     pack_segments,
@@ -74,7 +74,7 @@ class WriteTransaction(LmdbView):
         #: The change buffer as the last commit left it, and the size in bytes at which segments are merged.
         self._committed_buffer = ChangeBuffer()
         used_bytes = owner.data.used_bytes
-        self._max_buffer_bytes = compute_max_bytes(used_bytes)
+        self._max_buffer_bytes = compute_merge_threshold(used_bytes)
         #: True if the free part of the map is so small that the transaction may have to run again in a larger map.
         self.may_outgrow_map = owner.data.map_size - used_bytes < _MIN_FREE_BYTES
 
@@ -268,6 +268,7 @@ class WriteTransaction(LmdbView):
             last_key, committed = self._find_last_key(table), self._committed_buffer.get_table(table)
             appended = [key for key in own_pieces if key > last_key and key not in committed]
             changes = buffer.get_table(table)
+            # The table has no values under these keys, which are above its last one.
             values = apply_chains(appended, changes.newer, {}, lambda key: None)
             changes.discard(appended)
             for key in appended:
@@ -287,20 +288,23 @@ class WriteTransaction(LmdbView):
         return {key: value for key, value in changes.items() if key not in appended}
 
     def _is_appended(self, table: str, key: bytes) -> bool:
-        """True if a record bypasses the change buffer, because its key is beyond the table's last key."""
+        """True if a record is written to its table directly, because its key is beyond the table's last key.
+
+        Only a large transaction does this, and not for a record with buffered changes.
+        """
         if not self._writes_appended or len(key) > MAX_KEY_BYTES:
             return False
         return key > self._find_last_key(table) and key not in self._get_buffer().get_table(table)
 
     def _find_last_key(self, table: str) -> bytes:
-        """Return the last key that a table had when this was first called for it; empty for an empty table."""
+        """Return the last key that a table had at the first call for it; empty for an empty table."""
         if table not in self._last_keys:
             last_record = next(self._scan_stored(table, b"", None, reverse=True), None)
             self._last_keys[table] = b"" if last_record is None else last_record[0]
         return self._last_keys[table]
 
     def _make_table_reader(self, table: str) -> Callable[[bytes], memoryview | None]:
-        """Return a function that reads the values in a table itself."""
+        """Return a function that returns the value of a key in the table itself, without the change buffer, or None."""
         handle = self._find_table(table)
         if handle is None:
             return lambda key: None

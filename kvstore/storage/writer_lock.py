@@ -199,10 +199,10 @@ class WriterLock:
 def describe_holder(path: Path) -> str:
     """Return a description of the process that holds the lock at ``path``, for a message."""
     try:
-        process_number = path.read_text("ascii", "replace").strip()
+        process_id = path.read_text("ascii", "replace").strip()
     except OSError:
-        process_number = ""
-    return f"process {process_number}" if process_number else "another process"
+        process_id = ""
+    return f"process {process_id}" if process_id else "another process"
 
 
 def _reset_locks_in_child() -> None:

@@ -170,11 +170,12 @@ def _load_store(
 ) -> OpenStore:
     """Open a store that this process does not have open yet.
 
-    ``own_embedder`` is one that the caller passed as an object.
+    ``own_embedder`` is the embedder if the caller passed an object, not a name.
     """
+    # Built only for a new store, and once, because it loads the models.
     build_settings = cache(lambda: _build_settings(creation_settings, own_embedder))
-    if create and not readonly and not Path(path, "data.mdb").exists():
-        build_settings()
+    if create and not readonly and not Path(path, DATA_FILE).exists():
+        build_settings()  # reports invalid settings before anything is created
     environment = Environment.open(
         path,
         create=create,
@@ -191,6 +192,7 @@ def _load_store(
     except BaseException:
         environment.close()
         raise
+    # The settings that the language of the first documents decides.
     undecided = frozenset(LANGUAGE_SETTINGS) - creation_settings.keys() if is_new else frozenset()
     if "language" in undecided:
         _warn_without_english(fixed)
@@ -209,13 +211,15 @@ def _warn_without_english(fixed: FixedSettings) -> None:
             "the parser for English prose is not installed, so the new store finds names by rules only, and no "
             f"relations in prose; {format_install('english')} and create the store again, or create it with language = "
             f"{RULES}",
-            stacklevel=5,
+            stacklevel=5,  # of the call of kvstore.open
         )
 
 
 def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
-    """Return the settings of a new store. Raises InputError, EmbedderError, LanguageError or SettingsMismatchError if
-    they are invalid."""
+    """Return the settings of a new store: those given, and for the others their defaults.
+
+    Raises InputError, EmbedderError, LanguageError or SettingsMismatchError if one is invalid.
+    """
     from ..models.embedder import get_weights, open_embedder
     from ..models.language import ENGLISH, RULES, has_english, open_language, require_installed
     from ..text.words import get_stemmer
@@ -270,8 +274,10 @@ def _load_or_create_settings(
 
 
 def _read_settings(view: View) -> FixedSettings | None:
-    """Return the settings of a store in the current format, or None if it has none yet. Raises StoreFormatError for a
-    store with settings in another format."""
+    """Return the settings of a store in the current format, or None if it has no settings yet.
+
+    Raises StoreFormatError for a store with settings in another format.
+    """
     packed_format = view.get(tables.META, _FORMAT)
     value = view.get(tables.META, tables.SETTINGS_KEY)
     if value is None:
@@ -284,8 +290,8 @@ def _read_settings(view: View) -> FixedSettings | None:
     return FixedSettings(**settings)
 
 
-def _find_earlier_writing(view: View) -> str | None:
-    """Return the kind of writing in a store whose words the current rules would form differently, or None."""
+def _find_outdated_writing(view: View) -> str | None:
+    """Return a description of the scripts in a store that an earlier kvstore split into other words, or None."""
     if not _has_earlier_tokenizer(view):
         return None
     from ..structures.postings import Postings
@@ -296,12 +302,13 @@ def _find_earlier_writing(view: View) -> str | None:
     if any(postings.has_term_between(*characters) for characters in list_unspaced_ranges()):
         return "Chinese, Japanese and other writing without spaces"
     first, last = SEMITIC_RANGE
+    # Names and terms between the first and the last character of these scripts.
     has_names = next(view.scan(tables.ENTITY_NAMES, first.encode(), chr(ord(last) + 1).encode()), None) is not None
     return "Arabic and Hebrew" if has_names or postings.has_term_between(first, last) else None
 
 
 def _has_earlier_tokenizer(view: View) -> bool:
-    """True if the settings name previous rules, which split most texts the same way."""
+    """True if the settings name an earlier tokenizer, whose rules split most texts as the current ones do."""
     value = view.get(tables.META, tables.SETTINGS_KEY)
     return (
         value is not None and records.unpack(value, tables.META, tables.SETTINGS_KEY)["tokenizer"] in EARLIER_TOKENIZERS
@@ -309,8 +316,10 @@ def _has_earlier_tokenizer(view: View) -> bool:
 
 
 def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]) -> tuple[FixedSettings, bool]:
-    """Write the settings of a new store, unless another process has just done so. Returns the settings, and True if
-    they were written."""
+    """Write the settings of a new store, unless another process has just done so.
+
+    Returns the settings of the store, and True if this call wrote them.
+    """
     fixed = _read_settings(view)
     if fixed is not None:
         return fixed, False
@@ -333,13 +342,12 @@ def _explain_segmenter_mismatch(view: View, fixed: FixedSettings) -> str | None:
 
 
 def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
-    """Rebuild outdated structures of a store, and refuse changes if it has structures that this kvstore does not
-    maintain.
+    """Rebuild outdated structures of a store, or make it read-only if this kvstore must not change it.
 
     Raises StoreFormatError if the store must be migrated first.
     """
     with environment.snapshot() as snapshot:
-        if (writing := _find_earlier_writing(snapshot)) is not None:
+        if (writing := _find_outdated_writing(snapshot)) is not None:
             raise StoreFormatError(
                 f"{environment.path}: an earlier kvstore split its words of {writing} by other rules; update the store "
                 f"with: kvstore migrate {environment.path} (it keeps a copy)"
@@ -351,7 +359,7 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
             *_find_outdated_data(snapshot),
         )
         has_earlier_tokenizer = _has_earlier_tokenizer(snapshot)
-    if refusal is None and has_earlier_tokenizer:  # none of its terms differ
+    if refusal is None and has_earlier_tokenizer:  # the current rules give the same terms: record them
         from ..structures.language_version import put_settings
 
         environment.write_with_growth(lambda view: put_settings(view, fixed))
@@ -413,7 +421,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             stored_format = 0 if packed_format is None else int(records.unpack(packed_format, tables.META, _FORMAT))
             is_pending, refusal = _is_rebuild_pending(snapshot), explain_read_only(snapshot)
             is_incomplete = stored_format == kvstore_migrations.CURRENT_FORMAT and (
-                explain_migration(snapshot) is not None or _find_earlier_writing(snapshot) is not None
+                explain_migration(snapshot) is not None or _find_outdated_writing(snapshot) is not None
             )
         if refusal is not None:
             raise StoreFormatError(f"{environment.path}: {refusal}")
@@ -432,7 +440,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             needs_rebuild = (
                 _is_rebuild_pending(snapshot)
                 or explain_migration(snapshot) is not None
-                or _find_earlier_writing(snapshot) is not None
+                or _find_outdated_writing(snapshot) is not None
             )
             fixed = _read_settings(snapshot) if needs_rebuild else None
         rebuilt = None
@@ -452,9 +460,9 @@ def _is_rebuild_pending(view: View) -> bool:
     return view.get(tables.META, tables.REBUILD_KEY) is not None
 
 
-def _find_free_path(path: Path, number: int) -> Path:
-    """Return an unused path for a copy of a store in this format, in the same folder."""
+def _find_free_path(path: Path, stored_format: int) -> Path:
+    """Return an unused path next to a store for a copy of it, named after the store and its format."""
     store_path = path.resolve()
-    first_path = store_path.with_name(f"{store_path.name}.format-{number}")
+    first_path = store_path.with_name(f"{store_path.name}.format-{stored_format}")
     numbered_paths = (first_path.with_name(f"{first_path.name}-{suffix}") for suffix in count(2))
-    return next(name for name in chain([first_path], numbered_paths) if not name.exists())
+    return next(candidate for candidate in chain([first_path], numbered_paths) if not candidate.exists())

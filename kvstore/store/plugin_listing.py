@@ -5,7 +5,7 @@ In: the plugin groups of the packages of kvstore that use them. Out: each plugin
 
 from __future__ import annotations
 
-from ..extensions.entry_points import Plugin, list_misplaced
+from ..extensions.entry_points import Plugin, list_unusable_entry_points
 from ..ingest import READERS
 from ..models.embedder import EMBEDDERS
 from ..registry.plugin_strategy import STRATEGY_PLUGINS
@@ -20,4 +20,9 @@ def plugins() -> list[Plugin]:
     >>> [plugin.name for plugin in kvstore.plugins() if plugin.problem is not None]
     []
     """
-    return [*EMBEDDERS.list_plugins(), *READERS.list_plugins(), *STRATEGY_PLUGINS.list_plugins(), *list_misplaced()]
+    return [
+        *EMBEDDERS.list_plugins(),
+        *READERS.list_plugins(),
+        *STRATEGY_PLUGINS.list_plugins(),
+        *list_unusable_entry_points(),
+    ]
