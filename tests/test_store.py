@@ -213,6 +213,8 @@ def test_settings_are_kept_and_checked(tmp_path: Path) -> None:
     kvstore.open(tmp_path / "s", embedder="hashing:32", settings={"chunk_tokens": 40}).close()
     with kvstore.open(tmp_path / "s") as store:
         assert (store.settings.dimension, store.settings.chunk_tokens) == (32, 40)
+    kvstore.open(tmp_path / "h", settings={"embedder": "hashing"}).close()
+    kvstore.open(tmp_path / "h", settings={"embedder": "hashing"}).close()
     for wrong in ({"embedder": "hashing:64"}, {"settings": {"chunk_tokens": 50}}):
         with pytest.raises(errors.SettingsMismatchError, match="was created with"):
             kvstore.open(tmp_path / "s", **wrong)

@@ -84,6 +84,8 @@ def open_store(
     if unknown_names:
         known_names = ", ".join(FixedSettings.__slots__)
         raise InputError(f"there is no creation setting {', '.join(unknown_names)}; there are {known_names}")
+    if embedder is None:
+        embedder = creation_settings.get("embedder")
     own_embedder = None if embedder is None or isinstance(embedder, str) else embedder
     if own_embedder is not None and not (
         hasattr(own_embedder, "embed") and isinstance(getattr(own_embedder, "name", None), str)
