@@ -187,7 +187,7 @@ def test_the_valid_beginning_of_an_unfinished_answer_is_used(text: str, expected
 def test_a_limit_of_tokens_is_kept_the_second_attempt_included(server: Server, model: LanguageModel) -> None:
     size = prompt().tokens
     server.planned = [stream(json.dumps(GOOD)), stream("no")]
-    structured = StructuredModel(model, limit=3 * size - 1)
+    structured = StructuredModel(model, max_tokens=3 * size - 1)
     structured.ask(prompt())
     with pytest.raises(errors.InvalidAnswerError):  # not asked for again: that would be too much
         structured.ask(prompt())

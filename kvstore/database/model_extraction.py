@@ -214,7 +214,7 @@ class ModelExtraction:
         for key, texts in plan.copied_passages.items():
             self._store_passages({key: texts}, begin)
         num_copied = sum(len(texts.passages) for texts in plan.copied_passages.values())
-        structured_model = StructuredModel(model, limit=plan.forecast.room)
+        structured_model = StructuredModel(model, max_tokens=plan.forecast.room)
         num_passages = num_copied
         failures: list[str] = []
         pending = _RequestQueue(plan.requests)

@@ -119,7 +119,7 @@ def read_safetensors(path: Path) -> Tensors:
     tensors = {}
     for name, tensor in json.loads(data[8:start].tobytes()).items():
         if name == "__metadata__" or tensor["dtype"] not in ("F32", "F16"):
-            continue  # position numbers, not a weight
+            continue  # the ids of positions are integers, and no weight
         first, last = tensor["data_offsets"]
         numbers = data[start + first : start + last].view(np.float32 if tensor["dtype"] == "F32" else np.float16)
         tensors[name.removeprefix("bert.")] = numbers.reshape(tensor["shape"]).astype(np.float32)
@@ -159,8 +159,8 @@ class BertGraph:
         positions = self._add_operation("Slice", [all_positions, self._add_integers("zero", [0]), count], "positions")
         tokens = self._add_sum(tokens, positions, "embedded")
         tokens = self._add_layer_norm(tokens, "embeddings.LayerNorm", epsilon)
-        for number in range(int(config["num_hidden_layers"])):
-            layer = f"encoder.layer.{number}"
+        for layer_index in range(int(config["num_hidden_layers"])):
+            layer = f"encoder.layer.{layer_index}"
             attended = self._add_attention(tokens, f"{layer}.attention.self", width, heads)
             attended = self._add_linear(attended, f"{layer}.attention.output.dense")
             tokens = self._add_sum(attended, tokens, f"{layer}.attended")
@@ -190,11 +190,14 @@ class BertGraph:
         onnx.save(self._helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION), str(path))
 
     def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
-        """Add the rows of ``table`` that belong to the tokens. Subclasses with a smaller table override this."""
+        """Add the rows of ``table`` that belong to the tokens: their word vectors.
+
+        Subclasses with a table in another format override this.
+        """
         return self._add_operation("Gather", [self._add_constant("words", table), "input_ids"], "tokens")
 
     def _add_position_table(self, table: npt.NDArray[np.float32]) -> str:
-        """Add the rows of all positions. ``tools/quantize_embedder.py`` overrides this."""
+        """Add the vectors of all positions, ``table``. ``tools/quantize_embedder.py`` overrides this."""
         return self._add_constant("position_table", table)
 
     def _add_attention(self, tokens: str, name: str, width: int, heads: int) -> str:
@@ -229,9 +232,9 @@ class BertGraph:
         )
 
     def _add_gelu(self, rows: str, name: str) -> str:
-        """Add x (1 + erf(x / √2)) / 2 (Hendrycks and Gimpel 2016).
+        """Add the activation GELU: x (1 + erf(x / √2)) / 2 (Hendrycks and Gimpel 2016).
 
-        The operations have the order that onnxruntime recognizes and fuses.
+        onnxruntime recognizes and fuses the operations in this order.
         """
         divided = self._add_operation("Div", [rows, self._add_number("root", math.sqrt(2))], f"{name}.divided")
         error = self._add_operation("Erf", [divided], f"{name}.erf")
@@ -248,11 +251,11 @@ class BertGraph:
         )
 
     def _add_sum(self, first: str, second: str, name: str) -> str:
-        """Add the sum of two results."""
+        """Add the sum of two results, which are given by name."""
         return self._add_operation("Add", [first, second], name)
 
     def _take_weight(self, name: str, part: str = "weight") -> npt.NDArray[np.float32]:
-        """Remove and return a weight of the model, so that unused weights are noticed."""
+        """Remove and return a weight of the model; what remains at the end is a weight that the graph does not use."""
         return self._weights.pop(f"{name}.{part}")
 
     def _add_operation(self, kind: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
@@ -261,17 +264,17 @@ class BertGraph:
         return name
 
     def _add_constant(self, name: str, numbers: npt.ArrayLike) -> str:
-        """Add a constant, unless there is one of this name."""
+        """Add a constant, unless a constant with this name exists."""
         if name not in self._constants:
             self._constants[name] = self._numpy.from_array(np.asarray(numbers, order="C"), name)
         return name
 
     def _add_integers(self, name: str, numbers: int | Sequence[int]) -> str:
-        """Add a constant of integers."""
+        """Add an integer constant, a single number or a list."""
         return self._add_constant(name, np.array(numbers, np.int64))
 
     def _add_number(self, name: str, number: float) -> str:
-        """Add a constant number."""
+        """Add a constant number in float32."""
         return self._add_constant(name, np.array(number, np.float32))
 
 

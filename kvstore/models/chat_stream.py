@@ -141,7 +141,7 @@ def _split_events(parts: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _decode_event(data: bytes) -> dict[str, Any]:
-    """Return an event as an object; raises ValueError if it violates the protocol."""
+    """Parse the JSON object of an event; raises ValueError if it violates the protocol."""
     try:
         event = json.loads(data)
         choices = event.get("choices")
@@ -153,7 +153,7 @@ def _decode_event(data: bytes) -> dict[str, Any]:
 
 
 def _parse_usage(event: dict[str, Any]) -> tuple[int, int] | None:
-    """Return the tokens of prompt and answer if an event reports them."""
+    """Return the numbers of tokens of prompt and answer if an event reports them, otherwise None."""
     usage = event.get("usage")
     if not isinstance(usage, dict):
         return None
@@ -162,7 +162,7 @@ def _parse_usage(event: dict[str, Any]) -> tuple[int, int] | None:
 
 
 class _ReceivedText:
-    """A filter that makes text safe to show and to store, although it arrives in pieces that are cut anywhere.
+    """A filter that makes a text safe to show and to store while it arrives in pieces that are cut anywhere.
 
     Halves of a surrogate pair are joined, and ``secret`` is replaced by stars.
     """
@@ -177,11 +177,12 @@ class _ReceivedText:
         text = self._pending + text
         num_shown = self._num_shown
         if self._secret:
+            # The beginning of the first secret may have been returned already; the stars replace the rest of it.
             start = text.find(self._secret)
             if 0 <= start < num_shown:
                 text = text[:num_shown] + _STARS + text[start + len(self._secret) :]
             text = text.replace(self._secret, _STARS)
-        overlap = _count_overlap(text, self._secret)
+        overlap = _count_overlap(text, self._secret)  # the length of a possible beginning of the secret
         ends_in_half_pair = "\ud800" <= text[-1:] <= "\udbff"
         num_unsafe = overlap if overlap > _MAX_PREFIX_SHOWN else int(ends_in_half_pair)
         end = max(num_shown, len(text) - num_unsafe)
@@ -191,7 +192,7 @@ class _ReceivedText:
         return join_surrogates(text[num_shown:end])
 
     def flush(self) -> str:
-        """Return the rest of the text after its end."""
+        """Return the rest of the text, after its last piece."""
         return join_surrogates(self._pending[self._num_shown :])
 
 
@@ -229,7 +230,7 @@ class _ReasoningSplitter:
             self._buffer = ""
 
     def flush(self) -> Iterator[Piece]:
-        """Yield the rest of the text after its end."""
+        """Yield the rest of the text, after its last piece."""
         if self._buffer:
             yield Piece(self._buffer, self._state == "inside")
             self._buffer = ""

@@ -66,22 +66,22 @@ def read_tensors(weights: E5Weights) -> Tensors:
     """Return all tensors except the word vectors in float32, by BERT's names."""
     tensors: Tensors = {
         "embeddings.word_embeddings.weight": np.zeros((0, WIDTH), np.float32),
-        "embeddings.position_embeddings.weight": weights.read_numbers("emb.pos").reshape(MAX_TOKENS, WIDTH),
-        "embeddings.token_type_embeddings.weight": weights.read_numbers("emb.type").reshape(-1, WIDTH),
-        "embeddings.LayerNorm.weight": weights.read_numbers("emb.ln.w"),
-        "embeddings.LayerNorm.bias": weights.read_numbers("emb.ln.b"),
+        "embeddings.position_embeddings.weight": weights.read_floats("emb.pos").reshape(MAX_TOKENS, WIDTH),
+        "embeddings.token_type_embeddings.weight": weights.read_floats("emb.type").reshape(-1, WIDTH),
+        "embeddings.LayerNorm.weight": weights.read_floats("emb.ln.w"),
+        "embeddings.LayerNorm.bias": weights.read_floats("emb.ln.b"),
     }
-    for number in range(NUM_LAYERS):
-        layer = f"encoder.layer.{number}"
+    for layer_index in range(NUM_LAYERS):
+        layer = f"encoder.layer.{layer_index}"
         for name, short_name in _LINEAR_NAMES.items():
-            numbers, scales = weights.read_blocks(
-                f"l{number}.{short_name}.w", INNER_WIDTH if short_name == "fi" else WIDTH
+            integers, scales = weights.read_quantized(
+                f"l{layer_index}.{short_name}.w", INNER_WIDTH if short_name == "fi" else WIDTH
             )
-            tensors[f"{layer}.{name}.weight"] = (numbers * scales[..., None]).reshape(len(numbers), -1)
-            tensors[f"{layer}.{name}.bias"] = weights.read_numbers(f"l{number}.{short_name}.b")
+            tensors[f"{layer}.{name}.weight"] = (integers * scales[..., None]).reshape(len(integers), -1)
+            tensors[f"{layer}.{name}.bias"] = weights.read_floats(f"l{layer_index}.{short_name}.b")
         for name, short_name in _NORM_NAMES.items():
-            tensors[f"{layer}.{name}.weight"] = weights.read_numbers(f"l{number}.{short_name}.w")
-            tensors[f"{layer}.{name}.bias"] = weights.read_numbers(f"l{number}.{short_name}.b")
+            tensors[f"{layer}.{name}.weight"] = weights.read_floats(f"l{layer_index}.{short_name}.w")
+            tensors[f"{layer}.{name}.bias"] = weights.read_floats(f"l{layer_index}.{short_name}.b")
     return tensors
 
 
@@ -90,14 +90,17 @@ def iter_smoothed_layers() -> Iterator[tuple[str, int]]:
 
     The inputs of an attention's output are means and have no extreme channels. Query, key and value share their input.
     """
-    for number in range(NUM_LAYERS):
-        yield f"encoder.layer.{number}.attention.self.query", WIDTH
-        yield f"encoder.layer.{number}.intermediate.dense", WIDTH
-        yield f"encoder.layer.{number}.output.dense", INNER_WIDTH
+    for layer_index in range(NUM_LAYERS):
+        yield f"encoder.layer.{layer_index}.attention.self.query", WIDTH
+        yield f"encoder.layer.{layer_index}.intermediate.dense", WIDTH
+        yield f"encoder.layer.{layer_index}.output.dense", INNER_WIDTH
 
 
 def read_smoothing() -> dict[str, npt.NDArray[np.float32]]:
-    """Return the factors of the input channels by layer. ``smoothing.bin`` has their exponents as signed bytes."""
+    """Return the smoothing factor of each input channel, by layer.
+
+    ``smoothing.bin`` has the exponents of these powers of two as signed bytes.
+    """
     factors = np.exp2(np.fromfile(SMOOTHING_FILE, np.int8).astype(np.float32))
     smoothing = {}
     for name, width in iter_smoothed_layers():
@@ -110,12 +113,16 @@ class E5Graph(BertGraph):
 
     def __init__(self, weights: E5Weights) -> None:
         super().__init__(read_tensors(weights))
-        self._words = weights.read_blocks("emb.word", NUM_WORDS)
+        self._words = weights.read_quantized("emb.word", NUM_WORDS)
 
     def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
-        """Add the word vectors of the tokens from the 4-bit table; ``table`` is empty and not used."""
-        numbers, scales = self._words
-        nibbles = numbers.reshape(NUM_WORDS, WIDTH).view(np.uint8) & 15
+        """Add the word vectors of the tokens, from a table of 4 bits, and return the name of the result.
+
+        ``table`` is empty, see :func:`read_tensors`.
+        """
+        integers, scales = self._words
+        # Two weights of 4 bits per byte, the first in the low bits.
+        nibbles = integers.reshape(NUM_WORDS, WIDTH).view(np.uint8) & 15
         packed = nibbles[:, ::2] | nibbles[:, 1::2] << 4
         four_bits = self._helper.TensorProto.INT4
         self._constants["words"] = self._helper.make_tensor(
@@ -148,18 +155,26 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
     def _quantize_layer(
         self, name: str, scales: npt.NDArray[np.float32], shift: float
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Round the weights of a layer, and subtract the products of the shift from its bias."""
-        numbers, column_scales = _round_matrix(self._take_weight(name) * scales)
+        """Return the weights of a layer as bytes (inputs, outputs), the scale of each output, and the bias.
+
+        ``scales`` are the smoothing factors of the inputs. The effect of the ``shift`` of the inputs is subtracted from
+        the bias.
+        """
+        integers, column_scales = _round_matrix(self._take_weight(name) * scales)
         bias = self._take_weight(name, "bias")
-        if shift:  # the products of the shift are subtracted
-            shift_products = (numbers / scales.astype(np.float64)).sum(axis=1) * shift * column_scales
+        if shift:
+            shift_products = (integers / scales.astype(np.float64)).sum(axis=1) * shift * column_scales
             bias = bias - shift_products.astype(np.float32)
-        return numbers.T, column_scales, bias
+        return integers.T, column_scales, bias
 
 
 def _round_matrix(matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-    """Return a matrix (outputs, inputs) rounded to signed bytes, and the scale of each output."""
+    """Return a matrix (outputs, inputs) rounded to signed bytes, and the scale of each output.
+
+    The scales are such that no byte exceeds ``MAX_WEIGHT``, and no two neighbors together exceed ``MAX_PAIR``.
+    """
     magnitudes = np.abs(matrix)
+    # One less than MAX_PAIR, because rounding can increase both by a half.
     pairs = (magnitudes[:, ::2] + magnitudes[:, 1::2]).max(axis=1) / np.float32(MAX_PAIR - 1)
     scales = np.maximum(magnitudes.max(axis=1) / np.float32(MAX_WEIGHT), pairs)
     return np.rint(matrix / scales[:, None]).astype(np.int8), scales

@@ -39,7 +39,7 @@ class E5Weights:
 
     def __init__(self) -> None:
         """Find the file and check its digest. Raises EmbedderError if it is missing or has another digest."""
-        path = _find_file()
+        path = _find_weights_file()
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if digest != SOURCE_DIGEST:
@@ -52,7 +52,7 @@ class E5Weights:
         self._read_directory()
 
     def _read_directory(self) -> None:
-        """Read and record the end of the vocabulary, and the offset and size in bytes of each tensor.
+        """Record the end of the vocabulary, and the offset and size in bytes of each tensor.
 
         The numbers are the sizes of the fixed fields of the file, whose layout the module's docstring describes.
         """
@@ -71,30 +71,33 @@ class E5Weights:
             self._tensors[name] = offset, size
             position += 21
 
-    def _unpack(self, form: str, position: int) -> tuple[int, ...]:
-        """Return the numbers at ``position`` of the file; ``form`` is a format of the module struct."""
-        return struct.unpack_from(form, self._data.data, position)
+    def _unpack(self, format: str, position: int) -> tuple[int, ...]:
+        """Return the numbers at byte ``position`` of the file, in a format of the module struct."""
+        return struct.unpack_from(format, self._data.data, position)
 
     def get_vocabulary(self) -> bytes:
         """Return the part of the file that the tokenizer reads."""
         return self._data[_HEADER_BYTES : self._vocabulary_end].tobytes()
 
-    def read_numbers(self, name: str) -> npt.NDArray[np.float32]:
-        """Return a tensor in float32, with one dimension."""
+    def read_floats(self, name: str) -> npt.NDArray[np.float32]:
+        """Return the values of a tensor in float32, with one dimension."""
         offset, size = self._tensors[name]
         return np.frombuffer(self._data[offset : offset + size].tobytes(), "<f4")
 
-    def read_blocks(self, name: str, rows: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-        """Return the numbers of a matrix, shape (rows, blocks, 32), from -8 to 7, and the scales of the blocks."""
+    def read_quantized(self, name: str, rows: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+        """Return a matrix of 4 bits: integers from -8 to 7, shape (rows, blocks, 32), and the scale of each block.
+
+        A weight is its integer times the scale of its block.
+        """
         offset, size = self._tensors[name]
         blocks = self._data[offset : offset + size].reshape(rows, -1, 2 + BLOCK // 2)
         scales = blocks[:, :, :2].copy().view("<f2")[..., 0].astype(np.float32)
-        numbers = np.concatenate([blocks[:, :, 2:] & 15, blocks[:, :, 2:] >> 4], axis=-1)
-        return numbers.astype(np.int8) - np.int8(8), scales
+        integers = np.concatenate([blocks[:, :, 2:] & 15, blocks[:, :, 2:] >> 4], axis=-1)
+        return integers.astype(np.int8) - np.int8(8), scales
 
 
-def _find_file() -> Path:
-    """Return the path of the file; the package is not imported. Raises EmbedderError if it is missing."""
+def _find_weights_file() -> Path:
+    """Return the path of the file in the package, which is not imported. Raises EmbedderError if it is missing."""
     spec = importlib.util.find_spec(_PACKAGE)
     path = Path(next(iter(spec.submodule_search_locations or []))) / _FILE if spec else None
     if path is None or not path.is_file():

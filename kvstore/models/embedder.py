@@ -92,11 +92,11 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     if kind.removesuffix("-int8") == "sentence-transformers":
         from .sentence_transformer import SentenceTransformerEmbedder
 
-        return SentenceTransformerEmbedder(_check_argument(name, argument), int8=kind.endswith("-int8"), **options)
+        return SentenceTransformerEmbedder(_require_argument(name, argument), int8=kind.endswith("-int8"), **options)
     if kind == "openai":
         from .openai_embedder import OpenAIEmbedder
 
-        return OpenAIEmbedder(_check_argument(name, argument), **options)
+        return OpenAIEmbedder(_require_argument(name, argument), **options)
     if kind == "hashing":
         from .hashing import DEFAULT_DIMENSION, HashingEmbedder
 
@@ -137,7 +137,7 @@ def is_named_embedder(name: str) -> bool:
 
 
 def _find_form(kind: str) -> str | None:
-    """Return the form in ``EMBEDDER_FORMS`` that begins with ``kind``, the part of a name before the colon, or None."""
+    """Return the key of ``EMBEDDER_FORMS`` whose part before the colon is ``kind``, or None."""
     return next((form for form in EMBEDDER_FORMS if form.partition(":")[0] == kind), None)
 
 
@@ -146,15 +146,15 @@ def is_english_only(name: str) -> bool:
     return name == DEFAULT_EMBEDDER or name in _ORIGINAL_NAMES
 
 
-def _check_argument(name: str, argument: str) -> str:
-    """Return the part of a name after the colon; raises EmbedderError if it is empty."""
+def _require_argument(name: str, argument: str) -> str:
+    """Return ``argument``, the part of a name after the colon; raises EmbedderError if it is empty."""
     if not argument:
         raise EmbedderError(f"embedder {name!r} lacks the name of a model; write {name}:NAME")
     return argument
 
 
 def _parse_dimension(name: str, argument: str) -> int:
-    """Return the dimension after the colon of a name; raises EmbedderError if it is invalid."""
+    """Parse the dimension ``argument``, the part of a name after the colon; raises EmbedderError if it is invalid."""
     kind = name.partition(":")[0]
     if not argument.isascii() or not argument.isdigit() or not 1 <= int(argument) <= _MAX_DIMENSION:
         raise EmbedderError(f"embedder {name!r}: the dimension must be 1 to {_MAX_DIMENSION}; write {kind}:384")

@@ -169,7 +169,7 @@ class Endpoint:
                     reason += f", for {self.timeouts.first:g} s"
                     break
                 if reply.status not in RETRIED_STATUSES:
-                    final_error = self._error(f"{url}: {reason}{self._get_hint(reply.status)}")
+                    final_error = self._error(f"{url}: {reason}{self._get_status_hint(reply.status)}")
             except OSError as problem:
                 reason = self.extract_message(str(problem)) or type(problem).__name__
             except ValueError as problem:
@@ -208,7 +208,10 @@ class Endpoint:
             raise
 
     def extract_message(self, body: str) -> str:
-        """Return the server's message in a body as one line, with the key and parts of it masked."""
+        """Return the server's message in a body as one line, with the key and parts of it masked.
+
+        The message of an OpenAI server is a field of JSON. Any other body is the message itself.
+        """
         with contextlib.suppress(ValueError, KeyError, TypeError):
             body = json.loads(body)["error"]["message"]
         return " ".join(map(self._mask_key, join_surrogates(str(body)).split()))[:_MAX_MESSAGE_CHARACTERS]
@@ -234,7 +237,7 @@ class Endpoint:
         candidates = ((variable, os.environ.get(variable, "").strip()) for variable in BASE_URL_VARIABLES)
         return next((pair for pair in candidates if pair[1]), ("base_url", DEFAULT_BASE_URL))
 
-    def _get_hint(self, status: int) -> str:
+    def _get_status_hint(self, status: int) -> str:
         """Return a hint for the user about an error with this HTTP status, or an empty string."""
         if status in (401, 403):
             return f"; check {self._key_name}"

@@ -42,6 +42,7 @@ class GreedyParser:
         self._bias = np.ascontiguousarray(self._lower.get_param("b"), np.float32).ravel()
         upper = self.model.get_ref("upper")
         weights, bias = upper.get_param("W"), upper.get_param("b")
+        # The kernel scores whole blocks of moves, so the weights are padded with zeros.
         padding = -(-len(weights) // _MOVES_PER_BLOCK) * _MOVES_PER_BLOCK - len(weights)
         self._upper = np.ascontiguousarray(np.pad(weights, ((0, padding), (0, 0))).T, np.float32)
         self._upper_bias = np.pad(bias, (0, padding)).astype(np.float32)
@@ -58,7 +59,7 @@ class GreedyParser:
             yield from batch
 
     def _parse_batch(self, docs: list[Doc]) -> None:
-        """Set the heads and labels of the words of documents that are not empty."""
+        """Parse documents that are not empty: set the head and label of each word."""
         if not docs:
             return
         rows = self._lower.predict(self.model.get_ref("tok2vec").predict(docs))
@@ -69,6 +70,7 @@ class GreedyParser:
         )
         ends = lengths.cumsum()
         for doc, start, end in zip(docs, ends - lengths, ends, strict=True):
+            # spaCy stores a head as its distance from the word; a word without a head is its own.
             indexes = np.arange(end - start)
             head_indexes = np.where(heads[start:end] < 0, indexes, heads[start:end])
             values: Any = np.stack(((head_indexes - indexes).astype(np.uint64), self._labels[moves[start:end]]), axis=1)
@@ -93,7 +95,7 @@ class RowOps(NumpyOps):  # type: ignore[misc]  # an extension without types
 
 
 def use_row_ops(nlp: Language) -> None:
-    """Make every model of a pipeline use these operations."""
+    """Make every model of a pipeline compute with :class:`RowOps`."""
     ops = RowOps()
     for _, component in nlp.pipeline:
         model = getattr(component, "model", None)

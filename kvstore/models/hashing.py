@@ -68,13 +68,17 @@ class HashingEmbedder:
 
 @lru_cache(maxsize=8192)  # bounded, because many words occur only once
 def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
-    """Return the indexes of the vector components that a word's features are added to, and their signed weights."""
-    framed = f"<{word}>"
+    """Return the vector components that the features of a word are added to, by index, and their signed weights.
+
+    The first feature is the word itself, the others are its letter trigrams.
+    """
+    framed = f"<{word}>"  # so that the trigrams at the ends of a word differ from those inside
     trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
     hashes = [_hash_feature(f"word {word}"), *map(_hash_trigram, trigrams)]
     weight = math.sqrt(TRIGRAM_WEIGHT / len(trigrams))
-    indexes = np.array([(number >> 1) % dimension for number in hashes], dtype=np.intp)
-    weights = [weight if number & 1 else -weight for number in hashes]
+    # The last bit of a hash is the sign of the feature.
+    indexes = np.array([(feature_hash >> 1) % dimension for feature_hash in hashes], dtype=np.intp)
+    weights = [weight if feature_hash & 1 else -weight for feature_hash in hashes]
     weights[0] = 1.0 if hashes[0] & 1 else -1.0
     return indexes, np.array(weights)
 
@@ -86,5 +90,5 @@ def _hash_trigram(trigram: str) -> int:
 
 
 def _hash_feature(name: str) -> int:
-    """Return a hash of 64 bits that is the same in every process. Its last bit is the sign, the rest the index."""
+    """Return a hash of 64 bits of a feature's name, which is the same in every process."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")

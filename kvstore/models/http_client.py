@@ -68,7 +68,7 @@ class Reply:
         return self._connections.run(self._read_part(), remaining)
 
     async def _read_part(self) -> bytes:
-        """Return the next bytes that are not empty, or empty bytes at the end."""
+        """Await the next bytes that are not empty, and return them; empty bytes at the end."""
         async for part in self._parts:
             if part:
                 return bytes(part)
@@ -242,7 +242,7 @@ def _convert_error(problem: Exception) -> Exception:
 
 
 def _list_causes(problem: BaseException | None) -> list[BaseException]:
-    """Return an exception and its causes, in order."""
+    """Return an exception and its causes, the exception first; of a group, the first member is followed."""
     causes: list[BaseException] = []
     while problem is not None and problem not in causes:
         causes.append(problem)
@@ -252,7 +252,7 @@ def _list_causes(problem: BaseException | None) -> list[BaseException]:
 
 
 def _get_reason(problem: BaseException) -> str:
-    """Return the reason of an error, in the system's words for a system error."""
+    """Return the message of the first system error among an error and its causes, or the error's own message."""
     for cause in _list_causes(problem):
         if isinstance(cause, (ssl.SSLError, socket.gaierror)) and cause.strerror:
             return str(cause.strerror)
@@ -266,7 +266,7 @@ _lock = threading.Lock()
 
 
 def _get_connections() -> _Connections:
-    """Return the connections of this process."""
+    """Return the connections of this process, which the first call creates."""
     global _process_connections
     with _lock:
         if _process_connections is None:

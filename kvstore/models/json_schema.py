@@ -59,7 +59,7 @@ def build_text_schema(max_length: int, min_length: int = 1) -> dict[str, Any]:
 
 
 def parse_json(text: str) -> Any:
-    """Return the first JSON object or array in a model's answer; raises ValueError if it is missing or invalid."""
+    """Return the value of the first JSON object or array in a text; raises ValueError if it is missing or invalid."""
     fence_match = _FENCE_PATTERN.match(text)
     body = (fence_match.group(1) if fence_match else text).strip()
     start = min((offset for offset in (body.find("{"), body.find("[")) if offset >= 0), default=-1)
@@ -92,12 +92,12 @@ def parse_beginning(text: str, schema: Mapping[str, Any]) -> Any:
 
 
 def _iter_beginnings(body: str) -> Iterator[str]:
-    """Yield the prefixes of a JSON text that end with a value, with closing brackets appended, longest first.
+    """Yield the prefixes of a JSON text that end with a value, with the missing closing brackets, longest first.
 
     If the text ends inside a string, the first prefix ends with the last whole sentence of the string.
     """
-    cuts: list[tuple[int, str]] = []
-    closing: list[str] = []
+    cuts: list[tuple[int, str]] = []  # the end of a prefix, and the text that completes it
+    closing: list[str] = []  # the closing brackets of the open objects and arrays
     end = 0
     for match in _TOKEN_PATTERN.finditer(body):
         token, end = match.group(), match.end()
@@ -114,8 +114,8 @@ def _iter_beginnings(body: str) -> Iterator[str]:
             cuts += [(sentence_end, '"' + "".join(reversed(closing))) for sentence_end in sentence_ends[-1:]]
             break
         cuts.append((end, "".join(reversed(closing))))
-    for end, close in reversed(cuts):
-        yield body[:end] + close
+    for end, completion in reversed(cuts):
+        yield body[:end] + completion
 
 
 def _reject_constant(name: str) -> None:
@@ -175,7 +175,10 @@ def _check_object(value: Mapping[str, Any], schema: Mapping[str, Any], location:
 
 
 def _check_length(length: int, schema: Mapping[str, Any], keyword: str, subject: str, unit: str) -> None:
-    """Raise ValueError if a length violates the keywords ``min`` and ``max`` + ``keyword`` (Items or Length)."""
+    """Raise ValueError if a length violates the keywords ``minItems`` and ``maxItems``, or those with ``Length``.
+
+    ``keyword`` is the end of both keywords: ``Items`` or ``Length``. The message begins with ``subject``.
+    """
     low, high = schema.get(f"min{keyword}", 0), schema.get(f"max{keyword}")
     if length < low:
         raise ValueError(f"{subject} {length} {unit}; it must have at least {low}")

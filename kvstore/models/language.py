@@ -106,7 +106,7 @@ class LanguagePipeline:
                 return [extract(text, [Parse(start, next(docs)) for start, _ in split_pieces(text)]) for text in texts]
 
     def _get_pipeline(self) -> _LoadedPipeline:
-        """Return the pipeline, which is loaded on the first call; the caller holds the lock.
+        """Return the loaded pipeline, which the first call loads; the caller holds the lock.
 
         A process that runs nothing but kvstore imports spaCy without the modules that ``en`` does not need.
         """
@@ -201,7 +201,7 @@ def _find_missing_package(name: str) -> str | None:
 
 
 def find_english_folder(name: str = _PIPELINE_FOLDER) -> Path | None:
-    """Return a folder of kvstore-db-english, or None if the distribution is not installed."""
+    """Return the folder ``name`` of kvstore-db-english, or None if the distribution is not installed."""
     spec = importlib.util.find_spec(_ENGLISH_PACKAGE)
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / name
 

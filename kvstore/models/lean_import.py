@@ -28,7 +28,10 @@ class _LeanImporter(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the specification of an empty module, or None; raises ModuleNotFoundError for torch."""
+        """Return the specification of an empty module for spaCy's programs, otherwise None.
+
+        Raises ModuleNotFoundError for torch.
+        """
         if threading.get_ident() != self._thread:
             return None
         if fullname == "torch":

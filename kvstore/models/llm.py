@@ -146,6 +146,7 @@ class LanguageModel:
 
         The parameters are those of :meth:`write`. Closing the generator early stops the server.
         """
+        # Reasoning counts as part of the answer.
         optional_fields = {
             "response_format": response_format,
             "temperature": temperature,
@@ -165,7 +166,7 @@ class LanguageModel:
             raise self._add_model_name(problem) from None
         text: list[str] = []
         reasoning: list[str] = []
-        detectors = {True: LoopDetector(), False: LoopDetector()}
+        detectors = {True: LoopDetector(), False: LoopDetector()}  # of the reasoning, and of the answer
         is_loop = False
         try:
             while not is_loop and (piece := self._read_next_piece(pieces, text)) is not None:
@@ -195,7 +196,10 @@ class LanguageModel:
         self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
 
     def _read_next_piece(self, pieces: Iterator[Piece], received: Sequence[str]) -> Piece | None:
-        """Return the next piece, or None after the last; ``received`` is the text so far, for the error message."""
+        """Return the next piece, or None after the last. Raises ModelUnavailableError if the answer breaks off.
+
+        ``received`` is the text so far, whose length the message names.
+        """
         try:
             return next(pieces, None)
         except (OSError, StreamError, ValueError) as problem:
@@ -255,7 +259,7 @@ class LanguageModel:
         raise ModelError(f"{self.url}: {message}")
 
     def _add_model_name(self, problem: KvstoreError) -> KvstoreError:
-        """Return an error with the model's name before its message."""
+        """Return the same error with the model's name before its message."""
         message = f"language model {self.name!r}: {problem}"
         if isinstance(problem, PromptTooLongError):
             return PromptTooLongError(message, problem.limit, problem.tokens)
@@ -263,8 +267,11 @@ class LanguageModel:
 
 
 def _parse_prompt_limit(message: str) -> PromptTooLongError:
-    """Return the error for a server's message that a prompt is too long, with the numbers that the message names."""
-    reason = message.partition("status ")[2][3:]
+    """Return the error for a server's message that a prompt is too long, with the limit and size that it names.
+
+    ``message`` is that of an :class:`.Endpoint`: the status, then the server's message.
+    """
+    reason = message.partition("status ")[2][3:]  # without the three digits of the status
     limit_match = _LIMIT_PATTERN.search(reason)
     limit = None if limit_match is None else _parse_number(limit_match[1])
     sizes = [number for number in map(_parse_number, _NUMBER_PATTERN.findall(reason)) if limit and number > limit]
@@ -274,20 +281,21 @@ def _parse_prompt_limit(message: str) -> PromptTooLongError:
 
 
 def _parse_number(digits: str) -> int:
-    """Return a number that may have commas between its digits."""
+    """Convert a number that may have commas between its digits."""
     return int(digits.replace(",", ""))
 
 
 def compute_fitting_tokens(tokens: int, problem: PromptTooLongError, answer_tokens: int) -> int | None:
-    """Return the estimated number of tokens of a prompt that fits in a model's context, after ``tokens`` did not fit.
+    """Return the size for a shorter prompt, in estimated tokens, after a prompt of ``tokens`` did not fit.
 
-    A quarter of the context, at most ``answer_tokens``, is left for the answer. Return None if the server names no
-    limit.
+    ``problem`` is the server's error. A quarter of the context, at most ``answer_tokens``, is left for the answer.
+    Return None if the server names no limit.
     """
     if problem.limit is None:
         return None
     prompt_limit = problem.limit - min(answer_tokens, problem.limit // 4)
-    # A little less than the limit, because the estimate errs by text.
+    # The estimate is scaled by the ratio of the limit to the size that the server counted. The result is a little less,
+    # because the error of the estimate depends on the text.
     return int(0.95 * tokens * prompt_limit / max(problem.tokens or tokens, problem.limit))
 
 

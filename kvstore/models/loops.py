@@ -14,7 +14,7 @@ _TOKEN_PATTERN = compile_lazily(r"""\w+|[^\w\s"'{}\[\]:,]""")
 
 
 class LoopDetector:
-    """The state of the detection in one text; its pieces can be cut anywhere.
+    """A detector of loops in one text that arrives in pieces, which can be cut anywhere.
 
     >>> detector = LoopDetector()
     >>> detector.feed("It is red. " * 10), detector.feed("It is red. " * 10)
@@ -30,6 +30,7 @@ class LoopDetector:
     def feed(self, text: str) -> bool:
         """Add a piece of text, and return True if its tokens complete a loop."""
         text = self._partial + text
+        # The last word may continue in the next piece.
         end = len(text)
         while end and text[end - 1].isalnum():
             end -= 1
@@ -45,7 +46,7 @@ class LoopDetector:
         sequence = tuple(self._tokens[-LOOP_TOKENS:])
         count, last_end = self._occurrences.get(sequence, (0, 0))
         if position - last_end < LOOP_TOKENS and count:
-            return False
+            return False  # it overlaps the last occurrence
         self._occurrences[sequence] = count + 1, position
         return count + 1 >= LOOP_OCCURRENCES
 

@@ -89,7 +89,7 @@ def _load_tokenizer(folder: Path) -> Tokenize:
     tokenizer = UnigramTokenizer((folder / VOCABULARY_FILE).read_bytes(), MAX_TOKENS)
 
     def tokenize(texts: Sequence[str]) -> list[list[int]]:
-        """Return the token numbers of each text."""
+        """Return the token ids of each text."""
         return list(map(tokenizer.encode, texts))
 
     return tokenize

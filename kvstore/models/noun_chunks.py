@@ -63,7 +63,10 @@ def _is_phrase_head(token: Token) -> bool:
 
 
 def _find_start(head: Token) -> int:
-    """Return the index of the first word of a phrase: the modifiers that are adjacent to the head or to each other."""
+    """Return the index of the first word of a phrase.
+
+    It is the head, or the first of its modifiers that are adjacent to the head or to another such modifier.
+    """
     start = head.i
     for child in reversed(list(head.lefts)):
         is_owner = child.dep_ == "nmod:poss" and child.pos_ != "PRON"
@@ -74,7 +77,7 @@ def _find_start(head: Token) -> int:
 
 
 def _find_end(head: Token) -> int:
-    """Return the index after the last word of a phrase."""
+    """Return the index after the last word of a phrase, which is the head or the rest of a name after it."""
     end = head.i + 1
     for child in head.rights:
         if child.left_edge.i != end or child.dep_ not in POSTMODIFIER_LABELS:

@@ -65,7 +65,7 @@ def save_tokenizer(folder: Path, tokenizer: dict[str, Any], max_tokens: int) -> 
 def save_description(
     folder: Path, dimension: int, inputs: Sequence[str], prompts: Mapping[str, str], default: str | None
 ) -> None:
-    """Write the settings of the runtime: the dimension, the inputs of the network, and the prompt of each text kind.
+    """Write ``embedder.json``: the dimension, the inputs of the network, and the prompt of each kind of text.
 
     ``prompts`` has the model's prompts by name, and ``default`` is the name of the prompt for the other kinds.
     """
@@ -77,7 +77,7 @@ def save_description(
 
 
 def _write_description(folder: Path, description: dict[str, Any]) -> None:
-    """Write the settings of the runtime, and the sizes of the other files for the detection of damage."""
+    """Write ``embedder.json``: a description, and the sizes of the other files for the detection of damage."""
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.name != DESCRIPTION_FILE}
     (folder / DESCRIPTION_FILE).write_text(json.dumps({**description, "sizes": sizes}), encoding="utf-8")
 
@@ -103,7 +103,7 @@ def _quantize_model(folder: Path) -> None:
 
 @contextmanager
 def suppress_warnings() -> Iterator[None]:
-    """Suppress the warnings of exporters."""
+    """Suppress logged and raised warnings, which exporters give for every model."""
     previous = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

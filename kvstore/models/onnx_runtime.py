@@ -34,7 +34,7 @@ _OUT_OF_MEMORY_PATTERN = compile_lazily(r"allocate memory|bad_alloc|bad allocati
 #: The files of an exported model.
 MODEL_FILE, TOKENIZER_FILE, DESCRIPTION_FILE = "model.onnx", "tokenizer.json", "embedder.json"
 
-#: A function that returns the numbers of the tokens of each text.
+#: A function that returns the token ids of each text.
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
 
 
@@ -71,7 +71,10 @@ class OnnxRuntime:
             raise ValueError(f"{folder} contains no usable exported model: {error}") from error
 
     def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
+        """Return the vectors of questions or documents (``kind``), shape (len(texts), dimension). Raises EmbedderError.
+
+        The model's prompt for the kind precedes each text.
+        """
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for first in range(0, len(texts), BLOCK_SIZE):
             block = [self._prompts[kind] + text for text in texts[first : first + BLOCK_SIZE]]
@@ -85,7 +88,7 @@ class OnnxRuntime:
         return normalised(vectors)
 
     def _run(self, tokens: Sequence[int]) -> Embeddings:
-        """Return the vector of one text."""
+        """Return the vector of one text, given its token ids."""
         ids = np.array([tokens], dtype=np.int64)
         inputs: dict[str, npt.NDArray[np.int64]] = {
             "input_ids": ids,
@@ -101,7 +104,7 @@ class OnnxRuntime:
 
 
 def _load_tokenizer(folder: Path) -> Tokenize:
-    """Load a saved tokenizer, which truncates, from a folder; return a function that tokenizes a batch of texts."""
+    """Load the saved tokenizer in a folder, and return a function that tokenizes and truncates a batch of texts."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))

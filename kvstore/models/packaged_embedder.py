@@ -76,20 +76,20 @@ def _load_tokenizer(folder: Path) -> Tokenize:
     tokenizer = WordPieceTokenizer(json.loads((folder / TOKENIZER_FILE).read_text(encoding="utf-8")))
 
     def tokenize(texts: Sequence[str]) -> list[list[int]]:
-        """Return the token numbers of each text."""
+        """Return the token ids of each text."""
         return list(map(tokenizer.encode, texts))
 
     return tokenize
 
 
 def _read_digest() -> str:
-    """Return the recorded SHA-256 of the files."""
+    """Return the SHA-256 of the model's files that ``embedder.json`` records."""
     description = json.loads((WEIGHTS_FOLDER / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     return str(description["sha256"])
 
 
 def compute_digest(folder: Path, tokenizer_file: str = TOKENIZER_FILE) -> str:
-    """Return the SHA-256 of the digests of the model and the tokenizer in a folder, in hexadecimal digits."""
+    """Return a SHA-256 of the model and the tokenizer in a folder together, in hexadecimal digits."""
     digest = hashlib.sha256()
     for name in (MODEL_FILE, tokenizer_file):
         with (folder / name).open("rb") as file:

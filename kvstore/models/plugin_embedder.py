@@ -79,7 +79,7 @@ class PluginEmbedder:
             _call_plugin(self._plugin, load)
 
     def _check_vectors(self, values: npt.ArrayLike, shape: tuple[int, ...]) -> Embeddings:
-        """Return vectors as float32; raises EmbedderError if they do not have this shape or are not finite."""
+        """Convert a package's vectors to float32; raises EmbedderError if they have another shape or are not finite."""
         vectors = _call_plugin(self._plugin, lambda: np.asarray(values, np.float32))
         if vectors.shape != shape or not np.isfinite(vectors).all():
             raise EmbedderError(

@@ -35,7 +35,7 @@ _MAX_FIRST_FAILURES = 3
 
 
 def _return_unchanged(value: Any) -> Any:
-    """Return the value unchanged: the default ``check`` of a prompt."""
+    """Return the value unchanged, as the default of ``StructuredPrompt.check``."""
     return value
 
 
@@ -100,22 +100,24 @@ class ModelReport:
 class StructuredModel:
     """A language model that answers in JSON, within a token limit.
 
-    ``limit`` is the maximum number of tokens that all its requests together send, or None. ``num_calls`` is the number
-    of answered requests, and ``num_refused`` the number of answers that were invalid; ``sent_tokens`` and
+    ``max_tokens`` is the maximum number of tokens that all its requests together send, or None. ``num_calls`` is the
+    number of answered requests, and ``num_refused`` the number of answers that were invalid; ``sent_tokens`` and
     ``written_tokens`` are their tokens: the estimate, or the server's number if it is higher. ``num_failures`` is the
     number of consecutive requests without a valid answer.
     """
 
-    def __init__(self, model: LanguageModel, limit: int | None = None) -> None:
+    def __init__(self, model: LanguageModel, max_tokens: int | None = None) -> None:
         self.model = model
-        self.limit = limit
+        self.max_tokens = max_tokens
         self.num_calls = 0
         self.num_refused = 0
         self.num_failures = 0
         self.sent_tokens = 0
         self.written_tokens = 0
+        #: The number of consecutive invalid answers to prompts that have a second, easier prompt.
         self._num_first_failures = 0
-        self._forms = ["json_schema", "json_object", "text"]
+        #: The types of ``response_format``, tried in this order; those that the server rejected are removed.
+        self._response_formats = ["json_schema", "json_object", "text"]
 
     def get_usage(self) -> dict[str, int]:
         """Return the numbers of requests and tokens so far, by field of :class:`ModelReport`."""
@@ -138,8 +140,8 @@ class StructuredModel:
             prompt = prompt.build_second()
         if not self._is_within_limit(prompt.tokens):
             raise TokenLimitError(
-                f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.limit:,} tokens are used, and the "
-                f"next request needs about {prompt.tokens:,}; allow more TOKENS, or continue another time"
+                f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.max_tokens:,} tokens are used, and "
+                f"the next request needs about {prompt.tokens:,}; allow more TOKENS, or continue another time"
             )
         correction, temperature = "", 0.0
         for _ in range(max_attempts):
@@ -175,24 +177,25 @@ class StructuredModel:
 
     def _is_within_limit(self, tokens: int) -> bool:
         """True if ``tokens`` more tokens can be sent."""
-        return self.limit is None or self.sent_tokens + tokens <= self.limit
+        return self.max_tokens is None or self.sent_tokens + tokens <= self.max_tokens
 
     def _request_answer(self, prompt: StructuredPrompt[Any], correction: str, temperature: float) -> ModelAnswer:
-        """Return the model's answer to a prompt with a correction before its last message.
+        """Return the model's answer to a prompt, with the text ``correction`` before its last message.
 
-        The answer is requested in the first form that the server accepts; rejected forms are not tried again.
+        The answer is requested in the first response format that the server accepts. Rejected formats are not tried
+        again.
         """
         first_refusal: ModelError | None = None
         sent_tokens, written_tokens = self.model.sent_tokens, self.model.written_tokens
-        for form in list(self._forms):
+        for response_format in list(self._response_formats):
             # The schema comes last, so that servers can reuse the beginning of a prompt.
-            end = "" if form == "json_schema" else f"\n\n{prompt.schema_instruction}"
+            end = "" if response_format == "json_schema" else f"\n\n{prompt.schema_instruction}"
             *first_messages, last_message = prompt.messages
             messages = [*first_messages, {**last_message, "content": f"{correction}{last_message['content']}{end}"}]
             try:
                 answer = self.model.write(
                     messages,
-                    response_format=_build_response_format(form, prompt),
+                    response_format=_build_response_format(response_format, prompt),
                     may_be_empty=True,
                     temperature=temperature,
                     max_tokens=prompt.answer_tokens,
@@ -205,26 +208,26 @@ class StructuredModel:
                     raise
                 first_refusal = first_refusal or problem
                 continue
-            self._forms = self._forms[self._forms.index(form) :]
+            self._response_formats = self._response_formats[self._response_formats.index(response_format) :]
             self.num_calls += 1
             self.sent_tokens += self.model.sent_tokens - sent_tokens
             self.written_tokens += self.model.written_tokens - written_tokens
             return answer
-        assert first_refusal is not None  # at least one form was tried and refused
+        assert first_refusal is not None  # at least one format was tried and rejected
         raise first_refusal
 
 
-def _build_response_format(form: str, prompt: StructuredPrompt[Any]) -> Mapping[str, Any] | None:
-    """Return the field ``response_format`` of a request in one of the forms, or None for plain text."""
-    if form == "text":
+def _build_response_format(format: str, prompt: StructuredPrompt[Any]) -> Mapping[str, Any] | None:
+    """Return the field ``response_format`` of a request, given its type, or None for plain text."""
+    if format == "text":
         return None
-    if form == "json_object":
-        return {"type": form}
-    return {"type": form, "json_schema": {"name": prompt.name, "strict": True, "schema": prompt.sent_schema}}
+    if format == "json_object":
+        return {"type": format}
+    return {"type": format, "json_schema": {"name": prompt.name, "strict": True, "schema": prompt.sent_schema}}
 
 
 def _check_answer(answer: ModelAnswer, prompt: StructuredPrompt[Result]) -> Result:
-    """Parse and check an answer. If a loop or the token limit ended it, use its longest valid beginning.
+    """Return the result in a model's answer. If a loop or the token limit ended it, use its longest valid beginning.
 
     Raises ValueError, with a message for the model, if the answer is invalid.
     """

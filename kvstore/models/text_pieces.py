@@ -47,7 +47,7 @@ class TextPieces(Iterator[str], Generic[Result]):
         return self._results[0] if self._results else None
 
     def close(self) -> None:
-        """Stop reading, which stops the writer."""
+        """Close the generator, so that a model stops writing."""
         self._pieces.close()
 
     def __enter__(self) -> Self:

@@ -1,6 +1,6 @@
 """The tokenizer of multilingual-e5-small: pieces of words, chosen so that the sum of their scores is the highest.
 
-In: the vocabulary of the model (see :mod:`.e5_weights`), and texts. Out: the numbers of the pieces, between those of
+In: the vocabulary of the model (see :mod:`.e5_weights`), and texts. Out: the ids of the pieces, between those of
 the beginning and the end. The vocabulary has 250,002 pieces; the library ``tokenizers`` needs three times the memory
 and four times the time to load it. No piece contains a space except before its first letter, so words are divided one
 by one.
@@ -41,25 +41,27 @@ class UnigramTokenizer:
         self._scores: list[float] = np.frombuffer(vocabulary, "<f4", num_pieces, position).tolist()
         position += 4 * num_pieces
         pieces = vocabulary[position : position + size]
-        self._numbers = {pieces[start:end].decode(): number for number, (start, end) in enumerate(pairwise(offsets))}
+        spans = enumerate(pairwise(offsets))
+        self._token_ids = {pieces[start:end].decode(): token_id for token_id, (start, end) in spans}
         self._replacements = _read_replacements(vocabulary, position + size)
         self._max_tokens = max_tokens
-        self._max_length = max(map(len, self._numbers))
+        self._max_length = max(map(len, self._token_ids))
         self._unknown_score = min(self._scores) - _UNKNOWN_COST
-        self._divide_cached = lru_cache(_MAX_CACHED_WORDS)(self._divide)
+        self._split_word_cached = lru_cache(_MAX_CACHED_WORDS)(self._split_word)
 
     def encode(self, text: str) -> list[int]:
-        """Return the numbers of a text's pieces, with the start and end tokens, at most ``max_tokens`` in all."""
+        """Return the token ids of a text, with the start and end tokens, at most ``max_tokens`` in all."""
         text = _SPACES_PATTERN.sub(" ", text.translate(self._replacements))
         text = text if text.startswith(" ") else f" {text}"
-        numbers: list[int] = []
+        ids: list[int] = []
         for word in _WORD_PATTERN.findall(text.replace(" ", _SPACE)):
-            numbers += self._divide_cached(word) if len(word) <= _MAX_CACHED_LENGTH else self._divide(word)
-        return [self._start, *numbers[: self._max_tokens - 2], self._end]
+            ids += self._split_word_cached(word) if len(word) <= _MAX_CACHED_LENGTH else self._split_word(word)
+        return [self._start, *ids[: self._max_tokens - 2], self._end]
 
-    def _divide(self, word: str) -> Sequence[int]:
-        """Return the numbers of the pieces that divide a word with the highest sum of scores (Viterbi)."""
-        length, get_number, scores = len(word), self._numbers.get, self._scores
+    def _split_word(self, word: str) -> Sequence[int]:
+        """Return the token ids of the pieces that divide a word with the highest sum of scores (Viterbi)."""
+        length, get_id, scores = len(word), self._token_ids.get, self._scores
+        # The best sum of scores for the part of the word before each offset, and the start of its last piece.
         best = [0.0] + [-np.inf] * length
         starts = [0] * (length + 1)
         for start in range(length):
@@ -67,14 +69,14 @@ class UnigramTokenizer:
             if score > best[start + 1]:
                 best[start + 1], starts[start + 1] = score, start
             for end in range(start + 1, min(length, start + self._max_length) + 1):
-                number = get_number(word[start:end])
-                if number is not None and best[start] + scores[number] > best[end]:
-                    best[end], starts[end] = best[start] + scores[number], start
-        numbers = []
+                token_id = get_id(word[start:end])
+                if token_id is not None and best[start] + scores[token_id] > best[end]:
+                    best[end], starts[end] = best[start] + scores[token_id], start
+        ids = []
         while length:
-            numbers.append(get_number(word[starts[length] : length], self._unknown))
+            ids.append(get_id(word[starts[length] : length], self._unknown))
             length = starts[length]
-        return numbers[::-1]
+        return ids[::-1]
 
 
 def _read_replacements(vocabulary: bytes, position: int) -> dict[int, str]:

@@ -1,6 +1,6 @@
 """The tokenizer of an uncased BERT: words in lower case without accents, divided into the longest known pieces.
 
-In: a description in the form of the library ``tokenizers`` (``tokenizer.json``), and texts. Out: the numbers of the
+In: a description in the form of the library ``tokenizers`` (``tokenizer.json``), and texts. Out: the ids of the
 pieces, equal to those of the library, which needs 13 more packages. The offsets of the library differ only after rare
 combining marks that Unicode moves behind others, such as the stems of musical notes. ``bert/characters.json``, which
 ``tools/bert_characters.py`` writes, lists how the library treats each character; Python's own tables differ from one
@@ -39,7 +39,7 @@ _WORD_PATTERN = compile_lazily("[^ ]+")
 
 
 class PairTokens(NamedTuple):
-    """The tokens of two texts: their numbers, the text of each token (0 or 1), and its character span in that text."""
+    """The tokens of two texts: the id of each, the text that it is from (0 or 1), and its character span there."""
 
     ids: list[int]
     type_ids: list[int]
@@ -56,28 +56,28 @@ class WordPieceTokenizer:
             types = model["type"], normalizer["type"], description["pre_tokenizer"]["type"]
             if types != ("WordPiece", "BertNormalizer", "BertPreTokenizer") or not normalizer["lowercase"]:
                 raise ValueError("its tokenizer is not that of an uncased BERT")
-            self._numbers: dict[str, int] = model["vocab"]
-            self._special_numbers = {token["content"]: int(token["id"]) for token in description["added_tokens"]}
-            self._unknown, self._start, self._end = map(self._special_numbers.__getitem__, ("[UNK]", "[CLS]", "[SEP]"))
+            self._token_ids: dict[str, int] = model["vocab"]
+            self._special_ids = {token["content"]: int(token["id"]) for token in description["added_tokens"]}
+            self._unknown, self._start, self._end = map(self._special_ids.__getitem__, ("[UNK]", "[CLS]", "[SEP]"))
             self._max_tokens = int(description["truncation"]["max_length"])
         except (LookupError, TypeError) as error:
             raise ValueError(f"the description of its tokenizer is incomplete ({error!r})") from error
-        self._special_pattern = re.compile(f"({'|'.join(map(re.escape, self._special_numbers))})")
-        self._max_length = max(map(len, self._numbers))
+        self._special_pattern = re.compile(f"({'|'.join(map(re.escape, self._special_ids))})")
+        self._max_length = max(map(len, self._token_ids))
         self._characters = _CharacterForms()
-        self._divide_cached = lru_cache(_MAX_CACHED_WORDS)(self._divide)
+        self._split_word_cached = lru_cache(_MAX_CACHED_WORDS)(self._split_word)
 
     def encode(self, text: str) -> list[int]:
-        """Return the numbers of a text's tokens, truncated to the maximum number of tokens."""
-        numbers = [self._start]
-        divide, characters = self._divide_cached, self._characters
+        """Return the token ids of a text, truncated to the maximum number of tokens."""
+        ids = [self._start]
+        split_word, characters = self._split_word_cached, self._characters
         for index, part in enumerate(self._special_pattern.split(text) if "[" in text else (text,)):
             if index % 2:
-                numbers.append(self._special_numbers[part])
+                ids.append(self._special_ids[part])
             else:
                 for word in part.translate(characters).split():
-                    numbers += divide(word) if len(word) <= _MAX_WORD else (self._unknown,)
-        return [*numbers[: self._max_tokens - 1], self._end]
+                    ids += split_word(word) if len(word) <= _MAX_WORD else (self._unknown,)
+        return [*ids[: self._max_tokens - 1], self._end]
 
     def encode_pair(self, first: str, second: str) -> PairTokens:
         """Return the tokens of two texts, with the second truncated to the maximum number of tokens.
@@ -93,43 +93,48 @@ class WordPieceTokenizer:
         return PairTokens([token[0] for token in tokens], type_ids, [token[1:] for token in tokens])
 
     def _iter_tokens(self, text: str) -> Iterator[tuple[int, int, int]]:
-        """Yield the number of each token and its character span, end excluded."""
+        """Yield the id of each token and its character span, end excluded."""
         start = 0
+        # The pattern is a group, so every second part is a special token.
         for index, part in enumerate(self._special_pattern.split(text)):
             if index % 2:
-                yield self._special_numbers[part], start, start + len(part)
+                yield self._special_ids[part], start, start + len(part)
             else:
                 forms = [self._characters[ord(character)] for character in part]
+                # The offset in the text of each character of the joined forms.
                 origins = [origin for origin, form in enumerate(forms, start) for _ in form]
                 for match in _WORD_PATTERN.finditer("".join(forms)):
                     first = match.start()
                     word = match[0]
-                    for number in self._divide_cached(word) if len(word) <= _MAX_WORD else (self._unknown,):
-                        length = self._lengths[number] or len(word)
-                        yield number, origins[first], origins[first + length - 1] + 1
+                    for token_id in self._split_word_cached(word) if len(word) <= _MAX_WORD else (self._unknown,):
+                        length = self._lengths[token_id] or len(word)
+                        yield token_id, origins[first], origins[first + length - 1] + 1
                         first += length
             start += len(part)
 
     @cached_property
     def _lengths(self) -> dict[int, int]:
-        """The number of characters of each piece; 0 for special tokens, such as the token of an unknown word."""
-        lengths = {number: len(piece.removeprefix("##")) for piece, number in self._numbers.items()}
-        return lengths | dict.fromkeys(self._special_numbers.values(), 0)
+        """The length in characters of each token, by id; 0 for special tokens, such as that of an unknown word."""
+        lengths = {token_id: len(piece.removeprefix("##")) for piece, token_id in self._token_ids.items()}
+        return lengths | dict.fromkeys(self._special_ids.values(), 0)
 
-    def _divide(self, word: str) -> Sequence[int]:
-        """Return the numbers of the pieces of a word: the longest known beginning, and so on for the rest."""
-        numbers: list[int] = []
-        start, mark = 0, ""
+    def _split_word(self, word: str) -> Sequence[int]:
+        """Return the token ids of the pieces of a word: its longest known beginning, then the same for the rest.
+
+        A word with an unknown part is one unknown token.
+        """
+        ids: list[int] = []
+        start, prefix = 0, ""
         while start < len(word):
             for end in range(min(len(word), start + self._max_length), start, -1):
-                number = self._numbers.get(mark + word[start:end])
-                if number is not None:
+                token_id = self._token_ids.get(prefix + word[start:end])
+                if token_id is not None:
                     break
             else:
                 return (self._unknown,)
-            numbers.append(number)
-            start, mark = end, "##"
-        return tuple(numbers)
+            ids.append(token_id)
+            start, prefix = end, "##"
+        return tuple(ids)
 
 
 class _CharacterForms(dict[int, str]):
@@ -145,7 +150,8 @@ class _CharacterForms(dict[int, str]):
         self._forms |= dict.fromkeys(map(ord, table["spaces"]), " ")
 
     def __missing__(self, code: int) -> str:
-        """Return the text that replaces a character."""
+        """Return the text that replaces a character that is not in the dictionary yet, and add it if there is room."""
+        # The bounds of ranges alternate, so a code in a range has an odd number of them at or below it.
         if bisect_right(self._removed, code) % 2:
             text = ""
         else:
@@ -158,9 +164,10 @@ class _CharacterForms(dict[int, str]):
 
 
 def _parse_ranges(text: str) -> list[int]:
-    """Return the first code of each range and the code after its last, in order.
+    """Return the bounds of encoded ranges, ascending: the first code of each range and the code after its last.
 
-    ``text`` encodes the ranges as hexadecimal distances.
+    ``text`` has an item for each range: the distance from the last code of the range before it and, after ``+``, its
+    length minus 1; both are hexadecimal.
     """
     bounds: list[int] = []
     end = 0

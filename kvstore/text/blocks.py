@@ -154,8 +154,8 @@ def _split_markdown(text: str) -> list[BlockPart]:
     """
     parts: list[BlockPart] = []
     kind, start, end, level, continues = "", 0, 0, 0, False
-    # The delimiter of the open code fence, the depth of the last list item (0: none), the offset of the next line, and
-    # True if the last block to begin was not indented.
+    # The state: the delimiter of the open code fence, the depth of the last list item (0: none), the offset of the next
+    # line, and True if the last block to begin was not indented.
     fence, depth, position, is_unindented = "", 0, 0, False
     lines = text.splitlines(keepends=True)
 
@@ -239,7 +239,7 @@ def _find_term_end(text: str, start: int, end: int, kind: str) -> int:
 
 
 def skip_marker(text: str, start: int, end: int) -> int:
-    """Return the start of an item's content after its marker, or ``start`` without a marker."""
+    """Return the offset of an item's content after its list marker, or ``start`` if it has no marker."""
     marker = _ITEM_PATTERN.match(text, start, end)
     return start if marker is None else marker.end()
 
@@ -357,7 +357,7 @@ def _parse_markdown(text: str) -> list[Block]:
             blocks += _make_blocks(
                 text, token, line_starts, kind or ("item" if item_depth else "prose"), item_depth, title
             )
-        if token.type == "table_open":
+        if token.type == "table_open":  # skip the tokens of its rows
             while tokens[index].type != "table_close":
                 index += 1
         index += 1
@@ -381,11 +381,11 @@ def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
 def _make_blocks(
     text: str, token: Token, line_starts: list[int], kind: str, level: int = 0, title: str = ""
 ) -> list[Block]:
-    """Return the block of a token as a list of one, or an empty list if its lines are blank."""
+    """Return a list with the block of a token, or an empty list if its lines are blank."""
     start, end = _get_span(token, line_starts)
-    piece = text[start:end]
-    start += len(piece) - len(piece.lstrip())
-    return [Block(kind, start, start + len(piece.strip()), level, title)] if piece.strip() else []
+    lines = text[start:end]
+    start += len(lines) - len(lines.lstrip())
+    return [Block(kind, start, start + len(lines.strip()), level, title)] if lines.strip() else []
 
 
 def _get_span(token: Token, line_starts: list[int]) -> tuple[int, int]:

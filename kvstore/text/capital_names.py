@@ -78,7 +78,7 @@ def load_name_words(language: str | None) -> NameWords | None:
 
 
 class _CapitalizedRun(NamedTuple):
-    """Capitalized words in a row with the particles between them, as ``keys`` in normal form and as written.
+    """Capitalized words in a row with the particles between them: ``forms`` as written, ``keys`` in normal form.
 
     ``before`` are the tokens of the sentence before the run.
     """
@@ -92,8 +92,8 @@ class _CapitalizedRun(NamedTuple):
         start = next((i for i in range(1, len(self.forms)) if self.forms[i][0].isupper()), len(self.forms))
         return _CapitalizedRun(self.forms[start:], self.keys[start:], [*self.before, *self.forms[:start]])
 
-    def list_nouns(self) -> list[str]:
-        """Return the words of the run in normal form without its particles."""
+    def list_capitalized_keys(self) -> list[str]:
+        """Return the capitalized words of the run, that is all but its particles, in normal form."""
         return [key for form, key in zip(self.forms, self.keys, strict=True) if form[0].isupper()]
 
     @property
@@ -126,9 +126,9 @@ class CapitalNames:
             for run in (run for runs in self._runs for run in runs):
                 self._proper.update(key for name in [self._choose_german_name(run)] if name for key in name.keys[-1:])
 
-    def iter_names(self, sentence: int) -> Iterator[str]:
-        """Yield the names in a sentence, given its index among the sentences of the document."""
-        for run in self._runs[sentence]:
+    def iter_names(self, sentence_index: int) -> Iterator[str]:
+        """Yield the names in a sentence, in order, given its index among the sentences of the document."""
+        for run in self._runs[sentence_index]:
             name = self._choose_german_name(run) if self._has_capital_nouns else self._choose_name(run)
             if name is not None and len(name.forms) <= _MAX_WORDS:
                 yield _APOSTROPHE_PATTERN.sub(r"\1", " ".join(name.forms))
@@ -139,9 +139,10 @@ class CapitalNames:
         while start < len(tokens):
             end = start
             while end < len(tokens) and tokens[end][0].isupper():
-                if end > start and self._is_pronoun(tokens[end]):
+                if end > start and self._is_capitalized_function_word(tokens[end]):
                     break
                 end += 1
+                # A period ends the run, unless it belongs to an initial or an abbreviated title.
                 if (
                     tokens[end - 1].endswith(".")
                     and len(tokens[end - 1]) > _MAX_INITIAL_LENGTH
@@ -164,16 +165,16 @@ class CapitalNames:
                     yield run
             start = max(end, start + 1)
 
-    def _is_pronoun(self, token: str) -> bool:
-        """True if a capitalized word in a German sentence is a function word, such as *Sie*."""
+    def _is_capitalized_function_word(self, token: str) -> bool:
+        """True if a capitalized word in a German sentence is a function word, such as the pronoun *Sie*."""
         return self._has_capital_nouns and fold_case(token) in self._words.function_words
 
     def _is_title(self, key: str) -> bool:
-        """True if a word is a title or, in German, ends in one (*Oberbürgermeister*)."""
+        """True if a word in normal form is a title or, in German, ends in one (*Oberbürgermeister*)."""
         return key in self._words.titles or (self._has_capital_nouns and key.endswith(self._long_titles))
 
     def _is_common(self, key: str) -> bool:
-        """True if a word is a common noun: by the document, by the list of the language, or by its ending."""
+        """True if a word in normal form is a common noun: by the document, the list of the language, or its ending."""
         if key in self._common or key in self._words.common:
             return True
         return key.endswith(self._words.common_endings) and not key.endswith(self._words.place_endings)
@@ -215,10 +216,10 @@ class CapitalNames:
         while len(run.forms) > 1 and not run.keys[0].endswith(words.heads):
             is_title = self._is_title(run.keys[0])
             is_person = run.keys[0].endswith(words.person_endings) and not _begins_with_adjective(run)
-            if not (is_title or (is_person and (self._has_determiner(run) or len(run.list_nouns()) > 2))):
+            if not (is_title or (is_person and (self._has_determiner(run) or len(run.list_capitalized_keys()) > 2))):
                 break
             run, is_titled = run.drop_first(), is_title
-        nouns = run.list_nouns()
+        nouns = run.list_capitalized_keys()
         if not nouns or not _has_letters(run) or any(key in words.common for key in nouns):
             return None
         if len(nouns) > 1:
@@ -256,5 +257,5 @@ def _begins_with_adjective(run: _CapitalizedRun) -> bool:
 
 
 def _has_letters(run: _CapitalizedRun) -> bool:
-    """True if a run has a word of at least three letters."""
+    """True if a run has a word of at least three characters, one of which is a letter."""
     return any(len(form) >= _MIN_LETTERS and any(map(str.isalpha, form)) for form in run.forms)

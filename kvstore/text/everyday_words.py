@@ -39,7 +39,7 @@ def get_everyday_kind(word: str) -> str | None:
     The parts of speech are :data:`NOUN`, :data:`VERB`, :data:`ADJECTIVE` and :data:`OTHER`.
     """
     kinds, lower = _load_kinds(), word.lower()
-    if lower in kinds or not lower.endswith(_REGULAR_ENDINGS):  # most names
+    if lower in kinds or not lower.endswith(_REGULAR_ENDINGS):  # no base form can differ; true for most names
         return kinds.get(lower)
     return next((kinds[form] for form in _iter_base_forms(lower) if form in kinds), None)
 
@@ -51,10 +51,10 @@ def _iter_base_forms(word: str) -> Iterator[str]:
         if word.endswith(ending) and len(word) > len(ending) + 1:
             base = word[: -len(ending)] + replacement
             if ending == "es" and not replacement and not base.endswith(_ES_STEM_ENDINGS):
-                continue  # James
+                continue  # "James" is no plural of "Jam"
             yield base
             if ending in ("ed", "ing") and len(base) > 3 and base[-1:] == base[-2:-1]:
-                yield base[:-1]  # stopped, running
+                yield base[:-1]  # "stopped" is a form of "stop"
 
 
 @lru_cache(maxsize=1)

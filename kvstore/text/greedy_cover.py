@@ -26,7 +26,7 @@ _MIN_WORD_LENGTH = 4
 _UNSPACED_PATTERN = compile_lazily(f"[{UNSPACED_RANGES}]")
 #: The factor of the weight of a word that occurs only once: nothing else in the text is about it.
 _SINGLE_USE_FACTOR = 0.3
-#: The share of a word's weight that remains each time a sentence with it is taken.
+#: The fraction of a word's weight that remains each time a sentence with it is taken.
 _REPEAT_FACTOR = 0.1
 #: A record of fields with values, and the factor of its gain, so that it is selected after all real sentences.
 _RECORD_PATTERN = compile_lazily(r"\w[\w-]*: \S.*?\s\w[\w-]*: \S", re.DOTALL)
@@ -40,19 +40,19 @@ _MIN_WORDS = 2
 class SentenceWords(NamedTuple):
     """A candidate sentence: its content words (repeated as they occur), and its length in words.
 
-    ``share`` is the factor of its gain: 1 for running text, less for a record of fields with values.
+    ``gain_factor`` is 1 for running text, and less for a record of fields with values.
     """
 
     words: Sequence[str]
     length: int
-    share: float = 1.0
+    gain_factor: float = 1.0
 
 
 def extract_sentence_words(text: str) -> SentenceWords:
-    """Return the content words of a sentence, its length in words and the factor of its gain.
+    """Return the content words of a sentence in order, its length in words, and its gain factor.
 
     >>> extract_sentence_words("The Moon is about as old as the Earth.")
-    SentenceWords(words=['moon', 'earth'], length=9, share=1.0)
+    SentenceWords(words=['moon', 'earth'], length=9, gain_factor=1.0)
     """
     all_words = segment_words(text)
     is_unspaced = not text.isascii() and _UNSPACED_PATTERN.search(text) is not None
@@ -132,7 +132,7 @@ def select_greedy_cover(
                 for word, weight in weighted_words[index]
             ]
         )
-        return sentences[index].share * gain / (_BASE_COST + sentences[index].length)
+        return sentences[index].gain_factor * gain / (_BASE_COST + sentences[index].length)
 
     costs = sizes or [sentence.length for sentence in sentences]
     heap = [
@@ -146,6 +146,8 @@ def select_greedy_cover(
         _, index = heapq.heappop(heap)
         if costs[index] > capacity or (owners and owner_counts[owners[index]] == max_per_owner):
             continue
+        # A gain in the heap can be outdated, and gains never grow: recompute it, and push the sentence back if it is
+        # not the best any more.
         entry = (-compute_gain(index), index)
         if entry[0] >= 0:
             continue

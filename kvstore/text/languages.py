@@ -164,7 +164,7 @@ def get_main_language(stemmer: str, languages: Mapping[str, int]) -> str | None:
 
 
 def open_document_stemmers(stemmer: str, languages: Mapping[str, int]) -> list[Callable[[str], str]]:
-    """Return the stemming functions that the documents of a store use, one for each of their languages.
+    """Return the stemming functions of the documents of a store, one for each of their languages.
 
     ``stemmer`` is the setting of the store, and ``languages`` has the number of its documents in each language. An
     empty store has the stemmer of an unknown language.
@@ -188,9 +188,10 @@ def open_question_stemmer(question: str, stemmer: str, languages: Mapping[str, i
 
 
 def find_stemmed_language(stemmer: str, meta: Mapping[str, Any], text: bytes) -> str | None:
-    """Return the name of the language that decides the stems of a document, or "" if its language is unknown.
+    """Return the name of the language whose stemmer a document needs, or "" if its language is unknown.
 
-    Returns None if the setting ``stemmer`` is not ``multilingual``, because the language then decides nothing.
+    Returns None unless the setting ``stemmer`` is ``multilingual``: all documents then have the same stemmer. ``meta``
+    and ``text`` are the document's metadata and text.
     """
     return (get_language_name(find_document_language(meta, text)) or "") if stemmer == MULTILINGUAL else None
 
@@ -226,7 +227,7 @@ def get_stated_language(meta: Mapping[str, Any]) -> str | None:
 
 
 def find_document_language(meta: Mapping[str, Any], text: bytes) -> str | None:
-    """Return the ISO 639 code of the language that metadata states, else the detected one; None if it is unclear.
+    """Return the ISO 639 code of the language that metadata states, else of the detected one; None if it is unclear.
 
     ``text`` is the document or at least its first 8,000 bytes.
     """
@@ -277,9 +278,9 @@ def capitalizes_nouns(language: str | None) -> bool:
 
 
 def _count_foreign_words(text: str) -> int:
-    """Count the words of a text that are function words of languages other than English.
+    """Return the number of words of a text that are function words of languages other than English.
 
-    If most letters are Greek, Cyrillic or of another non-Latin script with capitals, all words count.
+    If most letters are Greek, Cyrillic or of another non-Latin script with capitals, all words are added.
     """
     num_foreign, num_words, num_letters = _FOREIGN_WORD_SET.count(text)
     if not text.isascii() and 2 * len(_OTHER_SCRIPT_PATTERN.findall(text)) > num_letters:

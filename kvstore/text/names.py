@@ -115,15 +115,15 @@ class Name(NamedTuple):
     kind: str
 
 
-#: ``Name._make`` for many names.
+#: ``Name._make`` without its overhead, for many names.
 _make_name = partial(tuple.__new__, Name)
 
 
 def is_name_key(key: str, max_words: int) -> bool:
-    """True if a normal form can become an entity by the rules for names.
+    """True if a name in normal form can become an entity.
 
-    It must contain a letter, and have at most 200 bytes and ``max_words`` words. Longer names are not recognized in
-    texts.
+    It must contain a letter, and have at most ``MAX_NAME_KEY_BYTES`` and ``max_words`` words. Longer names are not
+    recognized in texts.
     """
     # Counting bytes and words is slow, so it is avoided for names that are short in characters: a character has at most
     # four bytes, and every second character can be a word.
@@ -134,7 +134,7 @@ def is_name_key(key: str, max_words: int) -> bool:
 
 @lru_cache(maxsize=1024)  # extraction, linking and the passage graph use the same titles
 def get_title_forms(title: str) -> tuple[str, ...]:
-    """Return a title or heading as plain text without its number, and again without a final part in parentheses.
+    """Return the forms of a title or heading as a name: without its number, and also without a part in parentheses.
 
     The second form is omitted if it equals the first. The result is empty if nothing is left.
 
@@ -150,10 +150,10 @@ def get_title_forms(title: str) -> tuple[str, ...]:
 
 
 def _has_initial(title: str) -> bool:
-    """True if a title begins with the initial of a person (``J. Lee Thompson``), not a number (``A. Error Codes``)."""
+    """True if a title begins with the initial of a person (``J. Lee Thompson``), not a letter (``A. Error Codes``)."""
     if not _INITIAL_PATTERN.match(title):
         return False
-    has_two_initials = title[4:5] == "."
+    has_two_initials = title[4:5] == "."  # as in "J. K. Rowling"
     return has_two_initials or not any(map(is_everyday, (title.split()[1], title.split()[-1])))
 
 
@@ -165,7 +165,7 @@ def extract_title_names(title: str, kind: str, english: bool = True) -> Iterator
     """
     forms = get_title_forms(title)
     if forms and forms[-1][0].isdigit() and forms[-1].lstrip("0123456789. ").casefold() in GENERIC_HEADINGS:
-        return  # 1 Introduction
+        return  # a numbered generic heading: 1 Introduction
     if not forms or (kind == "heading" and not is_informative_heading(forms[-1], english)):
         return
     yield from (Name(form, kind) for form in forms)
@@ -190,10 +190,10 @@ def is_informative_heading(heading: str, english: bool) -> bool:
 
 
 def is_term(form: str) -> bool:
-    """True if a phrase has the form of a term.
+    """True if a phrase can be a term by its form alone.
 
-    It consists of words, with balanced parentheses, and neither begins nor ends with a function word. Contractions,
-    decades, numbered parts (*section 3*) and phrases broken by a hyphen are not terms.
+    It then consists of words, with balanced parentheses, and neither begins nor ends with a function word.
+    Contractions, decades, numbered parts (*section 3*) and phrases broken by a hyphen are not terms.
     """
     if (
         not _TERM_PATTERN.fullmatch(form)
@@ -222,7 +222,7 @@ def is_term(form: str) -> bool:
 
 def to_singular(form: str) -> str | None:
     """Return a name with its last word in the singular, or None if that word is not a regular English plural."""
-    head, _, word = form.rpartition(" ")
+    words_before, _, word = form.rpartition(" ")
     lower = word.lower()
     if len(lower) < 4 or not lower.isalpha() or not lower.endswith("s") or lower.endswith(NON_PLURAL_ENDINGS):
         return None
@@ -234,7 +234,7 @@ def to_singular(form: str) -> str | None:
         word = word[:-2]
     else:
         word = word[:-1]
-    return f"{head} {word}" if head else word
+    return f"{words_before} {word}" if words_before else word
 
 
 #: Marks after which a word is capitalized as at the start of a sentence.
@@ -286,11 +286,11 @@ class SentenceNames:
             pieces.append(list_name_pieces(remaining, common, capitalized))
         self._runs = CapitalRuns(_RULES, pieces, common, capitalized)
 
-    def iter_names(self, sentence: int) -> Iterator[Name]:
+    def iter_names(self, sentence_index: int) -> Iterator[Name]:
         """Yield the names in a sentence, given its index among the sentences of the document."""
-        for title in self._titles.get(sentence, ()):
+        for title in self._titles.get(sentence_index, ()):
             yield Name(title, "name")
-        for index, candidate in enumerate(self._runs.list_names(sentence)):
+        for index, candidate in enumerate(self._runs.list_names(sentence_index)):
             if not isinstance(candidate, str):  # the forms of a run of capitalized words
                 for form in candidate:
                     yield _make_name((form, "name"))
@@ -306,7 +306,7 @@ class SentenceNames:
 
 
 def find_identifiers(text: str) -> Iterator[Name]:
-    """Yield code identifiers in running text: snake_case, camelCase, calls() and --options."""
+    """Yield the code identifiers in running text as names: snake_case, camelCase, calls() and --options."""
     if not _CODE_HINT_PATTERN.search(text):  # most texts
         return
     text = _replace_addresses(text)
@@ -325,7 +325,7 @@ def find_marked_titles(text: str) -> list[str]:
 
 
 def find_marked_names(text: str, kind: str) -> Iterator[Name]:
-    """Yield the names in a block of English text that are identified by punctuation.
+    """Yield the names in a block of English text that punctuation marks as names.
 
     These are names with a slash (``TCP/IP``), titles in Chinese and Japanese title marks, and the term before the colon
     of a list item. ``kind`` is that of the block: ``item`` for a list item.
@@ -375,7 +375,7 @@ def find_code_terms(text: str) -> Iterator[Name]:
 def _extract_code_names(code: str) -> Iterator[Name]:
     """Yield the names in a code span: the whole span if it is an identifier or words in capitals.
 
-    Otherwise yield the name that it calls, if any, and the identifiers in it.
+    Otherwise yield the function or option that it begins with, if any, and the identifiers in it.
     """
     code = " ".join(code.split())
     if code.isupper() and len(code) > 1 and all(word.isalpha() for word in code.split()):
@@ -390,7 +390,7 @@ def _extract_code_names(code: str) -> Iterator[Name]:
 
 
 def _iter_code_name(code: str) -> Iterator[Name]:
-    """Yield an identifier or call as a name, without its ``()``.
+    """Yield an identifier or call as one name, without its ``()``.
 
     Yields nothing for a single character, a function word, a unit, a key, a digest, or emphasis (``_word_``).
     """
@@ -407,14 +407,14 @@ def _is_emphasized_term(term: str) -> bool:
     if not _LATIN_PATTERN.search(term):
         return False
     if len(words) == 1:
-        if term.endswith(("ly", "ed")):
+        if term.endswith(("ly", "ed")):  # an adverb or participle
             return False
         return get_everyday_kind(term) is None or (term.islower() and get_everyday_kind(term) == NOUN)
     return words[0].casefold() not in CONTEXTUAL_ADJECTIVES
 
 
 def is_people_adjective(word: str) -> bool:
-    """True if a word is an adjective of a people or place, such as ``Korean`` in ``South Korean``."""
+    """True if a word is an adjective of a people or place, such as ``Korean``."""
     return _RULES.is_adjective_of_people(word)
 
 
@@ -429,9 +429,9 @@ def _replace_addresses(text: str) -> str:
 
 
 def replace_titles(sentence: str) -> tuple[list[str], str]:
-    """Return the titles of works in quotation marks in a sentence, and the sentence with placeholders.
+    """Return the titles of works in quotation marks in a sentence, and the sentence without them.
 
-    The placeholder is ``""`` for a title, and a comma for a URL or mail address.
+    Each title is replaced by ``""``, and each URL or mail address by a comma.
     """
     sentence = _replace_addresses(sentence)
     if not ('"' in sentence or "“" in sentence or "„" in sentence or "``" in sentence):
@@ -439,7 +439,7 @@ def replace_titles(sentence: str) -> tuple[list[str], str]:
     titles: list[str] = []
 
     def replace_title(match: re.Match[str]) -> str:
-        """Append a quoted title to ``titles`` and return its placeholder, or return any other quotation unchanged."""
+        """Append a quoted title to ``titles`` and return ``""``, or return any other quotation unchanged."""
         title = match.group(1).rstrip(",.")
         if not _is_title(title):
             return match.group()
@@ -450,7 +450,7 @@ def replace_titles(sentence: str) -> tuple[list[str], str]:
 
 
 def _is_title(quoted: str) -> bool:
-    """True if a quoted text has the form of a title: two to eight words, all capitalized except function words."""
+    """True if a quoted text can be a title: two to eight words, capitalized except function words, and no speech."""
     words = quoted.split()
     if not 1 < len(words) <= _MAX_RUN_WORDS or not (words[-1][0].isupper() or words[-1][0].isdigit()):
         return False

@@ -58,7 +58,10 @@ _SEMITIC_PATTERN = compile_lazily(f"[{'-'.join(SEMITIC_RANGE)}]")
 
 
 def fold_without_offsets(text: str) -> str:
-    """Return a text in normal form (NFKC, case folding, no accents) with its white space unchanged."""
+    """Return a text in normal form (NFKC, case folding, no accents) with its white space unchanged.
+
+    The whole text is folded at once, so no offsets in the original are known.
+    """
     if text.isascii():
         return text.lower()
     # Case folding can undo composition, and composition can create characters that fold again. Doing both twice reaches
@@ -91,7 +94,10 @@ def to_entity_key(name: str) -> str:
 
 
 def fold_case(text: str) -> str:
-    """Return a text in normal form with its white space unchanged."""
+    """Return a text in normal form, with its white space unchanged.
+
+    Uses the cache of :func:`fold`, so that repeated words are folded once.
+    """
     if text.isascii():
         return text.lower()
     try:
@@ -137,14 +143,14 @@ def fold(text: str) -> FoldedText:
 
 
 def fold_to_bytes(text: str) -> bytes:
-    """Return the ``data`` of :func:`fold` without the mapping."""
+    """Return ``text`` in normal form as UTF-8: the ``data`` of :func:`fold` without the mapping."""
     if text.isascii():
         return text.lower().encode()
     return fold_pieces(text, _fold_piece, with_offsets=False)[0]
 
 
 def _fold_piece(piece: str) -> tuple[bytes, list[int], int]:
-    """Call :func:`_fold_cached_piece` for a piece, and bypass its cache if the piece is longer than 40 characters."""
+    """Return the result of :func:`_fold_cached_piece`, without using its cache for a long piece."""
     return (_fold_cached_piece if len(piece) <= _MAX_CACHED_LENGTH else _fold_cached_piece.__wrapped__)(piece)
 
 
@@ -157,7 +163,7 @@ def _fold_cached_piece(piece: str) -> tuple[bytes, list[int], int]:
     folded, size = fold_without_offsets(piece).encode(), len(piece.encode())
     parts = [(fold_without_offsets(cluster).encode(), len(cluster.encode())) for cluster in _split_clusters(piece)]
     if b"".join(part for part, _ in parts) != folded:
-        # Characters that compose across clusters (Hangul jamo): only the ends of the piece are known.
+        # Characters compose across clusters (Hangul jamo), so every byte gets the offset of the start of the piece.
         parts = [(folded, size)]
     offsets: list[int] = []
     position = 0

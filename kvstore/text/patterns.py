@@ -24,7 +24,7 @@ class _LazyPattern:
         return re.compile(self._source, self._flags)
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the compiled pattern, and set it on this object to speed up the next access."""
+        """Return an attribute of the compiled pattern, and store it here so that the next access is fast."""
         value = getattr(self._compiled, name)
         setattr(self, name, value)
         return value

@@ -32,11 +32,11 @@ _ANSWER = r"(?:A|Answer|Antwort)\s?\d{0,3}\s?[:.)](?:\s|\Z)"
 _QUESTION_LINE_PATTERN = compile_lazily(
     rf"(?:{_QUESTION}|\d{{1,3}}[.)])[ \t]+(?P<title>[^\n]{{2,300}}\?)[ \t]*(?:\n|\Z)"
 )
-#: A question of several lines or without a question mark: its answer has a mark and follows below.
+#: A question of several lines or without a question mark: the marker of its answer follows below.
 _ANSWERED_QUESTION_PATTERN = compile_lazily(
     rf"{_QUESTION}[ \t]+(?P<title>\S(?:(?!\n[ \t]*{_ANSWER}).){{1,400}})(?:\n|\Z)", re.DOTALL
 )
-_ANSWER_MARK_PATTERN = compile_lazily(rf"[ \t]*{_ANSWER}")
+_ANSWER_MARKER_PATTERN = compile_lazily(rf"[ \t]*{_ANSWER}")
 #: The deepest level of underlined and numbered headings, and the level of questions, which is below all others.
 _MAX_LEVEL, _QUESTION_LEVEL = 5, 6
 
@@ -95,7 +95,8 @@ def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, b
 def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
     """Return the numbered headings of a text by start offset.
 
-    Only headings with the next number count. The result is empty if these are too few or have no subsections.
+    A heading counts only if its number follows that of the heading before it. The result is empty if there are too few
+    such headings, or if none is a subsection.
     """
     headings: dict[int, PlainHeading] = {}
     previous: tuple[int, ...] = (0,)
@@ -106,6 +107,7 @@ def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
             continue
         number = tuple(map(int, match["number"].split(".")))
         depth = len(number)
+        # The next number is the first subsection, or the next section at this depth or above.
         if number != (*previous, 1) and (
             depth > len(previous) or number != (*previous[: depth - 1], previous[depth - 1] + 1)
         ):
@@ -116,13 +118,16 @@ def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
 
 
 def _match_question(text: str, start: int, end: int, next_start: int) -> PlainHeading | None:
-    """Return the question after a mark such as ``Q:`` that a paragraph begins with, or None.
+    """Return the question after a marker such as ``Q:`` that a paragraph begins with, or None.
 
-    ``next_start`` is the offset of the next paragraph, which can begin with the mark of the answer.
+    ``next_start`` is the offset of the next paragraph, which can begin with the marker of the answer.
     """
     match = _QUESTION_LINE_PATTERN.match(text, start, end)
     if match is None:
         match = _ANSWERED_QUESTION_PATTERN.match(text, start, end)
-        if match is None or _ANSWER_MARK_PATTERN.match(text, match.end() if match.end() < end else next_start) is None:
+        if match is None:
+            return None
+        answer_start = match.end() if match.end() < end else next_start
+        if _ANSWER_MARKER_PATTERN.match(text, answer_start) is None:
             return None
     return PlainHeading(start, match.end("title"), _QUESTION_LEVEL, match["title"], match.end())

@@ -49,7 +49,7 @@ class QuestionVocabulary(NamedTuple):
         >>> load_question_words("german").find_kind("In welchem Jahr wurde die Brücke gebaut?")
         'time'
         """
-        question = _normalize(question)
+        question = _to_lower_same_length(question)
         match = self.noun.search(question) or self.asking.search(question)
         return None if match is None else self.kinds[match.group()]
 
@@ -59,23 +59,23 @@ class QuestionVocabulary(NamedTuple):
         >>> load_question_words("french").remove_asking("Combien de temps dure le préavis ?")
         '  dure le préavis ?'
         """
-        matches = self.asking.finditer(_normalize(question))
-        for match in reversed(list(matches)):
+        matches = self.asking.finditer(_to_lower_same_length(question))
+        for match in reversed(list(matches)):  # from the end, so that the other offsets stay valid
             question = f"{question[: match.start()]} {question[match.end() :]}"
         return question
 
 
-def _normalize(text: str) -> str:
-    """Return a text of the same length in lower case with plain apostrophes.
+def _to_lower_same_length(text: str) -> str:
+    """Return a text in lower case with plain apostrophes, so that offsets in it are offsets in the original.
 
-    The case stays if lower case would change the length.
+    The case is unchanged if lower case would change the length.
     """
     lower = text.lower().replace("’", "'")
     return lower if len(lower) == len(text) else text.replace("’", "'")
 
 
 def remove_asking_words(question: str, language: str | None) -> str:
-    """Return a question without its interrogative phrases, or unchanged if its language has no question words."""
+    """Return a question without its interrogative phrases; unchanged for English and languages without a file."""
     words = load_question_words(language)
     return question if words is None else words.remove_asking(question)
 
@@ -116,9 +116,9 @@ def split_phrases(text: str) -> list[str]:
     return [" ".join(phrase.split()) for phrase in text.split(",") if phrase.strip()]
 
 
-def _flatten(phrases: Mapping[str, Iterable[str]]) -> list[str]:
+def _flatten(phrases_by_kind: Mapping[str, Iterable[str]]) -> list[str]:
     """Return the phrases of all kinds as one list."""
-    return [phrase for group in phrases.values() for phrase in group]
+    return [phrase for phrases in phrases_by_kind.values() for phrase in phrases]
 
 
 def _build_alternation(phrases: Iterable[str], spaced: bool) -> str:
@@ -135,7 +135,7 @@ def _build_alternation(phrases: Iterable[str], spaced: bool) -> str:
 
 
 def _build_forms(answers: Mapping[str, list[str]], spaced: bool, capitalizes_names: bool) -> dict[str, re.Pattern[str]]:
-    """Return the patterns of answers by kind, given the phrases that answers contain.
+    """Return the patterns of answers by kind, given the phrases that answers in a language contain.
 
     ``spaced``: the language separates words by spaces. ``capitalizes_names``: it capitalizes names and no other words
     inside a sentence.

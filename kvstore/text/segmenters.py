@@ -1,4 +1,4 @@
-"""Segmenters: words of Chinese and Japanese by a dictionary, instead of pairs of characters.
+"""Segmenters: words of Chinese and Japanese by a dictionary, instead of bigrams of characters.
 
 In: the value of the setting ``stemmer``: ``jieba`` (Chinese; extra ``chinese``) or ``fugashi`` (Japanese, with the
 dictionary of ``unidic-lite``; extra ``japanese``), and runs of writing without spaces in normal form. Out: their words,

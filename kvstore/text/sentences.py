@@ -53,9 +53,9 @@ class _SentenceRules(NamedTuple):
     months: frozenset[str] = frozenset()
     before_ordinals: frozenset[str] = frozenset()
 
-    def is_ordinal(self, number: str, text_before: str, text_after: str) -> bool:
-        """True if ``number`` is an ordinal that a period marks (*am 3. Mai*), given the text around it."""
-        if not self.before_ordinals or not number.isdigit() or len(number) > 2:
+    def is_ordinal(self, word: str, text_before: str, text_after: str) -> bool:
+        """True if a word before a period is an ordinal in digits (*am 3. Mai*), given the text around both."""
+        if not self.before_ordinals or not word.isdigit() or len(word) > 2:
             return False
         next_word = re.match(r"\w+", text_after)
         word_before = _WORD_BEFORE_PATTERN.search(text_before)
@@ -109,7 +109,7 @@ def split_sentences(text: str, language: str | None = None) -> Iterator[tuple[in
 
 def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> bool:
     """True if matched punctuation ends a sentence, rather than an abbreviation, an initial or an embedded quotation."""
-    mark = match.group()
+    mark = match.group()  # with the quotation marks and brackets after it
     # A Japanese quotation is part of the sentence around it, and so is a text in brackets.
     if mark[-1] in "」』" and text.startswith(("と", "って"), match.end()):
         return False
@@ -137,7 +137,7 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
 
 
 def _trim_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield a span without white space at its ends, or nothing if the span is blank."""
+    """Yield the span from ``start`` to ``end`` without white space at its ends; nothing if it is blank."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():

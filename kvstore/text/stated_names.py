@@ -58,7 +58,7 @@ def is_written_as_name(phrase: str) -> bool:
 
 
 def _check_size(form: str, key: str, label: str) -> str:
-    """Return ``form``, or raise InputError if its normal form ``key`` is empty or longer than 400 bytes.
+    """Return ``form``, or raise InputError if its normal form ``key`` is empty or longer than ``MAX_ENTITY_KEY_BYTES``.
 
     ``label`` names the argument in the error.
     """

@@ -187,7 +187,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else AndQuery(tuple(parts))
 
     def _is_part_start(self) -> bool:
-        """True if a part begins at the next token."""
+        """True if the next token begins a part: a phrase, NEAR or a parenthesis."""
         kind, token = self._peek()
         return kind == "string" or token == "(" or (kind == "word" and token not in ("AND", "OR", "NOT"))
 
@@ -275,7 +275,7 @@ class _Parser:
             raise self._make_expectation_error("')'")
 
     def _make_expectation_error(self, expected: str) -> InputError:
-        """Return the error that ``expected`` is missing at the next token or at the end of the query."""
+        """Return the error that the query needs ``expected``, at the next token or at its end."""
         if self._index >= len(self._tokens):
             return InputError(f"full-text query: expected {expected} at the end of {_shorten(self._text)!r}")
         return self._make_error(f"expected {expected}, found {_shorten(self._tokens[self._index][1])!r}")
@@ -286,7 +286,7 @@ class _Parser:
 
 
 def _shorten(text: str) -> str:
-    """Return a text for a message, truncated to 80 characters."""
+    """Return a text for an error message, truncated to ``_MAX_QUOTED`` characters with an ellipsis."""
     return text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…"
 
 
@@ -340,17 +340,17 @@ class _Words:
         """Return the positions of the words that begin a phrase, ascending."""
         starts = self._starts_by_phrase.get(phrase)
         if starts is None:
-            starts = self._match_pattern(phrase.words[0])
+            starts = self._find_matches(phrase.words[0])
             for distance, pattern in enumerate(phrase.words[1:], 1):
                 if not starts:
                     break
-                positions = set(self._match_pattern(pattern))
+                positions = set(self._find_matches(pattern))
                 starts = [start for start in starts if start + distance in positions]
             self._starts_by_phrase[phrase] = starts
         return starts
 
-    def _match_pattern(self, pattern: WordPattern) -> list[int]:
-        """Return the positions of the words that match a pattern."""
+    def _find_matches(self, pattern: WordPattern) -> list[int]:
+        """Return the positions of the words that match a pattern, ascending."""
         if pattern.prefix:
             return [position for position, word in enumerate(self._written) if word.startswith(pattern.word)]
         if pattern.exact:
@@ -361,7 +361,7 @@ class _Words:
 
 
 def _find_positions(words: Sequence[str], target: str) -> list[int]:
-    """Return the positions of the word ``target``, ascending."""
+    """Return the positions of the word ``target`` among the words, ascending."""
     return [position for position, word in enumerate(words) if word == target] if target in words else []
 
 
@@ -381,10 +381,11 @@ def _is_match(query: TextQuery, words: _Words) -> bool:
 
 
 def _is_near(phrases: Sequence[Phrase], distance: int, words: _Words) -> bool:
-    """True if one occurrence of each phrase can be chosen so that all lie within ``distance`` words.
+    """True if one occurrence of each phrase can be chosen so that all are near each other, as NEAR defines it.
 
-    Tries the end of each occurrence as the first end of the choice. Each phrase then contributes its first occurrence
-    that ends there or later, which must begin at most ``distance`` words after it.
+    At most ``distance`` words are between the first end and the last start of the chosen occurrences. The end of each
+    occurrence is tried as the first end. Each phrase then contributes its first occurrence that ends there or later,
+    which must begin at most ``distance`` words after it.
     """
     occurrences = [(len(phrase.words), words.find_starts(phrase)) for phrase in phrases]
 

@@ -4,9 +4,9 @@ In: any text. Out: words in normal form (letters, digits and underscores, see :m
 word of a name that occurs in a chunk is one of the chunk's terms.
 
 Chinese, Japanese, Thai, Lao, Burmese and Khmer have no spaces between words: each character is a word here. The terms
-of such text are its characters and each pair of adjacent characters; a question searches for the pairs, and for a
+of such text are its characters and its bigrams of characters; a question searches for the bigrams, and for a
 character only if it has no neighbor. With a segmenter as the stemmer, the terms are the words that it finds instead of
-the pairs. Technical tokens, which are recognized by their marks (``--no-owner``,
+the bigrams. Technical tokens, which are recognized by their marks (``--no-owner``,
 ``/etc/hosts``, ``initdb(1)``, ``postgresql.conf``, ``c++``), are terms in addition to the words in them, and so are the
 parts of a word with underscores (``max_wal_size``).
 """
@@ -78,7 +78,7 @@ for _language, _words in {"english": FUNCTION_WORDS, **FUNCTION_WORDS_BY_LANGUAG
     for _word in _words:
         _LANGUAGES_BY_WORD[_word] = (*_LANGUAGES_BY_WORD.get(_word, ()), _language)
 #: Function words of Chinese (in both scripts) and Japanese, most of them question words. A run of characters is split
-#: at them before it is divided into pairs. Characters that are frequent in other words, such as 在 in 存在, are not
+#: at them before it is divided into bigrams. Characters that are frequent in other words, such as 在 in 存在, are not
 #: listed.
 _UNSPACED_FUNCTION_WORDS = frozenset(
     """
@@ -113,7 +113,10 @@ _FUNCTION_CHARACTER_PATTERN = compile_lazily(
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text in normal form, in order."""
+    """Return the words of a text in normal form, in order; a run without spaces is one word.
+
+    :func:`segment_words` also divides such runs.
+    """
     return _WORD_PATTERN.findall(fold_case(text))
 
 
@@ -133,7 +136,7 @@ MULTILINGUAL = "multilingual"
 
 @lru_cache(maxsize=32)
 def get_stemmer(language: str) -> Callable[[str], str]:
-    """Return the thread-safe stemming function of a Snowball language; that of ``none`` keeps words unchanged.
+    """Return the thread-safe stemming function of a Snowball language, or one that keeps words unchanged for ``none``.
 
     English is stemmed by a kernel; the stems of other languages are cached. The name of a segmenter returns a
     :class:`~.segmenters.Segmenter`. ``multilingual`` without a language also keeps words unchanged, see
@@ -201,7 +204,10 @@ class QuestionStemmer:
 
 
 def list_stem_variants(stem: Callable[[str], str], word: str) -> list[str]:
-    """Return the terms under which documents can contain a word; one term unless ``stem`` is a QuestionStemmer."""
+    """Return the terms under which documents can contain a word.
+
+    It has one term, its stem, unless ``stem`` is a :class:`QuestionStemmer`.
+    """
     return stem.list_variants(word) if isinstance(stem, QuestionStemmer) else [stem(word)]
 
 
@@ -250,30 +256,27 @@ def count_written_words(text: str) -> int:
 
 
 def list_term_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
-    """Return the words of a text that a search for it looks up, in normal form and in order.
+    """Return the words that a search for a text looks up, in normal form and in order.
 
-    A run of a script without spaces is split by ``stem`` if that is a Segmenter, otherwise into its pairs of adjacent
-    characters. A character without a neighbor is a word.
+    A run of a script without spaces is split by ``stem`` if that is a Segmenter, otherwise into bigrams of characters.
+    A character without a neighbor is a word.
 
     >>> list_term_words("東京タワー 333m 港")
     ['東京', '京タ', 'タワ', 'ワー', '333m', '港']
     """
-    return _find_term_words(fold_case(text), stem)
+    return _list_folded_term_words(fold_case(text), stem)
 
 
-def _find_term_words(folded: str, stemmer: Callable[[str], str]) -> list[str]:
-    """Return the search words of a text that is in normal form already, see :func:`list_term_words`.
-
-    If ``stemmer`` is a Segmenter, it splits runs of scripts without spaces; other stemmers are ignored.
-    """
-    if not (isinstance(stemmer, Segmenter) and is_unspaced(folded)):
+def _list_folded_term_words(folded: str, stem: Callable[[str], str]) -> list[str]:
+    """Return the result of :func:`list_term_words` for a text that is in normal form already."""
+    if not (isinstance(stem, Segmenter) and is_unspaced(folded)):
         return find_term_words(folded)
     words, offset = [], 0
     for match in _UNSPACED_RUN_PATTERN.finditer(folded):
         words += find_term_words(folded[offset : match.start()])
         words += (
             word
-            for word in stemmer.split_run(match.group())
+            for word in stem.split_run(match.group())
             if len(word) > 1 or not _FUNCTION_CHARACTER_PATTERN.fullmatch(word)
         )
         offset = match.end()
@@ -291,23 +294,23 @@ def list_content_words(
     folded = fold_case(text)
     if is_unspaced(folded):
         folded = _UNSPACED_FUNCTION_WORD_PATTERN.sub(" ", folded)
-    return [word for word in _find_term_words(folded, stem) if word not in function_words]
+    return [word for word in _list_folded_term_words(folded, stem) if word not in function_words]
 
 
 def is_bigram(word: str) -> bool:
-    """True if a search word is a pair of characters of a script without spaces."""
+    """True if a search word is a bigram: two characters of a script without spaces."""
     return len(word) == 2 and not word.isascii() and _UNSPACED_RUN_PATTERN.fullmatch(word) is not None
 
 
 def is_hiragana_bigram(word: str) -> bool:
-    """True if a search word is a pair of hiragana, which is usually an ending or a particle."""
+    """True if a search word is a bigram of hiragana, which is usually an ending or a particle."""
     return is_bigram(word) and _HIRAGANA_PATTERN.fullmatch(word) is not None
 
 
 def may_cross_words(word: str) -> bool:
-    """True if a search word is a pair of characters that may belong to different words.
+    """True if a search word is a bigram whose characters may belong to different words.
 
-    One of them can be a function word or part of one.
+    One of them can then be a function word or a part of one.
 
     >>> may_cross_words("黎和"), may_cross_words("巴黎")
     (True, False)
@@ -316,7 +319,7 @@ def may_cross_words(word: str) -> bool:
 
 
 def split_written_words(text: str) -> list[str]:
-    """Return the words of a text as written, in order, split as in :func:`segment_words`."""
+    """Return the words of :func:`segment_words`, but as written instead of in normal form."""
     return find_words(text)
 
 
@@ -339,7 +342,7 @@ def find_technical_tokens(text: str) -> list[str]:
 def find_reference_numbers(text: str) -> list[str]:
     """Return the reference numbers in a text in normal form, in order.
 
-    These are numbers with marks, such as the number of an invoice or an order, a version or a date.
+    These are numbers with inner punctuation, such as the number of an invoice or an order, a version or a date.
 
     >>> find_reference_numbers("Who paid INV-2024/017 of 2025-03-04, 3.5 percent of the 32-foot cutter, in 2.1.0?")
     ['inv-2024/017', '2025-03-04', '2.1.0']
@@ -353,15 +356,15 @@ def split_underscores(word: str) -> list[str]:
 
 
 def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the terms of a text in order: the stem of each search word (:func:`list_term_words`)."""
+    """Return the terms of a text in order, with repetitions: the stem of each search word (:func:`list_term_words`)."""
     return [stem(word) for word in list_term_words(text, stem)]
 
 
 def list_terms_in_any_text(name: str, stem: Callable[[str], str]) -> list[str]:
-    """Return terms that every text containing ``name`` has, in order.
+    """Return, in order, terms that every text with ``name`` in it has.
 
-    With a segmenter, a script without spaces adds single characters, because a word that the segmenter finds in a text
-    can cross the border of the name.
+    With a segmenter, these are single characters for a script without spaces, because a word that the segmenter finds
+    in a text can cross the border of the name.
     """
     return list_terms(name, stem) if not isinstance(stem, Segmenter) else [stem(word) for word in segment_words(name)]
 
@@ -407,7 +410,10 @@ def select_function_words(words: Sequence[str]) -> frozenset[str]:
 
 
 def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the terms of a text without its function words, or all its terms if it has only function words."""
+    """Return the terms of a text without its function words, in order; all its terms if it has only function words.
+
+    The function words are those of the detected language and of English.
+    """
     words = list_term_words(text, stem)
     return [stem(word) for word in list_content_words(text, select_function_words(words), stem) or words]
 
@@ -429,15 +435,15 @@ def get_informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
 
 def count_text_terms(text: str, stem: Callable[[str], str], excluded: frozenset[str] = frozenset()) -> dict[str, int]:
     """Count the occurrences of each term of a text, without ``excluded`` words, in order of first occurrence."""
-    return _count_terms(text, stem, excluded)
+    return _count_with_segmenter(text, stem, excluded)
 
 
-def _count_terms(
+def _count_with_segmenter(
     text: str, stem: Callable[[str], str], excluded: frozenset[str] = frozenset(), technical: bool = False
 ) -> dict[str, int]:
-    """Count the terms of a text, with technical tokens and parts of words with underscores if ``technical``.
+    """Count the terms of a text; if ``stem`` is a Segmenter, its words replace the bigrams of characters.
 
-    If ``stem`` is a Segmenter, its words replace the pairs of characters.
+    If ``technical``, technical tokens and the parts of words with underscores count as well.
     """
     folded = fold_case(text)
     counts = count_terms(folded, stem, excluded, technical)
@@ -445,6 +451,7 @@ def _count_terms(
         counts = {term: count for term, count in counts.items() if not is_bigram(term)}
         for run in _UNSPACED_RUN_PATTERN.findall(folded):
             for word in stem.split_run(run):
+                # count_terms counted the single characters already.
                 if len(word) > 1 and word not in excluded:
                     counts[word] = counts.get(word, 0) + 1
     return counts
@@ -453,11 +460,11 @@ def _count_terms(
 def count_chunk_terms(
     title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]
 ) -> dict[str, int]:
-    """Count the terms of a chunk's text, its document's title and the headings above the chunk.
+    """Count the terms of a chunk's text, its document's title and the headings above the chunk together.
 
     They include technical tokens and the parts of words with underscores.
     """
-    counts = _count_terms(text, stem, technical=True)
+    counts = _count_with_segmenter(text, stem, technical=True)
     for term, count in count_heading_terms(title, headings, stem).items():
         counts[term] = counts.get(term, 0) + count
     return counts
@@ -473,5 +480,5 @@ def _count_heading_terms(texts: tuple[str, ...], stem: Callable[[str], str]) -> 
     """Count the terms of several texts together. The result is cached, so the caller must not modify it."""
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(_count_terms(text, stem, technical=True))
+        counts.update(_count_with_segmenter(text, stem, technical=True))
     return counts
