@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...structures.clustering.affinity import FIXED_ONE, Edges
+from ...structures.clustering.affinity import FIXED_ONE, Edges, IntArray
 from ...structures.clustering.nearest_rows import find_near_rows
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
@@ -39,13 +39,14 @@ def load_chunk_vectors(state: State, graph: EntityGraph) -> Matrix:
 def compute_entity_vectors(graph: EntityGraph, chunk_vectors: Matrix) -> Matrix:
     """Return unit vectors of the nodes, shape (nodes, dimension).
 
-    The vector of a node is the strength-weighted centroid of ``chunk_vectors``, those of :func:`load_chunk_vectors`.
+    The vector of a node is the centroid of the chunks that mention it, weighted by the strength of the mentions.
+    ``chunk_vectors`` are those of :func:`load_chunk_vectors`.
     """
     order = np.argsort(graph.mention_nodes, kind="stable")
     starts = np.searchsorted(graph.mention_nodes[order], np.arange(len(graph.entities) + 1))
     sums = np.zeros((len(graph.entities), chunk_vectors.shape[1]), np.float64)
     first = 0
-    while first < len(sums):
+    while first < len(sums):  # a batch of nodes with at most _BATCH_SIZE mentions, or of one node with more
         stop = max(first + 1, int(np.searchsorted(starts, starts[first] + _BATCH_SIZE, "right")) - 1)
         mentions = order[starts[first] : starts[stop]]
         weighted = chunk_vectors[graph.mention_chunks[mentions]] * graph.strengths[mentions, None]
@@ -54,18 +55,17 @@ def compute_entity_vectors(graph: EntityGraph, chunk_vectors: Matrix) -> Matrix:
     return normalize_rows(sums)
 
 
-def compute_centroids(
-    groups: npt.NDArray[np.int64], count: int, vectors: Matrix, masses: npt.NDArray[np.int64]
-) -> Matrix:
-    """Return the unit centroids of ``count`` groups of rows, each row weighted by its mass.
+def compute_centroids(groups: IntArray, count: int, vectors: Matrix, masses: IntArray) -> Matrix:
+    """Return the unit centroids of ``count`` groups of vectors, shape (count, dimension).
 
-    Rows with group -1 are ignored.
+    ``groups`` is the group of each vector, and ``masses`` its weight. Vectors with group -1 are ignored.
     """
     order = np.argsort(groups, kind="stable")
     order = order[np.searchsorted(groups[order], 0) :]
     sums = np.zeros((count, vectors.shape[1]), np.float64)
     for first in range(0, len(order), _BATCH_SIZE):
         rows = order[first : first + _BATCH_SIZE]
+        # The first row of each group; a group can continue in the next batch.
         starts = np.flatnonzero(np.concatenate(([True], groups[rows][1:] != groups[rows][:-1])))
         sums[groups[rows][starts]] += np.add.reduceat(vectors[rows] * masses[rows, None].astype(np.float64), starts)
     return normalize_rows(sums)
@@ -106,10 +106,11 @@ def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) ->
     codes = np.minimum(first, neighbors) * count + np.maximum(first, neighbors)
     is_new = cosines > min_cosine * FIXED_ONE
     if len(edge_codes):
-        positions = np.minimum(np.searchsorted(edge_codes, codes), len(edge_codes) - 1)
-        is_new &= edge_codes[positions] != codes
+        edge_indexes = np.minimum(np.searchsorted(edge_codes, codes), len(edge_codes) - 1)
+        is_new &= edge_codes[edge_indexes] != codes
     order = np.lexsort((neighbors, -cosines, first))
     order = order[is_new[order]]
+    # Of the new edges of each node, only the first ones are kept.
     starts = np.searchsorted(first[order], np.arange(count))
     order = order[np.arange(len(order)) - starts[first[order]] < max_neighbors]
     codes, unique_rows = np.unique(codes[order], return_index=True)
@@ -118,10 +119,8 @@ def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) ->
     return Edges(all_codes[order] // count, all_codes[order] % count, np.maximum(all_weights[order], 1))
 
 
-def _compute_cosines(
-    vectors: Matrix, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Return the cosines of pairs of rows, given by two arrays of indices, as integers in units of 2^-16."""
+def _compute_cosines(vectors: Matrix, first: IntArray, second: IntArray) -> IntArray:
+    """Return the cosines of pairs of vectors, given by two arrays of indexes, as integers in units of 2^-16."""
     cosines = np.empty(len(first), np.int64)
     for start in range(0, len(first), _BATCH_SIZE):
         part = slice(start, start + _BATCH_SIZE)

@@ -20,7 +20,7 @@ from ...derived.passage_graph.structure import GRAPH
 from ...retrieval.evidence import StoredSpan
 from ...storage import records
 from ...structures import tables
-from ...structures.clustering.affinity import Partition
+from ...structures.clustering.affinity import IntArray
 from ...structures.display_entities import load_display_entities
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.written_texts import WrittenText, get_written_text, load_text_vectors
@@ -70,7 +70,7 @@ class _StateCache:
 
 
 class Communities(StoredCommunities):
-    """The communities of one generation in one state; each is identified by its number.
+    """The communities of one generation in one state; the id of each is its number in the generation.
 
     A member or chunk *exists* if the state contains it. A community is *visible* if it has an existing member and,
     unless it was built without chunks, an existing chunk. A *newer* chunk was added after the build.
@@ -81,7 +81,10 @@ class Communities(StoredCommunities):
         self._state = state
 
     def list_level(self, level: int) -> list[int]:
-        """Return the visible communities of a level, plus coarser ones that are not split further: a partition."""
+        """Return the visible communities of a level, and the coarser ones that are not split further.
+
+        They are a partition of the entities.
+        """
         communities: list[int] = self.filter_visible(self.tree.get_partition(level)).tolist()
         return communities
 
@@ -116,8 +119,10 @@ class Communities(StoredCommunities):
         return next((community for community in candidates if self.get_key(community) == normalized_key), None)
 
     def list_members(self, community: int) -> list[tuple[int, float]]:
-        """Return the members that exist in the state, strongest first, with the weight of their edges within the
-        community."""
+        """Return (entity, weight) for each member that exists in the state, strongest first.
+
+        The weight of a member is that of its edges within the community.
+        """
         return list(self.iter_members(community))
 
     def iter_members(self, community: int) -> Iterator[tuple[int, float]]:
@@ -127,7 +132,7 @@ class Communities(StoredCommunities):
     def list_strongest_members(self, communities: Sequence[int], count: int) -> list[list[int]]:
         """Return the first ``count`` existing members of each community, strongest first."""
         rows = self._rows.get_many(MEMBERS, list(map(records.encode_u32, communities)))
-        members = [(row or ())[: 2 * count : 2] for row in rows]
+        members = [(row or ())[: 2 * count : 2] for row in rows]  # a row alternates entities and weights
         if self._is_current:
             return [list(entities) for entities in members]
         entities = list(dict.fromkeys(chain.from_iterable(members)))
@@ -184,7 +189,7 @@ class Communities(StoredCommunities):
         return self.get_titles([community])[0]
 
     def get_titles(self, communities: Sequence[int]) -> list[str]:
-        """Return the titles of several communities, see :meth:`get_title`; reads the uncached ones together."""
+        """Return the titles of several communities, see :meth:`get_title`; reads the names of all together."""
         titles = self._cache.titles
         missing = [community for community in dict.fromkeys(communities) if community not in titles]
         members = self.list_strongest_members(missing, MAX_TITLE_CANDIDATES)
@@ -257,13 +262,14 @@ class Communities(StoredCommunities):
         sentences = (
             span
             for row in child_rows
+            # A finding is stored as two entities, a weight and the four fields of its span.
             for span in (*row[SUMMARY_FIELD], *(finding[3:] for finding in row[FINDINGS_FIELD]))
         )
         sources = dict.fromkeys(StoredSpan(*span) for span in sentences)
         own_spans: list[tuple[str, StoredSpan]] = []
         for chunk, _ in self._list_home_chunks(community)[:MAX_REPORT_CHUNKS]:
             record = self._state.chunks.find(chunk)
-            if record is None:
+            if record is None:  # so that ``has_spans`` is False
                 own_spans.append(("", StoredSpan(0, chunk, 0, 0)))
             else:
                 span = StoredSpan(record.document, chunk, record.start, record.end)
@@ -273,11 +279,10 @@ class Communities(StoredCommunities):
 
     def is_stale(self, community: int) -> bool:
         """True if a member, chunk or sentence of the community was deleted, or a newer chunk belongs to it."""
-        row = iter(self._rows.get(MEMBERS, records.encode_u32(community)) or ())
-        members = zip(row, row, strict=True)
+        members = (self._rows.get(MEMBERS, records.encode_u32(community)) or ())[::2]  # without their weights
         return (
             community in self._newer_by_community
-            or not all(entity in self._state.entities for entity, _ in members)
+            or not all(entity in self._state.entities for entity in members)
             or not all(self._state.chunks.has_many(chunk for chunk, _ in self._list_stored_chunks([community])[0]))
             or not self.has_spans(self._get_summary_spans(community))
         )
@@ -286,7 +291,7 @@ class Communities(StoredCommunities):
         """True if the community has an existing member, and also an existing chunk unless it was built without any."""
         return len(self.filter_visible(np.array([community], np.int64))) > 0
 
-    def filter_visible(self, communities: Partition) -> Partition:
+    def filter_visible(self, communities: IntArray) -> IntArray:
         """Return the visible ones of some communities, see :meth:`is_visible`, in the given order."""
         if self._is_current:
             return communities
@@ -294,13 +299,14 @@ class Communities(StoredCommunities):
         unknown = communities[visible[communities] == _UNKNOWN]
         if len(unknown):
             visible[unknown] = self._mask_with_members(unknown) & self._mask_with_chunks(unknown)
-        visible_communities: Partition = communities[visible[communities] == 1]
+        visible_communities: IntArray = communities[visible[communities] == 1]
         return visible_communities
 
     def find_by_entity(self, entity: int) -> list[int]:
         """Return the communities of an entity, coarsest first; empty if it has none or is newer than the generation."""
         row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_entity(entity)))
-        return [] if row is None or row[0] is None else self._get_root_path(row[0])
+        finest = None if row is None else row[0]
+        return [] if finest is None else self._get_root_path(finest)
 
     def find_finest(self, entities: Sequence[int]) -> list[int | None]:
         """Return the finest community of each entity, None if it has none or is newer than the generation."""
@@ -330,26 +336,26 @@ class Communities(StoredCommunities):
         if stored_count != self._count:
             yield f"index communities: {stored_count} communities are stored, not {self._count}"
             return
-        for number in range(self._count):
-            community = self.get(number)
-            parent = self._find_stored(community.parent)
-            if parent is None and (community.parent is not None or community.level >= self.levels):
-                yield f"index communities: community {number} is below {community.parent}, which is not stored"
-            elif parent is not None and (number not in parent.children or parent.level >= community.level):
-                yield f"index communities: community {number} is not among the children of its parent {parent.id}"
-            if self._rows.get(MEMBERS, records.encode_u32(number)) is None:
-                yield f"index communities: the members of community {number} are not stored"
-            if self._is_current and self._rows.get(TERMS, records.encode_u32(number)) is None:
-                yield f"index communities: the terms of community {number} are not stored"
+        for community in range(self._count):
+            record = self.get(community)
+            parent = self._find_stored(record.parent)
+            if parent is None and (record.parent is not None or record.level >= self.levels):
+                yield f"index communities: community {community} is below {record.parent}, which is not stored"
+            elif parent is not None and (community not in parent.children or parent.level >= record.level):
+                yield f"index communities: community {community} is not among the children of its parent {parent.id}"
+            if self._rows.get(MEMBERS, records.encode_u32(community)) is None:
+                yield f"index communities: the members of community {community} are not stored"
+            if self._is_current and self._rows.get(TERMS, records.encode_u32(community)) is None:
+                yield f"index communities: the terms of community {community} are not stored"
 
-    def compute_cosines(self, communities: Partition, vector: Matrix) -> Matrix:
+    def compute_cosines(self, communities: IntArray, vector: Matrix) -> Matrix:
         """Return the cosines of communities with a unit vector.
 
         The vector of a community is that of the report that a model wrote, if there is one, else its centroid.
         """
         scores = super().compute_cosines(communities, vector)
-        for position in np.flatnonzero(np.isin(communities, list(self.text_vectors))).tolist():
-            scores[position] = self.text_vectors[int(communities[position])] @ vector
+        for index in np.flatnonzero(np.isin(communities, list(self.text_vectors))).tolist():
+            scores[index] = self.text_vectors[int(communities[index])] @ vector
         return scores
 
     @cached_property
@@ -361,15 +367,15 @@ class Communities(StoredCommunities):
         cache: dict[bytes, Matrix | None] = self._rows.get_cached("text vectors", lambda _: {})
         vectors = load_text_vectors(self._state.lmdb, cache)
         return {
-            number: vectors[content]
-            for number, content in enumerate(contents)
-            if content in vectors and (self._is_current or self.get_written_text(number) is not None)
+            community: vectors[content]
+            for community, content in enumerate(contents)
+            if content in vectors and (self._is_current or self.get_written_text(community) is not None)
         }
 
     def _list_content_digests(self) -> list[bytes]:
-        """Return the content digest of each community."""
+        """Return, for each community, the digest of the material that its report is written from."""
         self.preload(range(self._count))
-        return [self.get(number).content for number in range(self._count)]
+        return [self.get(community).content for community in range(self._count)]
 
     def find_nearest(self, vector: Matrix, count: int, level: int | None = None) -> list[tuple[int, float]]:
         """Return the ``count`` visible communities nearest to a unit vector, with their cosines, best first.
@@ -379,19 +385,19 @@ class Communities(StoredCommunities):
         scores = self.compute_cosines(np.arange(self._count), vector)
         candidates = None if level is None else set(self.list_level(level))
         nearest: list[tuple[int, float]] = []
-        for number in iter_largest(scores, 4 * count):
+        for community in iter_largest(scores, 4 * count):  # most of the first ones are suitable
             if len(nearest) == count:
                 break
-            if self.is_visible(number) if candidates is None else number in candidates:
-                nearest.append((number, float(scores[number])))
+            if self.is_visible(community) if candidates is None else community in candidates:
+                nearest.append((community, float(scores[community])))
         return nearest
 
     # Reading rows -----------------------------------------------------------------------------------------------------
 
     def _iter_existing_members(self, row: Sequence[int] | None) -> Iterator[tuple[int, float]]:
-        """Yield the members of a row that exist in the state, with their weights."""
-        numbers = iter(row or ())
-        for entity, weight in zip(numbers, numbers, strict=True):
+        """Yield the members of a row that exist in the state, with their weights; a row alternates the two."""
+        values = iter(row or ())
+        for entity, weight in zip(values, values, strict=True):
             if self._is_current or entity in self._state.entities:
                 yield entity, weight / _WEIGHT_SCALE
 
@@ -432,32 +438,32 @@ class Communities(StoredCommunities):
         return cache
 
     def _filter_existing(self, items: list[Value], get_chunk: Callable[[Value], int]) -> list[Value]:
-        """Return the items whose chunks exist in the state."""
+        """Return the items whose chunks exist in the state; ``get_chunk`` returns the chunk of an item."""
         if self._is_current:
             return items
         return list(compress(items, self._state.chunks.has_many(map(get_chunk, items))))
 
-    def _mask_with_members(self, communities: Partition) -> npt.NDArray[np.bool_]:
-        """Return a mask of the communities that still have a member."""
+    def _mask_with_members(self, communities: IntArray) -> npt.NDArray[np.bool_]:
+        """Return a mask of the communities that still have a member; usually, their first member exists."""
         mask = np.array(self._state.entities.has_many(self.tree.first_members[communities].tolist()), np.bool_)
-        for position in np.flatnonzero(~mask).tolist():
-            mask[position] = next(self.iter_members(int(communities[position])), None) is not None
+        for index in np.flatnonzero(~mask).tolist():
+            mask[index] = next(self.iter_members(int(communities[index])), None) is not None
         return mask
 
-    def _mask_with_chunks(self, communities: Partition) -> npt.NDArray[np.bool_]:
-        """Return a mask of the communities that still have a chunk, or never had one."""
-        first = self._first_chunks[communities]
-        mask: npt.NDArray[np.bool_] = first == NO_COMMUNITY
-        mask[~mask] = self._state.chunks.has_many(first[~mask].tolist())
-        for position in np.flatnonzero(~mask).tolist():
-            community = int(communities[position])
+    def _mask_with_chunks(self, communities: IntArray) -> npt.NDArray[np.bool_]:
+        """Return a mask of the communities that still have a chunk, or were built without any."""
+        first_chunks = self._first_chunks[communities]
+        mask: npt.NDArray[np.bool_] = first_chunks == NO_COMMUNITY
+        mask[~mask] = self._state.chunks.has_many(first_chunks[~mask].tolist())
+        for index in np.flatnonzero(~mask).tolist():
+            community = int(communities[index])
             chunks = [chunk for chunk, _ in self._list_stored_chunks([community])[0]]
-            mask[position] = any(self._state.chunks.has_many(chunks)) or community in self._newer_by_community
+            mask[index] = any(self._state.chunks.has_many(chunks)) or community in self._newer_by_community
         return mask
 
     def _has_named_members(self, community: int) -> bool:
         """True if the state contains every member that a report on the community names."""
-        row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()
+        row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()  # alternates entities and weights
         return self._is_current or all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2]))
 
     @cached_property
@@ -467,22 +473,23 @@ class Communities(StoredCommunities):
 
     # Chunks newer than the generation ---------------------------------------------------------------------------------
 
-    def _compute_homes(self, chunks: Sequence[int]) -> tuple[Partition, Any]:
+    def _compute_homes(self, chunks: Sequence[int]) -> tuple[IntArray, Any]:
         """Return the finest home community of each chunk, and the fraction of its names' weight in it.
 
-        See :func:`~.community_building.assign_homes`.
+        See :func:`~.community_building.assign_homes`. Only names count that were nodes of the graph at build time.
         """
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids
         bounds, entities, features = self._state.get_part(GRAPH).read_chunk_rows(ids[order])
         mention_chunks = np.repeat(order, np.diff(bounds))
-        nodes, positions = np.unique(self._display.resolve(entities), return_inverse=True)
+        nodes, mention_nodes = np.unique(self._display.resolve(entities), return_inverse=True)
         finest, degrees = self._find_finest(nodes.tolist())
-        is_known = ((features & ~np.uint16(LOWER)) != 0) & (degrees[positions] > 0)
-        positions, mention_chunks = positions[is_known], mention_chunks[is_known]
-        weights = compute_home_weights(compute_strengths(features[is_known]), degrees[positions])
+        # Mentions in lower case only do not count, as in the graph.
+        is_counted = ((features & ~np.uint16(LOWER)) != 0) & (degrees[mention_nodes] > 0)
+        mention_nodes, mention_chunks = mention_nodes[is_counted], mention_chunks[is_counted]
+        weights = compute_home_weights(compute_strengths(features[is_counted]), degrees[mention_nodes])
         return assign_homes(
-            len(chunks), mention_chunks, self.tree.map_to_levels(finest, self.levels)[:, positions], weights
+            len(chunks), mention_chunks, self.tree.map_to_levels(finest, self.levels)[:, mention_nodes], weights
         )
 
     @cached_property

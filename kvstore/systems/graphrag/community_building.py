@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...structures.clustering.affinity import FIXED_ONE, Partition
+from ...structures.clustering.affinity import FIXED_ONE, IntArray, Partition
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from .attributes import compute_centroids, compute_entity_vectors, load_chunk_vectors
@@ -42,9 +42,9 @@ class CommunityTree:
     graph: EntityGraph
     options: CommunityOptions
     partitions: Partition
-    level: Partition
-    parents: Partition
-    homes: Partition
+    level: IntArray
+    parents: IntArray
+    homes: IntArray
     shares: npt.NDArray[np.float64]
     vectors: Matrix
 
@@ -52,24 +52,27 @@ class CommunityTree:
         return len(self.level)
 
     @property
-    def finest(self) -> Partition:
+    def finest(self) -> IntArray:
         """The finest community of each node."""
         return self.partitions[-1] if len(self.partitions) else np.full(len(self.graph.entities), NO_COMMUNITY)
 
-    def group_members(self) -> tuple[Partition, Partition, Partition]:
+    def group_members(self) -> tuple[IntArray, IntArray, IntArray]:
         """Return three parallel arrays: community, member node, and the weight of the member's edges inside.
 
         Sorted by community, descending weight and node.
         """
         edges, count = self.graph.edges, len(self.graph.entities)
         parts = []
-        for number, row in enumerate(self.partitions):
+        for level, node_communities in enumerate(self.partitions):
             weights = np.zeros(count, np.int64)
-            is_inside = (row[edges.first] == row[edges.second]) & (row[edges.first] != NO_COMMUNITY)
+            first_communities, second_communities = node_communities[edges.first], node_communities[edges.second]
+            is_inside = (first_communities == second_communities) & (first_communities != NO_COMMUNITY)
             for ends in (edges.first, edges.second):
                 np.add.at(weights, ends[is_inside], edges.weights[is_inside])
-            members = np.flatnonzero((row != NO_COMMUNITY) & (self.level[row] == number))
-            parts.append((row[members], members, weights[members]))
+            # A partition repeats coarser communities that the level does not split.
+            is_of_level = (node_communities != NO_COMMUNITY) & (self.level[node_communities] == level)
+            members = np.flatnonzero(is_of_level)
+            parts.append((node_communities[members], members, weights[members]))
         if not parts:
             empty = np.empty(0, np.int64)
             return empty, empty, empty
@@ -90,25 +93,26 @@ def build_communities(state: State, options: CommunityOptions | None = None) -> 
     return CommunityTree(graph, options, partitions, levels, parents, homes, shares, community_vectors)
 
 
-def _number_communities(groupings: list[Partition], count: int) -> tuple[Partition, Partition, Partition]:
+def _number_communities(groupings: list[Partition], count: int) -> tuple[Partition, IntArray, IntArray]:
     """Number the communities of ``count`` nodes, given the groups of each level, coarsest first.
 
     Returns the community of each node at each level, and the level and parent of each community.
     """
-    node_communities: Partition = np.full(count, NO_COMMUNITY)  # at the level before
-    parent_sizes: Partition = np.zeros(count, np.int64)
+    node_communities: IntArray = np.full(count, NO_COMMUNITY)  # at the level before
+    parent_sizes: IntArray = np.zeros(count, np.int64)
     partitions: list[Partition] = []
-    levels: list[Partition] = []
-    parents: list[Partition] = []
+    levels: list[IntArray] = []
+    parents: list[IntArray] = []
     total = 0
     for level, labels in enumerate(groupings):
-        sizes = np.bincount(labels, minlength=1)[labels]
+        sizes = np.bincount(labels, minlength=1)[labels]  # of the group of each node
+        # A group of the same size as its parent is not split, so it is no new community.
         is_new = (sizes > 1) & ((node_communities == NO_COMMUNITY) | (sizes != parent_sizes))
-        groups, first, positions = np.unique(labels[is_new], return_index=True, return_inverse=True)
+        groups, first_nodes, group_indexes = np.unique(labels[is_new], return_index=True, return_inverse=True)
         levels.append(np.full(len(groups), level))
-        parents.append(node_communities[np.flatnonzero(is_new)[first]])
+        parents.append(node_communities[np.flatnonzero(is_new)[first_nodes]])
         node_communities = node_communities.copy()
-        node_communities[is_new] = total + positions
+        node_communities[is_new] = total + group_indexes
         partitions.append(node_communities)
         parent_sizes = sizes
         total += len(groups)
@@ -117,7 +121,7 @@ def _number_communities(groupings: list[Partition], count: int) -> tuple[Partiti
     return np.stack(partitions), np.concatenate(levels), np.concatenate(parents)
 
 
-def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: Partition) -> Partition:
+def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: IntArray) -> IntArray:
     """Return the integer weights of names in choosing the home community of their chunk.
 
     The weight is the strength divided by the square root of the degree, the number of chunks that mention the name.
@@ -126,8 +130,8 @@ def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: Partition)
 
 
 def assign_homes(
-    count: int, mention_chunks: Partition, partitions: Partition, weights: Partition
-) -> tuple[Partition, npt.NDArray[np.float64]]:
+    count: int, mention_chunks: IntArray, partitions: Partition, weights: IntArray
+) -> tuple[IntArray, npt.NDArray[np.float64]]:
     """Return the finest home community of each of ``count`` chunks, and the fraction of its names' weight in it.
 
     Chunk ``mention_chunks[i]`` mentions a member of the communities ``partitions[:, i]`` (coarsest first) with weight
@@ -135,24 +139,26 @@ def assign_homes(
     """
     totals, home_sums = np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.add.at(totals, mention_chunks, weights)
-    homes: Partition = np.full(count, NO_COMMUNITY)
+    homes: IntArray = np.full(count, NO_COMMUNITY)
     is_active = np.ones(len(mention_chunks), np.bool_)  # names that are members of the current home
-    for row in partitions:
-        is_active &= row != NO_COMMUNITY
-        stop = int(row.max(initial=0)) + 1
-        codes, positions = np.unique(mention_chunks[is_active] * stop + row[is_active], return_inverse=True)
+    for mention_communities in partitions:
+        is_active &= mention_communities != NO_COMMUNITY
+        stop = int(mention_communities.max(initial=0)) + 1
+        # A code is a pair of chunk and community.
+        all_codes = mention_chunks[is_active] * stop + mention_communities[is_active]
+        codes, code_indexes = np.unique(all_codes, return_inverse=True)
         sums = np.zeros(len(codes), np.int64)
-        np.add.at(sums, positions, weights[is_active])
+        np.add.at(sums, code_indexes, weights[is_active])
         chunks, communities = np.divmod(codes, stop)
         order = np.lexsort((communities, -sums, chunks))
         chunks, first = np.unique(chunks[order], return_index=True)
-        best = order[first]
+        best = order[first]  # the community with the greatest sum of each chunk
         homes[chunks], home_sums[chunks] = communities[best], sums[best]
-        is_active &= row == homes[mention_chunks]
+        is_active &= mention_communities == homes[mention_chunks]
     return homes, np.round(home_sums / np.maximum(totals, 1), 4)
 
 
-def _compute_community_vectors(partitions: Partition, community_levels: Partition, vectors: Matrix) -> Matrix:
+def _compute_community_vectors(partitions: Partition, community_levels: IntArray, vectors: Matrix) -> Matrix:
     """Return the centroid of the members of each community.
 
     ``partitions`` holds the community of each node at each level, ``community_levels`` the level of each community, and

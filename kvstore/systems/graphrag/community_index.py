@@ -79,13 +79,14 @@ class CommunityIndex(GenerationIndex[Communities]):
         return Communities(rows, state)
 
     def describe(self, communities: Communities) -> str:
-        """Return the sizes of the index as text: communities, entities, newer chunks and hidden communities.
+        """Return a summary for SHOW INDEXES: the numbers of communities, entities, newer chunks and hidden communities.
 
-        Then follow the number of descriptions of entities for the reports of a model, and that of texts by each model.
+        The numbers of descriptions of entities for the reports of a model, and of texts by each model, follow. A number
+        that is 0 is omitted.
         """
-        numbers = range(len(communities))
+        community_ids = range(len(communities))
         newer_count = len(communities.list_newer_chunks())
-        hidden_count = sum(not communities.is_visible(community) for community in numbers)
+        hidden_count = sum(not communities.is_visible(community) for community in community_ids)
         parts = [
             f"{len(communities):,} communities of {communities.entity_count:,} entities in {communities.levels} "
             f"level{'s' * (communities.levels != 1)}"
@@ -94,27 +95,27 @@ class CommunityIndex(GenerationIndex[Communities]):
             parts.append(f"{newer_count:,} newer chunks are assigned to communities when they are read")
         if hidden_count:
             parts.append(f"{hidden_count:,} are hidden because all their members or chunks were deleted")
-        descriptions = {item for number in numbers for item in communities.list_descriptions(number)}
+        descriptions = {item for community in community_ids for item in communities.list_descriptions(community)}
         if descriptions:
             parts.append(f"{len(descriptions):,} descriptions of entities for the reports of a model")
-        models: dict[str, int] = {}
-        for community in numbers:
+        counts_by_model: dict[str, int] = {}
+        for community in community_ids:
             model_text = communities.get_written_text(community)
             if model_text is not None:
-                models[model_text.model] = models.get(model_text.model, 0) + 1
-        parts += [f"{count:,} texts by {model}" for model, count in sorted(models.items())]
+                counts_by_model[model_text.model] = counts_by_model.get(model_text.model, 0) + 1
+        parts += [f"{count:,} texts by {model}" for model, count in sorted(counts_by_model.items())]
         return "; ".join(parts)
 
     def dump(self, communities: Communities, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         """Return the rows of each table with keys in place of ids, so that equal stores have equal dumps."""
+        community_ids = range(len(communities))
 
         def iter_communities() -> Iterator[DumpRow]:
             """Yield each community with its key, its summary and its findings."""
-            for number in range(len(communities)):
-                community = communities.get(number)
+            for community in community_ids:
                 summary = [
                     (names.name_chunk(span.chunk), span.start, span.end)
-                    for span in communities.list_summary_spans(number)
+                    for span in communities.list_summary_spans(community)
                 ]
                 findings = [
                     (
@@ -124,28 +125,27 @@ class CommunityIndex(GenerationIndex[Communities]):
                         span.start,
                         span.end,
                     )
-                    for entities, weight, span in communities.list_findings(number)
+                    for entities, weight, span in communities.list_findings(community)
                 ]
-                yield (*community, communities.get_key(number), summary, findings)
+                yield (*communities.get(community), communities.get_key(community), summary, findings)
 
-        numbers = range(len(communities))
         return {
             COMMUNITY_TABLE: iter_communities(),
             MEMBERS: (
-                (number, names.name_entity(entity), weight)
-                for number in numbers
-                for entity, weight in communities.list_members(number)
+                (community, names.name_entity(entity), weight)
+                for community in community_ids
+                for entity, weight in communities.list_members(community)
             ),
             CHUNK_HOMES: (
-                (number, names.name_chunk(chunk), share)
-                for number in numbers
-                for chunk, share in communities.list_chunks(number)
+                (community, names.name_chunk(chunk), share)
+                for community in community_ids
+                for chunk, share in communities.list_chunks(community)
             ),
             ENTITY_COMMUNITIES: (
                 (names.name_entity(entity), communities.find_by_entity(entity))
                 for entity in communities.list_entities()
             ),
-            TERMS: zip(numbers, communities.get_built_terms(numbers), strict=True),
+            TERMS: zip(community_ids, communities.get_built_terms(community_ids), strict=True),
         }
 
     def check(self, communities: Communities) -> Iterator[str]:
@@ -158,26 +158,26 @@ class CommunityIndex(GenerationIndex[Communities]):
 
     def list_writing_tasks(self, communities: Communities) -> Iterable[WritingTask]:
         """Yield a task for each visible community whose sources all exist."""
-        for number in range(len(communities)):
-            sources = communities.list_sources(number)
-            if sources and communities.is_visible(number) and communities.has_spans(sources):
-                community = communities.get(number)
-                yield WritingTask(community.content, community.chunk_count, communities.get_title(number), number)
+        for community in range(len(communities)):
+            sources = communities.list_sources(community)
+            if sources and communities.is_visible(community) and communities.has_spans(sources):
+                record = communities.get(community)
+                yield WritingTask(record.content, record.chunk_count, communities.get_title(community), community)
 
     def build_prompt(
         self, communities: Communities, task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
-        """Return the prompt for the report of a task, or None; see :func:`.build_report_prompt`."""
+        """Return the prompt for the report of a task, or None if a source was deleted or no source fits."""
         return build_report_prompt(communities, task.group, max_tokens or MAX_SOURCE_TOKENS)
 
 
-def _iter_outline_nodes(communities: Communities, numbers: Iterable[int]) -> Iterator[OutlineNode]:
-    """Yield the given communities as nodes of an outline, whose children are evaluated on demand."""
-    for number in numbers:
-        children = [child for child in communities.get(number).children if communities.is_visible(child)]
-        num_members, num_chunks = len(communities.list_members(number)), len(communities.list_chunks(number))
+def _iter_outline_nodes(communities: Communities, community_ids: Iterable[int]) -> Iterator[OutlineNode]:
+    """Yield some communities as nodes of an outline, whose visible children are computed on demand."""
+    for community in community_ids:
+        children = [child for child in communities.get(community).children if communities.is_visible(child)]
+        num_members, num_chunks = len(communities.list_members(community)), len(communities.list_chunks(community))
         yield OutlineNode(
-            communities.get_title(number),
+            communities.get_title(community),
             f"{num_members:,} entities, {num_chunks:,} chunks",
             len(children),
             partial(_iter_outline_nodes, communities, children),

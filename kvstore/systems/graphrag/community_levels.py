@@ -71,11 +71,11 @@ def _partition_by_vectors(count: int, edges: Edges, vectors: Matrix, options: Co
         else:
             rounds = cluster_graph(len(vectors), weighted_edges, max_cluster_size=options.largest, max_levels=1)
             labels = rounds[0] if rounds else np.arange(len(vectors))
-        if labels.max() + 1 == len(vectors):
+        if labels.max() + 1 == len(vectors):  # nothing was grouped
             break
-        groups = int(labels.max()) + 1
-        vectors = compute_centroids(labels, groups, vectors, masses)
-        masses = np.bincount(labels, masses, groups).astype(np.int64)
+        num_groups = int(labels.max()) + 1
+        vectors = compute_centroids(labels, num_groups, vectors, masses)
+        masses = np.bincount(labels, masses, num_groups).astype(np.int64)
         edges = contract_edges(labels, edges)
         node_labels = labels[node_labels]
         partitions.append(node_labels)

@@ -68,7 +68,10 @@ def list_report_spans(summary: Iterable[StoredSpan], findings: Iterable[Finding]
 
 
 def build_title(names: Iterable[str]) -> str:
-    """Return a title of the first names that do not contain each other; ``names`` has the strongest member first."""
+    """Return a title, such as "Bergen, Oslo", of the first names that do not contain each other.
+
+    ``names`` are those of members, strongest first.
+    """
     title: list[str] = []
     for name in names:
         if not any(name in other or other in name for other in title):
@@ -127,26 +130,26 @@ class _ReportMaterial:
 
 
 def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
-    """Yield the number and the report of every community, children before their parents."""
+    """Yield the id and the report of every community, children before their parents."""
     reader = _ChunkReader(state, tree)
     members = _list_named_members(tree)
     relations = _group_relations(tree)
     assertions = _find_assertions(state, reader)
-    positions_by_home: dict[int, list[int]] = {}
-    for position, home in enumerate(tree.homes.tolist()):
+    chunks_by_home: dict[int, list[int]] = {}
+    for chunk_index, home in enumerate(tree.homes.tolist()):
         if home != NO_COMMUNITY:
-            positions_by_home.setdefault(home, []).append(position)
+            chunks_by_home.setdefault(home, []).append(chunk_index)
     materials: dict[int, _ReportMaterial] = {}
     for community in reversed(range(len(tree))):
-        material = materials.pop(community, _ReportMaterial())
-        home_positions = positions_by_home.get(community, ())
-        largest_first = sorted(home_positions, key=lambda position: (-tree.shares[position], position))
-        positions = sorted(largest_first[:MAX_REPORT_CHUNKS])
-        own_sentences = [sentence for position in positions for sentence in reader.iter_sentences(position)]
+        material = materials.pop(community, _ReportMaterial())  # what its children have passed on
+        home_chunks = chunks_by_home.get(community, ())
+        largest_first = sorted(home_chunks, key=lambda index: (-tree.shares[index], index))
+        chunk_indexes = sorted(largest_first[:MAX_REPORT_CHUNKS])
+        own_sentences = [sentence for chunk_index in chunk_indexes for sentence in reader.iter_sentences(chunk_index)]
         material.sentences += own_sentences
         material.relations += _match_sentences(relations.get(community, ()), own_sentences, assertions)
         sources = dict.fromkeys(span for spans in reversed(material.spans) for span in spans)
-        sources.update((reader.get_span(position), None) for position in positions)
+        sources.update((reader.get_span(chunk_index), None) for chunk_index in chunk_indexes)
         names = [tree.graph.keys[node] for node in members[community]]
         documents = dict.fromkeys(span.document for span in sources)
         descriptions = [sentence for _, sentence in iter_descriptions(state, set(names), documents)]
@@ -178,7 +181,10 @@ def _compute_digest(parts: Iterable[str]) -> bytes:
 
 
 def _list_named_members(tree: CommunityTree) -> list[list[int]]:
-    """Return the nodes that each community's report names, its strongest members, sorted by entity key."""
+    """Return the nodes that each community's report names, its strongest members, sorted by entity key.
+
+    Nodes are numbered in the order of entity keys.
+    """
     members_by_community: list[list[int]] = [[] for _ in range(len(tree))]
     communities, nodes, _ = tree.group_members()
     for community, node in zip(communities.tolist(), nodes.tolist(), strict=True):
@@ -188,7 +194,7 @@ def _list_named_members(tree: CommunityTree) -> list[list[int]]:
 
 
 def _group_relations(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[int, int]]]]:
-    """Return the edges within each finest community as (weight, nodes), strongest first."""
+    """Return the edges within each finest community as (weight, pair of nodes), strongest first."""
     edges, finest = tree.graph.edges, tree.finest
     relations_by_community: dict[int, list[tuple[int, tuple[int, int]]]] = {}
     is_inside = (finest[edges.first] == finest[edges.second]) & (finest[edges.first] != NO_COMMUNITY)
@@ -210,7 +216,7 @@ _Assertions = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
 
 def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
-    """Return the positions at which documents assert the edges of the entity forest, by the two nodes."""
+    """Return the positions at which prose asserts the edges of the entity forest, by the two nodes, smaller first."""
     nodes = {forest_node: reader.find_node(node.entity) for forest_node, node in state.forest.iter_nodes()}
     positions_by_pair: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for child, parent in state.forest.iter_edges():
@@ -226,9 +232,9 @@ def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
 def _match_sentences(
     relations: Iterable[tuple[int, tuple[int, int]]], candidates: Sequence[_Candidate], assertions: _Assertions
 ) -> Iterator[tuple[int, tuple[int, int], _Candidate]]:
-    """Yield each relation that some sentence states, with the best such sentence.
+    """Yield each relation (weight, nodes) whose nodes some sentence names, with the best such sentence.
 
-    Prefers a sentence that asserts the relation over one that merely names both ends, and then the shortest.
+    Prefers a sentence that asserts the relation over one that merely names both nodes, and then the shortest.
     """
     sentences_by_node: dict[int, list[_Candidate]] = {}
     for sentence in candidates:
@@ -240,14 +246,11 @@ def _match_sentences(
         matches = [sentence for sentence in sentences_by_node.get(first, ()) if sentence.has_both(first, second)]
         if matches:
             positions = assertions.get((first, second), ())
-            yield (
-                weight,
-                (first, second),
-                min(
-                    matches,
-                    key=lambda sentence: (not sentence.contains_any(positions), sentence.words.length, sentence.order),
-                ),
+            best_sentence = min(
+                matches,
+                key=lambda sentence: (not sentence.contains_any(positions), sentence.words.length, sentence.order),
             )
+            yield weight, (first, second), best_sentence
             match_count += 1
         if match_count == 2 * MAX_FINDINGS:  # one sentence can state several
             return
@@ -268,7 +271,10 @@ def _select_findings(
 
 
 def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the sentences that a greedy cover selects for a summary, in order of chunks and offsets."""
+    """Return the sentences that a greedy cover selects for a summary, in order of chunks and offsets.
+
+    If there are more than three documents, at most two sentences of each are selected.
+    """
     sentences_by_span = {sentence.span: sentence for sentence in candidates}
     candidates = sorted(sentences_by_span.values(), key=lambda sentence: sentence.order)
     documents = [sentence.span.document for sentence in candidates]
@@ -286,13 +292,13 @@ def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
         owners=documents,
         max_per_owner=_MAX_SENTENCES_PER_DOCUMENT if has_many_documents else None,
     )
-    return [candidates[number] for number in sorted(selected)]
+    return [candidates[index] for index in sorted(selected)]
 
 
 class _ChunkReader:
     """A reader of the sentences of chunks, with the nodes that each mentions.
 
-    A chunk is identified by its position in the entity graph. A node is the index of an entity in the graph.
+    A chunk is identified by its index in the entity graph. A node is the index of an entity in the graph.
     """
 
     def __init__(self, state: State, tree: CommunityTree) -> None:
@@ -314,9 +320,9 @@ class _ChunkReader:
         first, second = (int(self._tree.graph.entities[node]) for node in nodes)
         return first, second
 
-    def get_span(self, position: int) -> StoredSpan:
-        """Return the span of a whole chunk."""
-        chunk = int(self._tree.graph.chunks[position])
+    def get_span(self, chunk_index: int) -> StoredSpan:
+        """Return the whole chunk as a span."""
+        chunk = int(self._tree.graph.chunks[chunk_index])
         record = self._state.chunks.get(chunk)
         return StoredSpan(record.document, chunk, record.start, record.end)
 
@@ -324,11 +330,11 @@ class _ChunkReader:
         """Return the text of a span."""
         return self._state.documents.read_text_slice(span.document, span.start, span.end)
 
-    def iter_sentences(self, position: int) -> Iterator[_Candidate]:
-        """Yield the sentences of a chunk, in order, without headings, tables and code."""
-        record, text = self._read_chunk(position)
-        chunk = int(self._tree.graph.chunks[position])
-        mentions = self._find_mentions(position, chunk)
+    def iter_sentences(self, chunk_index: int) -> Iterator[_Candidate]:
+        """Yield the sentences of a chunk, in order, without headings, tables, code and sentences of one word."""
+        record, text = self._read_chunk(chunk_index)
+        chunk = int(self._tree.graph.chunks[chunk_index])
+        mentions = self._find_mentions(chunk_index, chunk)
         decoded = text.decode()
         for first, last in _find_sentence_spans(decoded, *self._get_sentence_rules(record.document)):
             words = extract_sentence_words(format_summary_sentence(decoded[first:last]))
@@ -339,20 +345,21 @@ class _ChunkReader:
             for node, mention_start, mention_end in mentions:
                 if start <= mention_start < end:
                     node_ranges.setdefault(node, []).append((mention_start, mention_end))
+            # A named node counts as a word, which no text contains.
             words = words._replace(words=[*words.words, *(f"\0{node}" for node in node_ranges)])
             span = StoredSpan(record.document, chunk, record.start + start, record.start + end)
-            yield _Candidate(span, (position, start), words, node_ranges)
+            yield _Candidate(span, (chunk_index, start), words, node_ranges)
 
-    def _list_nodes(self, position: int) -> list[int]:
+    def _list_nodes(self, chunk_index: int) -> list[int]:
         """Return the nodes that a chunk mentions."""
-        start, stop = self._mention_starts[position : position + 2]
+        start, stop = self._mention_starts[chunk_index : chunk_index + 2]
         nodes: list[int] = self._tree.graph.mention_nodes[start:stop].tolist()
         return nodes
 
-    def _find_mentions(self, position: int, chunk: int) -> list[tuple[int, int, int]]:
+    def _find_mentions(self, chunk_index: int, chunk: int) -> list[tuple[int, int, int]]:
         """Return the mentions of nodes in a chunk as (node, start, end), relative to the chunk."""
         entities = self._tree.graph.entities
-        nodes_by_entity = {int(entities[node]): node for node in self._list_nodes(position)}
+        nodes_by_entity = {int(entities[node]): node for node in self._list_nodes(chunk_index)}
         mentions = []
         for entity, start, length in self._state.mentions.get_occurrences(chunk):
             node = nodes_by_entity.get(self._display.resolve_entity(entity))
@@ -360,9 +367,9 @@ class _ChunkReader:
                 mentions.append((node, start, start + length))
         return mentions
 
-    def _read_chunk(self, position: int) -> tuple[ChunkRecord, bytes]:
+    def _read_chunk(self, chunk_index: int) -> tuple[ChunkRecord, bytes]:
         """Return the record and the UTF-8 text of a chunk."""
-        record = self._state.chunks.get(int(self._tree.graph.chunks[position]))
+        record = self._state.chunks.get(int(self._tree.graph.chunks[chunk_index]))
         return record, self._state.documents.read_text_slice(record.document, record.start, record.end).encode()
 
     def _get_sentence_rules(self, document: int) -> tuple[str, str | None]:
@@ -383,5 +390,5 @@ def _find_sentence_spans(text: str, format: str, language: str | None) -> Iterat
 
 
 def _to_byte_offset(text: str, encoded: bytes, offset: int) -> int:
-    """Convert a character offset to a byte offset."""
+    """Convert a character offset in ``text`` to a byte offset in ``encoded``, the same text in UTF-8."""
     return offset if len(text) == len(encoded) else len(text[:offset].encode())

@@ -45,6 +45,7 @@ class EntityChunks(ReadRequest[EntityChunkRows]):
         return EntityChunkRows(graph.read_entity_rows(self.entities, degrees, self.max_chunks), degrees)
 
     def list_chunks(self, answer: EntityChunkRows) -> Iterable[int]:
+        """Return the ids of the chunks in the answer to this request."""
         chunks: list[int] = answer.rows.chunks.tolist()
         return chunks
 
@@ -66,13 +67,13 @@ class FinestCommunities(ReadRequest[list[FinestCommunity | None]]):
         communities = require_communities(state)
         ratings = communities.tree.ratings
         return [
-            None if number is None else FinestCommunity(number, int(ratings[number]))
-            for number in communities.find_finest(self.entities)
+            None if community is None else FinestCommunity(community, int(ratings[community]))
+            for community in communities.find_finest(self.entities)
         ]
 
 
 class NearbyCommunity(NamedTuple):
-    """A community near a question: its number, its title and its strongest members, strongest first."""
+    """A community near a question: its id, its title and its strongest members, strongest first."""
 
     community: int
     title: str
@@ -89,10 +90,10 @@ class NearestCommunities(ReadRequest[list[NearbyCommunity]]):
     def fetch(self, state: State) -> list[NearbyCommunity]:
         """Find the nearest communities, with their titles and strongest members."""
         communities = require_communities(state)
-        numbers = [number for number, _ in communities.find_nearest(self.vector, self.count)]
-        titles = communities.get_titles(numbers)
-        members = communities.list_strongest_members(numbers, self.max_members)
-        return list(map(NearbyCommunity, numbers, titles, members))
+        community_ids = [community for community, _ in communities.find_nearest(self.vector, self.count)]
+        titles = communities.get_titles(community_ids)
+        members = communities.list_strongest_members(community_ids, self.max_members)
+        return list(map(NearbyCommunity, community_ids, titles, members))
 
 
 class HierarchySentences(ReadRequest[list[list[str]]]):
@@ -132,7 +133,7 @@ class CommunityHeads(ReadRequest[list[CommunityHead]]):
         """Read the key, the title and the level of each community."""
         communities = require_communities(state)
         keys, titles = communities.get_keys(self.communities), communities.get_titles(self.communities)
-        levels = (communities.get(number).level for number in self.communities)
+        levels = (communities.get(community).level for community in self.communities)
         return list(map(CommunityHead, keys, titles, levels))
 
 
@@ -145,7 +146,7 @@ class CommunityChunks(ReadRequest[list[list[int]]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[list[int]]:
-        """Read the home chunks of each community."""
+        """Read the home chunks of each community, largest share first."""
         groups = require_communities(state).list_chunk_groups(self.communities)
         return [[chunk for chunk, _ in group] for group in groups]
 
@@ -163,7 +164,7 @@ class CoverSentences(ReadRequest[CoverCandidates]):
     chunk_groups: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> CoverCandidates:
-        """Read the sentences of each group, and the document key and ordinal of their chunks."""
+        """Read the sentences of each group of chunks, and the document key and ordinal of each chunk that has any."""
         groups = [collect_cover_sentences(state, chunks) for chunks in self.chunk_groups]
         documents = {sentence.chunk: sentence.document for sentence in chain.from_iterable(groups)}
         keys = state.documents.get_keys(documents.values())

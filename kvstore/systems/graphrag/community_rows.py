@@ -21,15 +21,16 @@ from typing import Any
 import numpy as np
 
 from ...storage import records
-from ...structures.clustering.affinity import Partition
+from ...structures.clustering.affinity import IntArray
 from .community_building import NO_COMMUNITY, CommunityTree
 from .community_reports import CommunityReport
 
 COMMUNITIES, MEMBERS, CHUNK_HOMES = "communities", "community_members", "community_passages"
 ENTITY_COMMUNITIES, VECTORS, TERMS = "entity_communities", "community_vectors", "community_terms"
 TABLES = (COMMUNITIES, MEMBERS, CHUNK_HOMES, ENTITY_COMMUNITIES, VECTORS, TERMS)
-#: Indices of fields in a row of :data:`COMMUNITIES`.
-LEVEL_FIELD, CHILDREN_FIELD, FIRST_MEMBER_FIELD, SUMMARY_FIELD, FINDINGS_FIELD = 0, 2, 8, 9, 10
+#: Indexes of fields in a row of :data:`COMMUNITIES`.
+LEVEL_FIELD, PARENT_FIELD, CHILDREN_FIELD, RATING_FIELD = 0, 1, 2, 6
+FIRST_MEMBER_FIELD, SUMMARY_FIELD, FINDINGS_FIELD = 8, 9, 10
 
 #: The number of community vectors in one record.
 _VECTORS_PER_BLOCK = 64
@@ -100,11 +101,14 @@ def _group_members(tree: CommunityTree) -> list[list[int]]:
 
 
 def _find_first_members(tree: CommunityTree) -> list[int]:
-    """Return the entity that is the first member of each community in order of names."""
+    """Return, for each community, the entity of its member whose name sorts first.
+
+    The nodes of the graph are numbered in the order of names, so this is the smallest node.
+    """
     communities, nodes, _ = tree.group_members()
-    first: Partition = np.full(len(tree), len(tree.graph.entities))
-    np.minimum.at(first, communities, nodes)
-    return [int(tree.graph.entities[node]) for node in first.tolist()]
+    first_nodes: IntArray = np.full(len(tree), len(tree.graph.entities))
+    np.minimum.at(first_nodes, communities, nodes)
+    return [int(tree.graph.entities[node]) for node in first_nodes.tolist()]
 
 
 def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
@@ -115,26 +119,27 @@ def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
     shares = np.rint(10_000 * tree.shares).astype(np.int64)
     order = np.lexsort((np.arange(len(shares)), -shares, tree.homes))
     homes: dict[int, list[int]] = {}
-    for position in order[np.searchsorted(tree.homes[order], 0) :].tolist():
-        homes.setdefault(int(tree.homes[position]), []).extend(
-            (int(tree.graph.chunks[position]), int(shares[position]))
+    # Chunks without a home (-1) come first.
+    for chunk_index in order[np.searchsorted(tree.homes[order], 0) :].tolist():
+        homes.setdefault(int(tree.homes[chunk_index]), []).extend(
+            (int(tree.graph.chunks[chunk_index]), int(shares[chunk_index]))
         )
     return homes
 
 
 def _count_sizes(tree: CommunityTree) -> tuple[list[int], list[int]]:
     """Return the number of home chunks of each community and its descendants, and the number of their documents."""
-    chunk_counts: Partition = np.zeros(len(tree), np.int64)
-    document_counts: Partition = np.zeros(len(tree), np.int64)
+    chunk_counts: IntArray = np.zeros(len(tree), np.int64)
+    document_counts: IntArray = np.zeros(len(tree), np.int64)
     homes = tree.homes
-    while (homes != NO_COMMUNITY).any():
+    while (homes != NO_COMMUNITY).any():  # from the finest homes up to the roots
         has_home = homes != NO_COMMUNITY
         np.add.at(chunk_counts, homes[has_home], 1)
         homes = np.where(has_home, tree.parents[homes], NO_COMMUNITY)
-    pairs = set()
+    counted = set()
     for home, document in set(zip(tree.homes.tolist(), tree.graph.documents.tolist(), strict=True)):
-        while home != NO_COMMUNITY and (home, document) not in pairs:
-            pairs.add((home, document))
+        while home != NO_COMMUNITY and (home, document) not in counted:
+            counted.add((home, document))
             document_counts[home] += 1
             home = int(tree.parents[home])
     return chunk_counts.tolist(), document_counts.tolist()

@@ -28,7 +28,10 @@ def get_communities(state: State) -> Communities | None:
 
 
 def get_community_text(state: State, communities: Communities, community: int) -> str:
-    """Return the text on a community: the model's report, or else the sentences of its summary."""
+    """Return the text on a community: the report that a model wrote, or else the sentences of its summary.
+
+    Of a model's report, it has the summary and the explanation of each finding, one per line.
+    """
     model_text = communities.get_written_text(community)
     if model_text is not None:
         findings = (finding["explanation"] for finding in model_text.value["findings"])
@@ -39,14 +42,14 @@ def get_community_text(state: State, communities: Communities, community: int) -
 
 
 def _iter_visible(reader: TableReader) -> TableRows:
-    """Yield the numbers of the communities that exist in the state; nothing if there is no index."""
+    """Yield the ids of the communities that exist in the state; none if there is no index."""
     communities = get_communities(reader.state)
     if communities is not None:
         yield from filter(communities.is_visible, range(len(communities)))
 
 
 def _find_by_key(reader: TableReader, key: str) -> TableRows:
-    """Yield the number of the community with this key, if it exists."""
+    """Yield the id of the community with this key, if it exists."""
     communities = get_communities(reader.state)
     community = None if communities is None else communities.find(key)
     if community is not None:
@@ -58,7 +61,8 @@ def _make_column(
 ) -> tuple[str, Callable[[TableReader, TableRow, Any], SqlValue]]:
     """Return the SQL type of a column, and the function that reads its value.
 
-    ``read`` returns the value, given the state, the communities and the number of the row's community.
+    ``kind`` is the type. ``read`` returns the value, given the state, the communities and the id of the row's
+    community.
     """
 
     def read_value(reader: TableReader, row: TableRow, record: Any) -> SqlValue:
@@ -86,15 +90,21 @@ COMMUNITY_TABLE = SqlTable(
     "communities",
     "communities of the index communities: related entities, by level (0 is the coarsest), each with a report",
     {
-        "community": _make_column("TEXT", lambda state, communities, number: communities.get_key(number)),
-        "level": _make_column("INTEGER", lambda state, communities, number: communities.get(number).level),
+        "community": _make_column("TEXT", lambda state, communities, community: communities.get_key(community)),
+        "level": _make_column("INTEGER", lambda state, communities, community: communities.get(community).level),
         "parent": _make_column("TEXT", _get_parent_key),
-        "title": _make_column("TEXT", lambda state, communities, number: communities.get_title(number)),
-        "entities": _make_column("INTEGER", lambda state, communities, number: len(communities.list_members(number))),
-        "passages": _make_column("INTEGER", lambda state, communities, number: len(communities.list_chunks(number))),
-        "documents": _make_column("INTEGER", lambda state, communities, number: communities.count_documents(number)),
-        "rating": _make_column("REAL", lambda state, communities, number: communities.get(number).rating),
-        "stale": _make_column("INTEGER", lambda state, communities, number: communities.is_stale(number)),
+        "title": _make_column("TEXT", lambda state, communities, community: communities.get_title(community)),
+        "entities": _make_column(
+            "INTEGER", lambda state, communities, community: len(communities.list_members(community))
+        ),
+        "passages": _make_column(
+            "INTEGER", lambda state, communities, community: len(communities.list_chunks(community))
+        ),
+        "documents": _make_column(
+            "INTEGER", lambda state, communities, community: communities.count_documents(community)
+        ),
+        "rating": _make_column("REAL", lambda state, communities, community: communities.get(community).rating),
+        "stale": _make_column("INTEGER", lambda state, communities, community: communities.is_stale(community)),
         "written_by": _make_column("TEXT", _get_report_model),
         "text": _make_column("TEXT", get_community_text),
     },
@@ -105,16 +115,16 @@ COMMUNITY_TABLE = SqlTable(
 
 def _iter_member_rows(reader: TableReader) -> Iterator[tuple[int, int, float]]:
     """Yield the rows of ``community_members``: community, entity and weight."""
-    for number in _iter_visible(reader):
-        yield from _iter_members(reader, number)
+    for community in _iter_visible(reader):
+        yield from _iter_members(reader, community)
 
 
-def _iter_members(reader: TableReader, number: int) -> Iterator[tuple[int, int, float]]:
-    """Yield the rows of ``community_members`` for one community."""
+def _iter_members(reader: TableReader, community: int) -> Iterator[tuple[int, int, float]]:
+    """Yield the rows of ``community_members`` for one community: its id, entity and weight."""
     communities = get_communities(reader.state)
     assert communities is not None
-    for entity, weight in communities.list_members(number):
-        yield number, entity, weight
+    for entity, weight in communities.list_members(community):
+        yield community, entity, weight
 
 
 def _iter_memberships(reader: TableReader, name: str) -> TableRows:
@@ -122,8 +132,8 @@ def _iter_memberships(reader: TableReader, name: str) -> TableRows:
     communities, entity = get_communities(reader.state), reader.find_entity(name)
     if communities is None or entity is None:
         return
-    for number in communities.find_by_entity(entity):
-        for row in _iter_members(reader, number):
+    for community in communities.find_by_entity(entity):
+        for row in _iter_members(reader, community):
             if reader.get_entity_name(row[1]) == name:
                 yield row
 
@@ -132,8 +142,8 @@ MEMBER_TABLE = SqlTable(
     "community_members",
     "entities of each community, with the total weight of their relations within it",
     {
-        "community": _make_column("TEXT", lambda state, communities, number: communities.get_key(number)),
-        "level": _make_column("INTEGER", lambda state, communities, number: communities.get(number).level),
+        "community": _make_column("TEXT", lambda state, communities, community: communities.get_key(community)),
+        "level": _make_column("INTEGER", lambda state, communities, community: communities.get(community).level),
         "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(row[1])),
         "weight": ("REAL", lambda reader, row, record: row[2]),
     },
@@ -142,7 +152,7 @@ MEMBER_TABLE = SqlTable(
     equal={
         "entity": _iter_memberships,
         "community": lambda reader, key: (
-            row for number in _find_by_key(reader, key) for row in _iter_members(reader, number)
+            row for community in _find_by_key(reader, key) for row in _iter_members(reader, community)
         ),
     },
 )
@@ -153,8 +163,8 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
     communities = get_communities(state)
     if communities is None:
         raise InputError("there are no communities; run CREATE INDEX communities to build them")
-    number = communities.find(key)
-    if number is None:
+    community = communities.find(key)
+    if community is None:
         keys = (
             communities.get_key(candidate) for candidate in range(len(communities)) if communities.is_visible(candidate)
         )
@@ -165,24 +175,24 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
             else "run SELECT community, title FROM communities to list them"
         )
         raise InputError(f"there is no community {key!r}; {remedy}")
-    community = communities.get(number)
-    members = [entity for entity, _ in communities.list_members(number)]
-    model_text = communities.get_written_text(number)
-    findings = (finding.span for finding in communities.list_findings(number))
+    record = communities.get(community)
+    members = [entity for entity, _ in communities.list_members(community)]
+    model_text = communities.get_written_text(community)
+    findings = (finding.span for finding in communities.list_findings(community))
     return {
-        "community": communities.get_key(number),
-        "level": community.level,
-        "title": communities.get_title(number),
-        "parent": _get_parent_key(state, communities, number),
-        "children": [communities.get_key(child) for child in community.children if communities.is_visible(child)],
+        "community": communities.get_key(community),
+        "level": record.level,
+        "title": communities.get_title(community),
+        "parent": _get_parent_key(state, communities, community),
+        "children": [communities.get_key(child) for child in record.children if communities.is_visible(child)],
         "entities": len(members),
         "strongest": [state.entities.get(entity).name for entity in members[:_MAX_NAMED_MEMBERS]],
-        "passages": len(communities.list_chunks(number)),
-        "documents": communities.count_documents(number),
-        "rating": community.rating,
-        "stale": communities.is_stale(number),
+        "passages": len(communities.list_chunks(community)),
+        "documents": communities.count_documents(community),
+        "rating": record.rating,
+        "stale": communities.is_stale(community),
         "written by": None if model_text is None else model_text.model,
-        "text": get_community_text(state, communities, number),
+        "text": get_community_text(state, communities, community),
         "findings": [
             format_summary_sentence(state.documents.read_text_slice(span.document, span.start, span.end))
             for span in findings
@@ -195,5 +205,5 @@ def describe_entity_communities(state: State, entity: int) -> Mapping[str, Any]:
     communities = get_communities(state)
     if communities is None:
         return {}
-    numbers = filter(communities.is_visible, communities.find_by_entity(entity))
-    return {"communities": [communities.get_key(number) for number in numbers]}
+    visible_communities = filter(communities.is_visible, communities.find_by_entity(entity))
+    return {"communities": [communities.get_key(community) for community in visible_communities]}

@@ -51,7 +51,8 @@ def build_report_prompt(
         _find_descriptions(communities, community, span_texts), int(_DESCRIPTIONS_SHARE * max_tokens)
     )
     passages, _ = _select_fitting(enumerate(span_texts), max_tokens - used_tokens)
-    numbered_texts = [(number, replace_quotes(to_printable(text))) for number, text in (*descriptions, *passages)]
+    # Each text has the index of its span; that of a description supports the description.
+    numbered_texts = [(index, replace_quotes(to_printable(text))) for index, text in (*descriptions, *passages)]
     if not numbered_texts:
         return None
     names = [record.name for record in communities.list_named_members(community)]
@@ -96,38 +97,42 @@ def build_report_prompt(
 def _find_descriptions(
     communities: Communities, community: int, span_texts: Sequence[str]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the descriptions of a community's members that one of its spans supports, with the index of that span.
+    """Yield (index of a span, sentence) for each description of a member that one of the community's spans supports.
 
     ``span_texts`` are the texts of :meth:`Communities.list_sources`. A sentence that is a span itself is omitted.
     """
-    indices_by_document: dict[int, list[int]] = {}
+    indexes_by_document: dict[int, list[int]] = {}
     for index, span in enumerate(communities.list_sources(community)):
-        indices_by_document.setdefault(span.document, []).append(index)
+        indexes_by_document.setdefault(span.document, []).append(index)
     for document, sentence in communities.list_descriptions(community):
-        indices = indices_by_document[document]
-        supporting = find_sources(sentence, [span_texts[index] for index in indices])
+        span_indexes = indexes_by_document[document]
+        supporting = find_sources(sentence, [span_texts[index] for index in span_indexes])
         if supporting and sentence not in span_texts:
-            yield indices[supporting[0]], sentence
+            yield span_indexes[supporting[0]], sentence
 
 
 def _select_fitting(numbered_texts: Iterable[tuple[int, str]], max_tokens: int) -> tuple[list[tuple[int, str]], int]:
-    """Return the texts that fit into ``max_tokens`` tokens, the first ones first, and the tokens that they use."""
+    """Return the texts that fit into ``max_tokens`` tokens, the first ones first, and the tokens that they use.
+
+    A text that does not fit is skipped. The number of each text is only passed through.
+    """
     selected: list[tuple[int, str]] = []
     used_tokens = 0
     for number, text in numbered_texts:
-        cost = token_estimate(text) + _FRAME_TOKENS
-        if used_tokens + cost <= max_tokens:
+        num_tokens = token_estimate(text) + _FRAME_TOKENS
+        if used_tokens + num_tokens <= max_tokens:
             selected.append((number, text))
-            used_tokens += cost
+            used_tokens += num_tokens
     return selected, used_tokens
 
 
 def _check_findings(
     findings: Sequence[Mapping[str, Any]], names: Sequence[str], numbered_texts: Sequence[tuple[int, str]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the findings that their sources support; their source numbers become those in ``numbered_texts``.
+    """Yield the findings that their sources support, with the indexes of the cited spans as sources.
 
-    Raises ValueError if there is no such finding.
+    A model cites a text by its position in the prompt, from 1. ``numbered_texts`` are these texts, each with the index
+    of its span. Raises ValueError if there are findings, but none is supported.
     """
     problem: ValueError | None = None
     num_findings = 0
@@ -142,6 +147,6 @@ def _check_findings(
             problem = problem or error
             continue
         num_findings += 1
-        yield {**fields, "sources": list(dict.fromkeys(number for number, _ in cited))}
+        yield {**fields, "sources": list(dict.fromkeys(index for index, _ in cited))}
     if problem is not None and not num_findings:
         raise problem

@@ -94,7 +94,7 @@ class DriftStrategy:
         return evidence
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Extract points from the results, ask the model's follow-up questions, and answer from all points."""
+        """Return the points that the model extracts from the results and from those of its follow-up questions."""
         with distiller.open_query(evidence.question) as query:
             rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))
         points: list[Point] = []
@@ -103,13 +103,15 @@ class DriftStrategy:
         for rounds_left in reversed(range(rounds + 1)):
             questions: list[str] = []
             for question, hits in results:
-                reading = distiller.read(question, hits, questions=width if rounds_left else 0)
-                points += reading.points
-                questions += reading.questions
+                result = distiller.read(question, hits, questions=width if rounds_left else 0)
+                points += result.points
+                questions += result.questions
             new_questions = [question for question in dict.fromkeys(questions) if question not in asked_questions]
             next_questions = new_questions[:width]
             asked_questions.update(next_questions)
-            results = [(question, distiller.retrieve(question, LocalStrategy.name).hits) for question in next_questions]
+            results = [
+                (question, distiller.retrieve(question, using=LocalStrategy.name).hits) for question in next_questions
+            ]
         return build_distilled_evidence(evidence, points, distiller.trace)
 
     def _follow_up(
@@ -121,7 +123,8 @@ class DriftStrategy:
     ) -> list[tuple[float, Ranking]]:
         """Search for the strongest names of the primer, then for those of the chunks found, round by round.
 
-        Returns the weight and the ranking of each search, and adds the reasons for its chunks to ``paths``.
+        ``starts`` are the entities of the question, which are not searched for again. Returns the weight and the
+        ranking of each search, and adds the reasons for its chunks to ``paths``.
         """
         searches: list[tuple[float, Ranking]] = []
         visited = {start.entity for start in starts}
@@ -129,22 +132,22 @@ class DriftStrategy:
         num_rounds = int(option(query, self, "rounds"))
         entities = _select_unvisited(_iter_strongest_members(primer), visited, width) if num_rounds else []
         names = _fetch_keys(query, entities)
-        for number in range(1, num_rounds + 1):
+        for round_number in range(1, num_rounds + 1):
             if not names:
                 break
             visited.update(names)
-            with query.trace.step(f"follow-up {number}") as step:
+            with query.trace.step(f"follow-up {round_number}") as step:
                 results = search_locally(
                     query,
                     [LocalSearch([StartEntity(entity, key, 1.0, is_named=False)]) for entity, key in names.items()],
                     _NUM_FUSED,
                 )
                 for result in results:
-                    _add_paths(paths, result, f"follow-up {number}: ")
+                    _add_paths(paths, result, f"follow-up {round_number}: ")
                 rankings = [result.ranking for result in results]
                 step.detail, step.count = ", ".join(names.values()), sum(map(len, rankings))
-            searches += [(_ROUND_DECAY**number / len(rankings), ranking) for ranking in rankings]
-            if number < num_rounds:
+            searches += [(_ROUND_DECAY**round_number / len(rankings), ranking) for ranking in rankings]
+            if round_number < num_rounds:
                 top_rankings = [ranking[:_NUM_LEADING_CHUNKS] for ranking in rankings]
                 near_entities = find_near_entities(query, top_rankings, visited, width)
                 names = {start.entity: start.key for start in near_entities}
@@ -152,7 +155,7 @@ class DriftStrategy:
 
 
 def _add_paths(paths: dict[int, str], result: LocalResult, prefix: str) -> None:
-    """Add the paths of a search for chunks that have none yet."""
+    """Add the paths of a search to ``paths``, with a prefix, for chunks that have none yet."""
     for chunk, path in result.paths.items():
         paths.setdefault(chunk, f"{prefix}{path}")
 
@@ -167,8 +170,8 @@ def _fetch_keys(query: Query, entities: Sequence[int]) -> dict[int, str]:
 
 def _iter_strongest_members(primer: Iterable[NearbyCommunity]) -> Iterator[int]:
     """Yield the members of communities, alternating between them, the strongest of each first."""
-    for turn in zip_longest(*(community.members for community in primer)):
-        yield from (member for member in turn if member is not None)
+    for members_of_rank in zip_longest(*(community.members for community in primer)):
+        yield from (member for member in members_of_rank if member is not None)
 
 
 def _select_unvisited(entities: Iterable[int], visited: Container[int], limit: int) -> list[int]:
@@ -183,7 +186,7 @@ def _select_unvisited(entities: Iterable[int], visited: Container[int], limit: i
 
 
 def _fuse_rankings(query: Query, searches: Iterable[tuple[float, Ranking]]) -> Ranking:
-    """Merge weighted rankings by the sum of weight / (constant + rank); equal scores share a rank."""
+    """Merge rankings with their weights by the sum of weight / (constant + rank); equal scores share a rank."""
     scores: dict[int, float] = {}
     for weight, ranking in searches:
         for chunk, rank in assign_ranks(ranking):

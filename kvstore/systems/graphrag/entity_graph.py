@@ -23,7 +23,7 @@ from ...derived.passage_graph.edges import CAPITALIZED, INSIDE, INSIDE_SHIFT, LO
 from ...derived.passage_graph.graph import PassageGraph
 from ...derived.passage_graph.neighbors import LINK_WEIGHTS
 from ...derived.passage_graph.structure import GRAPH
-from ...structures.clustering.affinity import FIXED_ONE, Edges, select_strongest_edges
+from ...structures.clustering.affinity import FIXED_ONE, Edges, IntArray, select_strongest_edges
 from ...structures.display_entities import DisplayEntities, load_display_entities
 from ...structures.state import State
 
@@ -36,8 +36,6 @@ _MAX_CHUNK_NODES = 64
 #: The number of chunks read, and of pairs gathered, at a time.
 _CHUNK_BATCH_SIZE, _PAIR_BATCH_SIZE = 4096, 1 << 21
 
-Indices = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class EntityGraph:
@@ -45,21 +43,21 @@ class EntityGraph:
 
     ``entities`` (ids) are the nodes and ``keys`` their normal forms. ``chunks`` are chunk ids, and ``documents`` gives
     the document of each, numbered in order of keys. Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]`` with
-    ``features[i]``; both are indices, and mentions are sorted by chunk and then node. ``edges`` are kept if they are
+    ``features[i]``; both are indexes, and mentions are sorted by chunk and then node. ``edges`` are kept if they are
     among the strongest of either end.
     """
 
     entities: npt.NDArray[np.uint32]
     keys: list[str]
     chunks: npt.NDArray[np.uint64]
-    documents: Indices
-    mention_chunks: Indices
-    mention_nodes: Indices
+    documents: IntArray
+    mention_chunks: IntArray
+    mention_nodes: IntArray
     features: npt.NDArray[np.uint16]
     edges: Edges
 
     @cached_property
-    def degrees(self) -> Indices:
+    def degrees(self) -> IntArray:
         """The number of chunks of each node."""
         return np.bincount(self.mention_nodes, minlength=len(self.entities)).astype(np.int64)
 
@@ -70,14 +68,15 @@ class EntityGraph:
 
 
 def compute_strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
-    """Return the strength of mentions with these features.
+    """Return the strength of mentions, given their features (bit fields of the passage graph).
 
     It is ln(1 + mentions + half of those inside longer names), plus 3 in a title.
     """
-    numbers = features.astype(np.int64)
-    inside_counts = (numbers & INSIDE) >> INSIDE_SHIFT
-    strengths: npt.NDArray[np.float64] = np.log1p((numbers & CAPITALIZED) + 0.5 * inside_counts)
-    strengths[(numbers & (TITLE_WHOLE | TITLE_PART)) != 0] += 3.0
+    bits = features.astype(np.int64)
+    inside_counts = (bits & INSIDE) >> INSIDE_SHIFT
+    # The bits of CAPITALIZED count the mentions with a capital.
+    strengths: npt.NDArray[np.float64] = np.log1p((bits & CAPITALIZED) + 0.5 * inside_counts)
+    strengths[(bits & (TITLE_WHOLE | TITLE_PART)) != 0] += 3.0
     return strengths
 
 
@@ -101,17 +100,17 @@ def build_mention_graph(state: State) -> EntityGraph:
     entities = display.resolve(entities)
     mention_chunks, entities, features = _merge_mentions(mention_chunks, entities, features)
     keys, node_entities = _order_nodes(state, display, entities)
-    positions = np.searchsorted(np.sort(node_entities), entities)
-    mention_nodes = np.argsort(node_entities)[positions] if len(node_entities) else positions
-    order = np.argsort(mention_chunks * len(keys) + mention_nodes, kind="stable") if len(keys) else positions
+    entity_indexes = np.searchsorted(np.sort(node_entities), entities)
+    mention_nodes = np.argsort(node_entities)[entity_indexes] if len(node_entities) else entity_indexes
+    order = np.argsort(mention_chunks * len(keys) + mention_nodes, kind="stable") if len(keys) else entity_indexes
     mention_chunks, mention_nodes, features = mention_chunks[order], mention_nodes[order], features[order]
     return EntityGraph(
         node_entities, keys, chunks, documents, mention_chunks, mention_nodes, features, _sum_edges(len(keys), [])
     )
 
 
-def _list_chunks(state: State) -> tuple[npt.NDArray[np.uint64], Indices]:
-    """Return all chunks by document key and ordinal, and the number of each chunk's document in order of keys."""
+def _list_chunks(state: State) -> tuple[npt.NDArray[np.uint64], IntArray]:
+    """Return all chunks by document key and ordinal, and the index of each chunk's document in order of keys."""
     records = sorted(state.documents.scan(), key=lambda record: record.key)
     chunks = [list(record.chunk_ids()) for record in records]
     sizes = [len(ids) for ids in chunks]
@@ -119,7 +118,7 @@ def _list_chunks(state: State) -> tuple[npt.NDArray[np.uint64], Indices]:
 
 
 #: Parallel arrays of mentions: index of the chunk, id of the entity, features.
-_MentionArrays = tuple[Indices, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
+_MentionArrays = tuple[IntArray, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
 
 
 def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) -> _MentionArrays:
@@ -127,28 +126,28 @@ def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) 
     parts: list[_MentionArrays] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
     order = np.argsort(chunks, kind="stable")  # rows are read in order of chunk ids
     for first in range(0, len(chunks), _CHUNK_BATCH_SIZE):
-        positions = order[first : first + _CHUNK_BATCH_SIZE]
-        bounds, entities, features = passage_graph.read_chunk_rows(chunks[positions])
-        mention_chunks = np.repeat(positions, np.diff(bounds))
-        is_informative = (features & ~np.uint16(LOWER)) != 0
+        chunk_indexes = order[first : first + _CHUNK_BATCH_SIZE]
+        bounds, entities, features = passage_graph.read_chunk_rows(chunks[chunk_indexes])
+        mention_chunks = np.repeat(chunk_indexes, np.diff(bounds))
+        is_informative = (features & ~np.uint16(LOWER)) != 0  # not in lower case only
         parts.append((mention_chunks[is_informative], entities[is_informative], features[is_informative]))
     mention_chunks, entities, features = (np.concatenate(column) for column in zip(*parts, strict=True))
     return mention_chunks, entities, features
 
 
 def _merge_mentions(
-    mention_chunks: Indices, entities: npt.NDArray[np.uint32], features: npt.NDArray[np.uint16]
+    mention_chunks: IntArray, entities: npt.NDArray[np.uint32], features: npt.NDArray[np.uint16]
 ) -> _MentionArrays:
     """Merge the mentions of an entity in a chunk, and drop entities with too few or too many chunks to be nodes."""
-    codes = mention_chunks << 32 | entities.astype(np.int64)
+    codes = mention_chunks << 32 | entities.astype(np.int64)  # a pair of chunk and entity
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
     starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1]))) if len(codes) else np.empty(0, np.int64)
     features = np.maximum.reduceat(features[order], starts) if len(starts) else features
     codes = codes[starts]
     mention_chunks, entities = codes >> 32, (codes & 0xFFFFFFFF).astype(np.uint32)
-    _, positions, counts = np.unique(entities, return_inverse=True, return_counts=True)
-    is_node = ((counts >= MIN_NODE_CHUNKS) & (counts <= MAX_NODE_CHUNKS))[positions]
+    _, entity_indexes, chunk_counts = np.unique(entities, return_inverse=True, return_counts=True)
+    is_node = ((chunk_counts >= MIN_NODE_CHUNKS) & (chunk_counts <= MAX_NODE_CHUNKS))[entity_indexes]
     return mention_chunks[is_node], entities[is_node], features[is_node]
 
 
@@ -161,7 +160,7 @@ def _order_nodes(
     return [key for key, _ in names], np.array([entity for _, entity in names], np.uint32)
 
 
-def _count_cooccurrences(mention_chunks: Indices, mention_nodes: Indices, degrees: Indices) -> Edges:
+def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degrees: IntArray) -> Edges:
     """Return the pairs of nodes mentioned in the same chunk, weighted by the number of such chunks.
 
     A chunk with more than :data:`_MAX_CHUNK_NODES` nodes joins only the rarest of them.
@@ -178,24 +177,25 @@ def _count_cooccurrences(mention_chunks: Indices, mention_nodes: Indices, degree
         _select_rarest(mention_nodes[start : start + size], degrees)
         for start, size in zip(starts[is_long], sizes[is_long], strict=True)
     ]
-    rows: dict[int, list[Indices]] = {}
+    # Chunks with the same number of nodes are the rows of one array, so that their pairs are made together.
+    nodes_by_size: dict[int, list[IntArray]] = {}
     for size in np.unique(sizes[~is_long]).tolist():
-        positions = starts[sizes == size]
-        rows[size] = [mention_nodes[positions[:, None] + np.arange(size)]]
+        starts_of_size = starts[sizes == size]
+        nodes_by_size[size] = [mention_nodes[starts_of_size[:, None] + np.arange(size)]]
     if rarest_nodes:
-        rows.setdefault(_MAX_CHUNK_NODES, []).append(np.stack(rarest_nodes))
-    codes: list[Indices] = []
-    totals: list[tuple[Indices, Indices]] = []
+        nodes_by_size.setdefault(_MAX_CHUNK_NODES, []).append(np.stack(rarest_nodes))
+    codes: list[IntArray] = []
+    totals: list[tuple[IntArray, IntArray]] = []
     pending_count = 0
-    for size, tables in sorted(rows.items()):
+    for size, node_arrays in sorted(nodes_by_size.items()):
         if size < 2:
             continue
-        table = np.concatenate(tables)
-        upper, lower = np.triu_indices(size, 1)
-        step = max(1, _PAIR_BATCH_SIZE // len(upper))
-        for first in range(0, len(table), step):
-            part = table[first : first + step]
-            codes.append((part[:, upper] * count + part[:, lower]).ravel())
+        chunk_nodes = np.concatenate(node_arrays)
+        first_columns, second_columns = np.triu_indices(size, 1)
+        step = max(1, _PAIR_BATCH_SIZE // len(first_columns))
+        for first in range(0, len(chunk_nodes), step):
+            batch = chunk_nodes[first : first + step]
+            codes.append((batch[:, first_columns] * count + batch[:, second_columns]).ravel())
             pending_count += codes[-1].size
             if pending_count > _PAIR_BATCH_SIZE:
                 totals.append(np.unique(np.concatenate(codes), return_counts=True))
@@ -205,8 +205,8 @@ def _count_cooccurrences(mention_chunks: Indices, mention_nodes: Indices, degree
     return _sum_edges(count, totals)
 
 
-def _select_rarest(nodes: Indices, degrees: Indices) -> Indices:
-    """Return the rarest nodes of a long list, sorted."""
+def _select_rarest(nodes: IntArray, degrees: IntArray) -> IntArray:
+    """Return the rarest nodes of a long list, at most :data:`_MAX_CHUNK_NODES`, in ascending order."""
     return np.sort(nodes[np.lexsort((nodes, degrees[nodes]))[:_MAX_CHUNK_NODES]])
 
 
@@ -223,17 +223,18 @@ def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entit
     is_known = np.ones(len(links), np.bool_)
     for column in (first, second):
         entities = display.resolve(column.astype(np.uint32))
-        positions = np.minimum(np.searchsorted(node_entities[order], entities), len(node_entities) - 1)
-        is_known &= node_entities[order][positions] == entities
-        ends.append(order[positions])
+        indexes = np.minimum(np.searchsorted(node_entities[order], entities), len(node_entities) - 1)
+        is_known &= node_entities[order][indexes] == entities
+        ends.append(order[indexes])
     is_counted = is_known & (ends[0] < ends[1])  # each link is stored at both ends
-    codes, positions = np.unique(ends[0][is_counted] * len(node_entities) + ends[1][is_counted], return_inverse=True)
+    all_codes = ends[0][is_counted] * len(node_entities) + ends[1][is_counted]
+    codes, code_indexes = np.unique(all_codes, return_inverse=True)
     sums = np.zeros(len(codes), np.int64)
-    np.add.at(sums, positions, weights[is_counted])
+    np.add.at(sums, code_indexes, weights[is_counted])
     return _sum_edges(len(node_entities), [(codes, sums)])
 
 
-def _sum_edges(count: int, parts: list[tuple[Indices, Indices]]) -> Edges:
+def _sum_edges(count: int, parts: list[tuple[IntArray, IntArray]]) -> Edges:
     """Build edges of ``count`` nodes, summing the weights of equal pairs.
 
     Each part has parallel arrays of codes and weights; the code of a pair of nodes is first * count + second.
@@ -242,20 +243,23 @@ def _sum_edges(count: int, parts: list[tuple[Indices, Indices]]) -> Edges:
         empty = np.empty(0, np.int64)
         return Edges(empty, empty, empty)
     all_codes = np.concatenate([codes for codes, _ in parts])
-    codes, positions = np.unique(all_codes, return_inverse=True)
+    codes, code_indexes = np.unique(all_codes, return_inverse=True)
     sums = np.zeros(len(codes), np.int64)
-    np.add.at(sums, positions, np.concatenate([weights for _, weights in parts]))
+    np.add.at(sums, code_indexes, np.concatenate([weights for _, weights in parts]))
     return Edges(codes // count, codes % count, sums)
 
 
-def compute_edge_weights(count: int, cooccurrences: Edges, links: Edges, degrees: Indices) -> Edges:
-    """Return the strongest edges of each of ``count`` nodes, weighted relative to the number of chunks of both ends."""
+def compute_edge_weights(count: int, cooccurrences: Edges, links: Edges, degrees: IntArray) -> Edges:
+    """Return the strongest edges of each of ``count`` nodes, weighted relative to the number of chunks of both ends.
+
+    The weight is that of co-occurrences and links together, divided by the square root of the product of the degrees.
+    """
     summed = _sum_edges(
         count,
         [(part.first * count + part.second, part.weights) for part in (cooccurrences, links) if len(part.first)],
     )
-    sizes = degrees.astype(np.float64)
+    chunk_counts = degrees.astype(np.float64)
     # sqrt and division are correctly rounded, so the integer is the same on every platform.
-    degree_norms = np.sqrt(sizes[summed.first] * sizes[summed.second])
+    degree_norms = np.sqrt(chunk_counts[summed.first] * chunk_counts[summed.second])
     weights = np.maximum(np.rint(FIXED_ONE * summed.weights / degree_norms).astype(np.int64), 1)
     return select_strongest_edges(count, summed._replace(weights=weights), MAX_NODE_EDGES)

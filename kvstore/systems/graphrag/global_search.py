@@ -32,7 +32,7 @@ from ...retrieval.lexical_search import build_term_weights, parse_question_words
 from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query, option
 from ...retrieval.word_search import build_count_request
-from ...structures.clustering.affinity import Partition
+from ...structures.clustering.affinity import IntArray
 from ...text.words import count_text_tokens
 from .community_index import COMMUNITIES
 from .community_requests import (
@@ -89,8 +89,12 @@ class GlobalStrategy:
         return Evidence(query.question, self.name, hits, [], query.trace.steps, tree.scored_count)
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Rate reports on the way down, extract points from the relevant ones, and answer from the points."""
+        """Return the points that the model extracts from reports: those that it rates as relevant, on the way down.
+
+        If it rates none as relevant, the reports of the evidence are read.
+        """
         rated_hits = _rate_reports(evidence.question, distiller)
+        # The report on the unassigned chunks, which the model did not rate, has no heading.
         hits = [*rated_hits, *(hit for hit in evidence.hits if not hit.heading)] if rated_hits else evidence.hits
         points: list[Point] = []
         for batch in distiller.split_into_batches(evidence.question, hits):
@@ -117,7 +121,7 @@ class _ScoredTree:
             )
             step.count = len(near_ranking)
         self._rarities = build_term_weights(reading.counters, words.list_lookup_terms(counts), counts).rarities
-        placement = reading.fetch(UnassignedChunks([chunk for chunk, _ in near_ranking]))
+        placement = reading.fetch(UnassignedChunks(near_chunks=[chunk for chunk, _ in near_ranking]))
         self._allowed = placement.allowed
         self.newer_chunks = placement.newer
         needs_many = query.within is not None or is_overview_question(query.question)
@@ -126,13 +130,13 @@ class _ScoredTree:
         self.scored_count = 0
         self.deepest_level = 0
 
-    def score_children(self, parents: Partition | None) -> ScoredCommunities:
+    def score_children(self, parents: IntArray | None) -> ScoredCommunities:
         """Return the children of communities with their scores; if ``parents`` is None, the coarsest communities.
 
         Updates ``scored_count`` and ``deepest_level``.
         """
         children = self._query.reading.fetch(ScoredChildren(parents, self._allowed, self._query.vector, self._rarities))
-        self.scored_count += len(children.numbers)
+        self.scored_count += len(children.communities)
         self.deepest_level = max(self.deepest_level, int(children.levels.max(initial=0)))
         return children
 
@@ -157,44 +161,46 @@ class _SelectedGroup(NamedTuple):
 def _select_communities(tree: _ScoredTree, levels: int, limit: int) -> tuple[list[_SelectedGroup], int]:
     """Return the ``limit`` best groups, best first, and the total number of candidates.
 
-    The selection descends from the coarsest communities to each child that scores at least as high as its parent.
+    The selection descends at most ``levels`` levels from the coarsest communities, to each child that scores at least
+    as high as its parent. The unassigned chunks are one more group.
     """
     current = tree.score_children(None)
     selected: list[ScoredCommunities] = []
     for _ in range(levels):
-        if not len(current.numbers):
+        if not len(current.communities):
             break
-        children = tree.score_children(current.numbers)
-        parents = np.searchsorted(current.numbers, children.parents)
-        is_better = children.scores >= current.scores[parents]
-        is_final = np.ones(len(current.numbers), np.bool_)
-        is_final[parents[is_better]] = False
+        children = tree.score_children(current.communities)
+        parent_indexes = np.searchsorted(current.communities, children.parents)
+        is_better = children.scores >= current.scores[parent_indexes]
+        is_final = np.ones(len(current.communities), np.bool_)  # no child scores as high
+        is_final[parent_indexes[is_better]] = False
         selected.append(current.select(is_final))
         current = children.select(is_better)
     selected.append(current)
-    communities = np.concatenate([scored.numbers for scored in selected])
+    communities = np.concatenate([scored.communities for scored in selected])
     scores = np.concatenate([scored.scores * scored.factors for scored in selected])
     best = find_best(communities, scores, limit)
     ranking = [_SelectedGroup(*pair) for pair in zip(communities[best].tolist(), scores[best].tolist(), strict=True)]
     if tree.unassigned:
         score = tree.score_unassigned()
-        position = sum(1 for group in ranking if group.score >= score)
-        ranking.insert(position, _SelectedGroup(None, score))
+        index = sum(1 for group in ranking if group.score >= score)
+        ranking.insert(index, _SelectedGroup(None, score))
     return ranking[:limit], len(communities) + bool(tree.unassigned)
 
 
 def _build_reports(query: Query, selected: Sequence[_SelectedGroup], tree: _ScoredTree) -> list[Hit]:
-    """Return a report of each selected group.
+    """Return a report on each selected group as a hit, in order; groups without a report are omitted.
 
-    If the query limits the tokens, each report is a cover of the group's chunks that fills its share.
+    If the query limits the tokens, each report is a cover of the group's chunks that fills its share: sentences that
+    together contain most of their content.
     """
     if query.within is not None:
         return _build_reports_within(query, selected[: max(1, query.within // _MIN_REPORT_TOKENS)], tree, query.within)
-    numbers = [group.community for group in selected if group.community is not None]
+    community_ids = [group.community for group in selected if group.community is not None]
     reports: dict[int | None, ReportContent] = dict(
-        zip(numbers, query.reading.fetch(CommunityReports(numbers)), strict=True)
+        zip(community_ids, query.reading.fetch(CommunityReports(community_ids)), strict=True)
     )
-    if len(numbers) < len(selected):
+    if len(community_ids) < len(selected):  # the unassigned chunks are among them
         candidates = _fetch_candidates(query, [(None, tree.unassigned)])
         reports[None] = _build_cover(query, candidates[None], _UNASSIGNED_HEAD, _UNASSIGNED_TOKENS)
     hits = []
@@ -213,29 +219,30 @@ def _build_reports_within(
     The share of each is proportional to its score times its number of chunks. Tokens that a report leaves unused go to
     reports with larger shares.
     """
-    numbers = [group.community for group in selected if group.community is not None]
-    chunk_groups, heads = query.reading.fetch(CommunityChunks(numbers), CommunityHeads(numbers))
+    community_ids = [group.community for group in selected if group.community is not None]
+    chunk_groups, heads = query.reading.fetch(CommunityChunks(community_ids), CommunityHeads(community_ids))
     chunks_by_group: dict[int | None, list[int]] = {None: tree.unassigned}
-    for number, chunks in zip(numbers, chunk_groups, strict=True):
+    for community, chunks in zip(community_ids, chunk_groups, strict=True):
         # Newer chunks are in the report on unassigned chunks.
-        chunks_by_group[number] = [chunk for chunk in chunks if chunk not in tree.newer_chunks]
-    for community, chunks in chunks_by_group.items():
-        chunks_by_group[community] = [chunk for chunk in chunks if query.is_allowed(chunk)]
-    heads_by_group: dict[int | None, CommunityHead] = dict(zip(numbers, heads, strict=True))
+        chunks_by_group[community] = [chunk for chunk in chunks if chunk not in tree.newer_chunks]
+    for group_id, chunks in chunks_by_group.items():
+        chunks_by_group[group_id] = [chunk for chunk in chunks if query.is_allowed(chunk)]
+    heads_by_group: dict[int | None, CommunityHead] = dict(zip(community_ids, heads, strict=True))
     heads_by_group[None] = _UNASSIGNED_HEAD
     candidates = _fetch_candidates(query, [(group.community, chunks_by_group[group.community]) for group in selected])
     shares = {community: max(0.0, score) * len(chunks_by_group[community]) for community, score in selected}
     remaining_share, remaining_tokens = math.fsum(shares.values()), max_tokens
     hits: dict[int | None, Hit | None] = {}
-    for community, score in sorted(
+    smallest_first = sorted(
         selected, key=lambda group: (shares[group.community], -1 if group.community is None else group.community)
-    ):
-        num_tokens = int(remaining_tokens * shares[community] / remaining_share) if remaining_share > 0 else 0
-        head = heads_by_group[community]
-        content = _build_cover(query, candidates[community], head, num_tokens)
-        path = _UNASSIGNED_PATH if community is None else f"community of level {head.level}"
-        hits[community] = hit = build_report_hit(content, path, score)
-        remaining_share -= shares[community]
+    )
+    for group_id, score in smallest_first:
+        num_tokens = int(remaining_tokens * shares[group_id] / remaining_share) if remaining_share > 0 else 0
+        head = heads_by_group[group_id]
+        content = _build_cover(query, candidates[group_id], head, num_tokens)
+        path = _UNASSIGNED_PATH if group_id is None else f"community of level {head.level}"
+        hits[group_id] = hit = build_report_hit(content, path, score)
+        remaining_share -= shares[group_id]
         remaining_tokens -= 0 if hit is None else sum(count_text_tokens(line) for line in hit.text.split("\n"))
     ordered = (hits[group.community] for group in selected)
     return renumber_hits(hit for hit in ordered if hit is not None)
@@ -257,9 +264,9 @@ def _fetch_candidates(
     query: Query, groups: Sequence[tuple[int | None, Sequence[int]]]
 ) -> dict[int | None, _CoverSource]:
     """Return the sentences of groups of chunks, by community; None is the group of unassigned chunks."""
-    pairs = [_split_chunks(community, chunks[:_MAX_COVER_CHUNKS]) for community, chunks in groups]
-    sentences, addresses = query.reading.fetch(CoverSentences(list(chain.from_iterable(pairs))))
-    sources = zip(groups, sentences[::2], sentences[1::2], strict=True)
+    chunk_pairs = [_split_chunks(community, chunks[:_MAX_COVER_CHUNKS]) for community, chunks in groups]
+    sentences, addresses = query.reading.fetch(CoverSentences(list(chain.from_iterable(chunk_pairs))))
+    sources = zip(groups, sentences[::2], sentences[1::2], strict=True)  # two lists for each group
     return {community: _CoverSource(first, others, addresses) for (community, _), first, others in sources}
 
 
@@ -272,7 +279,10 @@ def _split_chunks(community: int | None, chunks: Sequence[int]) -> tuple[Sequenc
 
 
 def _build_cover(query: Query, source: _CoverSource, head: CommunityHead, max_tokens: int) -> ReportContent:
-    """Return a report of at most ``max_tokens`` tokens, whose sentences cover most of what the chunks say."""
+    """Return a report of at most ``max_tokens`` tokens, whose sentences cover most of what the chunks say.
+
+    Sentences of the nearest chunk, if that comes first, get at most half of the tokens.
+    """
     sentences = select_cover(source.first, max_tokens // 2) if source.first else []
     remaining_tokens = max_tokens - sum(count_text_tokens(sentence.text) for sentence in sentences)
     sentences += select_cover(source.others, remaining_tokens, question_words=extract_question_words(query.question))
@@ -297,12 +307,12 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
             if change not in (None, children.change):
                 break
             change = children.change
-            order = np.lexsort((children.numbers, -children.scores))[:_NUM_RATED]
-            numbers = children.numbers[order].tolist()
-            parents = dict(zip(numbers, children.parents[order].tolist(), strict=True))
-            contents = query.reading.fetch(CommunityReports(numbers))
+            order = np.lexsort((children.communities, -children.scores))[:_NUM_RATED]
+            community_ids = children.communities[order].tolist()
+            parents = dict(zip(community_ids, children.parents[order].tolist(), strict=True))
+            contents = query.reading.fetch(CommunityReports(community_ids))
         reports = [build_report_hit(content, "rated by the model", 0.0) for content in contents]
-        hits = {number: hit for number, hit in zip(numbers, reports, strict=True) if hit is not None}
+        hits = {community: hit for community, hit in zip(community_ids, reports, strict=True) if hit is not None}
         relevant_communities = []
         for community, rating in zip(hits, distiller.rate_passages(question, list(hits.values())), strict=True):
             if rating:

@@ -21,7 +21,7 @@ SEED = 0xDEADBEEF
 
 
 def partition_by_leiden(count: int, edges: Edges, *, largest: int, levels: int) -> list[Partition]:
-    """Return at most ``levels`` partitions of ``count`` nodes, finest first.
+    """Return at most ``levels`` partitions of ``count`` nodes by the Leiden algorithm, finest first.
 
     A group of more than ``largest`` nodes is split again if possible. Raises InputError if graspologic-native is not
     installed.
@@ -33,7 +33,7 @@ def partition_by_leiden(count: int, edges: Edges, *, largest: int, levels: int) 
     edge_list = [(str(first), str(second), float(weight)) for first, second, weight in zip(*columns, strict=True)]
     clusters = library.hierarchical_leiden(edge_list, max_cluster_size=largest, seed=SEED)
     partitions: list[Partition] = []
-    labels: Partition = np.arange(count) + len(clusters)  # labels of isolated nodes, above all cluster numbers
+    labels: Partition = np.arange(count) + len(clusters)  # labels of isolated nodes, above those of all clusters
     for level in range(min(levels, 1 + max(cluster.level for cluster in clusters))):
         labels = labels.copy()
         for cluster in clusters:
@@ -44,7 +44,10 @@ def partition_by_leiden(count: int, edges: Edges, *, largest: int, levels: int) 
 
 
 def run_leiden_round(count: int, edges: Edges, *, largest: int) -> Partition:
-    """Return the finest partition of ``count`` nodes; groups of more than ``largest`` are split if possible."""
+    """Return the finest partition of ``count`` nodes by Leiden; groups of more than ``largest`` are split if possible.
+
+    A graph without edges has a group for each node.
+    """
     partitions = partition_by_leiden(count, edges, largest=largest, levels=count)
     return partitions[0] if partitions else np.arange(count)
 

@@ -103,9 +103,8 @@ class LocalStrategy:
         rankings = [nearest_chunks[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
         starts = _find_start_entities(query, rankings, int(option(query, self, "entities")))
         if not starts:
-            return evidence_of(
-                query, self.name, nearest_chunks, "near the question (no entity is known)", len(nearest_chunks)
-            )
+            path = "near the question (no entity is known)"
+            return evidence_of(query, self.name, nearest_chunks, paths=path, pool=len(nearest_chunks))
         with query.trace.step("chunks of the entities") as step:
             ((ranking, paths),) = search_locally(query, [LocalSearch(starts, rankings)], query.reach)
             ranking = append_tails(ranking, nearest_chunks, top=query.reach)
@@ -120,7 +119,7 @@ class LocalStrategy:
         return replace(evidence, context=self._list_entity_lines(query, starts))
 
     def _build_reports(self, query: Query, starts: Sequence[StartEntity], share: float) -> dict[int, Hit]:
-        """Return reports, by community, of the communities with the most start entities.
+        """Return the reports on the communities with the most start entities, by community; ties go by rating.
 
         ``share`` is their share of the query's hits and tokens.
         """
@@ -128,10 +127,10 @@ class LocalStrategy:
         ratings: dict[int, int] = {}
         with query.trace.step("communities of the entities") as step:
             finest = query.reading.fetch(FinestCommunities([start.entity for start in starts]))
-            for start, home in zip(starts, finest, strict=True):
-                if home is not None:
-                    names.setdefault(home.community, []).append(start.key)
-                    ratings[home.community] = home.rating
+            for start, finest_community in zip(starts, finest, strict=True):
+                if finest_community is not None:
+                    names.setdefault(finest_community.community, []).append(start.key)
+                    ratings[finest_community.community] = finest_community.rating
             order = sorted(names, key=lambda community: (-len(names[community]), -ratings[community], community))
             candidates = [
                 ReportCandidate(community, f"community of {', '.join(names[community])}") for community in order
@@ -152,6 +151,7 @@ class LocalStrategy:
                 HierarchySentences([start.key for start in starts], _MAX_RELATIVES, _MAX_RELATIVES),
                 EntityDescriptions([start.entity for start in starts], _MAX_DESCRIPTIONS),
             )
+            # The descriptions and the relations of the first entity, then those of the second, and so on.
             for line in chain.from_iterable(chain.from_iterable(zip(descriptions, relations, strict=True))):
                 if line not in lines and (remaining_tokens := remaining_tokens - count_text_tokens(line)) >= 0:
                     lines[line] = None
@@ -178,18 +178,23 @@ def find_near_entities(
     scores: dict[int, float] = {}
     chunk_lists = [np.array([chunk for chunk, _ in ranking], np.uint64) for ranking in rankings]
     no_entities = np.empty(0, np.uint32)
-    requests = [NeighborhoodRequest(chunks, no_entities, 0, with_links=False) for chunks in chunk_lists if len(chunks)]
+    requests = [
+        NeighborhoodRequest(chunks, no_entities, max_chunks=0, with_links=False)
+        for chunks in chunk_lists
+        if len(chunks)
+    ]
     neighborhoods = query.reading.fetch_all(requests)
     for ranking, (in_chunks, _) in zip(filter(None, rankings), neighborhoods, strict=True):
         rows = in_chunks.rows
         rarities = _compute_rarities(query, in_chunks.degrees).tolist()
         entities, is_own_text = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT_FEATURES)) != 0).tolist()
         max_score = max((score for _, score in ranking), default=0.0) or 1.0
-        for row, (_, score) in enumerate(ranking):
-            for position in range(rows.bounds[row], rows.bounds[row + 1]):
-                if is_own_text[position] and entities[position] not in excluded:
-                    gain = rarities[position] * max(0.0, score) / max_score
-                    scores[entities[position]] = scores.get(entities[position], 0.0) + gain
+        # The mentions are grouped by chunk, and ``bounds`` are the borders of the groups.
+        for chunk_index, (_, score) in enumerate(ranking):
+            for mention in range(rows.bounds[chunk_index], rows.bounds[chunk_index + 1]):
+                if is_own_text[mention] and entities[mention] not in excluded:
+                    gain = rarities[mention] * max(0.0, score) / max_score
+                    scores[entities[mention]] = scores.get(entities[mention], 0.0) + gain
     candidates = _select_highest(scores, limit)
     if not candidates:
         return []
@@ -237,7 +242,7 @@ def search_locally(query: Query, searches: Sequence[LocalSearch], top: int) -> l
     )
     weights = build_term_weights(query.reading.counters, words.list_lookup_terms(counts), counts)
     rarities = _compute_rarities(query, degrees)
-    ends = accumulate((len(search.starts) for search in searches), initial=0)
+    bounds = accumulate((len(search.starts) for search in searches), initial=0)  # of the entities of each search
     pools = [
         _select_candidates(
             query,
@@ -245,14 +250,16 @@ def search_locally(query: Query, searches: Sequence[LocalSearch], top: int) -> l
             EntityRows(rows.bounds[first : last + 1], rows.chunks, rows.features),
             np.array([start.weight for start in search.starts]) * rarities[first:last],
         )
-        for search, (first, last) in zip(searches, pairwise(ends), strict=True)
+        for search, (first, last) in zip(searches, pairwise(bounds), strict=True)
     ]
     return _rank_pools(query, searches, pools, weights, top)
 
 
 class _SearchPool(NamedTuple):
-    """The chunks that one search ranks (ids ascending), their scores by entities, and the start entities that each
-    mentions, as indices into the starts of the search."""
+    """The chunks that one search ranks (ids ascending), with their scores by entities.
+
+    ``mentioned_starts`` are the start entities that each chunk mentions, as indexes into the starts of the search.
+    """
 
     chunks: npt.NDArray[np.uint64]
     scores: npt.NDArray[np.float64]
@@ -286,9 +293,9 @@ def _rank_pools(
     )
     results = []
     for search, pool in zip(searches, pools, strict=True):
-        positions = np.searchsorted(all_chunks, pool.chunks)
-        total = scale_to_best(pool.scores) + scale_to_best(cosines[positions].astype(np.float64))
-        total += scale_to_best(word_scores[positions])
+        indexes = np.searchsorted(all_chunks, pool.chunks)
+        total = scale_to_best(pool.scores) + scale_to_best(cosines[indexes].astype(np.float64))
+        total += scale_to_best(word_scores[indexes])
         ranking = best(query.reading, pool.chunks, total, top)
         paths = {chunk: _format_path(search.starts, pool.mentioned_starts.get(chunk, ())) for chunk, _ in ranking}
         results.append(LocalResult(ranking, paths))
@@ -296,24 +303,27 @@ def _rank_pools(
 
 
 def _format_path(starts: Sequence[StartEntity], mentioned_starts: Iterable[int]) -> str:
-    """Return the names that a chunk mentions, as the hit's path."""
+    """Return the path of a chunk's hit: the names of the start entities that it mentions, given by their indexes."""
     names = ", ".join(dict.fromkeys(starts[index].key for index in mentioned_starts))
     return f"names {names}" if names else "near the question"
 
 
 def _compute_rarities(query: Query, degrees: Degrees) -> npt.NDArray[np.float64]:
-    """Return the rarity of entities: the fewer chunks mention one, the higher."""
+    """Return the rarity of entities: the fewer chunks mention one, the higher.
+
+    Chunks that mention an entity in lower case only count only if there are no others.
+    """
     chunk_counts = np.maximum(1, np.where(degrees.informative, degrees.informative, degrees.total))
     return np.asarray(np.log(1 + query.reading.counters.chunks / chunk_counts), np.float64)
 
 
 def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[int, float], dict[int, list[int]]]:
-    """Return the sum of the weights of the entities that each chunk mentions, and the indices of these entities."""
+    """Return the sum of the weights of the entities that each chunk mentions, and the indexes of these entities."""
     scores: dict[int, float] = {}
     entities_by_chunk: dict[int, list[int]] = {}
     for index, weight in enumerate(weights.tolist()):
-        row = slice(rows.bounds[index], rows.bounds[index + 1])
-        for chunk, features in zip(rows.chunks[row].tolist(), rows.features[row].tolist(), strict=True):
+        mentions = slice(rows.bounds[index], rows.bounds[index + 1])
+        for chunk, features in zip(rows.chunks[mentions].tolist(), rows.features[mentions].tolist(), strict=True):
             if features & ~LOWER:  # mentioned other than only in lower case
                 scores[chunk] = scores.get(chunk, 0.0) + weight
                 entities_by_chunk.setdefault(chunk, []).append(index)

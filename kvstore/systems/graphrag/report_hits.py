@@ -52,13 +52,14 @@ class CommunityReports(ReadRequest[list[ReportContent]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[ReportContent]:
-        """Read the report of each community; its spans are empty if no part of its sources may be shown."""
+        """Read the report of each community; it has no spans if the state hides all its sources."""
         communities = require_communities(state)
         reports = find_report_sources(state, communities, self.communities)
+        # The spans of all reports are converted together, from ids to document keys.
         spans = iter(convert_spans(state, [span for report in reports for span in report.spans]))
         return [
-            ReportContent(key, title, communities.get(number).level, text, [next(spans) for _ in report.spans])
-            for number, key, title, report, text in zip(
+            ReportContent(key, title, communities.get(community).level, text, [next(spans) for _ in report.spans])
+            for community, key, title, report, text in zip(
                 self.communities,
                 communities.get_keys(self.communities),
                 communities.get_titles(self.communities),
@@ -79,28 +80,28 @@ class ReportSource(NamedTuple):
     model_text: Mapping[str, Any] | None
 
 
-def find_report_sources(state: State, communities: Communities, numbers: Sequence[int]) -> list[ReportSource]:
-    """Return the sources of the report of each community, limited to the allowed documents."""
+def find_report_sources(state: State, communities: Communities, community_ids: Sequence[int]) -> list[ReportSource]:
+    """Return the basis of the report on each community: a model's report, or else sentences of allowed documents."""
     return [
-        _find_model_report(state, communities, number)
+        _find_model_report(state, communities, community)
         or ReportSource([span for span in spans if _is_allowed(state, span)], None)
-        for number, spans in zip(numbers, communities.list_extracted_spans(numbers), strict=True)
+        for community, spans in zip(community_ids, communities.list_extracted_spans(community_ids), strict=True)
     ]
 
 
-def _find_model_report(state: State, communities: Communities, number: int) -> ReportSource | None:
-    """Return the report that a language model wrote, or None.
+def _find_model_report(state: State, communities: Communities, community: int) -> ReportSource | None:
+    """Return the report that a language model wrote on a community, with the spans that it cites, or None.
 
     Returns None if there is no such report, if it cites nothing, or if one of its source documents is not allowed.
     """
-    model_text = communities.get_written_text(number)
+    model_text = communities.get_written_text(community)
     if model_text is None:
         return None
-    sources = communities.list_sources(number)
+    sources = communities.list_sources(community)
     if not all(_is_allowed(state, source) for source in sources):
         return None
-    cited = dict.fromkeys(number for finding in model_text.value["findings"] for number in finding["sources"])
-    return ReportSource([sources[number] for number in cited], model_text.value) if cited else None
+    cited_indexes = dict.fromkeys(index for finding in model_text.value["findings"] for index in finding["sources"])
+    return ReportSource([sources[index] for index in cited_indexes], model_text.value) if cited_indexes else None
 
 
 def render_reports(state: State, reports: Sequence[ReportSource]) -> list[str]:
@@ -152,10 +153,10 @@ def select_reports(query: Query, candidates: Sequence[ReportCandidate], share: f
             if (
                 len(reports) < limit
                 and report is not None
-                and (size := count_text_tokens(report.text)) <= remaining_tokens
+                and (num_tokens := count_text_tokens(report.text)) <= remaining_tokens
             ):
                 reports[community] = report
-                remaining_tokens -= size
+                remaining_tokens -= num_tokens
         start += batch_size
         batch_size *= 2
     return reports
@@ -163,6 +164,7 @@ def select_reports(query: Query, candidates: Sequence[ReportCandidate], share: f
 
 def _count_reports(share: float, top: int) -> int:
     """Return the number of reports among the first ``top`` hits: report n has the rank n / ``share``, rounded up."""
+    # The first count after which the next report has a rank below ``top``.
     return next(count for count in range(top + 1) if not share or math.ceil((count + 1) / share) > top)
 
 
@@ -187,7 +189,8 @@ def insert_reports(
         is_report = report_hits and (not chunk_hits or math.ceil((num_placed + 1) / share) <= len(hits) + 1)
         community, hit = report_hits.popleft() if is_report else (None, chunk_hits.popleft())
         score = hit.score
-        if hits and (is_report or hits[-1].kind == "report"):  # a report ties with no chunk
+        # Scores must not increase with the rank, and a report must not tie with a chunk.
+        if hits and (is_report or hits[-1].kind == "report"):
             below_last = math.nextafter(hits[-1].score, -math.inf)
             score = below_last if is_report else min(score, below_last)
         elif hits:
@@ -198,7 +201,7 @@ def insert_reports(
 
 
 def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | None:
-    """Return a hit of the kind ``report`` with rank 1, or None if the report has no spans."""
+    """Return a report as a hit with rank 1, or None if it has no spans. Its position is that of the first span."""
     if not content.spans:
         return None
     first_span = content.spans[0]

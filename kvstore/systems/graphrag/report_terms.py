@@ -33,7 +33,7 @@ def join_terms(text: str, stem: Callable[[str], str]) -> str:
 def build_report_terms(title: str, report: str, stemmer: str) -> str:
     """Return the terms of a community's title and report, see :func:`join_terms`; empty if the report is empty.
 
-    ``stemmer`` is the setting of the store.
+    ``stemmer`` is the name of the stemmer in the settings of the store.
     """
     return join_terms(f"{title}\n{report}", get_text_stemmer(stemmer, report)) if report else ""
 
@@ -44,6 +44,7 @@ def build_term_rows(
     """Yield the rows (key, terms) of all communities; ``members`` are the rows of their members, strongest first."""
     member_rows = iter(members)
     while batch := list(islice(member_rows, _BATCH_SIZE)):
+        # A row alternates entities and weights.
         entity_groups = [list(islice(row, 0, 2 * MAX_TITLE_CANDIDATES, 2)) for _, row in batch]
         entities = list(dict.fromkeys(entity for group in entity_groups for entity in group))
         names = dict(zip(entities, (record.name for record in state.entities.get_many(entities)), strict=True))

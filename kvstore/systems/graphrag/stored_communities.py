@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import CorruptionError
 from ...retrieval.evidence import StoredSpan
 from ...storage import records
-from ...structures.clustering.affinity import Partition
+from ...structures.clustering.affinity import IntArray
 from ...structures.indexes.generations import GenerationRows
 from ...structures.vectors.vectors import Matrix, cosines
 from .community_building import NO_COMMUNITY
@@ -79,7 +79,7 @@ class StoredCommunities:
         return self._rows.get_cached(name, lambda _: make())
 
     def get(self, community: int) -> Community:
-        """Return a community by its number, which must be valid; raises CorruptionError if its record is missing."""
+        """Return a community by its id, which must be valid. Raises CorruptionError if its record is missing."""
         row = self._get_record(community)
         level, parent, children, entity_count, chunk_count, document_count, rating, content = row[:8]
         return Community(
@@ -127,7 +127,7 @@ class StoredCommunities:
         """The number of entities that were nodes of the graph when the communities were built."""
         return self._rows.get_cached("nodes", lambda rows: sum(1 for _ in rows.scan(ENTITY_COMMUNITIES)))
 
-    def compute_cosines(self, communities: Partition, vector: Matrix) -> Matrix:
+    def compute_cosines(self, communities: IntArray, vector: Matrix) -> Matrix:
         """Return the cosines of communities with a unit vector."""
         return cosines(self._vectors, vector, communities)
 
@@ -142,7 +142,7 @@ class StoredCommunities:
         return self._records[community]
 
     def _find_stored(self, community: int | None) -> Community | None:
-        """Return a community, or None if its number is None or invalid."""
+        """Return a community, or None if its id is None or invalid."""
         return self.get(community) if community is not None and 0 <= community < self._count else None
 
     def _get_summary_spans(self, community: int) -> list[StoredSpan]:
@@ -157,17 +157,20 @@ class StoredCommunities:
         ]
 
     def _list_home_chunks(self, community: int) -> list[tuple[int, float]]:
-        """Return the chunks whose finest home is the community, each with the fraction of its names there."""
+        """Return (chunk, share) for each chunk whose finest home is the community, largest share first.
+
+        The share is the fraction of the chunk's names that belong to the community.
+        """
         return _decode_homes(self._rows.get(CHUNK_HOMES, records.encode_u32(community)))
 
     def _list_stored_chunks(self, communities: Sequence[int]) -> list[list[tuple[int, float]]]:
         """Return the home chunks of each community and its descendants, with shares; reads all of them together."""
         self._preload_subtrees(communities)
         subtrees = [list(self._iter_subtree(community)) for community in communities]
-        numbers = list(dict.fromkeys(chain.from_iterable(subtrees)))
-        rows = self._rows.get_many(CHUNK_HOMES, list(map(records.encode_u32, numbers)))
-        homes = dict(zip(numbers, map(_decode_homes, rows), strict=True))
-        return [list(chain.from_iterable(map(homes.__getitem__, subtree))) for subtree in subtrees]
+        community_ids = list(dict.fromkeys(chain.from_iterable(subtrees)))
+        rows = self._rows.get_many(CHUNK_HOMES, list(map(records.encode_u32, community_ids)))
+        chunks_by_home = dict(zip(community_ids, map(_decode_homes, rows), strict=True))
+        return [list(chain.from_iterable(map(chunks_by_home.__getitem__, subtree))) for subtree in subtrees]
 
     def _preload_subtrees(self, communities: Sequence[int]) -> None:
         """Load the records of communities and their descendants, with one read for each level."""
@@ -189,18 +192,18 @@ class StoredCommunities:
         return path[::-1]
 
     @property
-    def _first_chunks(self) -> Partition:
+    def _first_chunks(self) -> IntArray:
         """One home chunk of each community or its descendants, :data:`NO_COMMUNITY` if it has none."""
         return self._rows.get_cached("first chunks", lambda rows: _read_first_chunks(rows, self.tree))
 
-    def _find_finest(self, entities: Sequence[int]) -> tuple[Partition, Partition]:
+    def _find_finest(self, entities: Sequence[int]) -> tuple[IntArray, IntArray]:
         """Return the finest community of each entity, and the entity's number of chunks at build time.
 
         A newer entity has :data:`NO_COMMUNITY` and 0.
         """
-        positions, rows = self._rows.read_numbers(ENTITY_COMMUNITIES, list(map(records.encode_u32, entities)), 2)
+        indexes, rows = self._rows.read_numbers(ENTITY_COMMUNITIES, list(map(records.encode_u32, entities)), 2)
         finest, degrees = np.full(len(entities), NO_COMMUNITY), np.zeros(len(entities), np.int64)
-        finest[positions], degrees[positions] = rows.T
+        finest[indexes], degrees[indexes] = rows.T
         if finest.max(initial=NO_COMMUNITY) >= len(self.tree):
             raise _make_missing_error(int(finest.max()))
         return finest, degrees
@@ -216,8 +219,8 @@ class StoredCommunities:
         return np.concatenate([np.empty(0, np.float32), *blocks]).reshape(self._count, self._dimension)
 
 
-def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> Partition:
-    """Return one home chunk of each community or its descendants, otherwise :data:`NO_COMMUNITY`."""
+def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> IntArray:
+    """Return one home chunk of each community or its descendants; :data:`NO_COMMUNITY` (-1) if it has none."""
     first_chunks = np.full(len(tree), NO_COMMUNITY, np.int64)
     for key, row in rows.scan(CHUNK_HOMES):
         community = records.U32.unpack(key)[0]
@@ -228,9 +231,9 @@ def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> Partition:
 
 
 def _decode_homes(row: Sequence[int] | None) -> list[tuple[int, float]]:
-    """Return the chunks of a row, which alternates chunks and their shares in ten thousandths, with shares up to 1."""
-    numbers = iter(row or ())
-    return [(chunk, share / 10_000) for chunk, share in zip(numbers, numbers, strict=True)]
+    """Return (chunk, share from 0 to 1) for each chunk of a row, which alternates chunks and shares in 1/10,000."""
+    values = iter(row or ())
+    return [(chunk, share / 10_000) for chunk, share in zip(values, values, strict=True)]
 
 
 def _make_missing_error(community: int) -> CorruptionError:
@@ -239,7 +242,7 @@ def _make_missing_error(community: int) -> CorruptionError:
 
 
 def iter_largest(values: Matrix, expected_count: int) -> Iterator[int]:
-    """Yield the indices of values in descending order of value, ties by index.
+    """Yield the indexes of values in descending order of value, ties by index.
 
     The first ``expected_count`` of them are found without sorting all values.
     """

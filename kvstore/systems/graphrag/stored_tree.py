@@ -1,6 +1,6 @@
 """The tree of communities of a generation as arrays, for processing a whole level at once.
 
-In: the rows of the table ``communities``. Out: a :class:`StoredTree`; communities are indices into its arrays. It takes
+In: the rows of the table ``communities``. Out: a :class:`StoredTree`; communities are indexes into its arrays. It takes
 about 30 bytes for each community, and is built once for all states that read the generation.
 """
 
@@ -10,11 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
-from ...structures.clustering.affinity import Partition
+from ...structures.clustering.affinity import IntArray
 from ...structures.clustering.children import ChildIndex
 from ...structures.indexes.generations import GenerationRows
 from .community_building import NO_COMMUNITY
-from .community_rows import COMMUNITIES
+from .community_rows import COMMUNITIES, FIRST_MEMBER_FIELD, LEVEL_FIELD, PARENT_FIELD, RATING_FIELD
 
 
 class StoredTree:
@@ -24,7 +24,7 @@ class StoredTree:
     rating, and its first member in order of names.
     """
 
-    def __init__(self, levels: Partition, parents: Partition, ratings: Partition, first_members: Partition) -> None:
+    def __init__(self, levels: IntArray, parents: IntArray, ratings: IntArray, first_members: IntArray) -> None:
         self.levels = levels
         self.parents = parents
         self.ratings = ratings
@@ -33,29 +33,35 @@ class StoredTree:
     @classmethod
     def from_rows(cls, rows: GenerationRows) -> StoredTree:
         """Read the tree of a generation: the columns level, parent, rating and first member of each community."""
-        columns = [
-            (row[0], NO_COMMUNITY if row[1] is None else row[1], row[6], row[8]) for _, row in rows.scan(COMMUNITIES)
+        fields = [
+            (
+                row[LEVEL_FIELD],
+                NO_COMMUNITY if row[PARENT_FIELD] is None else row[PARENT_FIELD],
+                row[RATING_FIELD],
+                row[FIRST_MEMBER_FIELD],
+            )
+            for _, row in rows.scan(COMMUNITIES)
         ]
-        return cls(*np.array(columns, np.int64).reshape(len(columns), 4).T.copy())
+        return cls(*np.array(fields, np.int64).reshape(len(fields), 4).T.copy())
 
     def __len__(self) -> int:
         return len(self.levels)
 
-    def list_children(self, communities: Partition) -> Partition:
+    def list_children(self, communities: IntArray) -> IntArray:
         """Return the children of the given communities, grouped by parent."""
         return self._children.get_children_of_nodes(communities)
 
-    def get_partition(self, level: int) -> Partition:
+    def get_partition(self, level: int) -> IntArray:
         """Return the communities at a level, plus coarser ones without children."""
         has_children = self._children.counts > 0
         return np.flatnonzero((self.levels == level) | ((self.levels < level) & ~has_children))
 
-    def map_to_levels(self, communities: Partition, levels: int) -> Partition:
+    def map_to_levels(self, communities: IntArray, levels: int) -> IntArray:
         """Return the ancestor of each community at each level, coarsest level first, shape (levels, n).
 
         At levels finer than its own, a community is its own entry. ``communities`` can contain :data:`NO_COMMUNITY`.
         """
-        communities_by_level: Partition = np.full((levels, len(communities)), NO_COMMUNITY, np.int64)
+        communities_by_level: IntArray = np.full((levels, len(communities)), NO_COMMUNITY, np.int64)
         # In each round, every community fills its own level and the finer ones that no descendant has filled.
         current, filled_from = communities, np.full(len(communities), levels)
         while (active := np.flatnonzero(current != NO_COMMUNITY)).size:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ...retrieval.lexical_search import K1
 from ...storage import records
-from ...structures.clustering.affinity import Partition
+from ...structures.clustering.affinity import IntArray
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
@@ -66,24 +66,24 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
         homes = dict(zip(candidates, communities.find_by_chunks(candidates), strict=True))
         mask = None
         if allowed is not None:
-            mask = np.zeros(len(communities), np.bool_)
+            mask = np.zeros(len(communities), np.bool_)  # of the communities with an allowed chunk
             mask[list({community for path in homes.values() for community in path})] = True
         newer_set = frozenset(newer_chunks)
-        without_home = [chunk for chunk, path in homes.items() if not path or chunk in newer_set]
-        return ChunkPlacement(list(dict.fromkeys((*without_home, *newer_chunks))), newer_set, mask)
+        unassigned = [chunk for chunk, path in homes.items() if not path or chunk in newer_set]
+        return ChunkPlacement(list(dict.fromkeys((*unassigned, *newer_chunks))), newer_set, mask)
 
 
 class ScoredCommunities(NamedTuple):
-    """Communities in ascending order: numbers, parents, levels, scores, and factors by which scores are multiplied.
+    """Communities (ids ascending), their parents, levels, scores, and factors by which scores are multiplied.
 
     A factor is from 1 to 2 and grows with the number of chunks. ``change`` identifies the generation of the
     communities.
     """
 
     change: int
-    numbers: Partition
-    parents: Partition
-    levels: Partition
+    communities: IntArray
+    parents: IntArray
+    levels: IntArray
     scores: npt.NDArray[np.float64]
     factors: npt.NDArray[np.float64]
 
@@ -91,7 +91,7 @@ class ScoredCommunities(NamedTuple):
         """Return the communities for which the mask is true."""
         return ScoredCommunities(
             self.change,
-            self.numbers[mask],
+            self.communities[mask],
             self.parents[mask],
             self.levels[mask],
             self.scores[mask],
@@ -106,7 +106,7 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
     the question's terms.
     """
 
-    parents: Partition | None
+    parents: IntArray | None
     allowed: npt.NDArray[np.bool_] | None
     vector: Matrix
     rarities: Mapping[str, float]
@@ -115,22 +115,20 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
         """Score the children; the reports of only the nearest of them are compared with the question's words."""
         communities = require_communities(state)
         tree = communities.tree
-        numbers = tree.get_partition(0) if self.parents is None else np.sort(tree.list_children(self.parents))
-        numbers = communities.filter_visible(numbers) if self.allowed is None else numbers[self.allowed[numbers]]
-        scores = communities.compute_cosines(numbers, self.vector).astype(np.float64).round(6)
+        ids = tree.get_partition(0) if self.parents is None else np.sort(tree.list_children(self.parents))
+        ids = communities.filter_visible(ids) if self.allowed is None else ids[self.allowed[ids]]
+        scores = communities.compute_cosines(ids, self.vector).astype(np.float64).round(6)
         if self.rarities:
-            best = find_best(numbers, scores, _NUM_SCORED_REPORTS)
+            best = find_best(ids, scores, _NUM_SCORED_REPORTS)
             scores[best] += [
-                score_terms(terms, self.rarities) for terms in _get_terms(state, communities, numbers[best].tolist())
+                score_terms(terms, self.rarities) for terms in _get_terms(state, communities, ids[best].tolist())
             ]
-        factors = 1 + tree.ratings[numbers] / 100  # ten times a rating from 0 to 10
-        return ScoredCommunities(
-            communities.change, numbers, tree.parents[numbers], tree.levels[numbers], scores, factors
-        )
+        factors = 1 + tree.ratings[ids] / 100  # ten times a rating from 0 to 10
+        return ScoredCommunities(communities.change, ids, tree.parents[ids], tree.levels[ids], scores, factors)
 
 
-def find_best(communities: Partition, scores: npt.NDArray[np.float64], limit: int) -> npt.NDArray[np.intp]:
-    """Return the indices of the ``limit`` highest-scoring communities, best first, ties by number."""
+def find_best(communities: IntArray, scores: npt.NDArray[np.float64], limit: int) -> npt.NDArray[np.intp]:
+    """Return the indexes of the ``limit`` highest scores, best first, ties by community."""
     if not 0 < limit < len(scores):
         return np.lexsort((communities, -scores))[:limit]
     last = len(scores) - limit
@@ -144,33 +142,36 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
     ``terms`` are those of the text, see :func:`~.report_terms.join_terms`. The score is BM25 without length
     normalization, divided by its upper bound.
     """
-    max_score = math.fsum(rarities.values()) * (K1 + 1) or 1.0
+    max_score = math.fsum(rarities.values()) * (K1 + 1) or 1.0  # a divisor
     counts = ((rarity, terms.count(f" {term} ")) for term, rarity in rarities.items())
     return math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count) / max_score
 
 
-def _get_terms(state: State, communities: Communities, numbers: Sequence[int]) -> list[str]:
-    """Return the terms of reports, from the store if the query is unrestricted and nothing changed since the build."""
+def _get_terms(state: State, communities: Communities, community_ids: Sequence[int]) -> list[str]:
+    """Return the terms of the reports on communities.
+
+    They are stored, but rebuilt if the query is restricted or something changed since the build.
+    """
     if state.allowed is None and communities.is_as_built:
-        return communities.get_built_terms(numbers)
-    return _build_terms(state, communities, numbers)
+        return communities.get_built_terms(community_ids)
+    return _build_terms(state, communities, community_ids)
 
 
-def _build_terms(state: State, communities: Communities, numbers: Sequence[int]) -> list[str]:
-    """Return the terms of reports; cached for all states, and rebuilt if a report changed."""
-    titles = communities.get_titles(numbers)
-    reports = find_report_sources(state, communities, numbers)
+def _build_terms(state: State, communities: Communities, community_ids: Sequence[int]) -> list[str]:
+    """Return the terms of the reports on communities; cached for all states, and rebuilt if a report changed."""
+    titles = communities.get_titles(community_ids)
+    reports = find_report_sources(state, communities, community_ids)
     cache: dict[int, tuple[bytes, str]] = communities.get_cached("terms of reports", dict)
     sources = [
         records.pack([title, report.spans if report.model_text is None else report.model_text])
         for title, report in zip(titles, reports, strict=True)
     ]
-    entries = [cache.get(number, (b"", "")) for number in numbers]
-    changed_positions = [position for position, source in enumerate(sources) if entries[position][0] != source]
-    if len(cache) + len(changed_positions) > _MAX_CACHED_TERMS:
+    entries = [cache.get(community, (b"", "")) for community in community_ids]
+    changed_indexes = [index for index, source in enumerate(sources) if entries[index][0] != source]
+    if len(cache) + len(changed_indexes) > _MAX_CACHED_TERMS:
         cache.clear()
-    texts = render_reports(state, [reports[position] for position in changed_positions])
-    for position, text in zip(changed_positions, texts, strict=True):
-        new_terms = build_report_terms(titles[position], text, state.settings.stemmer)
-        entries[position] = cache[numbers[position]] = sources[position], new_terms
+    texts = render_reports(state, [reports[index] for index in changed_indexes])
+    for index, text in zip(changed_indexes, texts, strict=True):
+        new_terms = build_report_terms(titles[index], text, state.settings.stemmer)
+        entries[index] = cache[community_ids[index]] = sources[index], new_terms
     return [terms for _, terms in entries]
