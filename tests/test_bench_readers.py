@@ -12,13 +12,13 @@ import pytest
 TOOLS = Path(__file__).parents[1] / "tools"
 sys.path.insert(0, str(TOOLS))
 
-from bench_readers import measure  # noqa: E402
+from bench_readers import measure_page  # noqa: E402
 from reader_pages.generated import GENERATORS, Page, Unavailable  # noqa: E402
 from reader_pages.written import iter_pages  # noqa: E402
 
 
 def check(page: Page) -> None:
-    found = measure(page)
+    found = measure_page(page)
     assert found.kept >= 0.995, found.lost
     assert found.left_out >= 0.95, found.added
     assert found.source_words > 80

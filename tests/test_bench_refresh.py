@@ -17,7 +17,7 @@ import bench_refresh
 def test_it_counts_texts_and_those_that_a_document_changes(
     make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench_refresh, "_TURNS", 1)
+    monkeypatch.setattr(bench_refresh, "_NUM_TURNS", 1)
     store = make_store()
     for number in range(12):
         store.put(f"{number:02}", f"{('Tea', 'Rail', 'Hive')[number % 3]} is what this one is about, and {number}.")

@@ -30,9 +30,9 @@ def test_made_documents_obey_their_laws() -> None:
     frequency = [counts[vocabulary[rank]] for rank in (0, 9, 99, 999)]
     assert all(5 < more / less < 15 for more, less in pairwise(frequency)), frequency
     first = 3 * made_documents.PART
-    new = [made_documents.name(n) for n in range(*map(made_documents.count_names, (first, first + 100)))]
+    new = [made_documents.generate_name(n) for n in range(*map(made_documents.count_names, (first, first + 100)))]
     assert all(name in "\n".join(paragraphs[:101]) for name in new)
-    assert len({made_documents.name(number) for number in range(20_000)}) > 19_500
+    assert len({made_documents.generate_name(number) for number in range(20_000)}) > 19_500
 
 
 def test_measurements_are_written_to_a_file(tmp_path: Path) -> None:

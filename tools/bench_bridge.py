@@ -38,7 +38,9 @@ from kvstore.text.words import FUNCTION_WORDS
 NOISE = 0.5
 #: The number of documents per commit.
 BATCH = 2000
-_CAPITALISED = re.compile(r"\b[A-Z][a-z]\w*")
+#: The number of texts per call of the embedder.
+EMBED_BATCH = 256
+_CAPITALIZED_WORD = re.compile(r"\b[A-Z][a-z]\w*")
 
 Matrix = npt.NDArray[np.float32]
 
@@ -50,18 +52,20 @@ Matrix = npt.NDArray[np.float32]
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Whose vectors these are.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, as_json: bool) -> None:
-    """Time bridge and exact dense search on the same questions."""
+    """Compare the times of bridge and of exact dense search on the same questions, for each number of copies."""
     questions = load(data, None)
-    passages, question_vectors = load_or_embed(questions, embedder, cache)
+    passages, question_vectors = load_or_compute_vectors(questions, embedder, cache)
     rows = []
-    for count in copies:
+    for num_copies in copies:
         with tempfile.TemporaryDirectory() as scratch:
             settings = {"language": "rules"}
-            with kvstore.open(Path(scratch) / "s", embedder=f"none:{passages.shape[1]}", settings=settings) as store:
-                fill_store(store, questions, passages, count)
+            with kvstore.open(
+                Path(scratch) / "store", embedder=f"none:{passages.shape[1]}", settings=settings
+            ) as store:
+                store_copies(store, questions, passages, num_copies)
                 rows.append(
                     {
-                        "copies": count,
+                        "copies": num_copies,
                         "chunks": store.statistics()["chunks"],
                         **time_searches(store, questions, question_vectors),
                     }
@@ -73,70 +77,75 @@ def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, 
             print("  ".join(f"{name} {value}" for name, value in row.items()))
 
 
-def load_or_embed(questions: QuestionSet, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
-    """Return the vectors of the texts and of the questions."""
+def load_or_compute_vectors(questions: QuestionSet, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
+    """Return the vectors of the passages and of the questions, from the file ``cache`` if it exists."""
     if cache is not None and cache.exists():
         with np.load(cache) as cached:
             return cached["passages"], cached["questions"]
     model = open_embedder(embedder)
     texts = [f"{passage.get('title') or ''}\n{passage['text']}" for passage in questions.passages]
-    passages = np.concatenate([model.embed(texts[start : start + 256]) for start in range(0, len(texts), 256)])
+    batches = (texts[start : start + EMBED_BATCH] for start in range(0, len(texts), EMBED_BATCH))
+    passages = np.concatenate([model.embed(batch) for batch in batches])
     question_vectors = np.stack([model.embed_query(question.text) for question in questions.questions])
     if cache is not None:
         np.savez(cache, passages=passages, questions=question_vectors)
     return passages, question_vectors
 
 
-def iter_copies(questions: QuestionSet, vectors: Matrix, count: int) -> Iterator[tuple[str, str, str, Matrix]]:
-    """Yield key, title, text and vector of every text of every copy, the unaltered copy first."""
-    noise = np.random.default_rng(0)
-    for copy in range(count):
+def iter_copies(questions: QuestionSet, vectors: Matrix, num_copies: int) -> Iterator[tuple[str, str, str, Matrix]]:
+    """Yield key, title, text and vector of each passage of each copy; copy 0 is unaltered."""
+    generator = np.random.default_rng(0)
+    for copy in range(num_copies):
+        # No English word has such an ending, and each copy has its own.
         ending = "" if copy == 0 else "q" + chr(ord("a") + copy % 26) + "x" * (copy // 26)
         for passage, vector in zip(questions.passages, vectors, strict=True):
             title, text = (alter_capitalized_words(passage.get(part) or "", ending) for part in ("title", "text"))
             if copy:
-                moved = vector + NOISE * noise.standard_normal(len(vector)).astype(np.float32) / np.sqrt(len(vector))
-                vector = moved / np.linalg.norm(moved)
+                noisy = vector + NOISE * generator.standard_normal(len(vector)).astype(np.float32) / np.sqrt(
+                    len(vector)
+                )
+                vector = noisy / np.linalg.norm(noisy)
             yield f"{copy}/{passage['id']}", title, text, vector
 
 
 def alter_capitalized_words(text: str, ending: str) -> str:
-    """Return a text whose capitalized words, except function words, have another ending."""
+    """Return a text with ``ending`` appended to its capitalized words, except to function words."""
 
-    def change(match: re.Match[str]) -> str:
-        """Append the ending to a word, unless it is a function word."""
+    def append_ending(match: re.Match[str]) -> str:
+        """Return the word with the ending, or unchanged if it is a function word."""
         word = match.group()
         return word if word.lower() in FUNCTION_WORDS else word + ending
 
-    return _CAPITALISED.sub(change, text) if ending else text
+    return _CAPITALIZED_WORD.sub(append_ending, text) if ending else text
 
 
-def fill_store(store: kvstore.Store, questions: QuestionSet, vectors: Matrix, count: int) -> None:
-    """Put all copies into a store."""
-    waiting = list(iter_copies(questions, vectors, count))
-    for start in range(0, len(waiting), BATCH):
+def store_copies(store: kvstore.Store, questions: QuestionSet, vectors: Matrix, num_copies: int) -> None:
+    """Store ``num_copies`` copies of the passages, of which all but the first are altered."""
+    documents = list(iter_copies(questions, vectors, num_copies))
+    for start in range(0, len(documents), BATCH):
         with store.transaction() as transaction:
-            for key, title, text, vector in waiting[start : start + BATCH]:
+            for key, title, text, vector in documents[start : start + BATCH]:
                 transaction.put(key, text, title=title or None, vectors=vector)
         if sys.stderr.isatty():
-            print(f"\r{start} of {len(waiting)} passages", end="", file=sys.stderr)
+            print(f"\r{start} of {len(documents)} passages", end="", file=sys.stderr)
 
 
 def time_searches(store: kvstore.Store, questions: QuestionSet, vectors: Matrix) -> dict[str, Any]:
-    """Return the milliseconds of both on every question, and the speedup of bridge."""
-    ways: dict[str, dict[str, Any]] = {"bridge": {}, "exact": {"exact": 1}}
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    pools = []
+    """Return the median, 95th percentile and mean times of both searches, and the speedup of bridge."""
+    options_by_name: dict[str, dict[str, Any]] = {"bridge": {}, "exact": {"exact": 1}}
+    times: dict[str, list[float]] = {name: [] for name in options_by_name}
+    pool_sizes = []
     with store.snapshot() as snapshot:
         for question, vector in zip(questions.questions, vectors, strict=True):
-            for name, options in ways.items():
-                using = "vector" if name == "exact" else name
-                snapshot.retrieve(question.text, using=using, options=options, vector=vector)
+            for name, options in options_by_name.items():
+                strategy = "vector" if name == "exact" else name
+                # The first call warms the caches and is not timed.
+                snapshot.retrieve(question.text, using=strategy, options=options, vector=vector)
                 started = time.perf_counter()
-                evidence = snapshot.retrieve(question.text, using=using, options=options, vector=vector)
+                evidence = snapshot.retrieve(question.text, using=strategy, options=options, vector=vector)
                 times[name].append(1000 * (time.perf_counter() - started))
                 if name == "bridge":
-                    pools.append(evidence.pool)
+                    pool_sizes.append(evidence.pool)
     figures: dict[str, Any] = {}
     for name, values in times.items():
         figures[f"{name}_p50_ms"] = round(statistics.median(values), 3)
@@ -144,7 +153,7 @@ def time_searches(store: kvstore.Store, questions: QuestionSet, vectors: Matrix)
         figures[f"{name}_mean_ms"] = round(statistics.mean(values), 3)
     for figure in ("p50", "mean"):
         figures[f"times_as_fast_{figure}"] = round(figures[f"exact_{figure}_ms"] / figures[f"bridge_{figure}_ms"], 2)
-    return figures | {"median_pool": statistics.median(pools)}
+    return figures | {"median_pool": statistics.median(pool_sizes)}
 
 
 if __name__ == "__main__":

@@ -44,8 +44,16 @@ from kvstore.systems.graphrag.community_building import CommunityOptions, build_
 from kvstore_cext.chnsw import LayeredGraph
 
 Matrix = npt.NDArray[np.float32]
-#: Nearest nodes asked for a layer; what both graphs are built with.
-TOP, M, EF_CONSTRUCTION = 5, 16, 100
+#: A search of all layers with a question and an ef: (nearest nodes by layer, number of computed distances).
+LayerSearch = Callable[[Matrix, int], tuple[list[npt.NDArray[Any]], int]]
+#: The number of nearest nodes that a question requests from each layer.
+TOP = 5
+#: The parameters that both graphs are built with.
+M, EF_CONSTRUCTION = 16, 100
+#: The number of rounds of each timing; the best one counts.
+ROUNDS = 5
+#: The least share of searches in which :class:`CountingSearch` finds what hnswlib finds.
+MIN_EQUAL_SHARE = 0.98
 #: The values of ef that are tried one after the other, and the recall that a system must reach.
 EFS, MIN_RECALL = (5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 100, 125, 150, 200), 0.99
 #: The number of documents per commit.
@@ -62,7 +70,7 @@ BATCH = 500
     "--store", "store_path", type=click.Path(path_type=Path), help="Folder of the store; an existing store is used."
 )
 def main(folders: Sequence[Path], embedder: str, queries: int, store_path: Path | None) -> None:
-    """Build both over the layers of attributed communities, and run every query on both."""
+    """Build C-HNSW and hnswlib graphs over the layers of attributed communities, and compare their searches."""
     questions = [row["question"] for folder in folders for row in iter_rows(folder / "questions.jsonl")]
     with tempfile.TemporaryDirectory() as scratch:
         layers, parents = load_layers(store_path or Path(scratch) / "store", folders, embedder)
@@ -78,27 +86,31 @@ def iter_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def load_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[list[Matrix], list[npt.NDArray[Any]]]:
-    """Return the vectors of entities and communities (finest first), and the parents of all but the coarsest."""
+    """Return the vectors of each layer and the parents of each layer but the last; fill the store if it is new.
+
+    Layer 0 has the entities, the others the communities from the finest to the coarsest. A parent is an index into the
+    next layer, or -1.
+    """
     exists = path.exists()
     with kvstore.open(path, embedder=embedder) as store:
         for folder in folders if not exists else ():
             passages = list(iter_rows(folder / "corpus.jsonl"))
-            for first in range(0, len(passages), BATCH):
+            for start in range(0, len(passages), BATCH):
                 with store.transaction() as transaction:
-                    for passage in passages[first : first + BATCH]:
+                    for passage in passages[start : start + BATCH]:
                         transaction.put(f"{folder.name}/{passage['id']}", passage["text"], title=passage["title"])
         with store.snapshot() as snapshot:
             state = snapshot._state
             tree = build_communities(state, CommunityOptions(neighbours="knn"))
             entities = compute_entity_vectors(tree.graph, load_chunk_vectors(state, tree.graph))
-    layers, parents, above = [entities], [], tree.finest
+    layers, parents, parent_communities = [entities], [], tree.finest
     for level in range(int(tree.level.max(initial=-1)), -1, -1):
-        here = np.flatnonzero(tree.level == level)
-        positions = np.full(len(tree) + 1, -1)  # the last entry, at index -1, is for nodes without a parent
-        positions[here] = np.arange(len(here))
-        parents.append(positions[above])
-        above = tree.parents[here]
-        layers.append(tree.vectors[here])
+        communities = np.flatnonzero(tree.level == level)
+        indexes_in_layer = np.full(len(tree) + 1, -1)  # the last entry, at index -1, is for nodes without a parent
+        indexes_in_layer[communities] = np.arange(len(communities))
+        parents.append(indexes_in_layer[parent_communities])
+        parent_communities = tree.parents[communities]
+        layers.append(tree.vectors[communities])
     return layers, parents
 
 
@@ -106,6 +118,7 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
     """Build C-HNSW and one graph of hnswlib per layer over the same layers, and return the figures of both."""
     nearest = [find_exact_nearest(layer, questions) for layer in layers]
     started = time.perf_counter()
+    # The digests determine the order of insertion; a store derives them from names.
     digests = [np.random.default_rng(0).permutation(len(layer)).astype(np.uint64) for layer in layers]
     arrays = build_layered_arrays(layers, parents, digests, m=M, exact_below=0)
     assert arrays is not None
@@ -114,26 +127,26 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
     hnswlib_graphs = [build_hnswlib_graph(layer) for layer in layers]
     hnswlib_build_seconds = time.perf_counter() - started
 
-    names = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
-    graph = LayeredGraph(*(arrays[name] for name in names))
+    array_names = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
+    graph = LayeredGraph(*(arrays[name] for name in array_names))
     counts = np.full(len(layers), TOP, np.int64)
 
-    def make_joint_search(linked: bool) -> Callable[[Matrix, int], tuple[list[npt.NDArray[Any]], int]]:
-        """Return a search of all layers in C-HNSW: (nodes by layer, distances). Links down are used if ``linked``."""
+    def make_joint_search(linked: bool) -> LayerSearch:
+        """Return a search of all layers in C-HNSW, which follows the links between layers if ``linked``."""
 
         def search(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
-            """Search the graph, and number the nodes within their layers."""
+            """Search the graph, and convert its node ids to indexes within the layers."""
             nodes, _, bounds, compared = graph.search(question, counts, ef, follow_links_down=linked)
             nodes_by_layer = [nodes[low:high] for low, high in pairwise(bounds)]
             return [part - first for part, first in zip(nodes_by_layer, arrays["layers"], strict=False)], compared
 
         return search
 
-    replays = [Replay(graph, layer) for graph, layer in zip(hnswlib_graphs, layers, strict=True)]
+    counting_searches = [CountingSearch(graph, layer) for graph, layer in zip(hnswlib_graphs, layers, strict=True)]
 
     def search_layers_separately(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
-        """Search each graph of hnswlib; return the nodes by layer and the number of distances of all searches."""
-        results = [replay.search(question, ef) for replay in replays]
+        """Search each graph of hnswlib; return the nodes by layer and the total number of distances."""
+        results = [counting.search(question, ef) for counting in counting_searches]
         return [labels for labels, _ in results], sum(compared for _, compared in results)
 
     def search_joint_graph(question: Matrix, ef: int) -> None:
@@ -150,29 +163,31 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
         "unlinked": make_joint_search(False),
         "hnswlib": search_layers_separately,
     }
-    sides = {name: measure_quality(search, questions, nearest) for name, search in searches.items()}
+    figures = {name: measure_at_sufficient_ef(search, questions, nearest) for name, search in searches.items()}
     at_20, unlinked = (measure_at_ef(make_joint_search(linked), questions, nearest, 20) for linked in (True, False))
-    ours, theirs = time_searches(
+    chnsw_us, hnswlib_us = time_searches(
         [
-            (search_joint_graph, sides["chnsw"]["ef"], []),
-            (search_hnswlib_graphs, sides["hnswlib"]["ef"], hnswlib_graphs),
+            (search_joint_graph, figures["chnsw"]["ef"], []),
+            (search_hnswlib_graphs, figures["hnswlib"]["ef"], hnswlib_graphs),
         ],
         questions,
     )
     nodes = sum(map(len, layers))
-    share_equal = sum(replay.num_equal for replay in replays) / sum(replay.num_searches for replay in replays)
-    assert share_equal > 0.98, f"only {share_equal:.1%} of the walks found what hnswlib found"
+    equal_share = sum(counting.num_equal for counting in counting_searches) / sum(
+        counting.num_searches for counting in counting_searches
+    )
+    assert equal_share > MIN_EQUAL_SHARE, f"only {equal_share:.1%} of the walks found what hnswlib found"
     return {
         "layers": [len(layer) for layer in layers],
         "dimension": questions.shape[1],
         "questions": len(questions),
         "equal": {
-            "chnsw": {**sides["chnsw"], "us": round(ours, 1)},
-            "hnswlib": {**sides["hnswlib"], "us": round(theirs, 1)},
-            "unlinked": sides["unlinked"],
-            "ratio_to_unlinked": round(sides["chnsw"]["distances"] / sides["unlinked"]["distances"], 3),
-            "distances_ratio": round(sides["chnsw"]["distances"] / sides["hnswlib"]["distances"], 3),
-            "time_ratio": round(ours / theirs, 3),
+            "chnsw": {**figures["chnsw"], "us": round(chnsw_us, 1)},
+            "hnswlib": {**figures["hnswlib"], "us": round(hnswlib_us, 1)},
+            "unlinked": figures["unlinked"],
+            "ratio_to_unlinked": round(figures["chnsw"]["distances"] / figures["unlinked"]["distances"], 3),
+            "distances_ratio": round(figures["chnsw"]["distances"] / figures["hnswlib"]["distances"], 3),
+            "time_ratio": round(chnsw_us / hnswlib_us, 3),
         },
         "ef 20": {
             **at_20,
@@ -186,92 +201,103 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
 
 
 def find_exact_nearest(layer: Matrix, questions: Matrix) -> list[tuple[float, set[int]]]:
-    """Return for each question the least cosine among the nearest nodes, and all nodes that are at least as near."""
+    """Return for each question the cosine of the TOP-th nearest node, and the nodes that are at least as near."""
     nearest_by_question = []
-    for row in questions @ layer.T:
-        min_cosine = float(np.sort(row)[-min(TOP, len(row))])
-        nearest_by_question.append((min_cosine, set(np.flatnonzero(row >= min_cosine - 1e-6).tolist())))
+    tolerance = 1e-6  # ties differ by rounding
+    for cosines in questions @ layer.T:
+        min_cosine = float(np.sort(cosines)[-min(TOP, len(cosines))])
+        nearest_by_question.append((min_cosine, set(np.flatnonzero(cosines >= min_cosine - tolerance).tolist())))
     return nearest_by_question
 
 
 def measure_at_ef(
-    search: Any, questions: Matrix, nearest: list[list[tuple[float, set[int]]]], ef: int
+    search: LayerSearch, questions: Matrix, nearest: list[list[tuple[float, set[int]]]], ef: int
 ) -> dict[str, Any]:
-    """Return the recall of the worst layer and the number of distances per question, at a given ef."""
-    hits, wanted, compared = np.zeros(len(nearest)), np.zeros(len(nearest)), 0
-    for number, question in enumerate(questions):
-        nearest_nodes, distances = search(question, ef)
-        compared += distances
-        for layer, labels in enumerate(nearest_nodes):
-            near = nearest[layer][number][1]
-            hits[layer] += len(near & set(labels.tolist()))
-            wanted[layer] += min(TOP, len(near))
-    recalls = hits / wanted
+    """Return the recall of the worst layer, of each layer, and the number of distances per question, at an ef."""
+    num_hits, num_requested, total_distances = np.zeros(len(nearest)), np.zeros(len(nearest)), 0
+    for index, question in enumerate(questions):
+        nodes_by_layer, distances = search(question, ef)
+        total_distances += distances
+        for layer, labels in enumerate(nodes_by_layer):
+            exact_nodes = nearest[layer][index][1]
+            num_hits[layer] += len(exact_nodes & set(labels.tolist()))
+            num_requested[layer] += min(TOP, len(exact_nodes))
+    recalls = num_hits / num_requested
     return {
         "recall": round(float(recalls.min()), 4),
         "recalls": [round(float(recall), 4) for recall in recalls],
-        "distances": round(compared / len(questions), 1),
+        "distances": round(total_distances / len(questions), 1),
     }
 
 
-def measure_quality(search: Any, questions: Matrix, nearest: list[list[tuple[float, set[int]]]]) -> dict[str, Any]:
-    """Return recall and number of distances at the smallest ef that reaches the required recall."""
+def measure_at_sufficient_ef(
+    search: LayerSearch, questions: Matrix, nearest: list[list[tuple[float, set[int]]]]
+) -> dict[str, Any]:
+    """Return the figures at the smallest ef that reaches MIN_RECALL, or else at the largest of EFS."""
     for ef in EFS:
-        measured = measure_at_ef(search, questions, nearest, ef)
-        if measured["recall"] >= MIN_RECALL:
+        figures = measure_at_ef(search, questions, nearest, ef)
+        if figures["recall"] >= MIN_RECALL:
             break
-    return {"ef": ef, **measured}
+    return {"ef": ef, **figures}
 
 
-def time_searches(sides: list[tuple[Any, int, list[Any]]], questions: Matrix) -> list[float]:
-    """Return the microseconds per question of each system: the best of five rounds in which the systems take turns."""
-    best = [float("inf")] * len(sides)
-    for _ in range(5):
-        for number, (ask, ef, graphs) in enumerate(sides):
+def time_searches(systems: list[tuple[Any, int, list[Any]]], questions: Matrix) -> list[float]:
+    """Return the microseconds per question of each system: the best of several rounds in which the systems take turns.
+
+    A system is (search function, ef, the hnswlib graphs in which ef must be set).
+    """
+    best = [float("inf")] * len(systems)
+    for _ in range(ROUNDS):
+        for index, (search, ef, graphs) in enumerate(systems):
             for graph in graphs:
                 graph.set_ef(max(ef, TOP))
             started = time.perf_counter()
             for question in questions:
-                ask(question, ef)
-            best[number] = min(best[number], (time.perf_counter() - started) / len(questions) * 1e6)
+                search(question, ef)
+            best[index] = min(best[index], (time.perf_counter() - started) / len(questions) * 1e6)
     return best
 
 
 def measure_opening(
     arrays: dict[str, Any], questions: Matrix, counts: npt.NDArray[np.int64], scratch: Path
 ) -> dict[str, Any]:
-    """Measure how long it takes to open a file of the graph, and to answer the first question, which verifies nodes."""
+    """Return the size of a file of the graph, and the times to open it and to answer the first question.
+
+    The first question also verifies checksums of the nodes.
+    """
     path = scratch / "layers.index"
     with index_file.open_draft(path) as draft:
         draft.write({"kind": "layers", "token": b"", "epoch": 0}, arrays)
         draft.publish()
-    times, firsts = [], []
-    for _ in range(5):
+    open_seconds, first_question_seconds = [], []
+    for _ in range(ROUNDS):
         started = time.perf_counter()
-        opened = LayeredVectors(index_file.read(path, "layers", lambda token: True, CHECKED_IN_PLACE)[1])
-        times.append(time.perf_counter() - started)
+        _, stored_arrays = index_file.read(path, "layers", lambda token: True, CHECKED_IN_PLACE)  # any token is valid
+        opened = LayeredVectors(stored_arrays)
+        open_seconds.append(time.perf_counter() - started)
         started = time.perf_counter()
-        opened.find_nearest(questions[0], counts.tolist(), 20)
-        firsts.append(time.perf_counter() - started)
+        opened.find_nearest(questions[0], counts.tolist(), ef=20)
+        first_question_seconds.append(time.perf_counter() - started)
     return {
         "file_mb": round(path.stat().st_size / 1e6, 1),
-        "open_ms": round(1000 * min(times), 2),
-        "first_question_ms": round(1000 * min(firsts), 2),
+        "open_ms": round(1000 * min(open_seconds), 2),
+        "first_question_ms": round(1000 * min(first_question_seconds), 2),
     }
 
 
 def build_hnswlib_graph(layer: Matrix) -> Any:
-    """Build the graph of hnswlib of one layer."""
-    graph = hnswlib.Index("ip", layer.shape[1])
+    """Build an hnswlib graph of the vectors of a layer."""
+    graph = hnswlib.Index("ip", layer.shape[1])  # inner product, the cosine of unit vectors
     graph.init_index(len(layer), M=M, ef_construction=EF_CONSTRUCTION, random_seed=SEED)
     graph.add_items(layer, np.arange(len(layer)), num_threads=1)
     return graph
 
 
-class Replay:
+class CountingSearch:
     """A search in a graph of hnswlib that counts its distance computations."""
 
     def __init__(self, graph: Any, layer: Matrix) -> None:
+        """Decode labels and links from the pickled state of ``graph``, whose vectors are the rows of ``layer``."""
         self._graph, self._layer = graph, layer
         #: The searches so far, and those in which the walk found the same cosines as hnswlib.
         self.num_searches, self.num_equal = 0, 0
@@ -279,14 +305,20 @@ class Replay:
         count, stride = state["cur_element_count"], state["size_data_per_element"]
         level0 = state["data_level0"].view(np.uint8)[: count * stride].reshape(count, stride)
         self._labels = level0[:, state["label_offset"] : state["label_offset"] + 8].copy().view(np.uint64)[:, 0]
+        # Each list of links is preceded by its length, in the low 16 bits of a 32-bit word.
         links = level0[:, : 4 + 4 * state["max_M0"]].copy().view(np.uint32)
         self._level0 = [row[1 : 1 + (row[0] & 0xFFFF)].astype(np.int64) for row in links]
-        width, offset, lists = state["size_links_per_element"], 0, state["link_lists"].view(np.uint8)
+        bytes_per_level, offset, upper_links = state["size_links_per_element"], 0, state["link_lists"].view(np.uint8)
         self._above: dict[int, list[npt.NDArray[np.int64]]] = {}
         for node, levels in enumerate(state["element_levels"][:count].tolist()):
-            above = lists[offset : offset + levels * width].copy().view(np.uint32).reshape(levels, width // 4)
-            self._above[node] = [row[1 : 1 + (row[0] & 0xFFFF)].astype(np.int64) for row in above]
-            offset += levels * width
+            links_by_level = (
+                upper_links[offset : offset + levels * bytes_per_level]
+                .copy()
+                .view(np.uint32)
+                .reshape(levels, bytes_per_level // 4)
+            )
+            self._above[node] = [row[1 : 1 + (row[0] & 0xFFFF)].astype(np.int64) for row in links_by_level]
+            offset += levels * bytes_per_level
         self._top, self._entry = state["max_level"], state["enterpoint_node"]
 
     def search(self, question: Matrix, ef: int) -> tuple[npt.NDArray[Any], int]:
@@ -300,39 +332,41 @@ class Replay:
         return labels[0].astype(np.int64), compared
 
     def _walk(self, question: Matrix, ef: int, count: int) -> tuple[list[float], int]:
-        """Search as hnswlib does; return the ``count`` best cosines and the number of computed distances."""
+        """Repeat hnswlib's search; return the ``count`` best cosines, descending, and the number of distances."""
 
         def compute_cosine(nodes: Any) -> Any:
             """Return the cosine of each node with the question."""
             return self._layer[self._labels[nodes].astype(np.int64)] @ question
 
         node, compared = self._entry, 1
-        best = float(compute_cosine(node))
+        best_cosine = float(compute_cosine(node))
         for level in range(self._top, 0, -1):
             changed = True
             while changed:
                 changed = False
-                others = self._above[node][level - 1]
-                compared += len(others)
-                for other, near in zip(others.tolist(), compute_cosine(others).tolist(), strict=True):
-                    if near > best:
-                        best, node, changed = near, other, True
+                neighbors = self._above[node][level - 1]
+                compared += len(neighbors)
+                for neighbor, cosine in zip(neighbors.tolist(), compute_cosine(neighbors).tolist(), strict=True):
+                    if cosine > best_cosine:
+                        best_cosine, node, changed = cosine, neighbor, True
         compared += 1
-        unexpanded, best_nodes, visited = [(-best, node)], [(best, node)], {node}
+        unexpanded, best_nodes, visited = [(-best_cosine, node)], [(best_cosine, node)], {node}
         while unexpanded:
-            worst, node = heappop(unexpanded)
-            if -worst < best_nodes[0][0]:
+            negative_cosine, node = heappop(unexpanded)
+            if -negative_cosine < best_nodes[0][0]:
                 break
-            new_nodes = [other for other in self._level0[node].tolist() if other not in visited]
+            new_nodes = [neighbor for neighbor in self._level0[node].tolist() if neighbor not in visited]
             visited.update(new_nodes)
             compared += len(new_nodes)
-            for other, near in zip(new_nodes, compute_cosine(new_nodes).tolist() if new_nodes else [], strict=True):
-                if len(best_nodes) < ef or near > best_nodes[0][0]:
-                    heappush(unexpanded, (-near, other))
-                    heappush(best_nodes, (near, other))
+            for neighbor, cosine in zip(
+                new_nodes, compute_cosine(new_nodes).tolist() if new_nodes else [], strict=True
+            ):
+                if len(best_nodes) < ef or cosine > best_nodes[0][0]:
+                    heappush(unexpanded, (-cosine, neighbor))
+                    heappush(best_nodes, (cosine, neighbor))
                     if len(best_nodes) > ef:
                         heappop(best_nodes)
-        return sorted((near for near, _ in best_nodes), reverse=True)[:count], compared
+        return sorted((cosine for cosine, _ in best_nodes), reverse=True)[:count], compared
 
 
 if __name__ == "__main__":

@@ -31,8 +31,7 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-from bench_bridge import fill_store as fill_copies
-from bench_bridge import load_or_embed
+from bench_bridge import load_or_compute_vectors, store_copies
 from evaluation.question_sets import fill_store, load
 
 import kvstore
@@ -45,7 +44,8 @@ from kvstore.systems.graphrag.community_reports import build_reports
 from kvstore.systems.graphrag.entity_graph import build_entity_graph
 
 #: The number of documents replaced to time a commit.
-_COMMITS = 200
+NUM_TIMED_COMMITS = 200
+#: The pairs (method, neighbours) of community options that are compared.
 VARIANTS = [(method, neighbours) for method in ("affinity", "leiden") for neighbours in ("none", "knn")]
 
 
@@ -54,7 +54,9 @@ VARIANTS = [(method, neighbours) for method in ("affinity", "leiden") for neighb
 @click.option("--trials", default=10, show_default=True, help="Draws of documents that are left out or changed.")
 @click.option("--copies", type=int, help="Only measure times, with N times as many passages.")
 @click.option("--cache", type=click.Path(path_type=Path), help="With --copies: keep embeddings in this .npz file.")
-@click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
+@click.option(
+    "--store", "store_folder", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again."
+)
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
@@ -62,26 +64,26 @@ def main(
     trials: int,
     copies: int | None,
     cache: Path | None,
-    store: Path | None,
+    store_folder: Path | None,
     embedder: str,
     as_json: bool,
 ) -> None:
     """Measure the grouping of entities, or time it (--copies)."""
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as scratch:
-        folder = store or Path(scratch)
+        folder = store_folder or Path(scratch)
         folder.mkdir(exist_ok=True)
         for path in data:
             questions = load(path, None)
             if copies is not None:
                 with open_store_of_copies(
                     folder / f"{questions.name}-{copies}", path, copies, embedder, cache
-                ) as opened:
-                    rows.append({"data": questions.name, **time_index(opened)})
+                ) as store:
+                    rows.append({"data": questions.name, **time_index(store)})
                 continue
-            with kvstore.open(folder / questions.name.replace(":", "-"), embedder=embedder) as opened:
-                fill_store(opened, questions, triples=False, log=lambda line: click.echo(line, err=True))
-                rows += ({"data": questions.name, **row} for row in measure_methods(opened, trials))
+            with kvstore.open(folder / questions.name.replace(":", "-"), embedder=embedder) as store:
+                fill_store(store, questions, triples=False, log=lambda line: click.echo(line, err=True))
+                rows += ({"data": questions.name, **row} for row in measure_methods(store, trials))
     if as_json:
         print(json.dumps({"rows": rows}))
     else:
@@ -90,7 +92,7 @@ def main(
 
 
 def measure_methods(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any]]:
-    """Return a row for each method."""
+    """Yield the figures of each variant: size and quality of the grouping, and its stability after changes."""
     keys = sorted(store.keys(""))
     for method, neighbours in VARIANTS:
         options = CommunityOptions(method, neighbours)
@@ -98,7 +100,7 @@ def measure_methods(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any
             graph = build_entity_graph(state)
             vectors = compute_entity_vectors(graph, load_chunk_vectors(state, graph))
             levels = partition_entities(graph, vectors, options)
-            before = compute_communities(state, options)
+            communities = compute_communities(state, options)
         row: dict[str, Any] = {
             "method": method,
             "neighbours": neighbours,
@@ -111,17 +113,19 @@ def measure_methods(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any
         }
         for count in (1, 10):
             draws = (random.Random(100 * count + trial).sample(keys, count) for trial in range(trials))
-            kept_shares = [
-                compute_shares(before, compute_communities_after(store, options, partial(delete_documents, keys_drawn)))
+            shares_after_deletion = [
+                compute_shares(
+                    communities, compute_communities_after(store, options, partial(delete_documents, keys_drawn))
+                )
                 for keys_drawn in draws
             ]
-            row[f"kept_after_{count}"] = compute_rounded_mean(groups for groups, _ in kept_shares)
+            row[f"kept_after_{count}"] = compute_rounded_mean(groups for groups, _ in shares_after_deletion)
         keys_drawn = random.Random(7).sample(keys, trials)
-        changed_shares = [
-            compute_shares(before, compute_communities_after(store, options, partial(add_sentence, key)))
+        shares_after_edit = [
+            compute_shares(communities, compute_communities_after(store, options, partial(add_sentence, key)))
             for key in keys_drawn
         ]
-        row["texts_anew"] = compute_rounded_mean(1 - texts for _, texts in changed_shares)
+        row["texts_anew"] = compute_rounded_mean(1 - texts for _, texts in shares_after_edit)
         yield row
 
 
@@ -129,7 +133,7 @@ CommunityDigests = dict[frozenset[str], bytes]
 
 
 def compute_communities(state: State, options: CommunityOptions) -> CommunityDigests:
-    """Return the communities of a state: their members by name, each with the digest of the inputs of its text."""
+    """Return the communities of a state: the set of their members' names, with the digest of the report's inputs."""
     tree = build_communities(state, options)
     members: dict[int, set[str]] = {}
     for community, node in zip(*(column.tolist() for column in tree.group_members()[:2]), strict=True):
@@ -140,7 +144,7 @@ def compute_communities(state: State, options: CommunityOptions) -> CommunityDig
 def compute_communities_after(
     store: kvstore.Store, options: CommunityOptions, change: Callable[[kvstore.Transaction], object]
 ) -> CommunityDigests:
-    """Return the communities after a change, which is then rolled back."""
+    """Return the communities after a change, which is rolled back again."""
     transaction = store.transaction()
     try:
         change(transaction)
@@ -157,96 +161,104 @@ def delete_documents(keys: Sequence[str], transaction: kvstore.Transaction) -> N
 
 
 def add_sentence(key: str, transaction: kvstore.Transaction) -> None:
-    """Append a sentence to a document within a transaction."""
+    """Append a sentence to a stored document within a transaction."""
     document = transaction.get(key)
     transaction.put(key, f"{document.text} It was changed since.", title=document.title)
 
 
 def compute_shares(before: CommunityDigests, after: CommunityDigests) -> tuple[float, float]:
-    """Return the share of communities with the same members, and the share of texts that exist already."""
-    texts = set(before.values())
-    return len(before.keys() & after.keys()) / len(before), sum(text in texts for text in after.values()) / len(after)
+    """Return the share of old communities that keep their members, and the share of new texts that existed before."""
+    old_texts = set(before.values())
+    return len(before.keys() & after.keys()) / len(before), sum(text in old_texts for text in after.values()) / len(
+        after
+    )
 
 
 def compute_rounded_mean(values: Iterable[float]) -> float:
-    """Return the mean of some values with four digits."""
+    """Return the mean of the values, rounded to four digits."""
     return round(statistics.fmean(values), 4)
 
 
 def compute_modularity(edges: Edges, labels: Partition) -> float:
-    """Return the weight inside groups beyond that expected by chance."""
+    """Return Newman's modularity: the share of edge weight inside groups minus the share expected by chance.
+
+    ``labels`` has the group of each node; the edges are undirected.
+    """
     total = edges.weights.sum()
     inside = edges.weights[labels[edges.first] == labels[edges.second]].sum() / total
-    groups = int(labels.max()) + 1
-    degrees = np.bincount(labels[edges.first], edges.weights, groups)
-    degrees += np.bincount(labels[edges.second], edges.weights, groups)
+    num_groups = int(labels.max()) + 1
+    degrees = np.bincount(labels[edges.first], edges.weights, num_groups)
+    degrees += np.bincount(labels[edges.second], edges.weights, num_groups)
     return float(inside - ((degrees / (2 * total)) ** 2).sum())
 
 
 def _compute_centers(vectors: npt.NDArray[np.float64], labels: Partition) -> tuple[npt.NDArray[np.float64], Partition]:
-    """Return the mean vector of each group, and the size of each group."""
+    """Return the mean vector of each group, and the number of vectors in each group."""
     sizes = np.bincount(labels)
-    centres = np.zeros((len(sizes), vectors.shape[1]))
-    np.add.at(centres, labels, vectors)
-    return centres / sizes[:, None], sizes
+    centers = np.zeros((len(sizes), vectors.shape[1]))
+    np.add.at(centers, labels, vectors)
+    return centers / sizes[:, None], sizes
 
 
 def compute_calinski_harabasz(vectors: npt.NDArray[Any], labels: Partition) -> float:
-    """Return the variance between groups divided by that within, each by its degrees of freedom."""
+    """Return the Calinski-Harabasz index: the variance between groups divided by the variance within groups.
+
+    Each variance is divided by its degrees of freedom first.
+    """
     vectors = vectors.astype(np.float64)
-    centres, sizes = _compute_centers(vectors, labels)
-    between = (sizes * ((centres - vectors.mean(axis=0)) ** 2).sum(axis=1)).sum() / (len(sizes) - 1)
-    within = ((vectors - centres[labels]) ** 2).sum() / (len(vectors) - len(sizes))
+    centers, sizes = _compute_centers(vectors, labels)
+    between = (sizes * ((centers - vectors.mean(axis=0)) ** 2).sum(axis=1)).sum() / (len(sizes) - 1)
+    within = ((vectors - centers[labels]) ** 2).sum() / (len(vectors) - len(sizes))
     return float(between / within)
 
 
 def compute_similarity(vectors: npt.NDArray[Any], labels: Partition) -> float:
-    """Return the mean cosine of a vector with the centroid of its group."""
+    """Return the mean cosine of a vector (of unit length) with the centroid of its group."""
     vectors = vectors.astype(np.float64)
-    centres, _ = _compute_centers(vectors, labels)
-    centres /= np.linalg.norm(centres, axis=1)[:, None]
-    return float((vectors * centres[labels]).sum(axis=1).mean())
+    centers, _ = _compute_centers(vectors, labels)
+    centers /= np.linalg.norm(centers, axis=1)[:, None]
+    return float((vectors * centers[labels]).sum(axis=1).mean())
 
 
 @contextmanager
 def open_store_of_copies(
     path: Path, data: str, copies: int, embedder: str, cache: Path | None
 ) -> Iterator[kvstore.Store]:
-    """Build a store of copies of a question set, with precomputed vectors."""
+    """Open a store of copies of a question set with precomputed vectors; fill it if it is new."""
     questions = load(data, None)
-    passages, _ = load_or_embed(questions, embedder, cache)
+    passages, _ = load_or_compute_vectors(questions, embedder, cache)
     with kvstore.open(path, embedder=f"none:{passages.shape[1]}", settings={"language": "rules"}) as store:
         if not store.statistics()["documents"]:
-            fill_copies(store, questions, passages, copies)
+            store_copies(store, questions, passages, copies)
         yield store
 
 
 def time_index(store: kvstore.Store) -> dict[str, Any]:
-    """Return the processor time of a build, and of commits without and with the index, measured in turns."""
-    without = time_commits(store, "before")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """Return the processor time of CREATE INDEX communities, and of a commit without and with the index."""
+    commit_without_index = time_commits(store, "before")
+    memory_before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
     store.create_index("communities")
     seconds = time.process_time() - started
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    with_index = time_commits(store, "after")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_before
+    commit_with_index = time_commits(store, "after")
     (index,) = (index for index in store.indexes() if index.kind == "communities")
     store.drop_index("communities")
     return {
         "chunks": store.statistics()["chunks"],
         "refresh_s": round(seconds, 2),
-        "more_memory_mib": memory >> 10,
-        "commit_ms_with": round(1000 * with_index, 3),
-        "commit_ms_without": round(1000 * without, 3),
+        "more_memory_mib": memory >> 10,  # getrusage reports KiB
+        "commit_ms_with": round(1000 * commit_with_index, 3),
+        "commit_ms_without": round(1000 * commit_without_index, 3),
         "detail": index.detail,
     }
 
 
 def time_commits(store: kvstore.Store, word: str) -> float:
     """Return the median processor time of commits that each replace a document with one that ends with ``word``."""
-    vector = np.eye(store.settings.dimension, dtype=np.float32)[0]
+    vector = np.eye(store.settings.dimension, dtype=np.float32)[0]  # any unit vector: nothing is to be embedded
     seconds = []
-    for key in itertools.islice(store.keys(""), _COMMITS):
+    for key in itertools.islice(store.keys(""), NUM_TIMED_COMMITS):
         document = store.get(key)
         started = time.process_time()
         store.put(key, f"{document.text} {word}.", title=document.title, vectors=vector)

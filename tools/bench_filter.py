@@ -36,13 +36,17 @@ from kvstore.text.normalize import fold
 from kvstore_cext.filter import NameHash, count_candidates
 
 SEED = 0x5EED_F117E4
+#: The number of names per transaction.
 BATCH = 10_000
-TURNS = 5
-LOAD_TURNS = 3
+#: The number of turns of a measurement, and of a load.
+TURNS, LOAD_TURNS = 5, 3
+#: The number of names that are looked up with a call each.
 CALLS = 20_000
 #: The number of addresses per entity for single calls, and the number that these request.
 ADDRESSES, MAX_ADDRESSES = 12, 10
+#: The number of names of the small stores.
 SMALL = 10_000
+#: The sizes at which the bytes per entity are measured, as multiples of ``--items``.
 SIZES = (0.7, 0.85, 1.0, 1.2, 1.4)
 FILTER_TABLES = (tables.BUCKET_PAGES, tables.FILTER_DIRECTORY, tables.BLOCK_PAGES, tables.ADDRESS_BLOCKS)
 ENTITY_TABLES = (*FILTER_TABLES, tables.ENTITIES, tables.ENTITY_NAMES)
@@ -74,11 +78,11 @@ BARS: dict[str, Callable[[dict[str, float]], bool]] = {
 # -- Measurements
 
 
-def time_in_turns(*measured: Callable[[], object], turns: int = TURNS) -> list[float]:
+def time_in_turns(*functions: Callable[[], object], turns: int = TURNS) -> list[float]:
     """Return the median seconds of each function, run in turns, after one turn that does not count."""
-    times: list[list[float]] = [[] for _ in measured]
+    times: list[list[float]] = [[] for _ in functions]
     for turn in range(turns + 1):
-        for function, function_times in zip(measured, times, strict=True):
+        for function, function_times in zip(functions, times, strict=True):
             start = perf_counter()
             function()
             if turn:
@@ -93,40 +97,44 @@ def iter_batches(names: list[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def load_filter(path: Path, names: list[str], durability: str = "full") -> float:
-    """Return the seconds to build a store of names with one address each, in transactions of 10,000."""
+    """Return the seconds to build a store of names with one address each, in transactions of BATCH names."""
     addresses = [np.array([number], np.uint64) for number in range(len(names))]
-    start = perf_counter()
+    started = perf_counter()
     with Environment.open(path, durability=durability, buffered=get_buffered_tables()) as environment:
-        for first, part in iter_batches(names):
-            with environment.write() as view:
-                filter_ = EntityFilter(view, hash_seed=SEED)
-                filter_.insert_many(part, np.arange(first + 1, first + 1 + len(part), dtype=np.uint32))
-                filter_.add_many(part, addresses[first : first + len(part)])
+        for start, batch in iter_batches(names):
+            with environment.write() as transaction:
+                filter_ = EntityFilter(transaction, hash_seed=SEED)
+                filter_.insert_many(batch, np.arange(start + 1, start + 1 + len(batch), dtype=np.uint32))
+                filter_.add_many(batch, addresses[start : start + len(batch)])
                 filter_.flush()
-    return perf_counter() - start
+    return perf_counter() - started
 
 
 def load_lmdb(path: Path, keys: list[bytes]) -> float:
-    """Return the seconds that py-lmdb takes for the same keys, each with its entity and address in twelve bytes."""
+    """Return the seconds that py-lmdb takes to store the same keys, each with a value of twelve bytes.
+
+    Twelve bytes are the size of an entity and an address.
+    """
     values = [number.to_bytes(12, "little") for number in range(len(keys))]
-    start = perf_counter()
+    started = perf_counter()
     with lmdb.open(str(path), map_size=1 << 36) as environment:
-        for first in range(0, len(keys), BATCH):
+        for start in range(0, len(keys), BATCH):
             with environment.begin(write=True) as transaction:
-                for key, value in zip(keys[first : first + BATCH], values[first : first + BATCH], strict=True):
+                for key, value in zip(keys[start : start + BATCH], values[start : start + BATCH], strict=True):
                     transaction.put(key, value)
-    return perf_counter() - start
+    return perf_counter() - started
 
 
 class LmdbLookups:
     """py-lmdb over the same keys, within one read transaction."""
 
     def __init__(self, path: Path) -> None:
+        """Open an environment, and begin a read transaction that lasts until :meth:`close`."""
         self.environment = lmdb.open(str(path), map_size=1 << 36)
         self.transaction = self.environment.begin(buffers=True)
 
     def get_all(self, keys: list[bytes]) -> None:
-        """Look up keys one after the other."""
+        """Look up keys one after the other, and discard the values."""
         get = self.transaction.get
         for key in keys:
             get(key)
@@ -137,10 +145,13 @@ class LmdbLookups:
         self.environment.close()
 
 
-def make_sqlite(
+def build_sqlite_store(
     path: Path, names: list[str], addresses_by_name: dict[str, npt.NDArray[np.uint64]]
 ) -> sqlite3.Connection:
-    """Build the same entities in SQLite: names with entity, count and temperature; addresses clustered by entity."""
+    """Build a store of the same entities in SQLite, and return its connection, within a read transaction.
+
+    Names have entity, count and temperature; addresses are clustered by entity.
+    """
     connection = sqlite3.connect(path, isolation_level=None)
     connection.executescript(
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; BEGIN;"
@@ -153,6 +164,7 @@ def make_sqlite(
     address_rows = (
         (entity, address)
         for entity, name in enumerate(names, 1)
+        # Other names have the one address that load_filter stores.
         for address in (addresses_by_name[name].tolist() if name in addresses_by_name else (entity - 1,))
     )
     connection.executemany("INSERT INTO addresses VALUES (?, ?)", address_rows)
@@ -165,27 +177,28 @@ def make_sqlite(
 
 
 def measure_lookups(folder: Path, names: list[str], absent_names: list[str], text: str) -> dict[str, float]:
-    """Measure all reads, over the stores at ``folder``/filter and ``folder``/lmdb."""
-    hashed = NameHash(SEED)
+    """Measure all reads of the stores at ``folder``/filter and ``folder``/lmdb; return the figures by name."""
+    hash_name = NameHash(SEED)
     keys, absent_keys = [name.encode() for name in names], [name.encode() for name in absent_names]
     count = len(names)
-    shuffled = random.Random(2).sample(names, min(count, CALLS))
-    first = {name: number for number, name in enumerate(names)}
+    called_names = random.Random(2).sample(names, min(count, CALLS))
+    index_by_name = {name: index for index, name in enumerate(names)}
     addresses_by_name = {
-        name: np.arange(ADDRESSES, dtype=np.uint64) * np.uint64(1 << 40) + np.uint64(first[name]) for name in shuffled
+        name: np.arange(ADDRESSES, dtype=np.uint64) * np.uint64(1 << 40) + np.uint64(index_by_name[name])
+        for name in called_names
     }
-    order = random.Random(3).sample(range(count), count)
-    asked_names, asked_keys = [names[i] for i in order], [keys[i] for i in order]
+    shuffled_indexes = random.Random(3).sample(range(count), count)
+    shuffled_names, shuffled_keys = [names[i] for i in shuffled_indexes], [keys[i] for i in shuffled_indexes]
     result: dict[str, float] = {}
     with Environment.open(folder / "filter", buffered=get_buffered_tables()) as environment:
         lmdb_lookups = LmdbLookups(folder / "lmdb")
-        with environment.snapshot() as view:
-            filter_ = EntityFilter(view, hash_seed=SEED)
+        with environment.snapshot() as reading:
+            filter_ = EntityFilter(reading, hash_seed=SEED)
             result["absent_answered"] = int(np.count_nonzero(filter_.find_many(absent_names)))
-            entities, addresses = filter_.lookup_many(asked_names)
-            expected = np.array(order, np.uint64)
+            entities, addresses = filter_.lookup_many(shuffled_names)
+            expected = np.array(shuffled_indexes, np.uint64)
             result["wrong_answers"] = int(np.count_nonzero((entities != expected + 1) | (addresses != expected)))
-            hashes = np.array([hashed(name) for name in absent_names], np.uint64)
+            hashes = np.array([hash_name(name) for name in absent_names], np.uint64)
             seconds = time_in_turns(
                 lambda: filter_.find_many(absent_names),
                 lambda: count_candidates(filter_._index, hashes),
@@ -194,43 +207,48 @@ def measure_lookups(folder: Path, names: list[str], absent_names: list[str], tex
             for key, value in zip(("probe_absent_ns", "kernel_probe_ns", "lmdb_absent_ns"), seconds, strict=True):
                 result[key] = value / count * 1e9
             result |= measure_growth_of_lookups(
-                folder, names, lambda: filter_.lookup_many(asked_names), lmdb_lookups, asked_keys
+                folder, names, lambda: filter_.lookup_many(shuffled_names), lmdb_lookups, shuffled_keys
             )
             folded = fold(text)
-            (seconds_text,) = time_in_turns(lambda: filter_.recognize(folded, 6))
-            result["ngrams_per_s"] = count_word_sequences(text, 6) / seconds_text
+            (text_seconds,) = time_in_turns(lambda: filter_.recognize(folded, 6))
+            result["ngrams_per_s"] = count_word_sequences(text, 6) / text_seconds
         lmdb_lookups.close()
-        with environment.write() as writing:
-            filter_ = EntityFilter(writing, hash_seed=SEED)
+        with environment.write() as transaction:
+            filter_ = EntityFilter(transaction, hash_seed=SEED)
             filter_.add_many(list(addresses_by_name), list(addresses_by_name.values()))
             filter_.flush()
-        for name in shuffled:
-            addresses_by_name[name] = np.union1d(addresses_by_name[name], np.array([first[name]], np.uint64))
-        sqlite = make_sqlite(folder / "sqlite", names, addresses_by_name)
+        for name in called_names:
+            addresses_by_name[name] = np.union1d(addresses_by_name[name], np.array([index_by_name[name]], np.uint64))
+        sqlite = build_sqlite_store(folder / "sqlite", names, addresses_by_name)
         query = (
             "SELECT n.entity, n.count, n.temperature, a.address FROM names n JOIN addresses a ON a.entity = n.entity "
             "WHERE n.key = ? ORDER BY a.address LIMIT ?"
         )
-        with environment.snapshot() as view:
-            filter_ = EntityFilter(view, hash_seed=SEED)
-            name = shuffled[0]
-            ours, theirs = filter_.lookup(name, MAX_ADDRESSES), sqlite.execute(query, (name, MAX_ADDRESSES)).fetchall()
-            assert ours is not None
-            entry = ours[0]
-            assert [(entry.entity, entry.count, entry.temperature, address) for address in ours[1].tolist()] == theirs
+        with environment.snapshot() as reading:
+            filter_ = EntityFilter(reading, hash_seed=SEED)
+            name = called_names[0]
+            filter_result, sqlite_rows = (
+                filter_.lookup(name, MAX_ADDRESSES),
+                sqlite.execute(query, (name, MAX_ADDRESSES)).fetchall(),
+            )
+            assert filter_result is not None
+            entry = filter_result[0]
+            assert [
+                (entry.entity, entry.count, entry.temperature, address) for address in filter_result[1].tolist()
+            ] == sqlite_rows
 
             def call_filter() -> None:
                 """Look up each name with a separate call."""
-                for name in shuffled:
+                for name in called_names:
                     filter_.lookup(name, MAX_ADDRESSES)
 
             def call_sqlite() -> None:
                 """Run a query of SQLite for each name."""
-                for name in shuffled:
+                for name in called_names:
                     sqlite.execute(query, (name, MAX_ADDRESSES)).fetchall()
 
             seconds = time_in_turns(call_filter, call_sqlite)
-            result["lookup_call_us"], result["sqlite_call_us"] = (value / len(shuffled) * 1e6 for value in seconds)
+            result["lookup_call_us"], result["sqlite_call_us"] = (value / len(called_names) * 1e6 for value in seconds)
         sqlite.close()
     return result
 
@@ -238,133 +256,144 @@ def measure_lookups(folder: Path, names: list[str], absent_names: list[str], tex
 def measure_growth_of_lookups(
     folder: Path, names: list[str], look_up: Callable[[], object], lmdb_lookups: LmdbLookups, keys: list[bytes]
 ) -> dict[str, float]:
-    """Measure lookups of present names in the large stores and, in the same turns, in stores of 10,000 names."""
-    small = names[:SMALL]
-    small_lmdb_lookups, small_keys = LmdbLookups(folder / "small_lmdb"), [name.encode() for name in small]
-    passes = max(1, len(names) // SMALL // 10)
+    """Return the nanoseconds per lookup of present names, in the large stores and in stores of SMALL names.
+
+    All four stores take turns. ``look_up`` looks up ``keys`` in the large filter.
+    """
+    small_names = names[:SMALL]
+    small_lmdb_lookups, small_keys = LmdbLookups(folder / "small_lmdb"), [name.encode() for name in small_names]
+    num_passes = max(1, len(names) // SMALL // 10)  # so that a turn of a small store takes long enough to be timed
     with (
         Environment.open(folder / "small", buffered=get_buffered_tables()) as environment,
-        environment.snapshot() as view,
+        environment.snapshot() as reading,
     ):
-        filter_ = EntityFilter(view, hash_seed=SEED)
+        filter_ = EntityFilter(reading, hash_seed=SEED)
 
         def look_up_small_in_filter() -> None:
             """Look up all names of the small store, several times."""
-            for _ in range(passes):
-                filter_.lookup_many(small)
+            for _ in range(num_passes):
+                filter_.lookup_many(small_names)
 
         def get_small_from_lmdb() -> None:
             """Look up the same names in the small LMDB environment."""
-            for _ in range(passes):
+            for _ in range(num_passes):
                 small_lmdb_lookups.get_all(small_keys)
 
-        large, theirs, ours_small, theirs_small = time_in_turns(
+        filter_seconds, lmdb_seconds, small_filter_seconds, small_lmdb_seconds = time_in_turns(
             look_up, lambda: lmdb_lookups.get_all(keys), look_up_small_in_filter, get_small_from_lmdb
         )
     small_lmdb_lookups.close()
     return {
-        "lookup_present_ns": large / len(keys) * 1e9,
-        "lmdb_present_ns": theirs / len(keys) * 1e9,
-        "lookup_ns_10k": ours_small / len(small) / passes * 1e9,
-        "lmdb_ns_10k": theirs_small / len(small) / passes * 1e9,
+        "lookup_present_ns": filter_seconds / len(keys) * 1e9,
+        "lmdb_present_ns": lmdb_seconds / len(keys) * 1e9,
+        "lookup_ns_10k": small_filter_seconds / len(small_names) / num_passes * 1e9,
+        "lmdb_ns_10k": small_lmdb_seconds / len(small_names) / num_passes * 1e9,
     }
 
 
-def count_word_sequences(text: str, longest: int) -> int:
-    """Return the number of word sequences up to ``longest`` words within the paragraphs of a text.
+def count_word_sequences(text: str, max_words: int) -> int:
+    """Return the number of word sequences up to ``max_words`` words within the paragraphs of a text.
 
     Recognition must decide on each of them.
     """
     total = 0
     for paragraph in re.split(r"\n\s*\n", text):
-        words = len(re.findall(r"\w+", paragraph))
-        total += sum(min(longest, words - i) for i in range(words))
+        num_words = len(re.findall(r"\w+", paragraph))
+        total += sum(min(max_words, num_words - start) for start in range(num_words))
     return total
 
 
-def measure_growth(path: Path, names: list[str]) -> dict[str, float]:
-    """Measure single inserts into an initially empty store: times per 10,000, and the most bucket pages changed."""
+def measure_inserts(path: Path, names: list[str]) -> dict[str, float]:
+    """Return the 99.9th percentile of the time of an insert, and the most bucket pages that an insert changes.
+
+    Both are measured from an empty store to one of all names.
+    """
     times = np.empty(len(names))
     with Environment.open(path, durability="relaxed", buffered=get_buffered_tables()) as environment:
-        for first, part in iter_batches(names):
-            with environment.write() as view:
-                filter_ = EntityFilter(view, hash_seed=SEED)
-                for number, name in enumerate(part, first):
+        for first_index, batch in iter_batches(names):
+            with environment.write() as transaction:
+                filter_ = EntityFilter(transaction, hash_seed=SEED)
+                # Entity ids begin at 1.
+                for index, name in enumerate(batch, first_index):
                     start = perf_counter_ns()
-                    filter_.insert(name, number + 1)
-                    times[number] = perf_counter_ns() - start
+                    filter_.insert(name, index + 1)
+                    times[index] = perf_counter_ns() - start
                 filter_.flush()
     max_changed_pages = 0
     with Environment.open(
         path.with_name("changed"), durability="relaxed", buffered=get_buffered_tables()
     ) as environment:
-        view = environment.write()
-        filter_ = EntityFilter(view, hash_seed=SEED)
-        for number, name in enumerate(names, 1):
-            filter_.insert(name, number)
+        transaction = environment.write()
+        filter_ = EntityFilter(transaction, hash_seed=SEED)
+        for index, name in enumerate(names, 1):
+            filter_.insert(name, index)
             max_changed_pages = max(max_changed_pages, len(filter_._pages.buckets.take_changed()))
-        view.abort()
+        transaction.abort()
     return {"insert_p999_us": float(np.quantile(times, 0.999)) / 1000, "max_pages_dirtied": max_changed_pages}
 
 
-def measure_bytes(environment: Environment, names: tuple[str, ...]) -> int:
-    """Return the bytes of whole LMDB pages in tables, after merging the change buffer."""
+def measure_bytes(environment: Environment, table_names: tuple[str, ...]) -> int:
+    """Return the bytes of all LMDB pages of some tables, after merging the change buffer."""
     environment.write_with_growth(WriteTransaction.merge_buffer)
-    with environment.snapshot() as view:
-        figures = view.get_table_statistics()
+    with environment.snapshot() as reading:
+        statistics = reading.get_table_statistics()
     return sum(
-        figures[name]["psize"] * sum(figures[name][kind] for kind in ("branch_pages", "leaf_pages", "overflow_pages"))
-        for name in names
-        if name in figures
+        statistics[table]["psize"]
+        * sum(statistics[table][page_kind] for page_kind in ("branch_pages", "leaf_pages", "overflow_pages"))
+        for table in table_names
+        if table in statistics
     )
 
 
-def put_entities(view: WriteTransaction, first: int, part: list[str]) -> None:
-    """Write all records of entities introduced by one document each: record, ordered name, filter, address."""
-    writer = EntityWriter(view)
-    filter_ = EntityFilter(view, hash_seed=SEED)
-    numbers = range(first + 1, first + 1 + len(part))
-    filter_.insert_many(part, numbers)
-    filter_.add_many(part, [np.array([number], np.uint64) for number in numbers])
+def put_entities(transaction: WriteTransaction, first: int, names: list[str]) -> None:
+    """Write all data of entities that one document each introduces: record, ordered name, filter entry, address.
+
+    The entities get the ids from ``first`` + 1 on.
+    """
+    writer = EntityWriter(transaction)
+    filter_ = EntityFilter(transaction, hash_seed=SEED)
+    entities = range(first + 1, first + 1 + len(names))
+    filter_.insert_many(names, entities)
+    filter_.add_many(names, [np.array([entity], np.uint64) for entity in entities])
     filter_.flush()
-    names_by_entity = dict(zip(numbers, part, strict=True))
-    writer.put_many({number: EntityRecord([name, KINDS.index("name"), 1]) for number, name in names_by_entity.items()})
-    writer.put_names(dict(zip(part, numbers, strict=True)))
+    names_by_entity = dict(zip(entities, names, strict=True))
+    writer.put_many({entity: EntityRecord([name, KINDS.index("name"), 1]) for entity, name in names_by_entity.items()})
+    writer.put_names(dict(zip(names, entities, strict=True)))
 
 
 def measure_sizes(path: Path, names: list[str], items: int) -> dict[str, float]:
-    """Return the bytes per entity, averaged over several sizes of one growing store."""
-    pages, entity_table_bytes = [], []
-    done = 0
+    """Return the bytes per entity of the bucket pages and of all tables, averaged over SIZES of one growing store."""
+    bucket_page_bytes, entity_table_bytes = [], []
+    num_stored = 0
     with Environment.open(path, durability="relaxed", buffered=get_buffered_tables()) as environment:
         for size in (int(items * share) for share in SIZES):
-            while done < size:
-                part = names[done : min(size, done + 100_000)]
-                with environment.write() as view:
-                    put_entities(view, done, part)
-                done += len(part)
-            pages.append(measure_bytes(environment, (tables.BUCKET_PAGES,)) / size)
+            while num_stored < size:
+                batch = names[num_stored : min(size, num_stored + 100_000)]
+                with environment.write() as transaction:
+                    put_entities(transaction, num_stored, batch)
+                num_stored += len(batch)
+            bucket_page_bytes.append(measure_bytes(environment, (tables.BUCKET_PAGES,)) / size)
             entity_table_bytes.append(measure_bytes(environment, ENTITY_TABLES) / size)
     return {
-        "page_bytes_per_entity": statistics.mean(pages),
+        "page_bytes_per_entity": statistics.mean(bucket_page_bytes),
         "total_bytes_per_entity": statistics.mean(entity_table_bytes),
     }
 
 
 def measure_opening(path: Path, name: str) -> float:
-    """Return the milliseconds from a closed store to its first answer."""
+    """Return the milliseconds from opening a closed store to its first answer."""
 
-    def open_and_ask() -> None:
+    def open_and_look_up() -> None:
         """Open the store and look up one name."""
-        with Environment.open(path, buffered=get_buffered_tables()) as environment, environment.snapshot() as view:
-            assert EntityFilter(view, hash_seed=SEED).lookup(name, MAX_ADDRESSES) is not None
+        with Environment.open(path, buffered=get_buffered_tables()) as environment, environment.snapshot() as reading:
+            assert EntityFilter(reading, hash_seed=SEED).lookup(name, MAX_ADDRESSES) is not None
 
-    return time_in_turns(open_and_ask, turns=4 * TURNS)[0] * 1000
+    return time_in_turns(open_and_look_up, turns=4 * TURNS)[0] * 1000
 
 
-def run(items: int, file: Path | None, text: str, folder: Path) -> dict[str, float]:
+def measure_all(items: int, names_file: Path | None, text: str, folder: Path) -> dict[str, float]:
     """Build all stores, and return the figures of all measurements by name."""
-    names = select_distinct_names(int(items * max(SIZES)), file, SEED)
+    names = select_distinct_names(int(items * max(SIZES)), names_file, SEED)
     known_names = set(names)
     absent_names: list[str] = []
     for name in generate_names(SEED + 1):
@@ -374,23 +403,23 @@ def run(items: int, file: Path | None, text: str, folder: Path) -> dict[str, flo
             if len(absent_names) == items:
                 break
     del known_names
-    stored, small = names[:items], names[:SMALL]
-    keys = [name.encode() for name in stored]
+    stored_names, small_names = names[:items], names[:SMALL]
+    keys = [name.encode() for name in stored_names]
     result: dict[str, float] = {"items": items}
     filter_times: list[float] = []
     lmdb_times: list[float] = []
     for _ in range(LOAD_TURNS):
         for name in ("filter", "lmdb"):
             shutil.rmtree(folder / name, ignore_errors=True)
-        filter_times.append(load_filter(folder / "filter", stored))
+        filter_times.append(load_filter(folder / "filter", stored_names))
         lmdb_times.append(load_lmdb(folder / "lmdb", keys))
     result |= {"load_s": statistics.median(filter_times), "lmdb_load_s": statistics.median(lmdb_times)}
-    load_filter(folder / "small", small)
-    load_lmdb(folder / "small_lmdb", [name.encode() for name in small])
-    result["open_ms"] = measure_opening(folder / "filter", stored[-1])
-    result["open_ms_10k"] = measure_opening(folder / "small", small[-1])
-    result |= measure_lookups(folder, stored, absent_names, text)
-    result |= measure_growth(folder / "growth", stored)
+    load_filter(folder / "small", small_names)
+    load_lmdb(folder / "small_lmdb", [name.encode() for name in small_names])
+    result["open_ms"] = measure_opening(folder / "filter", stored_names[-1])
+    result["open_ms_10k"] = measure_opening(folder / "small", small_names[-1])
+    result |= measure_lookups(folder, stored_names, absent_names, text)
+    result |= measure_inserts(folder / "growth", stored_names)
     result |= measure_sizes(folder / "sizes", names, items)
     return result
 
@@ -411,13 +440,13 @@ def main() -> int:
 
         text = "\n\n".join(topics.values())
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        result = run(options.items, options.names, text, Path(folder))
+        figures = measure_all(options.items, options.names, text, Path(folder))
     if options.json:
-        print(json.dumps({key: round(result[key], 4) for key in KEYS}))
+        print(json.dumps({key: round(figures[key], 4) for key in KEYS}))
         return 0
     for key in KEYS:
-        verdict = "" if key not in BARS else "met" if BARS[key](result) else "NOT met"
-        print(f"{key:24} {result[key]:16,.2f}  {verdict}")
+        verdict = "" if key not in BARS else "met" if BARS[key](figures) else "NOT met"
+        print(f"{key:24} {figures[key]:16,.2f}  {verdict}")
     return 0
 
 

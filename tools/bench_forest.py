@@ -51,13 +51,19 @@ NODES = (10, 100)
 #: The number of questions per turn; slow methods get one.
 QUESTIONS = 20
 SLOW = ("naive_ms", "bloom_ms", "bloom2_ms")
-EDGES = 200
+#: The number of names for which the sentences of a slow method are checked.
+NUM_CHECKED = 20
+#: The number of edges that are added and removed, and of those that get a commit each.
+EDGES, NUM_COMMITS = 200, 20
 
 # -- Trees
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """Return the pairs of a file with a header, in normal form, without duplicates and self-references."""
+    """Return the (child, parent) pairs of a CSV file with a header, without duplicates and self-references.
+
+    Names are converted to entity keys.
+    """
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
         rows = csv.reader(file)
         next(rows)
@@ -66,7 +72,10 @@ def read_pairs(path: Path) -> list[Pair]:
 
 
 def cut_trees(pairs: Sequence[Pair], count: int, nodes: int, seed: int) -> dict[str, list[Pair]]:
-    """Return the given number of trees with the given number of nodes, cut breadth-first below randomly drawn names."""
+    """Return ``count`` trees of ``nodes`` nodes each, cut breadth-first below randomly drawn names.
+
+    A tree is a list of (child, parent) pairs. Trees repeat if the hierarchy has too few of that size.
+    """
     children: dict[str, list[str]] = {}
     for child, parent in pairs:
         children.setdefault(parent, []).append(child)
@@ -88,20 +97,19 @@ def cut_trees(pairs: Sequence[Pair], count: int, nodes: int, seed: int) -> dict[
             trees[f"tree {len(trees)}"] = tree_pairs
             if len(trees) == count:
                 return trees
-    # A small hierarchy has few large subtrees, so they are repeated.
-    different = len(trees)
-    for number in range(different, count) if different else ():
-        trees[f"tree {number}"] = trees[f"tree {number % different}"]
+    num_distinct = len(trees)
+    for index in range(num_distinct, count) if num_distinct else ():
+        trees[f"tree {index}"] = trees[f"tree {index % num_distinct}"]
     return trees
 
 
 def fill_store(path: Path, trees: dict[str, list[Pair]]) -> kvstore.Store:
-    """Build a durable store of these trees, one document per tree."""
+    """Create a durable store of these trees, one document per tree, and return it open."""
     store = kvstore.open(path, embedder="hashing:16")
     with store.transaction() as transaction:
         for tree, pairs in trees.items():
-            rows = "".join(f'"{child}","{parent}"\n' for child, parent in pairs)
-            transaction.put(tree, rows, format="pairs", meta={"tree": tree})
+            csv_rows = "".join(f'"{child}","{parent}"\n' for child, parent in pairs)
+            transaction.put(tree, csv_rows, format="pairs", meta={"tree": tree})
     return store
 
 
@@ -113,7 +121,10 @@ class StoreSearch:
         self._hierarchy = Hierarchy(snapshot._state, RELATIVES)
 
     def build_context(self, names: Sequence[str], relatives: int) -> list[str]:
-        """Return the sentences about every node of every name, and count the names that have nodes as hits."""
+        """Return the sentences about every node of every name, and count the names that have nodes as hits.
+
+        ``relatives`` is ignored; the hierarchy always uses RELATIVES.
+        """
         nodes = self._hierarchy.find_nodes(names)
         self._store._session.count_hits([name for name, entity_nodes in zip(names, nodes, strict=True) if entity_nodes])
         return self._hierarchy.build_sentences(chain.from_iterable(nodes))
@@ -135,20 +146,20 @@ class FreshStoreSearch:
 
 
 def measure_seconds(function: Callable[..., object], *arguments: object) -> float:
-    """Return the seconds of one call."""
+    """Return the duration of one call in seconds."""
     start = perf_counter()
     function(*arguments)
     return perf_counter() - start
 
 
-def ask(search: Search, questions: Sequence[Sequence[str]]) -> None:
-    """Ask a search all questions, each a list of names."""
+def build_contexts(search: Search, questions: Sequence[Sequence[str]]) -> None:
+    """Have a search build the context of each question, a list of names."""
     for question in questions:
         search.build_context(question, RELATIVES)
 
 
-def ask_cold(path: Path, question: Sequence[str]) -> None:
-    """Open a store, and ask it one question."""
+def open_and_build_context(path: Path, question: Sequence[str]) -> None:
+    """Open a store read-only, and build the context of one question."""
     with kvstore.open(path, readonly=True) as store:
         FreshStoreSearch(store).build_context(question, RELATIVES)
 
@@ -156,7 +167,7 @@ def ask_cold(path: Path, question: Sequence[str]) -> None:
 def measure_table(
     trees: dict[str, list[Pair]], entities: Sequence[int], folder: Path, turns: int
 ) -> list[dict[str, int | float]]:
-    """Return the rows of tables 1 and 2: milliseconds per question for each number of entities."""
+    """Return rows of tables 1 and 2: milliseconds per question of each method, for each number of entities."""
     roots = build_trees(trees)
     names = sorted({name for pairs in trees.values() for pair in pairs for name in pair})
     rng = random.Random(SEED)
@@ -174,8 +185,8 @@ def measure_table(
         }
         expected = [sorted(searches["dict_ms"].build_context([name], RELATIVES)) for name in names]
         for key, search in searches.items():
-            num_asked = 20 if key in SLOW else len(names)
-            if [sorted(search.build_context([name], RELATIVES)) for name in names[:num_asked]] != expected[:num_asked]:
+            count = NUM_CHECKED if key in SLOW else len(names)
+            if [sorted(search.build_context([name], RELATIVES)) for name in names[:count]] != expected[:count]:
                 raise AssertionError(f"{key}: other sentences than those of the dictionary")
         for num_entities in entities:
             questions_by_turn = [
@@ -187,34 +198,37 @@ def measure_table(
             for key, search in searches.items():
                 question_batches = [questions[:1] if key in SLOW else questions for questions in questions_by_turn]
                 for questions in question_batches:
-                    ask(search, questions)
-                times[key] = [1000 * measure_seconds(ask, search, batch) / len(batch) for batch in question_batches]
+                    build_contexts(search, questions)
+                times[key] = [
+                    1000 * measure_seconds(build_contexts, search, batch) / len(batch) for batch in question_batches
+                ]
             medians = {key: statistics.median(key_times) for key, key_times in times.items()}
             size = 1 + max(map(len, trees.values()))
             rows.append({"trees": len(trees), "nodes_per_tree": size, "entities": num_entities, **medians})
     lmdb_search.close()
     for row in rows:
         questions = [rng.sample(names, min(int(row["entities"]), len(names))) for _ in range(turns)]
-        cold = [1000 * measure_seconds(ask_cold, folder / "store", question) for question in questions]
+        cold = [1000 * measure_seconds(open_and_build_context, folder / "store", question) for question in questions]
         row["ours_cold_ms"] = statistics.median(cold)
     return rows
 
 
 def measure_hierarchy(file: Path, pairs: Sequence[Pair], folder: Path) -> dict[str, Any]:
-    """Measure loading the whole hierarchy, EXPAND in it, and adding and removing edges, some of them on cycles."""
+    """Measure loading the whole hierarchy, EXPAND in it, and adding and removing edges."""
     tree = file.name.partition(".")[0]
-    plain = folder / f"{tree}.csv"
+    csv_file = folder / f"{tree}.csv"
     with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as source:
-        plain.write_bytes(source.read())
+        csv_file.write_bytes(source.read())
     start = perf_counter()
     store = kvstore.open(folder / "hierarchy", embedder="hashing:16")
-    report = store.ingest(plain, format="pairs")
+    report = store.ingest(csv_file, format="pairs")
     result: dict[str, Any] = {"load_s": perf_counter() - start}
     if report.failures:
         raise AssertionError(report.failures[0].reason)
     with store:
-        bottom = "dog" if any(child == "dog" for child, _ in pairs) else pairs[-1][0]
-        expand = partial(store.expand, bottom, direction="up", depth=20)
+        # In WordNet, all ancestors of a dog up to the root, "entity", must be listed.
+        name = "dog" if any(child == "dog" for child, _ in pairs) else pairs[-1][0]
+        expand = partial(store.expand, name, direction="up", depth=20)
         result["expand_ms"] = statistics.median(1000 * measure_seconds(expand) for _ in range(11))
         sentences = expand()
         result["expand_reaches_entity"] = any(row.relative == "entity" for row in sentences)
@@ -226,7 +240,7 @@ def measure_hierarchy(file: Path, pairs: Sequence[Pair], folder: Path) -> dict[s
 def measure_edges(store: kvstore.Store, pairs: Sequence[Pair], tree: str) -> dict[str, float]:
     """Return the microseconds to add an edge and to remove it: within a transaction, and with a commit.
 
-    Half of the edges add a new name; the others connect two random names.
+    Half of the edges add a new name; the others connect two random names, which can close a cycle.
     """
     names = sorted({name for pair in pairs for name in pair})
     rng = random.Random(SEED)
@@ -245,8 +259,8 @@ def measure_edges(store: kvstore.Store, pairs: Sequence[Pair], tree: str) -> dic
             inserts.append(1e6 * measure_seconds(change, transaction.put_edge, child, parent))
             deletes.append(1e6 * measure_seconds(change, transaction.delete_edge, child, parent))
         transaction.rollback()
-    commits = [1e6 * measure_seconds(partial(store.put_edge, tree=tree), *edge) for edge in edges[-20:]]
-    for child, parent in edges[-20:]:
+    commits = [1e6 * measure_seconds(partial(store.put_edge, tree=tree), *edge) for edge in edges[-NUM_COMMITS:]]
+    for child, parent in edges[-NUM_COMMITS:]:
         store.delete_edge(child, parent, tree=tree)
     return {
         "edge_insert_us": statistics.median(inserts),
@@ -256,16 +270,16 @@ def measure_edges(store: kvstore.Store, pairs: Sequence[Pair], tree: str) -> dic
     }
 
 
-def run(file: Path, folder: Path, sizes: Sequence[int], turns: int) -> dict[str, Any]:
+def measure_all(file: Path, folder: Path, sizes: Sequence[int], turns: int) -> dict[str, Any]:
     """Return the figures of the tables, of the whole hierarchy and of its edges, by name."""
     pairs = read_pairs(file)
     tables: list[dict[str, int | float]] = []
-    for nodes in sizes:
-        for count in sorted({count for count, _ in SETTINGS}):
-            tree_folder = folder / f"{count} trees of {nodes}"
+    for nodes_per_tree in sizes:
+        for num_trees in sorted({num_trees for num_trees, _ in SETTINGS}):
+            tree_folder = folder / f"{num_trees} trees of {nodes_per_tree}"
             tree_folder.mkdir()
-            entities = [num_entities for trees, num_entities in SETTINGS if trees == count]
-            tables += measure_table(cut_trees(pairs, count, nodes, SEED), entities, tree_folder, turns)
+            entities = [num_entities for tree_count, num_entities in SETTINGS if tree_count == num_trees]
+            tables += measure_table(cut_trees(pairs, num_trees, nodes_per_tree, SEED), entities, tree_folder, turns)
     return {"tables": tables, **measure_hierarchy(file, pairs, folder)}
 
 
@@ -279,7 +293,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        result = run(options.pairs, Path(folder), options.nodes, options.turns)
+        result = measure_all(options.pairs, Path(folder), options.nodes, options.turns)
     if options.json:
         print(json.dumps(result))
         return 0

@@ -48,7 +48,7 @@ KEYS = """passages embed_s ingest_s ratio ratio_parser peak_mb_above_embedder fi
 replace_p50_ms edit_p50_ms compact_ratio check_s ask_s""".split()
 EMBEDDER = "all-MiniLM-L6-v2"
 DIMENSION = 384
-REPLACEMENTS = 60
+NUM_REPLACEMENTS = 60
 
 EMBED = """
 import json, sys, time
@@ -111,24 +111,22 @@ def main(data: Path | None, limit: int | None, chunks: int, embedder: str, only:
 
 
 def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) -> dict[str, Any]:
-    """Compare an ingest with embedding the same texts alone: seconds, memory, the size of the files,
-    and a first ``ask``.
-    """
+    """Compare an ingest with embedding the same texts alone: seconds, memory, size of the files and a first ``ask``."""
     lines = (data / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:limit]
     corpus, texts, path = scratch / "corpus.jsonl", scratch / "texts.json", scratch / "rules"
     corpus.write_text("\n".join(lines), encoding="utf-8")
     with kvstore.open(scratch / "empty", embedder="hashing", settings={"language": "rules"}) as store:
         settings = store.settings
     passages = [json.loads(line) for line in lines]
-    extracted = (extract(p["id"], p["text"], settings, title=p.get("title")) for p in passages)
+    extracted = (extract(passage["id"], passage["text"], settings, title=passage.get("title")) for passage in passages)
     texts_by_document = (build_embedding_texts(build_chunked_text(document, {}), settings) for document in extracted)
     texts.write_text(json.dumps([text for document_texts in texts_by_document for text in document_texts]))
-    embedding = run("embedding alone", EMBED, texts, embedder)
-    rules = run("ingest, names by rule", INGEST, corpus, path, embedder, "rules")
+    embedding = run_program("embedding alone", EMBED, texts, embedder)
+    rules = run_program("ingest, names by rule", INGEST, corpus, path, embedder, "rules")
     assert rules.printed["documents"] == len(passages)
     ingests = [rules]
     if has_parser():
-        ingests.append(run("ingest, with the parser", INGEST, corpus, scratch / "parser", embedder, "en"))
+        ingests.append(run_program("ingest, with the parser", INGEST, corpus, scratch / "parser", embedder, "en"))
     ratios = [round(ingest.seconds / embedding.seconds, 3) for ingest in ingests]
     return {
         "passages": len(passages),
@@ -158,7 +156,7 @@ def measure_size(path: Path) -> dict[str, float]:
         figures, vector_bytes = store.statistics(), 4 * store.settings.dimension
     content_bytes = int(figures["text_bytes"]) + int(figures["chunks"]) * vector_bytes
     data_file_ratio = (path / "data.mdb").stat().st_size / content_bytes
-    names = run("names embedded", EMBED_NAMES, path).printed["names"]
+    names = run_program("names embedded", EMBED_NAMES, path).printed["names"]
     files = {file.name: file.stat().st_size for file in path.iterdir()}
     log(f"{names} names embedded: {files}")
     total_ratio = sum(files.values()) / (content_bytes + names * vector_bytes)
@@ -176,7 +174,7 @@ def has_parser() -> bool:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ProgramResult:
     """The output of a program, including its seconds, and the sum of the peaks of memory of its processes."""
 
     printed: dict[str, Any]
@@ -188,59 +186,59 @@ class Measured:
         return float(self.printed["seconds"])
 
 
-def run(name: str, code: str, *arguments: object) -> Measured:
-    """Run a program in a new process, log its costs, and return its output and its memory."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def run_program(name: str, code: str, *arguments: object) -> ProgramResult:
+    """Run a Python program in a new process, log its costs, and return its output and its peak memory."""
+    usage_before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
-    memory = Memory()
-    ended = threading.Event()
-    watching = threading.Thread(target=watch, args=(process.pid, memory, ended))
-    watching.start()
+    memory = MemoryPeaks()
+    has_ended = threading.Event()
+    recorder = threading.Thread(target=record_memory, args=(process.pid, memory, has_ended))
+    recorder.start()
     output, _ = process.communicate()
-    ended.set()
-    watching.join()
+    has_ended.set()
+    recorder.join()
     if process.returncode:
         raise click.ClickException(f"a measured program ended with status {process.returncode}")
-    measured = Measured(json.loads(output.splitlines()[-1]), sum(memory.peaks.values()) / 1024)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    processor_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    result = ProgramResult(json.loads(output.splitlines()[-1]), sum(memory.peaks.values()) / 1024)
+    usage_after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor_seconds = usage_after.ru_utime + usage_after.ru_stime - usage_before.ru_utime - usage_before.ru_stime
     log(
-        f"{name}: {measured.seconds:.1f} s, {processor_seconds:.1f} s of processor time with the start; "
-        f"{measured.megabytes:.0f} MB, at most {memory.anonymous / 1024:.0f} MB of anonymous memory"
+        f"{name}: {result.seconds:.1f} s, {processor_seconds:.1f} s of processor time with the start; "
+        f"{result.megabytes:.0f} MB, at most {memory.anonymous / 1024:.0f} MB of anonymous memory"
     )
-    return measured
+    return result
 
 
 @dataclass
-class Memory:
+class MemoryPeaks:
     """Memory in KiB: the peak of each process (VmHWM), and the peak of the anonymous memory of all (RssAnon)."""
 
     peaks: dict[int, int] = field(default_factory=dict)
     anonymous: int = 0
 
 
-def watch(process: int, memory: Memory, ended: threading.Event) -> None:
-    """Record the memory of a process and of its children every 50 ms, until ``ended`` is set."""
-    while not ended.wait(0.05):
+def record_memory(process_id: int, memory: MemoryPeaks, has_ended: threading.Event) -> None:
+    """Record the memory of a process and of its children every 50 ms, until ``has_ended`` is set."""
+    while not has_ended.wait(0.05):
         anonymous = 0
-        for number in iter_process_tree(process):
+        for listed_id in iter_process_tree(process_id):
             try:
-                lines = Path(f"/proc/{number}/status").read_text().splitlines()
+                lines = Path(f"/proc/{listed_id}/status").read_text().splitlines()
             except OSError:
                 continue
             status = dict(line.split(":", 1) for line in lines)
             if "VmHWM" in status:
-                memory.peaks[number] = max(memory.peaks.get(number, 0), int(status["VmHWM"].split()[0]))
+                memory.peaks[listed_id] = max(memory.peaks.get(listed_id, 0), int(status["VmHWM"].split()[0]))
                 anonymous += int(status["RssAnon"].split()[0])
         memory.anonymous = max(memory.anonymous, anonymous)
 
 
-def iter_process_tree(process: int) -> Iterator[int]:
+def iter_process_tree(process_id: int) -> Iterator[int]:
     """Yield the id of a process and of all processes below it, as Linux lists them in ``/proc``."""
-    yield process
-    for listed in Path(f"/proc/{process}/task").glob("*/children"):
+    yield process_id
+    for children_file in Path(f"/proc/{process_id}/task").glob("*/children"):
         try:
-            children = listed.read_text().split()
+            children = children_file.read_text().split()
         except OSError:
             continue
         for child in children:
@@ -250,33 +248,36 @@ def iter_process_tree(process: int) -> Iterator[int]:
 # -- Synthetic stores
 
 
-def generate_documents(number: int, chunks: int, seed: int) -> Iterator[tuple[str, str]]:
-    """Yield documents with ``chunks`` paragraphs of prose about generated names; each paragraph is a chunk."""
-    choose = random.Random(seed)
+def generate_documents(count: int, num_paragraphs: int, seed: int) -> Iterator[tuple[str, str]]:
+    """Yield (key, text) of ``count`` documents with ``num_paragraphs`` paragraphs about generated names.
+
+    A paragraph has about 90 words, so each becomes a chunk.
+    """
+    generator = random.Random(seed)
     names = generate_names(seed=11)
     known_names = [next(names).title() for _ in range(20_000)]
     words = "harbour river letter council year bridge winter school paper engine market garden field summer".split()
-    for key in range(number):
+    for key in range(count):
         paragraphs = []
-        for _ in range(chunks):
-            about = choose.choices(known_names, k=3)
-            filler = " ".join(choose.choices(words, k=85))
-            paragraphs.append(f"{about[0]} wrote to {about[1]} of the {filler} near {about[2]}.")
+        for _ in range(num_paragraphs):
+            subjects = generator.choices(known_names, k=3)
+            filler = " ".join(generator.choices(words, k=85))
+            paragraphs.append(f"{subjects[0]} wrote to {subjects[1]} of the {filler} near {subjects[2]}.")
         yield f"document {key}", "\n\n".join(paragraphs)
 
 
-def make_vectors(store: kvstore.Store, text: str, random_numbers: np.random.Generator) -> Any:
+def make_vectors(store: kvstore.Store, text: str, generator: np.random.Generator) -> Any:
     """Return a random vector for each chunk of a text."""
-    return random_numbers.standard_normal((len(extract("k", text, store.settings).chunks), DIMENSION), np.float32)
+    return generator.standard_normal((len(extract("k", text, store.settings).chunks), DIMENSION), np.float32)
 
 
 def fill_store(store: kvstore.Store, documents: list[tuple[str, str]]) -> None:
     """Store documents with random vectors, 100 per transaction."""
-    random_numbers = np.random.default_rng(3)
-    for first in range(0, len(documents), 100):
+    generator = np.random.default_rng(3)
+    for start in range(0, len(documents), 100):
         with store.transaction() as transaction:
-            for key, text in documents[first : first + 100]:
-                transaction.put(key, text, vectors=make_vectors(store, text, random_numbers))
+            for key, text in documents[start : start + 100]:
+                transaction.put(key, text, vectors=make_vectors(store, text, generator))
 
 
 def create_store(path: Path, documents: list[tuple[str, str]]) -> kvstore.Store:
@@ -290,30 +291,33 @@ def create_store(path: Path, documents: list[tuple[str, str]]) -> kvstore.Store:
 def measure_replace(scratch: Path, chunks: int) -> dict[str, Any]:
     """Measure replacing documents of 20 chunks, editing a paragraph of others, and CHECK, in a durable store."""
     documents = list(generate_documents(chunks // 20, 20, 1))
-    others = list(generate_documents(REPLACEMENTS, 20, 2))
+    replacements = list(generate_documents(NUM_REPLACEMENTS, 20, 2))
     with create_store(scratch / "replace", documents) as store:
         store.refresh("vectors")  # otherwise the background would extend the index during the measurement
-        chosen = [documents[number * 7 % len(documents)] for number in range(2 * REPLACEMENTS)]
-        replaced = replace_documents(store, [(key, text) for (key, _), (_, text) in zip(chosen, others, strict=False)])
+        # Every seventh document, so that the changes are scattered over the store.
+        changed_documents = [documents[number * 7 % len(documents)] for number in range(2 * NUM_REPLACEMENTS)]
+        replace_ms = replace_documents(
+            store, [(key, text) for (key, _), (_, text) in zip(changed_documents, replacements, strict=False)]
+        )
         edits = []
-        for (key, text), (_, other) in zip(chosen[REPLACEMENTS:], others, strict=True):
+        for (key, text), (_, replacement) in zip(changed_documents[NUM_REPLACEMENTS:], replacements, strict=True):
             paragraphs = text.split("\n\n")
-            paragraphs[10] = other.split("\n\n")[10]
+            paragraphs[10] = replacement.split("\n\n")[10]  # one in the middle
             edits.append((key, "\n\n".join(paragraphs)))
-        edited = replace_documents(store, edits)
+        edit_ms = replace_documents(store, edits)
         start = time.perf_counter()
         problems = store.check()
         check_seconds = time.perf_counter() - start
         assert not problems, problems[:3]
-    return {"replace_p50_ms": replaced, "edit_p50_ms": edited, "check_s": round(check_seconds, 1)}
+    return {"replace_p50_ms": replace_ms, "edit_p50_ms": edit_ms, "check_s": round(check_seconds, 1)}
 
 
 def replace_documents(store: kvstore.Store, documents: list[tuple[str, str]]) -> float:
-    """Return the median time, in milliseconds, of replacing existing documents."""
-    random_numbers = np.random.default_rng(5)
+    """Return the median time of replacing existing documents with new random vectors, in milliseconds."""
+    generator = np.random.default_rng(5)
     times = []
     for key, text in documents:
-        vectors = make_vectors(store, text, random_numbers)
+        vectors = make_vectors(store, text, generator)
         start = time.perf_counter()
         store.put(key, text, vectors=vectors)
         times.append(1000 * (time.perf_counter() - start))
@@ -321,24 +325,26 @@ def replace_documents(store: kvstore.Store, documents: list[tuple[str, str]]) ->
     return round(statistics.median(times), 2)
 
 
-def measure_compact(scratch: Path, documents: int) -> dict[str, Any]:
+def measure_compact(scratch: Path, num_documents: int) -> dict[str, Any]:
     """Compare a store after deleting a tenth of its documents and COMPACT with a new store of the other documents."""
-    documents_made = list(generate_documents(documents, 1, 4))
-    deleted_keys = {key for key, _ in random.Random(6).sample(documents_made, documents // 10)}
-    remaining_documents = [document for document in documents_made if document[0] not in deleted_keys]
-    with create_store(scratch / "compacted", documents_made) as store:
+    documents = list(generate_documents(num_documents, 1, 4))
+    deleted_keys = {key for key, _ in random.Random(6).sample(documents, num_documents // 10)}
+    remaining_documents = [document for document in documents if document[0] not in deleted_keys]
+    with create_store(scratch / "compacted", documents) as store:
         with store.transaction() as transaction:
             transaction.delete_many(sorted(deleted_keys))
-        after = store.compact().bytes_after
+        bytes_after_compact = store.compact().bytes_after
     with create_store(scratch / "fresh", remaining_documents) as store:
-        fresh = (store.path / "data.mdb").stat().st_size
-        compacted = store.compact().bytes_after
-    log(f"compacted: {after} bytes; a fresh store: {fresh} bytes, {compacted} compacted")
-    return {"compact_ratio": round(after / fresh, 3)}
+        fresh_bytes = (store.path / "data.mdb").stat().st_size
+        fresh_compacted_bytes = store.compact().bytes_after
+    log(
+        f"compacted: {bytes_after_compact} bytes; a fresh store: {fresh_bytes} bytes, {fresh_compacted_bytes} compacted"
+    )
+    return {"compact_ratio": round(bytes_after_compact / fresh_bytes, 3)}
 
 
 def log(text: str) -> None:
-    """Print a line of progress to standard error."""
+    """Print a line to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -41,20 +41,20 @@ from typing import Any
 
 import click
 from measured_on import describe_environment
-from peers.bars import Reached, iter_reached_bars
+from peers.bars import BarResult, iter_bar_results
 from peers.corpus import EMBEDDER, Corpus
 from peers.rows import ROWS, Figures
 from peers.systems import NAMES, find_missing_modules, get_version, load_system
 
 TOOLS = Path(__file__).resolve().parent
-EVERY_ROW = ("load", *ROWS, "open", "growth")
+ALL_ROWS = ("load", *ROWS, "open", "growth")
 #: What is measured of the two stores whose times are compared.
-GROWN = ("vector", "filter", "bm25", "hybrid", "strategies")
+GROWTH_ROWS = ("vector", "filter", "bm25", "hybrid", "strategies")
 #: The number of processes that answer one first question.
-OPENED = 5
+NUM_OPENINGS = 5
 
 #: The figures in the table, with their units.
-SHOWN = {
+FIGURE_LABELS = {
     "load_s": "load, s",
     "load_written_mb": "  written, MB",
     "load_memory_mb": "  memory above the interpreter's, MB",
@@ -87,7 +87,7 @@ SHOWN = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredSystem:
     """A system with the name of its column; ``path`` is the first entry of the module path of its processes."""
 
     label: str
@@ -108,31 +108,31 @@ class Run:
     keep: bool
     sizes: dict[int, dict[str, Figures]] = field(default_factory=dict)
     not_run: list[str] = field(default_factory=list)
-    _warm: set[str] = field(default_factory=set)
+    _warmed_up: set[str] = field(default_factory=set)
 
-    def measure(self, measured: Measured, corpus: Corpus, rows: list[str]) -> None:
-        """Load a store, and measure its rows."""
-        if measured.label not in self._warm:
-            self._warm.add(measured.label)
-            self._warm_up(measured, corpus)
-        figures = self.sizes.setdefault(corpus.count, {}).setdefault(measured.label, {})
-        folder = self.stores / f"{measured.label}-{corpus.count}"
+    def measure(self, system: MeasuredSystem, corpus: Corpus, rows: list[str]) -> None:
+        """Measure rows of a system and add the figures; load the store first if it is missing or its load is a row."""
+        if system.label not in self._warmed_up:
+            self._warmed_up.add(system.label)
+            self._warm_up(system, corpus)
+        figures = self.sizes.setdefault(corpus.count, {}).setdefault(system.label, {})
+        folder = self.stores / f"{system.label}-{corpus.count}"
         if "load" in rows or not folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            loaded = self._measure_row(measured, corpus, "load", folder)
-            if loaded is None:
+            load_figures = self._measure_row(system, corpus, "load", folder)
+            if load_figures is None:
                 shutil.rmtree(folder, ignore_errors=True)
                 return
             if "load" in rows:
-                figures |= loaded
-        figures["disk_ratio"] = _measure_size(folder) / corpus.size()
+                figures |= load_figures
+        figures["disk_ratio"] = _measure_size(folder) / corpus.compute_size()
         for row in rows:
             if row in ROWS:
                 changes = ROWS[row][1]
-                with _open_copy(folder) if changes else _open_in_place(folder) as used:
-                    figures |= self._measure_row(measured, corpus, row, used) or {}
+                with _open_copy(folder) if changes else _open_in_place(folder) as row_folder:
+                    figures |= self._measure_row(system, corpus, row, row_folder) or {}
             elif row == "open":
-                figures |= self._measure_opening(measured, corpus, folder)
+                figures |= self._measure_opening(system, corpus, folder)
         for name in ("load_memory_mb", "vector_memory_mb"):
             if figures.get(name) is not None:
                 figures[name] -= self._measure_interpreter(corpus)
@@ -140,41 +140,41 @@ class Run:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _measure_interpreter(self, corpus: Corpus) -> float:
-        """Return the megabytes of a process that only reads the documents."""
+        """Return the peak megabytes of a process that only reads the documents; measured once per corpus."""
         figures = self.sizes[corpus.count].setdefault("interpreter", {})
         if not figures:
-            figures |= self._measure_row(Measured("interpreter", ""), corpus, "interpreter", Path()) or {}
+            figures |= self._measure_row(MeasuredSystem("interpreter", ""), corpus, "interpreter", Path()) or {}
         return figures["memory_mb"] or 0
 
-    def _measure_row(self, measured: Measured, corpus: Corpus, row: str, folder: Path) -> Figures | None:
-        """Measure one row of a system in a separate process; None if the process fails, {} if the system lacks it."""
-        job = {"system": measured.name, "row": row, "folder": str(folder), "cache": str(self.cache)}
+    def _measure_row(self, system: MeasuredSystem, corpus: Corpus, row: str, folder: Path) -> Figures | None:
+        """Measure a row in a separate process. Return None if the process fails, {} if the system cannot answer it."""
+        job = {"system": system.name, "row": row, "folder": str(folder), "cache": str(self.cache)}
         job |= {"count": corpus.count, "batch": self.batch}
         out = self.scratch / "figures.json"
         out.unlink(missing_ok=True)
         job["out"] = str(out)
-        label = f"{measured.label}, {corpus.count:,} passages, {row}"
-        if not self._run_measured_process(measured, "measured", [json.dumps(job)], label):
+        label = f"{system.label}, {corpus.count:,} passages, {row}"
+        if not self._run_measured_process(system, "measured", [json.dumps(job)], label):
             return None
         figures: dict[str, Any] = json.loads(out.read_text())
-        if "describe_nearest" in figures:
+        if "not_answered" in figures:
             return {}
         click.echo(
             f"{label}: {', '.join(f'{name} {_format_value(value)}' for name, value in figures.items())}", err=True
         )
         return figures
 
-    def _measure_opening(self, measured: Measured, corpus: Corpus, folder: Path) -> Figures:
-        """Return the median processor time from the start of a process to its first answer, in milliseconds."""
+    def _measure_opening(self, system: MeasuredSystem, corpus: Corpus, folder: Path) -> Figures:
+        """Return the median processor time from the start of a process to its first answer, per type of query."""
         figures: Figures = {}
         out = self.scratch / "answered"
-        for ask in ("lexical", "vector", "hybrid"):
+        for query_type in ("lexical", "vector", "hybrid"):
             times = []
-            for question in corpus.read_questions()[:OPENED]:
-                arguments = [measured.name, ask, str(folder), question.text, question.vector.hex(), str(out)]
+            for question in corpus.read_questions()[:NUM_OPENINGS]:
+                arguments = [system.name, query_type, str(folder), question.text, question.vector.hex(), str(out)]
                 out.unlink(missing_ok=True)
                 if not self._run_measured_process(
-                    measured, "first_answer", arguments, f"{measured.label}, first {ask} answer"
+                    system, "first_answer", arguments, f"{system.label}, first {query_type} answer"
                 ):
                     break
                 output = out.read_text()
@@ -182,23 +182,23 @@ class Run:
                     break
                 times.append(1000 * float(output))
             if times:
-                figures[f"open_{ask}_ms"] = median(times)
-        click.echo(f"{measured.label}, open: {figures}", err=True)
+                figures[f"open_{query_type}_ms"] = median(times)
+        click.echo(f"{system.label}, open: {figures}", err=True)
         return figures
 
-    def _warm_up(self, measured: Measured, corpus: Corpus) -> None:
+    def _warm_up(self, system: MeasuredSystem, corpus: Corpus) -> None:
         """Run a system once on a few documents before measuring it, so that its code is compiled."""
         folder = self.scratch / "warm"
-        job = {"system": measured.name, "row": "warm", "folder": str(folder), "cache": str(self.cache), "out": ""}
+        job = {"system": system.name, "row": "warm", "folder": str(folder), "cache": str(self.cache), "out": ""}
         arguments = [json.dumps(job | {"count": corpus.count})]
-        self._run_measured_process(measured, "measured", arguments, f"{measured.label}, warm-up")
+        self._run_measured_process(system, "measured", arguments, f"{system.label}, warm-up")
         shutil.rmtree(folder, ignore_errors=True)
 
-    def _run_measured_process(self, measured: Measured, module: str, arguments: list[str], label: str) -> bool:
-        """Run a module of ``peers`` in a new process. Report a failure under ``label``, and return False for it."""
-        path = [measured.path, str(TOOLS), os.environ.get("PYTHONPATH", "")]
+    def _run_measured_process(self, system: MeasuredSystem, module: str, arguments: list[str], label: str) -> bool:
+        """Run ``main`` of a module of ``peers`` in a new process; report a failure as ``label``, and return False."""
+        path = [system.path, str(TOOLS), os.environ.get("PYTHONPATH", "")]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # nobody who has installed a system compiles it at each start
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise every process would compile the system again
         command = [sys.executable, "-P", "-c", f"from peers.{module} import main; main()", *arguments]
         try:
             process = subprocess.run(
@@ -229,7 +229,7 @@ class Run:
     help="The embedder of a new cache; its vectors have 384 components.",
 )
 @click.option("--systems", default=",".join(NAMES), show_default=True, help="Systems to measure.")
-@click.option("--rows", default=",".join(EVERY_ROW), show_default=True, help="Rows of the table to measure.")
+@click.option("--rows", default=",".join(ALL_ROWS), show_default=True, help="Rows of the table to measure.")
 @click.option(
     "--size", "sizes", default="1,10", show_default=True, help="Sizes, as multiples of the number of passages."
 )
@@ -264,57 +264,57 @@ def main(
     Every system stores the same passages with the same vectors, and each row of each system is measured in a process of
     its own. The docstring of this file explains the figures.
     """
-    chosen = _select_names("--systems", systems, NAMES)
-    wanted = _select_names("--rows", rows, EVERY_ROW)
+    system_names = _select_names("--systems", systems, NAMES)
+    row_names = _select_names("--rows", rows, ALL_ROWS)
     if not all(size.isdigit() and int(size) for size in sizes.split(",")):
         raise click.UsageError(f"--size takes whole numbers with commas between them, not {sizes!r}")
-    compared = [int(count) for count in growth_sizes.split(",") if count.isdigit() and int(count)]
-    if len(compared) != 2:
+    growth_counts = [int(count) for count in growth_sizes.split(",") if count.isdigit() and int(count)]
+    if len(growth_counts) != 2:
         raise click.UsageError(f"--growth takes two numbers with a comma between them, not {growth_sizes!r}")
-    on = describe_environment()
+    environment = describe_environment()
     cache = cache or Path(click.get_app_dir("kvstore-peers"))
     with tempfile.TemporaryDirectory() as scratch:
         stores_folder = (stores or Path(scratch)).resolve()
         run = Run(data, cache, stores_folder, Path(scratch), batch, seconds, stores is not None)
         run.stores.mkdir(parents=True, exist_ok=True)
         columns = []
-        for name in chosen:
-            if lacking := find_missing_modules(name):
-                run.not_run.append(f"{name}: not installed ({', '.join(lacking)}); pip install '.[peers]'")
+        for name in system_names:
+            if missing_modules := find_missing_modules(name):
+                run.not_run.append(f"{name}: not installed ({', '.join(missing_modules)}); pip install '.[peers]'")
             else:
-                columns.append(Measured(name, name))
+                columns.append(MeasuredSystem(name, name))
         for path in beside:
             label, separator, folder = path.partition("=")
             if not separator or not Path(folder, "kvstore").exists():
                 raise click.UsageError(f"--beside takes NAME=FOLDER, a folder with kvstore in it, not {path!r}")
-            columns.append(Measured(label, "kvstore", str(Path(folder).resolve())))
+            columns.append(MeasuredSystem(label, "kvstore", str(Path(folder).resolve())))
         passages = Corpus.prepare(data, cache, None, embedder).count
-        requested_rows = [row for row in wanted if row != "growth"]
+        requested_rows = [row for row in row_names if row != "growth"]
         for size in sizes.split(",") if requested_rows else ():
             corpus = Corpus.prepare(data, cache, passages * int(size))
             for column in columns:
                 run.measure(column, corpus, requested_rows)
         growth = {}
-        if "growth" in wanted:
-            for count in compared:
+        if "growth" in row_names:
+            for count in growth_counts:
                 corpus = Corpus.prepare(data, cache, count)
                 for column in columns:
-                    run.measure(column, corpus, list(GROWN))
-            growth = _compute_growth(*(run.sizes[count] for count in compared))
-        ours = [column.label for column in columns if column.name == "kvstore"]
+                    run.measure(column, corpus, list(GROWTH_ROWS))
+            growth = _compute_growth(*(run.sizes[count] for count in growth_counts))
+        kvstore_labels = [column.label for column in columns if column.name == "kvstore"]
         bars = [
             bar
             for count, figures in run.sizes.items()
             if count % passages == 0
-            for bar in iter_reached_bars(figures, ours, count // passages)
+            for bar in iter_bar_results(figures, kvstore_labels, count // passages)
         ]
-        bars += iter_reached_bars(growth, ours, None)
+        bars += iter_bar_results(growth, kvstore_labels, None)
         result = {
             "sizes": run.sizes,
             "growth": growth,
             "bars": [asdict(bar) for bar in bars],
             "versions": {column.name: get_version(column.name) for column in columns},
-            "measured_on": asdict(on),
+            "measured_on": asdict(environment),
             "setup": {column.name: load_system(column.name).setup for column in columns},
             "not_run": run.not_run,
         }
@@ -324,14 +324,14 @@ def main(
     for count, figures_by_system in run.sizes.items():
         _print_figures(f"{count:,} passages", figures_by_system, labels)
     if growth:
-        _print_figures("times as long at {1:,} passages as at {0:,}".format(*compared), growth, labels)
+        _print_figures("times as long at {1:,} passages as at {0:,}".format(*growth_counts), growth, labels)
     _print_bars(bars)
     for reason in run.not_run:
         click.echo(f"not run: {reason}")
 
 
 def _compute_growth(small: dict[str, Figures], large: dict[str, Figures]) -> dict[str, Figures]:
-    """Return each query time at the larger size, divided by that at the smaller size."""
+    """Return each time of a query with the larger store, divided by that with the smaller store, by system."""
     return {
         label: {
             name: large.get(label, {})[name] / value
@@ -342,31 +342,31 @@ def _compute_growth(small: dict[str, Figures], large: dict[str, Figures]) -> dic
     }
 
 
-def _select_names(option: str, value: str, known: tuple[str, ...]) -> list[str]:
+def _select_names(option: str, value: str, known_names: tuple[str, ...]) -> list[str]:
     """Return the names in the value of an option, which commas separate; raise UsageError for an unknown one."""
     names = value.split(",")
     for name in names:
-        if name not in known:
-            raise click.UsageError(f"{option} has no {name!r}; there are {', '.join(known)}")
+        if name not in known_names:
+            raise click.UsageError(f"{option} has no {name!r}; there are {', '.join(known_names)}")
     return names
 
 
 def _print_figures(title: str, figures: dict[str, Figures], labels: list[str]) -> None:
     """Print a table of the figures that any system has, with a column for each system."""
     click.echo(f"\n{title:52}" + "".join(f"{label:>11}" for label in labels))
-    for name, label in SHOWN.items():
+    for name, label in FIGURE_LABELS.items():
         values = [figures.get(label, {}).get(name) for label in labels]
         if any(value is not None for value in values):
             click.echo(f"{label:52}" + "".join(f"{_format_value(value):>11}" for value in values))
 
 
-def _print_bars(bars: list[Reached]) -> None:
+def _print_bars(bars: list[BarResult]) -> None:
     """Print the measured value and the limit of each target."""
     if bars:
         click.echo(f"\n{'bar':52}{'':>11}{'measured':>11}{'bar':>13}")
     for bar in bars:
-        where = "growth" if bar.size is None else f"×{bar.size}"
-        label = f"{bar.figure}, {where}"
+        measured_with = "growth" if bar.size is None else f"×{bar.size}"
+        label = f"{bar.figure}, {measured_with}"
         numbers = f"{_format_value(bar.measured):>11}{'≥' if bar.least else '≤':>3}{_format_value(bar.bar):>10}"
         click.echo(f"{label:52}{bar.system:>11}{numbers}  {'met' if bar.met else 'NOT MET'}")
 
@@ -380,13 +380,13 @@ def _format_value(value: float | None) -> str:
 
 @contextmanager
 def _open_in_place(folder: Path) -> Iterator[Path]:
-    """Yield the folder itself, for rows that change nothing."""
+    """Yield the folder itself, for rows that change nothing; the counterpart of :func:`_open_copy`."""
     yield folder
 
 
 @contextmanager
 def _open_copy(folder: Path) -> Iterator[Path]:
-    """Copy a store for changes, and drop the copy from the page cache."""
+    """Yield a copy of a store that is not in the page cache; delete it at the end."""
     copy = folder.with_name(f"{folder.name}-copy")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder, copy)

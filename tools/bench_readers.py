@@ -28,12 +28,18 @@ from selectolax.lexbor import LexborHTMLParser
 
 from kvstore.readers import RawDocument, read_bytes
 
-#: What is no text of a page, whoever reads it.
-_NO_TEXT = "script, style, noscript, template, title, svg, input, button, select, textarea, math annotation"
+#: The targets of both shares for every page.
+MIN_KEPT, MIN_LEFT_OUT = 0.995, 0.95
+#: The elements (a CSS selector) whose text a browser does not show as text of the page.
+_INVISIBLE_ELEMENTS = "script, style, noscript, template, title, svg, input, button, select, textarea, math annotation"
+
+
+#: The elements that can be a part of a word.
+_INLINE_TAGS = ("span", "b", "i", "em", "strong", "code")
 
 
 @dataclass(frozen=True)
-class Measured:
+class PageMeasures:
     """The result for one page: ``lost`` are missing words of its source, ``added`` are words that its source lacks."""
 
     generator: str
@@ -46,41 +52,43 @@ class Measured:
     added: dict[str, int]
 
 
-def measure(page: Page) -> Measured:
+def measure_page(page: Page) -> PageMeasures:
     """Read a page with the HTML reader, and compare the words of its text with those of the page's source."""
     (document,) = read_bytes(page.markup, f"{page.name}.html")
     assert isinstance(document, RawDocument)
-    source, stored, page_words = (
+    source_words, document_words, page_words = (
         Counter(page.words),
         Counter(split_tokens(_remove_markup(document.text))),
         _count_visible_words(page.markup),
     )
-    source &= (
-        page_words  # a generator shows some of its source in another form, such as a code language or a link target
-    )
-    other = page_words - source
-    lost, added = source - stored, (stored - source) & other
-    return Measured(
-        page.generator,
-        page.name,
-        source.total(),
-        1 - lost.total() / max(1, source.total()),
-        other.total(),
-        1 - added.total() / other.total() if other else 1.0,
-        dict(lost),
-        dict(added),
+    # A generator shows some of its source in another form, such as a code language or a link target.
+    source_words &= page_words
+    other_words = page_words - source_words
+    lost, added = source_words - document_words, (document_words - source_words) & other_words
+    return PageMeasures(
+        generator=page.generator,
+        page=page.name,
+        source_words=source_words.total(),
+        kept=1 - lost.total() / max(1, source_words.total()),
+        other_words=other_words.total(),
+        left_out=1 - added.total() / other_words.total() if other_words else 1.0,
+        lost=dict(lost),
+        added=dict(added),
     )
 
 
 def _remove_markup(text: str) -> str:
-    """Return a text without languages of code blocks and numbers of ordered items, which its source lacks."""
+    """Return a text without the languages of code blocks and the numbers of ordered items.
+
+    The words of the source do not contain them.
+    """
     return re.sub(r"(?m)^\s*(?:`{3,}\w+|\d+\.)(?=\s)", "", text)
 
 
 def _count_visible_words(markup: bytes) -> Counter[str]:
-    """Count all visible words of a page, including navigation."""
+    """Count the visible words of a page, including navigation and alternative texts of images."""
     tree = LexborHTMLParser(markup)
-    for node in tree.css(_NO_TEXT):
+    for node in tree.css(_INVISIBLE_ELEMENTS):
         node.decompose()
     assert tree.body is not None
     images = " ".join(node.attributes.get("alt") or "" for node in tree.body.css("img"))
@@ -88,45 +96,43 @@ def _count_visible_words(markup: bytes) -> Counter[str]:
 
 
 def _extract_text(tree: LexborHTMLParser) -> str:
-    """Return the text of a tree, with a space at the end of each element that is not part of a word."""
+    """Return the visible text of a tree, with a space at each element that cannot be a part of a word."""
     assert tree.body is not None
     pieces = []
     for node in tree.body.traverse(include_text=True):
         if node.tag == "-text":
             pieces.append(node.text_content or "")
-        elif node.tag not in ("span", "b", "i", "em", "strong", "code"):
+        elif node.tag not in _INLINE_TAGS:
             pieces.append(" ")
     return "".join(pieces)
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table; return 1 if a page misses the target."""
+    """Print the table; return the exit status, 1 if a page misses a target."""
     parser = argparse.ArgumentParser(description="What the HTML reader keeps and leaves out of pages.")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--python", default=sys.executable, help="the Python that the generators are installed for")
     parser.add_argument("--written", action="store_true", help="only the pages written by hand")
-    asked = parser.parse_args(arguments)
-    pages, missing = list(iter_written_pages()), {}
+    options = parser.parse_args(arguments)
+    pages, unavailable = list(iter_written_pages()), {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, html_parts in () if asked.written else iter_pages(Path(folder), asked.python):
-            if isinstance(html_parts, Unavailable):
-                missing[name] = str(html_parts)
+        for name, pages_or_error in () if options.written else iter_pages(Path(folder), options.python):
+            if isinstance(pages_or_error, Unavailable):
+                unavailable[name] = str(pages_or_error)
             else:
-                pages += html_parts
-    measured = [measure(page) for page in pages]
-    if asked.json:
-        print(
-            json.dumps({"pages": [asdict(page_measures) for page_measures in measured], "missing": missing}, indent=1)
-        )
+                pages += pages_or_error
+    measures = [measure_page(page) for page in pages]
+    if options.json:
+        print(json.dumps({"pages": [asdict(page) for page in measures], "missing": unavailable}, indent=1))
     else:
         print(f"{'generator':24} {'page':12} {'source':>7} {'kept':>8} {'other':>7} {'left out':>9}")
-        for page_measures in measured:
-            source_counts = f"{page_measures.source_words:7,} {page_measures.kept:8.2%}"
-            counts = f"{source_counts} {page_measures.other_words:7,} {page_measures.left_out:9.2%}"
-            print(f"{page_measures.generator:24} {page_measures.page:12} {counts}")
-        for name, reason in missing.items():
+        for page in measures:
+            source_counts = f"{page.source_words:7,} {page.kept:8.2%}"
+            counts = f"{source_counts} {page.other_words:7,} {page.left_out:9.2%}"
+            print(f"{page.generator:24} {page.page:12} {counts}")
+        for name, reason in unavailable.items():
             print(f"{name}: not run: {reason}")
-    return int(any(page_measures.kept < 0.995 or page_measures.left_out < 0.95 for page_measures in measured))
+    return int(any(page.kept < 0.995 or page.left_out < 0.95 for page in measures))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,9 @@ STRATEGIES = ("vector", "lexical", "hybrid", "bridge", "cft", "hipporag", "graph
 @click.option("--data", required=True, metavar="FOLDER[:N]", help="A question set, perhaps its first N passages only.")
 @click.option("--questions", default=60, show_default=True, help="Questions that are asked, the first ones.")
 @click.option("--strategy", "strategies", multiple=True, default=STRATEGIES, help="Strategy to measure.")
-@click.option("--store", type=click.Path(path_type=Path), help="Keep the store in this folder, and use it again.")
+@click.option(
+    "--store", "store_folder", type=click.Path(path_type=Path), help="Keep the store in this folder, and use it again."
+)
 @click.option("--embedder", default="hashing", show_default=True)
 @click.option("--language", default=FixedSettings().language, show_default=True, help="Language setting of the store.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -45,20 +47,20 @@ def main(
     data: str,
     questions: int,
     strategies: Sequence[str],
-    store: Path | None,
+    store_folder: Path | None,
     embedder: str,
     language: str,
     as_json: bool,
 ) -> None:
-    """Measure how often strategies read."""
+    """Measure how often strategies read, and print a row for each."""
     question_set = load(data, None)
     with tempfile.TemporaryDirectory() as scratch:
-        path = store or Path(scratch) / "store"
-        with kvstore.open(path, embedder=embedder, settings={"language": language}) as opened:
-            fill_store(opened, question_set, triples=False, log=lambda message: click.echo(message, err=True))
-            create_needed_indexes(opened, strategies)
+        path = store_folder or Path(scratch) / "store"
+        with kvstore.open(path, embedder=embedder, settings={"language": language}) as store:
+            fill_store(store, question_set, triples=False, log=lambda message: click.echo(message, err=True))
+            create_needed_indexes(store, strategies)
             texts = [question.text for question in question_set.questions[:questions]]
-            rows = [measure_strategy(opened, strategy, texts) for strategy in strategies]
+            rows = [measure_strategy(store, strategy, texts) for strategy in strategies]
     if as_json:
         click.echo(json.dumps({"data": data, "questions": len(texts), "rows": rows}))
         return
@@ -79,16 +81,16 @@ def create_needed_indexes(store: kvstore.Store, strategies: Sequence[str]) -> No
 class _CountingReader(StateReader):
     """A reader that counts the calls of LMDB made within its requests."""
 
-    def __init__(self, state: State, view: MeasuredView) -> None:
+    def __init__(self, state: State, lmdb: MeasuredView) -> None:
         super().__init__(state)
-        self._view = view
+        self._lmdb = lmdb
         self.reads = 0
 
     def _answer_requests(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
         """Answer requests, and add the reads that they made."""
-        before = self._view.reads
+        reads_before = self._lmdb.reads
         answers = super()._answer_requests(requests)
-        self.reads += self._view.reads - before
+        self.reads += self._lmdb.reads - reads_before
         return answers
 
 
@@ -107,15 +109,15 @@ def measure_strategy(
     rounds, requests, reads, reads_outside, times = [], [], [], [], []
     for question in questions:
         with store.snapshot() as snapshot:
-            view = MeasuredView(snapshot._state.lmdb)
-            state = State(view, snapshot._state.settings, snapshot._state.open_indexes)
-            chosen, query = prepare_query(snapshot._session, state, question, using=strategy, options=options)
-            query.reading = reader = _CountingReader(query.state, view)
-            chosen.retrieve(query)
+            lmdb = MeasuredView(snapshot._state.lmdb)
+            state = State(lmdb, snapshot._state.settings, snapshot._state.open_indexes)
+            strategy_object, query = prepare_query(snapshot._session, state, question, using=strategy, options=options)
+            query.reading = reader = _CountingReader(query.state, lmdb)
+            strategy_object.retrieve(query)
         rounds.append(reader.rounds)
         requests.append(reader.requests)
-        reads_outside.append(view.reads - reader.reads)
-        reads.append(view.reads)
+        reads_outside.append(lmdb.reads - reader.reads)
+        reads.append(lmdb.reads)
         times.append(min(_time_question(store, strategy, question, options) for _ in range(repetitions)))
     return {
         "strategy": strategy,
@@ -129,7 +131,7 @@ def measure_strategy(
 
 
 def _time_question(store: kvstore.Store, strategy: str, question: str, options: Mapping[str, Any] | None) -> float:
-    """Return the processor time of one question in milliseconds."""
+    """Return the processor time of answering a question, in milliseconds."""
     started = time.process_time()
     store.retrieve(question, using=strategy, options=options)
     return 1000 * (time.process_time() - started)

@@ -32,10 +32,10 @@ from scale.made_documents import PART
 
 TOOLS = Path(__file__).resolve().parent
 #: The steps at each size, in this order; those of the copy come after it was made.
-MEASURED = ("ask", "open", "check", "backup", "copy", "replace", "compact")
-ON_COPY = ("replace", "compact")
+STEPS = ("ask", "open", "check", "backup", "copy", "replace", "compact")
+STEPS_ON_COPY = ("replace", "compact")
 
-SHOWN = {
+FIGURE_LABELS = {
     "chunks": "chunks",
     "load_writer_s": "load, writer, s a 1,000 chunks",
     "load_s": "load, all processes, s a 1,000 chunks",
@@ -88,23 +88,27 @@ def main(
         raise click.UsageError(f"--sizes takes ascending multiples of {PART:,} with commas between them, not {sizes!r}")
     work = work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    until = time.time() + 60 * minutes if minutes is not None else float("inf")
+    deadline = time.time() + 60 * minutes if minutes is not None else float("inf")
     progress = Progress(work)
     settings = {"embedder": embedder, "language": "rules"}
-    grown = (load_and_measure(progress, count, until, {"workers": workers, **settings}, kinds) for count in counts)
-    stopped = next(filter(None, grown), "")
+    # Sizes are measured one after the other, until one of them returns a step that it had no time for.
+    unfinished_steps = (
+        load_and_measure(progress, count, deadline, {"workers": workers, **settings}, kinds) for count in counts
+    )
+    next_step = next(filter(None, unfinished_steps), "")
     figures = compute_figures(progress, counts)
     if out is not None:
         out.write_text(json.dumps({"sizes": figures, "parts": progress.load_parts()}, indent=1))
     print_table(figures)
-    if stopped:
-        click.echo(f"stopped before {stopped}; the same command goes on there")
+    if next_step:
+        click.echo(f"stopped before {next_step}; the same command goes on there")
 
 
 class Progress:
     """The results so far, in the working folder: figures by size and step, and one line per part of the load."""
 
     def __init__(self, work: Path) -> None:
+        """Read the figures of earlier runs in the folder ``work``."""
         self.work = work
         self.store, self.copy = work / "store", work / "copy" / "store"
         self._file, self.log = work / "figures.json", work / "load.jsonl"
@@ -115,52 +119,57 @@ class Progress:
         return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
     def run(self, count: int, step: str, **job: Any) -> dict[str, Any]:
-        """Run a step in a new process, and return its figures."""
-        out = self.work / "step.json"
-        job |= {"step": step, "out": str(out)}
+        """Run a step of :mod:`scale.steps` in a new process with the arguments ``job``, and return its figures."""
+        output = self.work / "step.json"
+        job |= {"step": step, "out": str(output)}
         path = os.pathsep.join(filter(None, [str(TOOLS), os.environ.get("PYTHONPATH", "")]))
         environment = os.environ | {"PYTHONPATH": path}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise each process would compile what it imports
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise each process would compile its imports again
         command = [sys.executable, "-P", "-c", "from scale.steps import main; main()", json.dumps(job)]
         click.echo(f"{count:,} chunks: {step}", err=True)
-        ended = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL)
-        if ended.returncode:
-            raise click.ClickException(f"{step} at {count:,} chunks ended with status {ended.returncode}")
-        figures: dict[str, Any] = json.loads(out.read_text())
+        process = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL)
+        if process.returncode:
+            raise click.ClickException(f"{step} at {count:,} chunks ended with status {process.returncode}")
+        figures: dict[str, Any] = json.loads(output.read_text())
         return figures
 
     def save_figures(self, count: int, step: str, figures: dict[str, Any]) -> None:
-        """Save the figures of a step."""
+        """Save the figures of a step, by replacing the file of all figures."""
         self.steps.setdefault(str(count), {})[step] = figures
-        draft = self._file.with_suffix(".new")
-        draft.write_text(json.dumps(self.steps, indent=1))
-        draft.replace(self._file)
+        new_file = self._file.with_suffix(".new")
+        new_file.write_text(json.dumps(self.steps, indent=1))
+        new_file.replace(self._file)
 
-    def has(self, count: int, step: str) -> bool:
+    def has_figures(self, count: int, step: str) -> bool:
         """True if the figures of a step are saved."""
         return step in self.steps.get(str(count), {})
 
 
 def load_and_measure(
-    progress: Progress, count: int, until: float, settings: dict[str, Any], kinds: tuple[str, ...]
+    progress: Progress, count: int, deadline: float, settings: dict[str, Any], kinds: tuple[str, ...]
 ) -> str:
     """Load up to ``count`` chunks and measure the store, skipping finished steps.
 
-    Return a description of the step for which no time was left before ``until``, or ''.
+    Return a description of the step for which no time was left before ``deadline``, or ''.
     """
-    if not progress.has(count, "load"):
-        first, last = len(progress.load_parts()), count // PART
-        if time.time() > until:
+    if not progress.has_figures(count, "load"):
+        first_part, end_part = len(progress.load_parts()), count // PART
+        if time.time() > deadline:
             return f"load at {count:,} chunks"
-        job: dict[str, Any] = {"first": first, "last": last, "log": str(progress.log), "until": min(until, 1e12)}
+        job: dict[str, Any] = {
+            "first": first_part,
+            "last": end_part,
+            "log": str(progress.log),
+            "until": min(deadline, 1e12),
+        }
         figures = progress.run(count, "load", store=str(progress.store), **job, **settings)
-        if figures["last"] < last - 1:
+        if figures["last"] < end_part - 1:
             return f"the rest of the load at {count:,} chunks"
         progress.save_figures(count, "load", figures)
-    for step in (*(f"index {kind}" for kind in kinds), *MEASURED):
-        if progress.has(count, step):
+    for step in (*(f"index {kind}" for kind in kinds), *STEPS):
+        if progress.has_figures(count, step):
             continue
-        if time.time() > until:
+        if time.time() > deadline:
             return f"{step} at {count:,} chunks"
         if step == "copy":
             shutil.rmtree(progress.copy.parent, ignore_errors=True)
@@ -168,7 +177,7 @@ def load_and_measure(
             progress.save_figures(count, step, {})
             continue
         job: dict[str, Any] = {"paragraphs": count} if step in ("ask", "replace") else {}
-        store = progress.copy if step in ON_COPY else progress.store
+        store = progress.copy if step in STEPS_ON_COPY else progress.store
         shutil.rmtree(progress.work / "backup", ignore_errors=True)
         kind = step.removeprefix("index ")
         job |= {"kind": kind} if kind != step else {}
@@ -179,48 +188,61 @@ def load_and_measure(
 
 
 def compute_figures(progress: Progress, counts: list[int]) -> dict[str, dict[str, Any]]:
-    """Return all figures by size. Those of a load are per chunk, over the parts since the previous size."""
+    """Return all figures by size. Those of the load are per chunk, over the parts since the previous size."""
     figures_by_size: dict[str, dict[str, Any]] = {}
-    before = 0
+    previous_count = 0
     for count in counts:
         steps = progress.steps.get(str(count), {})
-        flat: dict[str, Any] = {}
+        figures: dict[str, Any] = {}
         for step, step_figures in steps.items():
             for name, value in step_figures.items():
-                flat[f"{step}_{name}" if name in ("memory_mb", "anonymous_mb") else name] = value
-        parts = [part for part in progress.load_parts() if before <= part["part"] * PART < count]
+                figures[f"{step}_{name}" if name in ("memory_mb", "anonymous_mb") else name] = value
+        parts = [part for part in progress.load_parts() if previous_count <= part["part"] * PART < count]
         chunks = sum(part["chunks"] for part in parts)
         if "load" in steps and chunks:
-            written, index_written_before = (sum(part[name] for part in parts) for name in ("written", "index_written"))
+            written, index_written = (sum(part[name] for part in parts) for name in ("written", "index_written"))
             all_parts = [part for part in progress.load_parts() if part["part"] * PART < count]
-            flat |= {
+            figures |= {
                 "load_writer_s": 1000 * sum(part["writer_s"] for part in parts) / chunks,
                 "load_s": 1000 * sum(part["all_s"] for part in parts) / chunks,
                 "load_written_kb": written / chunks / 1000,
-                "load_written_data_kb": (written - index_written_before) / chunks / 1000,
+                "load_written_data_kb": (written - index_written) / chunks / 1000,
                 "load_memory_mb": max(part["memory_mb"] for part in all_parts),
             }
-            if flat["index_mb"]:
-                flat["index_ratio"] = sum(part["index_written"] for part in all_parts) / flat["index_mb"] / 1e6
-        figures_by_size[str(count)] = flat
-        before = count
+            if figures["index_mb"]:
+                figures["index_ratio"] = sum(part["index_written"] for part in all_parts) / figures["index_mb"] / 1e6
+        figures_by_size[str(count)] = figures
+        previous_count = count
     return figures_by_size
 
 
 def print_table(figures: dict[str, dict[str, Any]]) -> None:
-    """Print the figures of all sizes, with an extrapolation to ten times the largest size."""
-    measured = [count for count, flat in figures.items() if flat]
-    timings = [name for flat in figures.values() for name in flat if name.endswith("_ms") and name not in SHOWN]
-    names = SHOWN | {name: f"{name.removesuffix('_ms').replace('_', ' ')}, ms" for name in dict.fromkeys(timings)}
+    """Print the figures of all sizes, with an extrapolation to ten times the largest size.
+
+    The extrapolation is printed only if the largest size is ten times the one before it.
+    """
+    measured = [count for count, size_figures in figures.items() if size_figures]
+    time_names = [
+        name
+        for size_figures in figures.values()
+        for name in size_figures
+        if name.endswith("_ms") and name not in FIGURE_LABELS
+    ]
+    names = FIGURE_LABELS | {
+        name: f"{name.removesuffix('_ms').replace('_', ' ')}, ms" for name in dict.fromkeys(time_names)
+    }
     index_names = [
-        name for flat in figures.values() for name in flat if name.startswith("index_") and name.endswith("_s")
+        name
+        for size_figures in figures.values()
+        for name in size_figures
+        if name.startswith("index_") and name.endswith("_s")
     ]
     names |= {name: f"{name.removesuffix('_s').replace('_', ' ')}, s" for name in dict.fromkeys(index_names)}
     can_extrapolate = len(measured) > 1 and 10 * int(measured[-2]) == int(measured[-1])
-    head = [f"{int(count):,}" for count in measured] + (
+    headings = [f"{int(count):,}" for count in measured] + (
         [f"{10 * int(measured[-1]):,} (guess)"] if can_extrapolate else []
     )
-    click.echo(f"{'':44}" + "".join(f"{text:>20}" for text in head))
+    click.echo(f"{'':44}" + "".join(f"{text:>20}" for text in headings))
     for name, label in names.items():
         values = [figures[count].get(name) for count in measured]
         if all(value is None for value in values):

@@ -47,68 +47,74 @@ BARS = {"prompt_ms": 400.0, "completion_ms": 30.0, "select_by_key_us": 200.0, "c
 
 
 def fill_chunks(path: Path, min_chunks: int) -> int:
-    """Build a store of at least ``min_chunks`` chunks; return its number of chunks."""
-    chance = random.Random(SEED)
+    """Build a store of at least ``min_chunks`` chunks of random words; return its number of chunks."""
+    generator = random.Random(SEED)
     with kvstore.open(path, embedder="hashing", settings={"language": "rules"}, durability="relaxed") as store:
-        chunks = number = 0
+        chunks = num_documents = 0
         while chunks < min_chunks:
             with store.transaction() as transaction:
                 for _ in range(10):
-                    text = "\n\n".join(" ".join(chance.choices(WORDS, k=150)) + "." for _ in range(PARAGRAPHS))
-                    transaction.put(f"document/{number:06}", text, title=f"Document {number}")
-                    number += 1
+                    text = "\n\n".join(" ".join(generator.choices(WORDS, k=150)) + "." for _ in range(PARAGRAPHS))
+                    transaction.put(f"document/{num_documents:06}", text, title=f"Document {num_documents}")
+                    num_documents += 1
             chunks = int(store.statistics()["chunks"])
     return chunks
 
 
 def fill_entities(path: Path, names: list[str]) -> None:
-    """Build a store with the given number of names."""
+    """Build a store without documents whose entities have these names."""
     with kvstore.open(path, embedder="hashing", settings={"language": "rules"}, durability="relaxed") as store:
-        for first in range(0, len(names), BATCH):
-            part = names[first : first + BATCH]
+        for start in range(0, len(names), BATCH):
+            batch = names[start : start + BATCH]
             store._session.environment.write_with_growth(
-                lambda view, part=part, first=first: put_entities(view, store.settings.hash_seed, first + 1, part)
+                lambda transaction, batch=batch, start=start: put_entities(
+                    transaction, store.settings.hash_seed, start + 1, batch
+                )
             )
 
 
-def put_entities(view: WriteTransaction, hash_seed: int, first: int, names: list[str]) -> None:
-    """Write names under the numbers from ``first`` on, as commits of documents do."""
-    numbers = range(first, first + len(names))
-    entity_filter = EntityFilter(view, hash_seed=hash_seed)
-    entity_filter.insert_many(names, numbers)
+def put_entities(transaction: WriteTransaction, hash_seed: int, first: int, names: list[str]) -> None:
+    """Write names as entities with the ids from ``first`` on, as commits of documents do."""
+    entities = range(first, first + len(names))
+    entity_filter = EntityFilter(transaction, hash_seed=hash_seed)
+    entity_filter.insert_many(names, entities)
     entity_filter.flush()
-    writer = EntityWriter(view)
-    names_by_entity = dict(zip(numbers, names, strict=True))
+    writer = EntityWriter(transaction)
+    names_by_entity = dict(zip(entities, names, strict=True))
     writer.put_many(
-        {number: EntityRecord([name.title(), KINDS.index("name"), 1]) for number, name in names_by_entity.items()}
+        {entity: EntityRecord([name.title(), KINDS.index("name"), 1]) for entity, name in names_by_entity.items()}
     )
-    writer.put_names(dict(zip(names, numbers, strict=True)))
-    counters = Counters.load(view)
+    writer.put_names(dict(zip(names, entities, strict=True)))
+    counters = Counters.load(transaction)
     counters.entities += len(names)
     counters.next_entity = first + len(names)
-    counters.save(view)
+    counters.save(transaction)
 
 
 def measure_prompt_ms(path: Path, folder: Path) -> float:
     """Return the milliseconds from the start of ``kvstore shell`` to its prompt."""
-    homes = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder / "config"), "TERM": "xterm"}
+    variables = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder / "config"), "TERM": "xterm"}
     command = ["-c", "from kvstore_shell.cli import main; main()", "shell", str(path)]
     times = []
     for _ in range(PROMPTS + 1):
         start = perf_counter()
-        child = pexpect.spawn(sys.executable, command, env={**os.environ, **homes}, encoding="utf-8", timeout=60)
+        child = pexpect.spawn(sys.executable, command, env={**os.environ, **variables}, encoding="utf-8", timeout=60)
         while child.expect(["kvstore>", re.escape("\x1b[6n")]) == 1:
             child.send("\x1b[1;1R")  # the cursor position, which the shell requests from the terminal
         times.append(1000 * (perf_counter() - start))
         child.close(force=True)
-    return statistics.median(times[1:])
+    return statistics.median(times[1:])  # the first process compiles modules
 
 
 def measure_completion_ms(store: kvstore.Store, names: list[str]) -> Iterator[float]:
-    """Return the milliseconds of every keystroke of several statements, without cached answers between statements."""
+    """Yield the milliseconds of every keystroke of several statements.
+
+    The catalog is refreshed before each statement, so that no answer is cached from the previous one.
+    """
     catalog = LiveCatalog(Console(store))
-    chosen = random.Random(SEED).sample(names, 20)
-    statements = [f"LOOKUP '{name.replace(chr(39), chr(39) * 2)}' LIMIT 5;" for name in chosen]
+    sampled_names = random.Random(SEED).sample(names, 20)
+    quoted_names = (name.replace("'", "''") for name in sampled_names)
+    statements = [f"LOOKUP '{name}' LIMIT 5;" for name in quoted_names]
     statements += ["ASK 'what' USING bridge TOP 5 WHERE key LIKE 'a%' WITH (pool = 1);", "DESCRIBE ENTITY 'a';"]
     statements += ["SELECT name, kind FROM entities WHERE name = 'a' ORDER BY mentions;", "EXPAND 'new' IN TREE 'x';"]
     for statement in statements:
@@ -119,34 +125,34 @@ def measure_completion_ms(store: kvstore.Store, names: list[str]) -> Iterator[fl
             yield 1000 * (perf_counter() - start)
 
 
-def measure_median_seconds(function: Callable[[], object], times: int) -> float:
-    """Return the median time of a number of calls, after one call that does not count."""
+def measure_median_seconds(function: Callable[[], object], num_calls: int) -> float:
+    """Return the median time of ``num_calls`` calls, after one call that does not count."""
     function()
     seconds = []
-    for _ in range(times):
+    for _ in range(num_calls):
         start = perf_counter()
         function()
         seconds.append(perf_counter() - start)
     return statistics.median(seconds)
 
 
-def select_by_key(store: kvstore.Store, names: list[str]) -> Callable[[], object]:
-    """Return a function that selects one row of ``entities`` by its key, a different one in each call."""
-    chance = random.Random(SEED)
+def make_key_query(store: kvstore.Store, names: list[str]) -> Callable[[], object]:
+    """Return a function that selects one row of ``entities`` by its key, a random one in each call."""
+    generator = random.Random(SEED)
 
     def query() -> None:
         """Select the row of a random name, and check it."""
-        name = chance.choice(names)
+        name = generator.choice(names)
         rows = store.execute("SELECT name, kind FROM entities WHERE key = ?", (name,)).fetchall()
         assert rows == [(name.title(), "name")]
 
     return query
 
 
-def measure(chunks: int, entities: int) -> dict[str, float]:
-    """Build a store and return the figures of all measurements by name."""
-    with tempfile.TemporaryDirectory(prefix="bench-shell-") as name:
-        folder = Path(name)
+def measure_all(chunks: int, entities: int) -> dict[str, float]:
+    """Build both stores, and return the figures of all measurements by name."""
+    with tempfile.TemporaryDirectory(prefix="bench-shell-") as scratch:
+        folder = Path(scratch)
         figures: dict[str, float] = {"chunks": fill_chunks(folder / "chunks", chunks), "entities": entities}
         names = select_distinct_names(entities, None, SEED)
         fill_entities(folder / "entities", names)
@@ -157,7 +163,7 @@ def measure(chunks: int, entities: int) -> dict[str, float]:
                 lambda: store.execute("SELECT count(*) FROM chunks").fetchall(), 5
             )
         with kvstore.open(folder / "entities", readonly=True) as store:
-            figures["select_by_key_us"] = 1e6 * measure_median_seconds(select_by_key(store, names), QUERIES)
+            figures["select_by_key_us"] = 1e6 * measure_median_seconds(make_key_query(store, names), QUERIES)
             keystrokes = list(measure_completion_ms(store, names))
             figures["completion_ms"] = max(keystrokes)
             figures["completion_median_ms"] = statistics.median(keystrokes)
@@ -165,13 +171,13 @@ def measure(chunks: int, entities: int) -> dict[str, float]:
 
 
 def main() -> int:
-    """Measure, report, and fail if a target is missed."""
+    """Print the figures of all measurements; return the exit status, 1 if a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--entities", type=int, default=1_000_000)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     options = parser.parse_args()
-    figures = measure(options.chunks, options.entities)
+    figures = measure_all(options.chunks, options.entities)
     missed = [name for name, bar in BARS.items() if figures[name] > bar]
     if options.json:
         print(json.dumps({**figures, "bars": BARS, "missed": missed}))

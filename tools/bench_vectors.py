@@ -68,11 +68,13 @@ def main(
     as_json: bool,
 ) -> None:
     """Build an index over many vectors, and compare it with exact search."""
-    passages, questions = load_or_embed(data, embedder, cache)
+    passages, questions = load_or_compute_vectors(data, embedder, cache)
     options: dict[str, Any] = {"exact_below": 0, "m": m, "ef_construction": ef_construction, "ef_search": ef_search}
     options["engine"] = engine
     with tempfile.TemporaryDirectory() as scratch:
-        report = measure(Path(scratch), generate_copies(passages, count, noise), count, questions[:queries], options)
+        report = measure_index(
+            Path(scratch), generate_noisy_copies(passages, count, noise), count, questions[:queries], options
+        )
     report["noise"] = noise
     if as_json:
         print(json.dumps(report))
@@ -81,8 +83,8 @@ def main(
             print(f"{name:14} {value}")
 
 
-def load_or_embed(data: Path, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
-    """Return unit vectors of all texts and of all questions below a folder."""
+def load_or_compute_vectors(data: Path, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
+    """Return unit vectors of all passages and of all questions below a folder, from ``cache`` if it exists."""
     if cache is not None and cache.exists():
         with np.load(cache) as stored:
             return stored["passages"], stored["questions"]
@@ -92,63 +94,66 @@ def load_or_embed(data: Path, embedder: str, cache: Path | None) -> tuple[Matrix
         raise click.UsageError(f"{data} has no qa/*/corpus.jsonl or no qa/*/questions.jsonl")
     print(f"embedding {len(passages):,} passages and {len(questions):,} questions", file=sys.stderr)
     model = open_embedder(embedder)
-    embedded = np.unique(model.embed(passages), axis=0), model.embed(questions)
+    vectors = np.unique(model.embed(passages), axis=0), model.embed(questions)
     if cache is not None:
-        np.savez(cache, passages=embedded[0], questions=embedded[1])
-    return embedded
+        np.savez(cache, passages=vectors[0], questions=vectors[1])
+    return vectors
 
 
 def iter_rows(data: Path, name: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the files ``name`` of all question sets."""
+    """Yield the JSON objects in the files ``name`` of all question sets."""
     for path in sorted(data.glob(f"qa/*/{name}")):
         with path.open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
 
 
-def generate_copies(vectors: Matrix, count: int, noise: float) -> Iterator[Matrix]:
-    """Yield ``count`` vectors in batches: the given ones repeated, each with separate seeded noise."""
-    random = np.random.default_rng(0)
-    for first in range(0, count, BATCH):
-        batch_vectors = vectors[np.arange(first, min(first + BATCH, count)) % len(vectors)]
-        noisy = batch_vectors + random.standard_normal(batch_vectors.shape, np.float32) * (
+def generate_noisy_copies(vectors: Matrix, count: int, noise: float) -> Iterator[Matrix]:
+    """Yield ``count`` unit vectors in batches: ``vectors`` repeated, each time with new seeded noise."""
+    generator = np.random.default_rng(0)
+    for start in range(0, count, BATCH):
+        batch_vectors = vectors[np.arange(start, min(start + BATCH, count)) % len(vectors)]
+        noisy = batch_vectors + generator.standard_normal(batch_vectors.shape, np.float32) * (
             noise / np.sqrt(batch_vectors.shape[1])
         )
         yield (noisy / np.linalg.norm(noisy, axis=1, keepdims=True)).astype(np.float32)
 
 
-def measure(
+def measure_index(
     folder: Path, batches: Iterator[Matrix], count: int, questions: Matrix, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Fill a store, build its vector index, and run every query with the index and exactly."""
+    """Fill a store, build its vector index, and return recall, times and size of the index.
+
+    Every query is run both with the index and with exact search.
+    """
     settings = {"dimension": questions.shape[1]}
     with kvstore.open(folder / "store", embedder=f"none:{questions.shape[1]}", settings=settings) as store:
         store.drop_index("vectors")  # otherwise it would grow while the store is filled
-        number = 0
+        num_stored = 0
         for batch in batches:
             with store.transaction() as transaction:
                 for vector in batch:
-                    transaction.put(str(number), f"passage {number}", vectors=vector)
-                    number += 1
-            print(f"\r{number:,} of {count:,} vectors stored", end="", file=sys.stderr, flush=True)
-        started, cpu_started = time.perf_counter(), time.process_time()
+                    transaction.put(str(num_stored), f"passage {num_stored}", vectors=vector)
+                    num_stored += 1
+            print(f"\r{num_stored:,} of {count:,} vectors stored", end="", file=sys.stderr, flush=True)
+        wall_started, cpu_started = time.perf_counter(), time.process_time()
 
         def log(progress: kvstore.IndexProgress) -> None:
             """Print the progress of the build on one line."""
             print(f"\r{progress.done:,} of {progress.total:,} in the graph ", end="", file=sys.stderr, flush=True)
 
         store.create_index("vectors", options, progress=log)
-        build_seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
+        build_seconds, cpu_seconds = time.perf_counter() - wall_started, time.process_time() - cpu_started
         print(file=sys.stderr)
         with store.snapshot() as snapshot:
             exact_results, exact_times = run_queries(snapshot, questions, exact=True)
             index_results, times = run_queries(snapshot, questions, exact=False)
         size = sum(path.stat().st_size for path in store.path.glob("vectors*.index"))
     overlaps = [
-        len(set(exact_ids) & set(found_ids)) / len(exact_ids)
-        for exact_ids, found_ids in zip(exact_results, index_results, strict=True)
+        len(set(exact_ids) & set(index_ids)) / len(exact_ids)
+        for exact_ids, index_ids in zip(exact_results, index_results, strict=True)
     ]
     return {
-        "vectors": number,
+        "vectors": num_stored,
         "dimension": questions.shape[1],
         "queries": len(questions),
         **{name: value for name, value in options.items() if name != "exact_below"},
@@ -163,11 +168,10 @@ def measure(
 
 
 def run_queries(snapshot: kvstore.Snapshot, questions: Matrix, *, exact: bool) -> tuple[list[list[int]], list[float]]:
-    """Return the nearest chunks of each question and its seconds.
+    """Return the ids of the nearest chunks of each question, and the seconds of each question.
 
     Every question is asked twice, and the second run counts. ``exact`` compares all vectors instead of using the index.
     """
-    results, times = [], []
     for _ in range(2):
         results, times = [], []
         for question in questions:

@@ -112,6 +112,7 @@ class Outcome:
 @click.option("--kept", type=click.Path(path_type=Path), default=ROOT / "docs" / "benchmarks", show_default=True)
 @click.option("--page", type=click.Path(path_type=Path), default=ROOT / "docs" / "benchmarks.md", show_default=True)
 def main(only: Sequence[str], as_kept: bool, data: Path, work: Path, kept: Path, page: Path) -> None:
+    """Run the selected measurements, store their results below ``kept``, and generate the page from all results."""
     for folder in (kept, work):
         folder.mkdir(parents=True, exist_ok=True)
     commit = describe_environment().commit  # before any file is written here
@@ -126,27 +127,27 @@ def main(only: Sequence[str], as_kept: bool, data: Path, work: Path, kept: Path,
 
 
 def run_measurement(measurement: Measurement, data: Path, work: Path) -> Outcome:
-    """Run one tool; if it fails, report the last line of its standard error."""
-    new = work / f"{measurement.name}-new"
-    shutil.rmtree(new, ignore_errors=True)
-    arguments = [part.format(data=data, work=work, new=new) for part in measurement.command]
-    on = describe_environment()
-    before = _get_processor_seconds()
+    """Run one tool; if it fails, the outcome has the last line of its standard error."""
+    new_folder = work / f"{measurement.name}-new"
+    shutil.rmtree(new_folder, ignore_errors=True)
+    arguments = [part.format(data=data, work=work, new=new_folder) for part in measurement.command]
+    environment = describe_environment()
+    seconds_before = _get_processor_seconds()
     missing = [part for part in arguments if part.startswith(str(data)) and not Path(part.partition(":")[0]).exists()]
     if missing:
         output, failure = "", f"{missing[0]} is missing"
     else:
         command = [sys.executable, str(ROOT / "tools" / arguments[0]), *arguments[1:]]
-        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        output, error_lines = run.stdout, run.stderr.strip().splitlines()
-        failure = ": ".join([f"status {run.returncode}", *error_lines[-1:]]) if run.returncode else ""
-    shutil.rmtree(new, ignore_errors=True)
+        process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        output, error_lines = process.stdout, process.stderr.strip().splitlines()
+        failure = ": ".join([f"status {process.returncode}", *error_lines[-1:]]) if process.returncode else ""
+    shutil.rmtree(new_folder, ignore_errors=True)
     return Outcome(
         command=_format_command(measurement.command),
         output=output.rstrip(),
         failure=failure,
-        processor_seconds=round(_get_processor_seconds() - before),
-        **asdict(on),
+        processor_seconds=round(_get_processor_seconds() - seconds_before),
+        **asdict(environment),
     )
 
 
@@ -175,29 +176,29 @@ def build_page(kept: Path) -> str:
             output = "\n".join(line.rstrip() for line in outcome.output.splitlines())
             parts.append(f"```text\n{output}\n```\n")
         if outcome.failure:
-            ended = "It ended with" if outcome.output else "Not measured:"
-            parts.append(f"{ended} {outcome.failure}\n")
+            introduction = "It ended with" if outcome.output else "Not measured:"
+            parts.append(f"{introduction} {outcome.failure}\n")
         if measurement.larger:
             parts.append(f"Larger measurement: `{_format_command(measurement.larger)}`\n")
-    left = [
+    unmeasured = [
         f"{measurement.title} (`{measurement.name}`)" for measurement in MEASUREMENTS if measurement not in outcomes
     ]
-    if left:
-        parts.append(f"Not measured yet: {', '.join(left)}.\n")
+    if unmeasured:
+        parts.append(f"Not measured yet: {', '.join(unmeasured)}.\n")
     return "\n".join(parts)
 
 
 def _format_command(command: Sequence[str]) -> str:
-    """Return a command as a user types it in the folder of the project."""
+    """Return a command as a user types it in the root of the repository."""
     tool, *arguments = command
-    places = {"data": "../shared/data", "work": "build/benchmarks", "new": "build/benchmarks/new"}
-    return shlex.join(["python", f"tools/{tool}", *(part.format(**places) for part in arguments)])
+    folders = {"data": "../shared/data", "work": "build/benchmarks", "new": "build/benchmarks/new"}
+    return shlex.join(["python", f"tools/{tool}", *(part.format(**folders) for part in arguments)])
 
 
 def _get_processor_seconds() -> float:
     """Return the processor time of all finished child processes."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

@@ -26,15 +26,16 @@ _ID = Struct(">I")
 class TreeNode:
     """A node of one tree; ``bloom`` contains the names of its subtree after :class:`BloomSearch` has filled it."""
 
-    __slots__ = ("above_leaves", "bloom", "children", "name", "parent", "tree")
+    __slots__ = ("bloom", "children", "is_leaf_parent", "name", "parent", "tree")
 
     def __init__(self, name: str, tree: str, parent: TreeNode | None) -> None:
+        """Create a node of the tree with the name ``tree``, and add it to the children of its parent."""
         self.name = name
         self.tree = tree
         self.parent = parent
         self.children: list[TreeNode] = []
         self.bloom = 0
-        self.above_leaves = False
+        self.is_leaf_parent = False
         if parent is not None:
             parent.children.append(self)
 
@@ -54,28 +55,31 @@ def build_trees(trees: Mapping[str, Sequence[Pair]]) -> list[TreeNode]:
 
 
 def describe_node(node: TreeNode, relatives: int) -> str:
-    """Return the sentence about a node: its first ancestors and descendants, the nearest first."""
-    above: list[str] = []
+    """Return the sentence about a node with its first ancestors and descendants, the nearest first.
+
+    It has at most ``relatives`` of each.
+    """
+    ancestors: list[str] = []
     parent = node.parent
-    while parent is not None and len(above) < relatives:
-        above.append(parent.name)
+    while parent is not None and len(ancestors) < relatives:
+        ancestors.append(parent.name)
         parent = parent.parent
-    below: list[str] = []
+    descendants: list[str] = []
     queue = deque([node])
-    while queue and len(below) < relatives:
+    while queue and len(descendants) < relatives:
         for child in queue.popleft().children:
-            below.append(child.name)
+            descendants.append(child.name)
             queue.append(child)
-    return format_sentence(node.name, node.tree, above, below[:relatives])
+    return format_sentence(node.name, node.tree, ancestors, descendants[:relatives])
 
 
-def format_sentence(name: str, tree: str, above: Sequence[str], below: Sequence[str]) -> str:
-    """Format the sentence about one occurrence of a name."""
-    if not below:
-        return f"{name} (in {tree}) is under {', '.join(above)}"
-    if not above:
-        return f"{name} (in {tree}) is above {', '.join(below)}"
-    return f"{name} (in {tree}) is under {', '.join(above)}; above {', '.join(below)}"
+def format_sentence(name: str, tree: str, ancestors: Sequence[str], descendants: Sequence[str]) -> str:
+    """Format the sentence about one occurrence of a name in a tree; one of the lists may be empty."""
+    if not descendants:
+        return f"{name} (in {tree}) is under {', '.join(ancestors)}"
+    if not ancestors:
+        return f"{name} (in {tree}) is above {', '.join(descendants)}"
+    return f"{name} (in {tree}) is under {', '.join(ancestors)}; above {', '.join(descendants)}"
 
 
 class Search(Protocol):
@@ -91,7 +95,7 @@ class _InMemory(ABC):
 
     @abstractmethod
     def find_nodes(self, name: str) -> list[TreeNode]:
-        """Return every node with a name."""
+        """Return all nodes that have this name."""
 
     def build_context(self, names: Iterable[str], relatives: int) -> list[str]:
         """Return the sentences about every node of every name."""
@@ -105,15 +109,15 @@ class NaiveSearch(_InMemory):
         self._roots = roots
 
     def find_nodes(self, name: str) -> list[TreeNode]:
-        """Return every node with a name, comparing the names of all nodes."""
-        found = []
+        """Return all nodes that have this name, by comparing it with every node."""
+        nodes = []
         queue = deque(self._roots)
         while queue:
             node = queue.popleft()
             if node.name == name:
-                found.append(node)
+                nodes.append(node)
             queue.extend(node.children)
-        return found
+        return nodes
 
 
 class BloomSearch(_InMemory):
@@ -125,29 +129,29 @@ class BloomSearch(_InMemory):
     def __init__(self, roots: Sequence[TreeNode]) -> None:
         self._roots = roots
         largest = max(_mark_leaf_parents(root) for root in roots)
-        self._bits = 10 * largest
+        self._num_bits = 10 * largest
         for root in roots:
             self._fill_blooms(root)
 
     def find_nodes(self, name: str) -> list[TreeNode]:
-        """Return every node with a name, skipping subtrees whose filters lack it."""
+        """Return all nodes that have this name, skipping subtrees whose filters lack it."""
         mask = self._compute_mask(name)
-        found = []
+        nodes = []
         queue = deque(self._roots)
         while queue:
             node = queue.popleft()
             if node.bloom & mask == mask:
                 if node.name == name:
-                    found.append(node)
+                    nodes.append(node)
                 queue.extend(node.children)
-        return found
+        return nodes
 
     def _compute_mask(self, name: str) -> int:
-        """Return the seven bits of a name in a Bloom filter."""
+        """Return an integer in which the bits of a name in a Bloom filter are set, one for each of seven hashes."""
         digest = blake2b(name.encode(), digest_size=28).digest()
         mask = 0
         for start in range(0, 28, 4):
-            mask |= 1 << int.from_bytes(digest[start : start + 4]) % self._bits
+            mask |= 1 << int.from_bytes(digest[start : start + 4]) % self._num_bits
         return mask
 
     def _fill_blooms(self, node: TreeNode) -> int:
@@ -162,22 +166,22 @@ class ImprovedBloomSearch(BloomSearch):
     """Improved Bloom Filter T-RAG: nodes just above the leaves are not checked."""
 
     def find_nodes(self, name: str) -> list[TreeNode]:
-        """Return every node with a name, without testing filters directly above the leaves."""
+        """Return all nodes that have this name, without testing filters directly above the leaves."""
         mask = self._compute_mask(name)
-        found = []
+        nodes = []
         queue = deque(self._roots)
         while queue:
             node = queue.popleft()
-            if node.above_leaves or node.bloom & mask == mask:
+            if node.is_leaf_parent or node.bloom & mask == mask:
                 if node.name == name:
-                    found.append(node)
+                    nodes.append(node)
                 queue.extend(node.children)
-        return found
+        return nodes
 
 
 def _mark_leaf_parents(node: TreeNode) -> int:
     """Mark the nodes in a subtree whose children are all leaves, and return the number of its nodes."""
-    node.above_leaves = bool(node.children) and not any(child.children for child in node.children)
+    node.is_leaf_parent = bool(node.children) and not any(child.children for child in node.children)
     return 1 + sum(_mark_leaf_parents(child) for child in node.children)
 
 
@@ -193,7 +197,7 @@ class DictionarySearch(_InMemory):
             queue.extend(node.children)
 
     def find_nodes(self, name: str) -> list[TreeNode]:
-        """Return every node with a name."""
+        """Return all nodes that have this name."""
         return self._nodes.get(name, [])
 
 
@@ -202,23 +206,24 @@ class LmdbSearch:
 
     def __init__(self, roots: Sequence[TreeNode], path: Path) -> None:
         self._environment = lmdb.open(str(path), map_size=1 << 30, max_dbs=2)
+        # ``names``: the ids of the nodes of each name; ``nodes``: name, tree, parent's id and children's ids by id.
         self._names = self._environment.open_db(b"names")
         self._nodes = self._environment.open_db(b"nodes")
         ids: dict[TreeNode, int] = {}
-        places: dict[str, list[int]] = {}
+        ids_by_name: dict[str, list[int]] = {}
         queue = deque(roots)
         while queue:
             node = queue.popleft()
             ids[node] = len(ids)
-            places.setdefault(node.name, []).append(ids[node])
+            ids_by_name.setdefault(node.name, []).append(ids[node])
             queue.extend(node.children)
         with self._environment.begin(write=True) as transaction:
-            for name, found in places.items():
-                transaction.put(name.encode(), msgpack.packb(found), db=self._names)
-            for node, number in ids.items():
+            for name, name_ids in ids_by_name.items():
+                transaction.put(name.encode(), msgpack.packb(name_ids), db=self._names)
+            for node, node_id in ids.items():
                 parent = None if node.parent is None else ids[node.parent]
-                body = [node.name, node.tree, parent, [ids[child] for child in node.children]]
-                transaction.put(_ID.pack(number), msgpack.packb(body), db=self._nodes)
+                record = [node.name, node.tree, parent, [ids[child] for child in node.children]]
+                transaction.put(_ID.pack(node_id), msgpack.packb(record), db=self._nodes)
 
     def close(self) -> None:
         """Close the LMDB environment."""
@@ -229,27 +234,27 @@ class LmdbSearch:
         sentences = []
         with self._environment.begin(buffers=True) as transaction:
             for name in names:
-                found = transaction.get(name.encode(), db=self._names)
-                for number in () if found is None else msgpack.unpackb(found):
-                    sentences.append(self._build_sentence(transaction, number, relatives))
+                packed_ids = transaction.get(name.encode(), db=self._names)
+                for node_id in () if packed_ids is None else msgpack.unpackb(packed_ids):
+                    sentences.append(self._build_sentence(transaction, node_id, relatives))
         return sentences
 
-    def _build_sentence(self, transaction: Any, number: int, relatives: int) -> str:
-        """Return the sentence about the node with this number."""
+    def _build_sentence(self, transaction: Any, node_id: int, relatives: int) -> str:
+        """Return the sentence about the node with this id."""
 
-        def get_node(number: int) -> Any:
-            """Return the stored node: name, tree, parent and children."""
-            return msgpack.unpackb(transaction.get(_ID.pack(number), db=self._nodes))
+        def get_node(node_id: int) -> Any:
+            """Return a stored node: its name, its tree, and the ids of its parent and of its children."""
+            return msgpack.unpackb(transaction.get(_ID.pack(node_id), db=self._nodes))
 
-        name, tree, parent, children = get_node(number)
-        names_above: list[str] = []
-        while parent is not None and len(names_above) < relatives:
-            name_above, _, parent, _ = get_node(parent)
-            names_above.append(name_above)
-        names_below: list[str] = []
-        queue = deque(children)
-        while queue and len(names_below) < relatives:
-            name_below, _, _, children = get_node(queue.popleft())
-            names_below.append(name_below)
-            queue.extend(children)
-        return format_sentence(name, tree, names_above, names_below)
+        name, tree, parent_id, child_ids = get_node(node_id)
+        ancestors: list[str] = []
+        while parent_id is not None and len(ancestors) < relatives:
+            ancestor, _, parent_id, _ = get_node(parent_id)
+            ancestors.append(ancestor)
+        descendants: list[str] = []
+        queue = deque(child_ids)
+        while queue and len(descendants) < relatives:
+            descendant, _, _, child_ids = get_node(queue.popleft())
+            descendants.append(descendant)
+            queue.extend(child_ids)
+        return format_sentence(name, tree, ancestors, descendants)

@@ -11,6 +11,7 @@ import gzip
 import io
 import random
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from kvstore.text.normalize import to_entity_key
@@ -38,29 +39,29 @@ _PATTERNS = (
 
 
 def generate_names(seed: int) -> Iterator[str]:
-    """Yield an endless sequence of names of people and places."""
-    chance = random.Random(seed)
+    """Yield an endless sequence of names of people and places, in normal form; they may repeat."""
+    generator = random.Random(seed)
 
-    def stem() -> str:
+    def make_stem() -> str:
         """Return one to three random syllables."""
-        syllables = chance.choice((1, 2, 2, 3))
+        syllables = generator.choice((1, 2, 2, 3))
         return "".join(
-            chance.choice(_ONSETS) + chance.choice(_VOWELS) + chance.choice(_CODAS) for _ in range(syllables)
+            generator.choice(_ONSETS) + generator.choice(_VOWELS) + generator.choice(_CODAS) for _ in range(syllables)
         )
 
     while True:
         parts = {
-            "first": chance.choice(_FIRST),
-            "stem": stem(),
-            "other": stem(),
-            "place": chance.choice(_PLACES),
-            "before": chance.choice(_BEFORE),
+            "first": generator.choice(_FIRST),
+            "stem": make_stem(),
+            "other": make_stem(),
+            "place": generator.choice(_PLACES),
+            "before": generator.choice(_BEFORE),
         }
-        yield to_entity_key(chance.choice(_PATTERNS).format(**parts))
+        yield to_entity_key(generator.choice(_PATTERNS).format(**parts))
 
 
 def read_names(path: Path) -> Iterator[str]:
-    """Yield the names of a file: the cells of a CSV, or lines."""
+    """Yield the names of a file in normal form: the cells of a CSV file, or the lines of any other."""
     raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     text = io.StringIO(raw.decode())
     for row in csv.reader(text) if ".csv" in path.suffixes else ([line] for line in text):
@@ -68,13 +69,12 @@ def read_names(path: Path) -> Iterator[str]:
 
 
 def select_distinct_names(count: int, file: Path | None, seed: int) -> list[str]:
-    """Return ``count`` different names in random order."""
-    names: dict[str, None] = {}
-    for source in (read_names(file) if file else iter(()), generate_names(seed)):
-        for name in source:
-            names.setdefault(name)
-            if len(names) == count:
-                break
+    """Return ``count`` different names in random order: those of ``file`` first, then generated ones."""
+    names: dict[str, None] = {}  # ordered, unlike a set
+    for name in chain(read_names(file) if file else (), generate_names(seed)):
+        names.setdefault(name)
+        if len(names) == count:
+            break
     shuffled = list(names)
     random.Random(seed).shuffle(shuffled)
     return shuffled

@@ -38,8 +38,8 @@ def describe_environment() -> MeasuredOn:
 def _describe_commit() -> str:
     """Return the commit as git describes it, with a mark if files are changed."""
     command = ["git", "describe", "--always", "--dirty"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return run.stdout.strip() or "unknown"
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return process.stdout.strip() or "unknown"
 
 
 def _read_processor_name() -> str:

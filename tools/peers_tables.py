@@ -21,7 +21,7 @@ from typing import Any
 import click
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT = ROOT / "docs" / "peers.json"
+STORED_RUN = ROOT / "docs" / "peers.json"
 
 #: The columns, by the names of the systems.
 SYSTEMS = {
@@ -74,7 +74,7 @@ ROWS = (
     Row("from the start of a process to its first hybrid answer", ("open_hybrid_ms",), "s", 0.001, "a cold start"),
 )
 #: The rows of README, by their first figures.
-CHOSEN = ("filter_1_ms", "hybrid_ms", "replace_ms", "load_s")
+README_FIGURES = ("filter_1_ms", "hybrid_ms", "replace_ms", "load_s")
 
 _MORE = "they store rows, vectors and words; kvstore also derives names, mentions, a graph and a filter"
 #: The reasons why another system is ahead.
@@ -97,46 +97,51 @@ Figures = Mapping[str, float | None]
 
 
 def select_figures(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the figures for the tables from a run; raises ValueError if a figure of kvstore is missing."""
-    gate_by_figure = {figure: row.required_figure for row in ROWS for figure in row.figures}
+    """Return the figures of a run that the tables need; raises ValueError if a figure of kvstore is missing."""
+    required_by_figure = {figure: row.required_figure for row in ROWS for figure in row.figures}
     sizes = {
         count: {
             system: {
                 figure: figures_by_system[system][figure]
-                for figure, required_figure in gate_by_figure.items()
+                for figure, required_figure in required_by_figure.items()
                 if figures_by_system[system].get(figure) is not None
                 and figures_by_system[system].get(required_figure or figure) is not None
             }
             for system in SYSTEMS
             if system in figures_by_system
         }
-        for count, figures_by_system in sorted(run["sizes"].items(), key=lambda size: int(size[0]))
+        for count, figures_by_system in sorted(run["sizes"].items(), key=lambda item: int(item[0]))
     }
     for count, figures_by_system in sizes.items():
-        if missing := [figure for figure in gate_by_figure if figure not in figures_by_system.get("kvstore", {})]:
+        if missing := [figure for figure in required_by_figure if figure not in figures_by_system.get("kvstore", {})]:
             raise ValueError(f"kvstore has no {', '.join(missing)} at {count} passages; measure all rows but growth")
     versions = {system: run["versions"][system] for system in SYSTEMS if system in run["versions"]}
     return {"sizes": sizes, "versions": versions, "measured_on": run["measured_on"]}
 
 
 def build_tables(run: Mapping[str, Any]) -> dict[str, str]:
-    """Return the generated parts of the pages: the whole table, its chosen rows, and the rows that kvstore loses."""
+    """Return the generated parts of the pages: the whole table, the rows of README, and the rows that kvstore loses."""
     sizes: dict[str, dict[str, Figures]] = run["sizes"]
-    small = next(iter(sizes.values()))
-    on, versions = run["measured_on"], run["versions"]
+    smallest_size = next(iter(sizes.values()))
+    environment, versions = run["measured_on"], run["versions"]
     others = ", ".join(f"{system} {version}" for system, version in versions.items() if system != "kvstore")
-    load = "; the machine was busy, which hardly affects processor time" if on["busy"] >= 1 else ""
-    head = f"Processor times of one run on {on['day']}, commit {on['commit']} ({on['machine']}{load}), with {others}."
-    lines = [f"{head} A cell is empty if the system does not support the operation.\n"]
+    load_note = "; the machine was busy, which hardly affects processor time" if environment["busy"] >= 1 else ""
+    introduction = (
+        f"Processor times of one run on {environment['day']}, commit {environment['commit']} "
+        f"({environment['machine']}{load_note}), with {others}."
+    )
+    lines = [f"{introduction} A cell is empty if the system does not support the operation.\n"]
     for count, figures_by_system in sizes.items():
         lines += [*_format_table(f"{int(count):,} passages", figures_by_system, ROWS), ""]
-    chosen = [row for row in ROWS if row.figures[0] in CHOSEN]
-    chosen.sort(key=lambda row: CHOSEN.index(row.figures[0]))
+    readme_rows = [row for row in ROWS if row.figures[0] in README_FIGURES]
+    readme_rows.sort(key=lambda row: README_FIGURES.index(row.figures[0]))
     return {
         "whole": "\n".join(lines).rstrip(),
         "chosen": "\n".join(
             _format_table(
-                "processor time", small, [Row(row.name.partition(";")[0], row.figures[:1], row.unit) for row in chosen]
+                "processor time",
+                smallest_size,
+                [Row(row.name.partition(";")[0], row.figures[:1], row.unit) for row in readme_rows],
             )
         ),
         "losses": "\n".join(["| row | ahead | why |", "|---|---|---|", *_iter_losses(sizes)]),
@@ -146,7 +151,7 @@ def build_tables(run: Mapping[str, Any]) -> dict[str, str]:
 def _format_table(
     title: str, figures_by_system: Mapping[str, Figures], rows: Iterator[Row] | tuple[Row, ...] | list[Row]
 ) -> list[str]:
-    """Format the figures of one size as a table of Markdown, with a column for each system."""
+    """Return the lines of a Markdown table of the figures of one size, with a column for each system."""
     columns = [system for system in SYSTEMS if system in figures_by_system]
     lines = [f"| {title} | {' | '.join(SYSTEMS[system] for system in columns)} |", "|---" * (len(columns) + 1) + "|"]
     for row in rows:
@@ -160,39 +165,41 @@ def _format_table(
 
 
 def _iter_losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
-    """Yield a line for each figure in which another system is ahead, at any size."""
+    """Yield a row of the table of losses for each figure in which another system is ahead at any size."""
     for row in ROWS:
         for figure in row.figures:
-            ahead = []
+            descriptions = []
             for count, figures_by_system in sizes.items():
-                ours = figures_by_system["kvstore"][figure]
-                assert ours is not None
-                better = {
+                own_value = figures_by_system["kvstore"][figure]
+                assert own_value is not None
+                better_values = {
                     system: value
                     for system in figures_by_system
                     if system != "kvstore"
                     and (value := figures_by_system[system].get(figure)) is not None
-                    and value < ours
+                    and value < own_value
                 }
-                if better:
+                if better_values:
                     losses = ", ".join(
                         f"{system} {_format_figure(value * row.factor)}"
-                        for system, value in sorted(better.items(), key=lambda item: item[1])
+                        for system, value in sorted(better_values.items(), key=lambda item: item[1])
                     )
-                    at = f"at {int(count):,} passages " if len(sizes) > 1 else ""
-                    ahead.append(f"{at}{losses}, kvstore {_format_figure(ours * row.factor)} {row.unit}")
-            if ahead:
+                    size_label = f"at {int(count):,} passages " if len(sizes) > 1 else ""
+                    descriptions.append(
+                        f"{size_label}{losses}, kvstore {_format_figure(own_value * row.factor)} {row.unit}"
+                    )
+            if descriptions:
                 name = row.short or row.name
-                yield f"| {name} | {'; '.join(ahead)} | {REASONS[figure]} |"
+                yield f"| {name} | {'; '.join(descriptions)} | {REASONS[figure]} |"
 
 
 def _format_figure(value: float) -> str:
-    """Format a figure with about three digits."""
+    """Format a figure with at most two decimals; a large one has none."""
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
-def build_files(run_file: Path = KEPT) -> dict[Path, str]:
-    """Return the pages with tables, and their new contents."""
+def build_files(run_file: Path = STORED_RUN) -> dict[Path, str]:
+    """Return the new contents of the pages with tables, by path."""
     parts = build_tables(json.loads(run_file.read_text(encoding="utf-8")))
     pages = {path: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", ROOT / "docs" / "compare.md")}
     for path, page in pages.items():
@@ -208,13 +215,13 @@ def build_files(run_file: Path = KEPT) -> dict[Path, str]:
 @click.command(help=__doc__)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=False)
 def main(file: Path | None) -> None:
-    """Write the tables into the pages; with ``file``, first replace the stored run by this one."""
+    """Write the tables into the pages; ``file`` is a run that first replaces the stored one."""
     if file is not None:
         try:
             figures = select_figures(json.loads(file.read_text(encoding="utf-8")))
         except ValueError as error:
             raise click.UsageError(str(error)) from None
-        KEPT.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        STORED_RUN.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     for path, text in build_files().items():
         if path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

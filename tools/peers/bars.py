@@ -1,6 +1,6 @@
 """Performance targets of kvstore relative to other systems, and checks against the figures of one run.
 
-In: figures by system, of one size (a multiple of the number of texts) or of growth. Out: a :class:`Reached` for each
+In: figures by system, of one size (a multiple of the number of texts) or of growth. Out: a :class:`BarResult` for each
 target whose figures are all present. A target is a number, or a factor of another system's figure in the same run.
 """
 
@@ -24,7 +24,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Reached:
+class BarResult:
     """A target at a size (None: growth), with the measured value and the limit."""
 
     system: str
@@ -66,17 +66,24 @@ GROWTH_BARS = (
 )
 
 
-def iter_reached_bars(figures: Mapping[str, Figures], ours: Sequence[str], size: int | None) -> Iterator[Reached]:
-    """Yield the targets of a size, or of growth, for the systems that are kvstore."""
+def iter_bar_results(
+    figures: Mapping[str, Figures], kvstore_labels: Sequence[str], size: int | None
+) -> Iterator[BarResult]:
+    """Yield the result of each target of a size (None: growth) for each system that is kvstore.
+
+    Targets without all figures are skipped.
+    """
     for bar in GROWTH_BARS if size is None else BARS:
         if size is not None and size not in bar.sizes:
             continue
-        best = [value for name in bar.beside if (value := figures.get(name, {}).get(bar.figure)) is not None]
-        if bar.beside and not best:
+        reference_values = [
+            value for name in bar.beside if (value := figures.get(name, {}).get(bar.figure)) is not None
+        ]
+        if bar.beside and not reference_values:
             continue
-        limit = bar.factor * min(best, default=1.0)
-        for system in ours:
+        limit = bar.factor * min(reference_values, default=1.0)
+        for system in kvstore_labels:
             measured = figures.get(system, {}).get(bar.figure)
             if measured is not None:
-                met = measured >= limit if bar.least else measured <= limit
-                yield Reached(system, bar.figure, size, measured, limit, bar.least, met)
+                is_met = measured >= limit if bar.least else measured <= limit
+                yield BarResult(system, bar.figure, size, measured, limit, bar.least, is_met)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .peer import Found, Peer
+from .peer import Peer, Results
 from .plain_files import read_documents, write_documents
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Bm25s(Peer):
         self.documents = read_documents(self.folder)
         self.retriever = bm25s.BM25.load(f"{self.folder}/index")
 
-    def search_by_words(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Results:
         """Return the ``top`` documents for a question by BM25, best first."""
         tokens = self.bm25s.tokenize(question, stopwords="en", stemmer=self.stemmer, show_progress=False)
         indexes, _ = self.retriever.retrieve(tokens, k=top, show_progress=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .peer import Found, Peer
+from .peer import Peer, Results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,13 +30,14 @@ class Chroma(Peer):
         )
         max_batch = client.get_max_batch_size()
         for documents, vectors in batches:
-            for first in range(0, len(documents), max_batch):
-                part = documents[first : first + max_batch]
+            for start in range(0, len(documents), max_batch):
+                # Chroma rejects larger batches.
+                batch = documents[start : start + max_batch]
                 collection.add(
-                    ids=[document.key for document in part],
-                    embeddings=vectors[first : first + max_batch],
-                    documents=[_join_text(document) for document in part],
-                    metadatas=[_make_metadata(document) for document in part],
+                    ids=[document.key for document in batch],
+                    embeddings=vectors[start : start + max_batch],
+                    documents=[_join_text(document) for document in batch],
+                    metadatas=[_make_metadata(document) for document in batch],
                 )
 
     def open(self) -> None:
@@ -44,11 +45,11 @@ class Chroma(Peer):
         self.client = self._open_client()
         self.collection = self.client.get_collection("documents", embedding_function=None)
 
-    def search_by_vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents nearest to a vector, best first."""
         return self._search(vector, top)
 
-    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
         """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
         return self._search(vector, top, where={field: value})
 
@@ -56,7 +57,7 @@ class Chroma(Peer):
         """Replace the document with the same key."""
         self.collection.update(
             ids=[document.key],
-            embeddings=[_to_list(vector)],
+            embeddings=[_to_array(vector)],
             documents=[_join_text(document)],
             metadatas=[_make_metadata(document)],
         )
@@ -64,23 +65,23 @@ class Chroma(Peer):
     def delete_keys(self, keys: Sequence[str]) -> None:
         """Delete the documents with these keys."""
         max_batch = self.client.get_max_batch_size()
-        for first in range(0, len(keys), max_batch):
-            self.collection.delete(ids=list(keys[first : first + max_batch]))
+        for start in range(0, len(keys), max_batch):
+            self.collection.delete(ids=list(keys[start : start + max_batch]))
 
     def delete_where(self, field: str, value: int) -> None:
         """Delete the documents whose ``field`` has this value."""
         self.collection.delete(where={field: value})
 
     def _open_client(self) -> Any:
-        """Open the client of the folder, with its telemetry turned off."""
+        """Open the client of the folder, with its telemetry disabled."""
         import chromadb
 
         return chromadb.PersistentClient(self.folder, settings=chromadb.Settings(anonymized_telemetry=False))
 
-    def _search(self, vector: bytes, top: int, **clauses: Any) -> Found:
+    def _search(self, vector: bytes, top: int, **clauses: Any) -> Results:
         """Query the collection with a vector; ``clauses`` are further arguments of Chroma, such as ``where``."""
         result = self.collection.query(
-            query_embeddings=[_to_list(vector)], n_results=top, include=["documents", "distances"], **clauses
+            query_embeddings=[_to_array(vector)], n_results=top, include=["documents", "distances"], **clauses
         )
         return list(zip(result["ids"][0], result["documents"][0], strict=True))
 
@@ -95,8 +96,8 @@ def _make_metadata(document: Document) -> dict[str, int]:
     return {"shelf": document.shelf, "drawer": document.drawer}
 
 
-def _to_list(vector: bytes) -> Any:
-    """Return a vector as a list of numbers."""
+def _to_array(vector: bytes) -> Any:
+    """Return a vector as an array of float32."""
     import numpy as np
 
     return np.frombuffer(vector, np.float32)

@@ -62,6 +62,7 @@ class Corpus:
     """
 
     def __init__(self, cache: Path, count: int) -> None:
+        """Describe a corpus in the folder ``cache``; :meth:`prepare` builds it."""
         self.count = count
         self._cache = cache
         self._documents = cache / f"documents-{count}.jsonl"
@@ -120,22 +121,22 @@ class Corpus:
         texts, rows = json.loads((self._cache / "questions.json").read_bytes())
         return [Question(text, array("f", row).tobytes()) for text, row in zip(texts, rows, strict=True)]
 
-    def make_replacements(self, number: int) -> Batch:
-        """Return other texts and vectors for ``number`` documents, evenly spread."""
+    def make_replacements(self, count: int) -> Batch:
+        """Return altered texts and vectors of ``count`` documents, evenly spaced, with the same keys and fields."""
         import numpy as np
 
         documents, vectors = self.read_documents(), self.read_vectors()
-        chosen = [index * self.count // number for index in range(number)]
-        words = _list_words(documents[:6000])
-        changed = [
+        indexes = [index * self.count // count for index in range(count)]
+        words = _list_words(documents[:6000])  # enough to draw from
+        replacements = [
             _alter_document(documents[index], documents[index].key, REPLACEMENT, *words)._replace(
                 shelf=documents[index].shelf, drawer=documents[index].drawer
             )
-            for index in chosen
+            for index in indexes
         ]
-        return Batch(changed, _add_noise(np, vectors[chosen], REPLACEMENT))
+        return Batch(replacements, _add_noise(np, vectors[indexes], REPLACEMENT))
 
-    def size(self) -> int:
+    def compute_size(self) -> int:
         """Return the bytes of all texts and titles, and of all vectors."""
         texts = sum(len(document.text.encode()) + len(document.title.encode()) for document in self.read_documents())
         return texts + self.count * DIMENSION * 4
@@ -145,31 +146,36 @@ class Corpus:
         import numpy as np
 
         originals = [
-            Document(p["id"], p["title"], p["text"], *_compute_shelf_and_drawer(i)) for i, p in enumerate(passages)
+            Document(passage["id"], passage["title"], passage["text"], *_compute_shelf_and_drawer(index))
+            for index, passage in enumerate(passages)
         ]
-        rows = np.fromfile(vectors, np.float32).reshape(-1, DIMENSION)
+        passage_vectors = np.fromfile(vectors, np.float32).reshape(-1, DIMENSION)
         words = _list_words(originals)
         draft = self._documents.with_suffix(f".{os.getpid()}")
-        with draft.open("w", encoding="utf-8") as lines, self._vectors.open("wb") as written:
+        with draft.open("w", encoding="utf-8") as lines, self._vectors.open("wb") as vector_file:
             for copy in range(-(-self.count // len(originals))):
-                part = originals[: self.count - copy * len(originals)]
-                for index, original in enumerate(part):
+                batch = originals[: self.count - copy * len(originals)]
+                for index, original in enumerate(batch):
                     document = original
                     if copy:
                         document = _alter_document(original, f"{original.key}/{copy}", copy, *words)
                         shelf, drawer = _compute_shelf_and_drawer(index + copy * len(originals))
                         document = document._replace(shelf=shelf, drawer=drawer)
                     lines.write(json.dumps(document, ensure_ascii=False) + "\n")
-                written.write((_add_noise(np, rows[: len(part)], copy) if copy else rows[: len(part)]).tobytes())
+                vector_file.write(
+                    (
+                        _add_noise(np, passage_vectors[: len(batch)], copy) if copy else passage_vectors[: len(batch)]
+                    ).tobytes()
+                )
         draft.replace(self._documents)
 
 
-def _compute_shelf_and_drawer(number: int) -> tuple[int, int]:
-    """Return shelf and drawer of the document with this number.
+def _compute_shelf_and_drawer(index: int) -> tuple[int, int]:
+    """Return shelf and drawer of the document at an index.
 
     Each drawer has one document in a hundred, each shelf one in ten, evenly spread.
     """
-    return (number * 3 + number // 10) % 10, (number * 37 + number // 100) % 100
+    return (index * 3 + index // 10) % 10, (index * 37 + index // 100) % 100
 
 
 def _alter_document(document: Document, key: str, copy: int, words: list[str], names: list[str]) -> Document:
@@ -177,28 +183,29 @@ def _alter_document(document: Document, key: str, copy: int, words: list[str], n
 
     The new title is therefore a name, as titles are; a title of one word gets a second.
     """
-    choose = Random(f"{copy}/{document.key}")
-    text = document.text.split()
-    changed = {position for position in range(len(text)) if choose.random() < CHANGED_WORD_SHARE} | {
-        choose.randrange(len(text))
+    generator = Random(f"{copy}/{document.key}")
+    text_words = document.text.split()
+    positions = {position for position in range(len(text_words)) if generator.random() < CHANGED_WORD_SHARE} | {
+        generator.randrange(len(text_words))
     }
-    for position in sorted(changed):
-        text[position] = choose.choice(words)
-    title = document.title.split()
-    position = choose.randrange(len(title)) if len(title) > 1 else len(title)
-    title[position : position + 1] = [choose.choice(names)]
-    return document._replace(key=key, title=" ".join(title), text=" ".join(text))
+    for position in sorted(positions):
+        text_words[position] = generator.choice(words)
+    title_words = document.title.split()
+    position = generator.randrange(len(title_words)) if len(title_words) > 1 else len(title_words)
+    title_words[position : position + 1] = [generator.choice(names)]
+    return document._replace(key=key, title=" ".join(title_words), text=" ".join(text_words))
 
 
 def _list_words(documents: list[Document]) -> tuple[list[str], list[str]]:
-    """Return the words of all texts, and the name-like words of all titles, each as often as it occurs."""
+    """Return the words of all texts, and the capitalized words of all titles, each as often as it occurs."""
     words = [word for document in documents for word in document.text.split()]
     names = [word for document in documents for word in document.title.split() if len(word) > 3 and word[0].isupper()]
     return words, names or ["Other"]
 
 
 def _add_noise(np: Any, rows: Matrix, copy: int) -> Matrix:
-    """Return unit vectors near others: noise of a given length is added, and the sum normalized."""
+    """Return the vectors of a copy: noise of the length NOISE_LENGTH is added to each, and the sum normalized."""
+    # ``np`` is a parameter, so that a system that does not import numpy is measured without it.
     noise = np.random.default_rng(copy).standard_normal(rows.shape, np.float32)
     noisy_rows: Matrix = rows + noise * np.float32(NOISE_LENGTH / DIMENSION**0.5)
     noisy_rows /= np.linalg.norm(noisy_rows, axis=1, keepdims=True)
@@ -212,15 +219,15 @@ def _embed_texts(texts: list[str], embedder: str) -> Matrix:
     return open_embedder(embedder).embed(texts)
 
 
-def _read_rows(np: Any, file: Any, number: int) -> Matrix:
-    """Read the next ``number`` vectors of an open file."""
-    rows: Matrix = np.frombuffer(file.read(number * DIMENSION * 4), np.float32).reshape(number, DIMENSION)
+def _read_rows(np: Any, file: Any, num_rows: int) -> Matrix:
+    """Return the next ``num_rows`` vectors of an open file; ``np`` is the module ``numpy``."""
+    rows: Matrix = np.frombuffer(file.read(num_rows * DIMENSION * 4), np.float32).reshape(num_rows, DIMENSION)
     return rows
 
 
-def _is_complete(file: Path, rows: int) -> bool:
-    """True if a file of vectors has this many rows."""
-    return file.exists() and file.stat().st_size == rows * DIMENSION * 4
+def _is_complete(file: Path, num_rows: int) -> bool:
+    """True if a file of vectors exists and has ``num_rows`` rows."""
+    return file.exists() and file.stat().st_size == num_rows * DIMENSION * 4
 
 
 def _write_rows(file: Path, rows: Matrix) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .peer import Found, NotAnswered, Peer
+from .peer import NotAnswered, Peer, Results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -62,15 +62,15 @@ class DuckDB(Peer):
         """Close the store."""
         self.connection.close()
 
-    def search_by_vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents nearest to a vector, best first."""
         return self._query(_NEAREST.format(where=""), (_to_list(vector), top))
 
-    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
         """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
         return self._query(_NEAREST.format(where=f"WHERE {field} = ?"), (value, _to_list(vector), top))
 
-    def search_by_words(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Results:
         """Return the ``top`` documents for a question by BM25, best first."""
         if not self._load_full_text_search():
             raise NotAnswered("the extension fts is not installed")
@@ -104,7 +104,7 @@ class DuckDB(Peer):
             return False
         return True
 
-    def _query(self, statement: str, values: Sequence[Any]) -> Found:
+    def _query(self, statement: str, values: Sequence[Any]) -> Results:
         """Return the keys and texts that a query selects."""
         return [(key, text) for key, text in self.connection.execute(statement, values).fetchall()]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .peer import Found, Peer
+from .peer import Peer, Results
 from .plain_files import read_documents, write_documents
 
 if TYPE_CHECKING:
@@ -45,17 +45,17 @@ class Faiss(Peer):
             field: np.array([getattr(document, field) for document in self.documents]) for field in ("shelf", "drawer")
         }
 
-    def search_by_vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents nearest to a vector, best first."""
         return self._search(vector, top, self.faiss.SearchParametersHNSW(efSearch=_SEARCHED))
 
-    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
         """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
         bits = self.numpy.packbits(self.fields[field] == value, bitorder="little")
         selector = self.faiss.IDSelectorBitmap(bits)
         return self._search(vector, top, self.faiss.SearchParametersHNSW(sel=selector, efSearch=_SEARCHED))
 
-    def _search(self, vector: bytes, top: int, parameters: Any) -> Found:
+    def _search(self, vector: bytes, top: int, parameters: Any) -> Results:
         """Search the graph with the search parameters of Faiss. It returns -1 for each missing result."""
         row = self.numpy.frombuffer(vector, self.numpy.float32).reshape(1, -1)
         _, indexes = self.index.search(row, top, params=parameters)

@@ -12,24 +12,24 @@ import time
 
 
 def main() -> None:
-    """Open the store, ask, and write the time."""
-    name, ask, folder, question, digits, out = sys.argv[1:]
+    """Open the store, query it, and write the processor time, or nothing if the system cannot answer such a query."""
+    system, query_type, folder, question, vector_hex, output_file = sys.argv[1:]
     from .peer import NotAnswered
     from .systems import load_system
 
-    peer = load_system(name)(folder)
-    vector = bytes.fromhex(digits)
+    peer = load_system(system)(folder)
+    vector = bytes.fromhex(vector_hex)
     peer.open()
     try:
-        if ask == "lexical":
+        if query_type == "lexical":
             answer = peer.search_by_words(question, 10)
-        elif ask == "hybrid":
+        elif query_type == "hybrid":
             answer = peer.search_hybrid(question, vector, 10)
         else:
             answer = peer.search_by_vector(vector, 10)
         output = str(time.process_time()) if answer else "found nothing"
     except NotAnswered:
         output = ""
-    with open(out, "w") as file:
+    with open(output_file, "w") as file:
         file.write(output)
     peer.close()

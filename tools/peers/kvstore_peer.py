@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .peer import Found, Peer
+from .peer import Peer, Results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -51,19 +51,19 @@ class Kvstore(Peer):
         """Close the store."""
         self.store.close()
 
-    def search_by_vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents nearest to a vector, best first."""
         return self._search("", vector, top, using="vector")
 
-    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
         """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
         return self._search("", vector, top, using="vector", where=f"meta ->> '{field}' = ?", parameters=(value,))
 
-    def search_by_words(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Results:
         """Return the ``top`` documents for a question by BM25, best first."""
         return [(hit.document, hit.text) for hit in self.store.search(question, using="lexical", top=top)]
 
-    def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
+    def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents for a question and its vector, best first."""
         return self._search(question, vector, top, using="hybrid")
 
@@ -86,10 +86,10 @@ class Kvstore(Peer):
         """Delete the documents whose ``field`` has this value."""
         self.store.delete_where(f"meta ->> '{field}' = ?", (value,))
 
-    def list_strategies(self) -> dict[str, Callable[[str, bytes, int], Found]]:
+    def list_strategies(self) -> dict[str, Callable[[str, bytes, int], Results]]:
         """Return the search function of each other strategy, by its name."""
 
-        def make_query(name: str) -> Callable[[str, bytes, int], Found]:
+        def make_query(name: str) -> Callable[[str, bytes, int], Results]:
             """Return the search function of one strategy."""
             return lambda question, vector, top: [
                 (hit.document, hit.text)
@@ -98,7 +98,7 @@ class Kvstore(Peer):
 
         return {name: make_query(name) for name in ("graph", "hipporag", "bridge", "cft")}
 
-    def _search(self, question: str, vector: bytes, top: int, **clauses: Any) -> Found:
+    def _search(self, question: str, vector: bytes, top: int, **clauses: Any) -> Results:
         """Search with a vector and further clauses. kvstore rejects an empty question, so "?" replaces it."""
         hits = self.store.search(question or "?", vector=self._to_array(vector), top=top, **clauses)
         return [(hit.document, hit.text) for hit in hits]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .peer import Found, Peer
+from .peer import Peer, Results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,19 +45,19 @@ class LanceDB(Peer):
 
         self.table = lancedb.connect(self.folder).open_table("documents")
 
-    def search_by_vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents nearest to a vector, best first."""
         return _read_results(self._query_nearest(vector, top))
 
-    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
         """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
         return _read_results(self._query_nearest(vector, top).where(f"{field} = {value}", prefilter=True))
 
-    def search_by_words(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Results:
         """Return the ``top`` documents for a question by BM25, best first."""
         return _read_results(self.table.search(question, query_type="fts").select(_COLUMNS).limit(top))
 
-    def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
+    def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents for a question and its vector, best first."""
         query = self.table.search(query_type="hybrid").vector(_to_array(vector)).text(question).distance_type("cosine")
         return _read_results(query.select(_COLUMNS).limit(top))
@@ -113,7 +113,7 @@ def _to_record_batch(pa: Any, schema: Any, batch: Batch) -> Any:
     )
 
 
-def _read_results(query: Any) -> Found:
+def _read_results(query: Any) -> Results:
     """Run a query, and return its keys and texts."""
     rows = query.to_arrow()
     return list(zip(rows["key"].to_pylist(), rows["text"].to_pylist(), strict=True))

@@ -16,13 +16,13 @@ import numpy as np  # noqa: F401  what every system needs is not counted as one'
 
 from .corpus import Corpus
 from .peer import NotAnswered, Peer
-from .rows import Figures, measure
+from .rows import Figures, measure_row
 from .spent import get_peak_megabytes
 from .systems import load_system
 
 
 def main() -> None:
-    """Run the job that the command line describes, and write its figures."""
+    """Run the job that the command line describes, and write its figures to the file ``out``."""
     job = json.loads(sys.argv[1])
     corpus = Corpus(Path(job["cache"]), job["count"])
     figures: Figures | dict[str, str]
@@ -33,11 +33,11 @@ def main() -> None:
         if job["row"] == "warm":
             _warm_up(peer, corpus)
             return
-        more = {"batch": job["batch"]} if job["row"] == "load" else {}
+        arguments = {"batch": job["batch"]} if job["row"] == "load" else {}
         try:
-            figures = measure(job["row"], peer, corpus, **more)
-        except NotAnswered as reason:
-            figures = {"describe_nearest": str(reason)}
+            figures = measure_row(job["row"], peer, corpus, **arguments)
+        except NotAnswered as error:
+            figures = {"not_answered": str(error)}
     Path(job["out"]).write_text(json.dumps(figures))
 
 
@@ -46,18 +46,18 @@ def _warm_up(peer: Peer, corpus: Corpus) -> None:
     peer.load(islice(corpus.iter_batches(50), 1))
     question = corpus.read_questions()[0]
     peer.open()
-    for ask in (
+    for search in (
         lambda: peer.search_by_vector(question.vector, 3),
         lambda: peer.search_by_words(question.text, 3),
         lambda: peer.search_hybrid(question.text, question.vector, 3),
     ):
         with suppress(NotAnswered):
-            ask()
+            search()
     peer.close()
 
 
 def _measure_interpreter(corpus: Corpus, batch: int) -> Figures:
-    """Return the memory of a process that only reads all documents, a batch at a time."""
+    """Return the peak memory of a process that only reads all documents, a batch at a time."""
     for _ in corpus.iter_batches(batch):
         pass
     return {"memory_mb": get_peak_megabytes()}

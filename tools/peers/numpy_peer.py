@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .peer import Found, Peer
+from .peer import Peer, Results
 from .plain_files import read_documents, write_documents
 
 if TYPE_CHECKING:
@@ -38,24 +38,22 @@ class Numpy(Peer):
             field: np.array([getattr(document, field) for document in self.documents]) for field in ("shelf", "drawer")
         }
 
-    def search_by_vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents nearest to a vector, best first."""
         return self._select_nearest(self.vectors @ self.numpy.frombuffer(vector, self.numpy.float32), None, top)
 
-    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
         """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
-        positions = self.numpy.flatnonzero(self.fields[field] == value)
-        return self._select_nearest(
-            self.vectors[positions] @ self.numpy.frombuffer(vector, self.numpy.float32), positions, top
-        )
+        rows = self.numpy.flatnonzero(self.fields[field] == value)
+        return self._select_nearest(self.vectors[rows] @ self.numpy.frombuffer(vector, self.numpy.float32), rows, top)
 
-    def _select_nearest(self, cosines: Any, positions: Any, top: int) -> Found:
-        """Return the ``top`` documents with the greatest cosines.
+    def _select_nearest(self, cosines: Any, rows: Any, top: int) -> Results:
+        """Return the ``top`` documents with the greatest cosines, best first.
 
-        ``positions`` are the rows that the cosines belong to; None means all rows.
+        ``rows`` are the indexes of the documents that the cosines belong to; None means all documents.
         """
         count = min(top, len(cosines))
-        best = self.numpy.argpartition(-cosines, count - 1)[:count]
-        best = best[self.numpy.argsort(-cosines[best])]
-        chosen = best if positions is None else positions[best]
-        return [(self.documents[index].key, self.documents[index].text) for index in chosen.tolist()]
+        top_rows = self.numpy.argpartition(-cosines, count - 1)[:count]
+        top_rows = top_rows[self.numpy.argsort(-cosines[top_rows])]
+        documents = top_rows if rows is None else rows[top_rows]
+        return [(self.documents[index].key, self.documents[index].text) for index in documents.tolist()]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .corpus import Batch, Document
 
 #: Keys and texts of documents, best first.
-Found = list[tuple[str, str]]
+Results = list[tuple[str, str]]
 
 
 class NotAnswered(Exception):
@@ -37,6 +37,7 @@ class Peer(ABC):
     setup: str
 
     def __init__(self, folder: str) -> None:
+        """Create a system whose store is in ``folder``; nothing is read or written yet."""
         self.folder = folder
 
     @abstractmethod
@@ -50,20 +51,20 @@ class Peer(ABC):
     def close(self) -> None:  # noqa: B027
         """Close what :meth:`open` opened."""
 
-    def search_by_vector(self, vector: bytes, top: int) -> Found:
-        """Return the nearest documents by cosine."""
+    def search_by_vector(self, vector: bytes, top: int) -> Results:
+        """Return the ``top`` documents nearest to a vector by cosine."""
         raise NotAnswered("no vector search")
 
-    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
-        """Return the nearest documents whose ``field`` (shelf or drawer) has a value."""
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
+        """Return the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value."""
         raise NotAnswered("no vector search with a filter")
 
-    def search_by_words(self, question: str, top: int) -> Found:
-        """Return the best documents by BM25 over titles and texts."""
+    def search_by_words(self, question: str, top: int) -> Results:
+        """Return the ``top`` documents for a question by BM25 over titles and texts."""
         raise NotAnswered("no BM25")
 
-    def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
-        """Return the best documents by words and vector together, as the system combines them."""
+    def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
+        """Return the ``top`` documents for a question and its vector, as the system combines both rankings."""
         raise NotAnswered("no hybrid search")
 
     def replace(self, document: Document, vector: bytes) -> None:
@@ -75,9 +76,9 @@ class Peer(ABC):
         raise NotAnswered("documents are not deleted")
 
     def delete_where(self, field: str, value: int) -> None:
-        """Delete the documents whose ``field`` has a value."""
+        """Delete the documents whose ``field`` has this value."""
         raise NotAnswered("documents are not deleted by a condition")
 
-    def list_strategies(self) -> dict[str, Callable[[str, bytes, int], Found]]:
-        """Return further query methods by name, which no other system has."""
+    def list_strategies(self) -> dict[str, Callable[[str, bytes, int], Results]]:
+        """Return the search functions of further query methods of this system, by name."""
         return {}

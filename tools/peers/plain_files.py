@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def write_documents(folder: str, batches: Iterable[Batch]) -> list[Matrix]:
-    """Write all documents to a new folder, and return their vectors."""
+    """Write all documents to a new folder, and return the vectors of each batch."""
     os.makedirs(folder, exist_ok=True)
     vectors = []
     with open(f"{folder}/documents.jsonl", "w", encoding="utf-8") as lines:

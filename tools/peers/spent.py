@@ -19,10 +19,10 @@ def get_processor_seconds() -> float:
 
 
 def get_bytes_written() -> tuple[int, int]:
-    """Return the bytes written by this process and its ended children: to system calls, and to a disk."""
+    """Return the bytes that this process and its ended children wrote: by system calls, and to a disk."""
     with open("/proc/self/io") as lines:
-        counted = dict(line.split(": ") for line in lines)
-    return int(counted["wchar"]), int(counted["write_bytes"])
+        counters = dict(line.split(": ") for line in lines)
+    return int(counters["wchar"]), int(counters["write_bytes"])
 
 
 def get_peak_megabytes() -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from .peer import Found, Peer
+from .peer import Peer, Results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,13 +28,13 @@ _SCHEMA = """
 """
 _NEAREST = "SELECT id, distance FROM vectors WHERE embedding MATCH ?1 AND k = ?2"
 _HYBRID = """
-    WITH near AS (
+    WITH nearest AS (
         SELECT id, row_number() OVER (ORDER BY distance) AS position FROM vectors WHERE embedding MATCH ?1 AND k = 50
-    ), worded AS (
+    ), lexical AS (
         SELECT rowid AS id, row_number() OVER (ORDER BY rank) AS position FROM words WHERE words MATCH ?2
         ORDER BY rank LIMIT 50
     ), shares AS (
-        SELECT id, 1.0 / (60 + position) AS share FROM near UNION ALL SELECT id, 1.0 / (60 + position) FROM worded
+        SELECT id, 1.0 / (60 + position) AS share FROM nearest UNION ALL SELECT id, 1.0 / (60 + position) FROM lexical
     )
     SELECT key, text FROM (SELECT id, sum(share) AS score FROM shares GROUP BY id ORDER BY score DESC LIMIT ?3)
     JOIN documents USING (id) ORDER BY score DESC
@@ -56,12 +56,12 @@ class SqliteVec(Peer):
         self.open()
         self.connection.execute("PRAGMA journal_mode = WAL")
         self.connection.execute(_SCHEMA)
-        number = 0
+        row_id = 0
         for documents, vectors in batches:
             with self.connection:
                 for document, vector in zip(documents, vectors, strict=True):
-                    number += 1
-                    self._insert(number, document, vector.tobytes())
+                    row_id += 1
+                    self._insert(row_id, document, vector.tobytes())
         self.connection.execute("INSERT INTO words(words) VALUES ('optimize')")
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.close()
@@ -80,28 +80,28 @@ class SqliteVec(Peer):
         """Close the store."""
         self.connection.close()
 
-    def search_by_vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents nearest to a vector, best first."""
         return self._query(_NEAREST, (vector, top))
 
-    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
         """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
         return self._query(f"{_NEAREST} AND {field} = ?3", (vector, top, value))
 
-    def search_by_words(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Results:
         """Return the ``top`` documents for a question by BM25, best first."""
         statement = "SELECT rowid AS id, rank AS distance FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?"
         return self._query(statement, (_build_match_query(question), top))
 
-    def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
+    def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents for a question and its vector, best first."""
         return list(self.connection.execute(_HYBRID, (vector, _build_match_query(question), top)))
 
     def replace(self, document: Document, vector: bytes) -> None:
         """Replace the document with the same key."""
         with self.connection:
-            number = self._delete_row(document.key)
-            self._insert(number, document, vector)
+            row_id = self._delete_row(document.key)
+            self._insert(row_id, document, vector)
 
     def delete_keys(self, keys: Sequence[str]) -> None:
         """Delete the documents with these keys."""
@@ -116,27 +116,27 @@ class SqliteVec(Peer):
             for (key,) in self.connection.execute(statement, (value,)).fetchall():
                 self._delete_row(key)
 
-    def _insert(self, number: int, document: Document, vector: bytes) -> None:
-        """Insert a document into the three tables under its row number."""
+    def _insert(self, row_id: int, document: Document, vector: bytes) -> None:
+        """Insert a document into the three tables with the same row id."""
         execute = self.connection.execute
-        execute("INSERT INTO documents VALUES (?, ?, ?, ?)", (number, document.key, document.title, document.text))
-        execute("INSERT INTO vectors VALUES (?, ?, ?, ?)", (number, vector, document.shelf, document.drawer))
-        execute("INSERT INTO words(rowid, title, text) VALUES (?, ?, ?)", (number, document.title, document.text))
+        execute("INSERT INTO documents VALUES (?, ?, ?, ?)", (row_id, document.key, document.title, document.text))
+        execute("INSERT INTO vectors VALUES (?, ?, ?, ?)", (row_id, vector, document.shelf, document.drawer))
+        execute("INSERT INTO words(rowid, title, text) VALUES (?, ?, ?)", (row_id, document.title, document.text))
 
     def _delete_row(self, key: str) -> int:
-        """Delete a document from the three tables, and return its row number.
+        """Delete a document from the three tables, and return its row id.
 
         The full-text table stores no texts, so the deleted text must be passed to it again.
         """
         execute = self.connection.execute
-        number, title, text = execute("SELECT id, title, text FROM documents WHERE key = ?", (key,)).fetchone()
-        execute("INSERT INTO words(words, rowid, title, text) VALUES ('delete', ?, ?, ?)", (number, title, text))
-        execute("DELETE FROM vectors WHERE id = ?", (number,))
-        execute("DELETE FROM documents WHERE id = ?", (number,))
-        return int(number)
+        row_id, title, text = execute("SELECT id, title, text FROM documents WHERE key = ?", (key,)).fetchone()
+        execute("INSERT INTO words(words, rowid, title, text) VALUES ('delete', ?, ?, ?)", (row_id, title, text))
+        execute("DELETE FROM vectors WHERE id = ?", (row_id,))
+        execute("DELETE FROM documents WHERE id = ?", (row_id,))
+        return int(row_id)
 
-    def _query(self, ranking: str, values: Sequence[Any]) -> Found:
-        """Return the documents of a query for ids and distances, nearest first."""
+    def _query(self, ranking: str, values: Sequence[Any]) -> Results:
+        """Return the keys and texts of the documents that a ranking (id, distance) selects, nearest first."""
         statement = f"WITH ranking AS MATERIALIZED ({ranking}) SELECT key, text FROM ranking JOIN documents USING (id)"
         return list(self.connection.execute(f"{statement} ORDER BY distance", values))
 

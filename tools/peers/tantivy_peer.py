@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from .peer import Found, Peer
+from .peer import Peer, Results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,7 +49,7 @@ class Tantivy(Peer):
         self.index = tantivy.Index.open(self.folder)
         self.searcher = self.index.searcher()
 
-    def search_by_words(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Results:
         """Return the ``top`` documents for a question by BM25, best first."""
         query = self.index.parse_query(" ".join(re.findall(r"\w+", question)).lower(), ["title", "text"])
         hits = self.searcher.search(query, top).hits

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from .peer import Found, Peer
+from .peer import Peer, Results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: The vectors of texts to index or to query. One per process, since txtai creates its function objects itself.
 _VECTORS: dict[str, Any] = {}
 #: The maximum number of texts that wait for their vectors while txtai collects a batch.
-_KEPT = 4000
+_MAX_CACHED_TEXTS = 4000
 
 
 def get_vectors(texts: Sequence[str]) -> Any:
@@ -59,11 +59,11 @@ class Txtai(Peer):
         """Close the store."""
         self.embeddings.close()
 
-    def search_by_vector(self, vector: bytes, top: int) -> Found:
+    def search_by_vector(self, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents nearest to a vector, best first."""
         return self._search("?", vector, top, 1.0)
 
-    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+    def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
         """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
         _VECTORS["?"] = _to_array(vector)
         rows = self.embeddings.search(
@@ -73,11 +73,11 @@ class Txtai(Peer):
         )
         return [(row["id"], row["text"]) for row in rows]
 
-    def search_by_words(self, question: str, top: int) -> Found:
+    def search_by_words(self, question: str, top: int) -> Results:
         """Return the ``top`` documents for a question by BM25, best first."""
         return self._search(question, bytes(4 * 384), top, 0.0)
 
-    def search_hybrid(self, question: str, vector: bytes, top: int) -> Found:
+    def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents for a question and its vector, best first."""
         return self._search(question, vector, top, None)
 
@@ -100,7 +100,7 @@ class Txtai(Peer):
         )
         self.delete_keys([row["id"] for row in rows])
 
-    def _search(self, question: str, vector: bytes, top: int, weights: float | None) -> Found:
+    def _search(self, question: str, vector: bytes, top: int, weights: float | None) -> Results:
         """Search with a question and its vector; ``weights`` is the share of the vectors in a hybrid query.
 
         txtai computes vectors by a function of the text, so the vector is stored where that function finds it.
@@ -116,7 +116,7 @@ def _iter_rows(batches: Iterable[Batch]) -> Iterator[tuple[str, dict[str, Any], 
         texts = [f"{document.title}\n\n{document.text}" for document in documents]
         _VECTORS.update(zip(texts, vectors, strict=True))
         batches_in_memory.append(texts)
-        while sum(map(len, batches_in_memory)) > _KEPT + len(texts):
+        while sum(map(len, batches_in_memory)) > _MAX_CACHED_TEXTS + len(texts):
             for text in batches_in_memory.popleft():
                 _VECTORS.pop(text, None)
         for document, text in zip(documents, texts, strict=True):

@@ -32,34 +32,34 @@ class Unavailable(Exception):
 
 
 def iter_pages(folder: Path, python: str = sys.executable) -> Iterator[tuple[str, list[Page] | Unavailable]]:
-    """Yield the pages of every generator, in turn."""
-    for name, make in GENERATORS.items():
+    """Yield the name of every generator with its pages, or with the error if it cannot be run."""
+    for name, build in GENERATORS.items():
         page_folder = folder / name
         page_folder.mkdir(parents=True)
         try:
-            yield name, make(page_folder, python)
+            yield name, build(page_folder, python)
         except Unavailable as error:
             yield name, error
 
 
-def _run(python: str, *arguments: str, folder: Path) -> None:
+def _run_module(python: str, *arguments: str, folder: Path) -> None:
     """Run a module of Python in ``folder``; raise Unavailable with the last line of its output if it fails."""
-    run = subprocess.run([python, *arguments], cwd=folder, capture_output=True, text=True)
-    if run.returncode:
-        raise Unavailable((run.stderr.strip() or run.stdout.strip() or "it failed").splitlines()[-1])
+    process = subprocess.run([python, *arguments], cwd=folder, capture_output=True, text=True)
+    if process.returncode:
+        raise Unavailable((process.stderr.strip() or process.stdout.strip() or "it failed").splitlines()[-1])
 
 
 def _make_docutils_builder(writer: str) -> Callable[[Path, str], list[Page]]:
-    """Return a function that builds the pages of the manual with a writer of docutils."""
+    """Return a function that builds the pages of the manual with a writer of docutils, such as ``html5``."""
 
-    def make(folder: Path, python: str) -> list[Page]:
+    def build(folder: Path, python: str) -> list[Page]:
         """Write each chapter as reStructuredText, and convert it."""
         pages = []
         for chapter in source.MANUAL:
             contents = ".. contents::\n\n"
-            head, _, body = source.render_rst(chapter).partition("\n\n")
-            (folder / f"{chapter.name}.rst").write_text(f"{head}\n\n{contents}{body}")
-            _run(
+            heading, _, body = source.render_rst(chapter).partition("\n\n")
+            (folder / f"{chapter.name}.rst").write_text(f"{heading}\n\n{contents}{body}")
+            _run_module(
                 python, "-m", "docutils", f"--writer={writer}", "--generator", "--date", "--source-link",
                 f"{chapter.name}.rst", f"{chapter.name}.html", folder=folder,
             )  # fmt: skip
@@ -67,13 +67,13 @@ def _make_docutils_builder(writer: str) -> Callable[[Path, str], list[Page]]:
             pages.append(Page(f"docutils {writer}", chapter.name, markup, source.list_words(chapter)))
         return pages
 
-    return make
+    return build
 
 
-def _make_sphinx_generator(theme: str) -> Callable[[Path, str], list[Page]]:
+def _make_sphinx_builder(theme: str) -> Callable[[Path, str], list[Page]]:
     """Return a function that builds the pages of the manual with a theme of Sphinx."""
 
-    def make(folder: Path, python: str) -> list[Page]:
+    def build(folder: Path, python: str) -> list[Page]:
         """Write a Sphinx project of all chapters, and build it."""
         names = "\n".join(f"   {chapter.name}" for chapter in source.MANUAL)
         (folder / "index.rst").write_text(
@@ -86,10 +86,10 @@ def _make_sphinx_generator(theme: str) -> Callable[[Path, str], list[Page]]:
         )
         for chapter in source.MANUAL:
             (folder / f"{chapter.name}.rst").write_text(source.render_rst(chapter))
-        _run(python, "-m", "sphinx", "-q", "-b", "html", ".", "out", folder=folder)
+        _run_module(python, "-m", "sphinx", "-q", "-b", "html", ".", "out", folder=folder)
         return [_read_page(f"sphinx {theme}", folder / "out", chapter) for chapter in source.MANUAL]
 
-    return make
+    return build
 
 
 def _build_material_pages(folder: Path, python: str) -> list[Page]:
@@ -106,7 +106,7 @@ def _build_material_pages(folder: Path, python: str) -> list[Page]:
         "markdown_extensions: [admonition, def_list, footnotes, tables, attr_list, {toc: {permalink: true}}, "
         "pymdownx.highlight, pymdownx.superfences]\n"
     )
-    _run(python, "-m", "mkdocs", "build", "-q", "-d", "out", folder=folder)
+    _run_module(python, "-m", "mkdocs", "build", "-q", "-d", "out", folder=folder)
     return [_read_page("mkdocs material", folder / "out", chapter) for chapter in source.MANUAL]
 
 
@@ -115,7 +115,7 @@ def _build_pdoc_pages(folder: Path, python: str) -> list[Page]:
     package = folder / "station"
     package.mkdir()
     (package / "__init__.py").write_text('"""The station."""\n')
-    code = '''
+    class_code = '''
 class Lamp:
     """A lamp with its tank."""
 
@@ -123,33 +123,33 @@ class Lamp:
         """Light the lamp of a tower; true when it burns."""
         return bool(tower)
 '''
-    light = code[code.index("    def") :]
+    method_code = class_code[class_code.index("    def") :]
     for chapter in source.MANUAL:
-        (package / f"{chapter.name}.py").write_text(f'"""\n{source.render_markdown(chapter)}"""\n{code}')
-    _run(python, "-m", "pdoc", "-d", "markdown", "-o", "out", "station", folder=folder)
+        (package / f"{chapter.name}.py").write_text(f'"""\n{source.render_markdown(chapter)}"""\n{class_code}')
+    _run_module(python, "-m", "pdoc", "-d", "markdown", "-o", "out", "station", folder=folder)
     pages = []
     for chapter in source.MANUAL:
-        page = (folder / "out" / "station" / f"{chapter.name}.html").read_bytes()
-        module = (package / f"{chapter.name}.py").read_text()
+        markup = (folder / "out" / "station" / f"{chapter.name}.html").read_bytes()
+        module_code = (package / f"{chapter.name}.py").read_text()
         # The page shows names and docstrings and, below the module, the class and the method, the source of each.
         page_words = source.list_words(chapter) + source.split_tokens(
-            f"station.{chapter.name} {code} {module} {code} {light}"
+            f"station.{chapter.name} {class_code} {module_code} {class_code} {method_code}"
         )
-        pages.append(Page("pdoc", chapter.name, page, page_words))
+        pages.append(Page("pdoc", chapter.name, markup, page_words))
     return pages
 
 
 def _read_page(generator: str, folder: Path, chapter: source.Chapter) -> Page:
-    """Return the page that a generator built of a chapter."""
+    """Return the page that a generator wrote to ``folder`` for a chapter."""
     return Page(generator, chapter.name, (folder / f"{chapter.name}.html").read_bytes(), source.list_words(chapter))
 
 
 GENERATORS: dict[str, Callable[[Path, str], list[Page]]] = {
     "docutils-html4": _make_docutils_builder("html4"),
     "docutils-html5": _make_docutils_builder("html5"),
-    "sphinx-alabaster": _make_sphinx_generator("alabaster"),
-    "sphinx-furo": _make_sphinx_generator("furo"),
-    "sphinx-rtd": _make_sphinx_generator("sphinx_rtd_theme"),
+    "sphinx-alabaster": _make_sphinx_builder("alabaster"),
+    "sphinx-furo": _make_sphinx_builder("furo"),
+    "sphinx-rtd": _make_sphinx_builder("sphinx_rtd_theme"),
     "mkdocs-material": _build_material_pages,
     "pdoc": _build_pdoc_pages,
 }

@@ -196,12 +196,12 @@ MANUAL = (
 
 
 def split_tokens(text: str) -> list[str]:
-    """Return the words of a text as they are counted: runs of letters and digits, in lower case."""
+    """Return the words of a text: sequences of letters and digits, in lower case."""
     return [word.lower() for word in _WORD.findall(text)]
 
 
 def list_words(chapter: Chapter) -> list[str]:
-    """Return all words of a chapter, in order."""
+    """Return all words of a chapter that a page must contain, in order."""
     words: list[str] = []
     for part in chapter.parts:
         words += split_tokens(" ".join(_list_texts(part)))
@@ -230,7 +230,7 @@ def _list_texts(part: Part) -> list[str]:
 
 
 def make_page_name(title: str) -> str:
-    """Return the name of the page with a title."""
+    """Return the page name of the chapter with this title, or "index" if there is none."""
     return next((chapter.name for chapter in MANUAL if chapter.title == title), "index")
 
 
@@ -242,8 +242,8 @@ def render_rst(chapter: Chapter) -> str:
             case Heading():
                 blocks.append(f"{part.text}\n{'=-~'[part.level - 1] * len(part.text)}")
             case Paragraph():
-                footnoted = part.text.endswith("three years.")
-                blocks.append(part.text + (" [1]_" if footnoted else ""))
+                has_footnote = part.text.endswith("three years.")  # the paragraph before the footnote
+                blocks.append(part.text + (" [1]_" if has_footnote else ""))
             case Box(kind="sidebar" | "topic"):
                 blocks.append(f".. {part.kind}:: {part.title}\n\n   {part.text}")
             case Box():
@@ -257,13 +257,13 @@ def render_rst(chapter: Chapter) -> str:
             case Items(links=True):
                 blocks.append("\n".join(f"- `{item} <{make_page_name(item)}.html>`__" for item in part.items))
             case Items():
-                mark = "#." if part.numbered else "-"
-                blocks.append("\n".join(f"{mark} {item}" for item in part.items))
+                list_marker = "#." if part.numbered else "-"
+                blocks.append("\n".join(f"{list_marker} {item}" for item in part.items))
             case Table():
                 rows = "\n".join(
-                    "   " + ("* - " if not number else "  - ") + cell
+                    "   " + ("* - " if not column else "  - ") + cell
                     for row in part.rows
-                    for number, cell in enumerate(row)
+                    for column, cell in enumerate(row)
                 )
                 blocks.append(f".. list-table:: {part.caption}\n   :header-rows: 1\n\n{rows}")
             case Figure():
@@ -292,12 +292,12 @@ def render_markdown(chapter: Chapter) -> str:
             case Items(links=True):
                 blocks.append("\n".join(f"- [{item}]({make_page_name(item)}.md)" for item in part.items))
             case Items():
-                mark = "1." if part.numbered else "-"
-                blocks.append("\n".join(f"{mark} {item}" for item in part.items))
+                list_marker = "1." if part.numbered else "-"
+                blocks.append("\n".join(f"{list_marker} {item}" for item in part.items))
             case Table():
-                head, *rows = ("| " + " | ".join(row) + " |" for row in part.rows)
-                rule = "|" + " --- |" * len(part.rows[0])
-                blocks += [part.caption, "\n".join((head, rule, *rows))]
+                header, *rows = ("| " + " | ".join(row) + " |" for row in part.rows)
+                separator = "|" + " --- |" * len(part.rows[0])
+                blocks += [part.caption, "\n".join((header, separator, *rows))]
             case Figure():
                 blocks += [f"![{part.alt}](burner.png)", part.caption]
             case Footnote():
@@ -305,21 +305,22 @@ def render_markdown(chapter: Chapter) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def render_html(chapter: Chapter, **shapes: str) -> str:
-    """Return a chapter as HTML; ``shapes`` are the templates of a generator for boxes, code, terms or figures.
+def render_html(chapter: Chapter, **templates: str) -> str:
+    """Return a chapter as HTML; ``templates`` are the templates of a generator for boxes, code, terms or figures.
 
-    A template names the fields of the part in braces; the template of ``terms`` is that of one pair.
+    The name of a template is that of the class of a part in lower case. A template contains the fields of the part in
+    braces; that of ``terms`` is for one pair.
     """
     html_parts: list[str] = []
     for part in chapter.parts:
-        shape = shapes.get(type(part).__name__.lower())
+        template = templates.get(type(part).__name__.lower())
         match part:
-            case Box() | Figure() | Footnote() | Heading() if shape:
-                html_parts.append(shape.format(**{name: _escape(str(value)) for name, value in vars(part).items()}))
-            case Code() if shape:
-                html_parts.append(shape.format(language=part.language, code=_escape("\n".join(part.lines))))
-            case Terms() if shape:
-                pairs = "".join(shape.format(term=_escape(term), text=_escape(text)) for term, text in part.pairs)
+            case Box() | Figure() | Footnote() | Heading() if template:
+                html_parts.append(template.format(**{name: _escape(str(value)) for name, value in vars(part).items()}))
+            case Code() if template:
+                html_parts.append(template.format(language=part.language, code=_escape("\n".join(part.lines))))
+            case Terms() if template:
+                pairs = "".join(template.format(term=_escape(term), text=_escape(text)) for term, text in part.pairs)
                 html_parts.append(f"<dl>{pairs}</dl>")
             case Heading():
                 html_parts.append(f"<h{part.level}>{_escape(part.text)}</h{part.level}>")
@@ -349,10 +350,10 @@ def render_html(chapter: Chapter, **shapes: str) -> str:
                 )
                 html_parts.append(f"<{tag}>{''.join(items)}</{tag}>")
             case Table():
-                head, *rows = part.rows
+                header, *rows = part.rows
                 html_parts.append(
                     f"<table><caption>{_escape(part.caption)}</caption><thead><tr>"
-                    + "".join(f"<th>{_escape(cell)}</th>" for cell in head)
+                    + "".join(f"<th>{_escape(cell)}</th>" for cell in header)
                     + "</tr></thead><tbody>"
                     + "".join("<tr>" + "".join(f"<td>{_escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
                     + "</tbody></table>"

@@ -21,12 +21,12 @@ _LINKS = "".join(
 def _render_toc(chapter: Chapter) -> str:
     """Return a list of links to the headings of a chapter."""
     headings = [part for part in chapter.parts if isinstance(part, source.Heading) and part.level > 1]
-    return "".join(f'<li><a href="#s{number}">{part.text}</a></li>' for number, part in enumerate(headings))
+    return "".join(f'<li><a href="#s{index}">{part.text}</a></li>' for index, part in enumerate(headings))
 
 
-def _render_body(chapter: Chapter, **shapes: str) -> str:
-    """Return the parts of a chapter below its title as HTML; ``shapes`` are templates as in :func:`render_html`."""
-    return render_html(Chapter(chapter.name, chapter.parts[1:]), **shapes)
+def _render_body(chapter: Chapter, **templates: str) -> str:
+    """Return the parts of a chapter below its title as HTML, with templates as in :func:`render_html`."""
+    return render_html(Chapter(chapter.name, chapter.parts[1:]), **templates)
 
 
 def _render_asciidoctor(chapter: Chapter) -> str:
@@ -60,15 +60,15 @@ def _render_docbook(chapter: Chapter) -> str:
         footnote='<p><a href="#ftn.1"><sup>[1]</sup></a></p><div class="footnotes"><br><hr><div id="ftn.1" '
         'class="footnote"><p><a href="#i1" class="para"><sup class="para">[1] </sup></a>{text}</p></div></div>',
     )
-    turning = (
+    navigation_row = (
         '<tr><td><a accesskey="p" href="index.html">Prev</a></td><td><a accesskey="u" href="index.html">Up</a></td>'
         '<td><a accesskey="n" href="weather.html">Next</a></td></tr>'
     )
     return (
-        f'<body><div class="navheader"><table><tr><th colspan="3">Chapter 2. The days</th></tr>{turning}</table><hr>'
+        f'<body><div class="navheader"><table><tr><th colspan="3">Chapter 2. The days</th></tr>{navigation_row}</table><hr>'
         f'</div><div class="chapter"><div class="titlepage"><h1 class="title">{chapter.title}</h1></div><div class="toc">'
         f'<p><b>Table of Contents</b></p><ul>{_render_toc(chapter)}</ul></div>{text}</div><div class="navfooter"><hr><table>'
-        f"{turning}<tr><td>The station </td><td><a accesskey='h' href='index.html'>Home</a></td><td> Chapter 3. Weather"
+        f"{navigation_row}<tr><td>The station </td><td><a accesskey='h' href='index.html'>Home</a></td><td> Chapter 3. Weather"
         "</td></tr></table></div></body>"
     )
 
@@ -119,8 +119,8 @@ def _render_blog(chapter: Chapter) -> str:
 def _render_news(chapter: Chapter) -> str:
     """Return an article of a news site with its teasers and fine print."""
     teasers = "".join(
-        f'<li><a href="/news/{number}"><img src="t.jpg" alt=""><h3>{title}</h3></a><p>{line}</p></li>'
-        for number, (title, line) in enumerate(
+        f'<li><a href="/news/{index}"><img src="t.jpg" alt=""><h3>{title}</h3></a><p>{teaser}</p></li>'
+        for index, (title, teaser) in enumerate(
             (
                 ("Harbour dues rise again", "The council votes on Tuesday."),
                 ("Ferry back in service", "Twice a day from Monday."),
@@ -159,7 +159,7 @@ def _render_docutils(chapter: Chapter) -> str:
 
 
 def _render_sphinx(chapter: Chapter) -> str:
-    """Alabaster, and like it all themes that keep the sidebar behind the text."""
+    """Return a page as Sphinx writes it with Alabaster and other themes whose sidebar follows the text."""
     text = render_html(
         chapter,
         heading='<section id="navigation"><h{level}>{text}<a class="headerlink" href="#x" title="Link to this heading">¶</a>'
@@ -183,7 +183,7 @@ def _render_sphinx(chapter: Chapter) -> str:
 
 
 def _render_material(chapter: Chapter) -> str:
-    """Return a page of Material for MkDocs with its navigation."""
+    """Return a page as Material for MkDocs writes it, with its navigation."""
     text = render_html(
         chapter,
         heading='<h{level} id="x">{text}<a class="headerlink" href="#x" title="Permanent link">&para;</a></h{level}>',
@@ -209,7 +209,7 @@ def _render_material(chapter: Chapter) -> str:
 
 
 def _render_starlight(chapter: Chapter) -> str:
-    """Return a page of Starlight with its navigation."""
+    """Return a page as Starlight writes it, with its navigation."""
     text = render_html(
         chapter,
         heading='<div class="sl-heading-wrapper"><h{level} id="x">{text}</h{level}><a class="sl-anchor-link" href="#x"><span '
@@ -233,13 +233,13 @@ def _render_starlight(chapter: Chapter) -> str:
 
 def _render_old_page(chapter: Chapter) -> str:
     """Return a page in the style of the 1990s: links in a table and at the end, no landmarks and no classes."""
-    bar = (
+    link_bar = (
         '<a href="i.html"><b>Home</b></a><a href="p.html"><b>Prev</b></a><a href="n.html"><b>Next</b></a><a href="d.html">'
         "<b>Download</b></a>"
     )
     return (
-        f'<body bgcolor="white"><table width="100%"><tr><td>{bar}</td></tr></table><center><font size="+3"><h1>'
-        f"{chapter.title}</h1></font></center>{_render_body(chapter)}<hr><p>{bar}</p></body>"
+        f'<body bgcolor="white"><table width="100%"><tr><td>{link_bar}</td></tr></table><center><font size="+3"><h1>'
+        f"{chapter.title}</h1></font></center>{_render_body(chapter)}<hr><p>{link_bar}</p></body>"
     )
 
 
@@ -258,8 +258,8 @@ SHAPES = {
 
 
 def iter_pages() -> Iterator[Page]:
-    """Yield every chapter in every shape."""
-    for name, shape in SHAPES.items():
+    """Yield every chapter of the manual as a page in every shape."""
+    for name, render in SHAPES.items():
         for chapter in source.MANUAL:
-            markup = f"<!DOCTYPE html><html><head><title>{chapter.title}</title></head>{shape(chapter)}</html>"
+            markup = f"<!DOCTYPE html><html><head><title>{chapter.title}</title></head>{render(chapter)}</html>"
             yield Page(name, chapter.name, markup.encode(), source.list_words(chapter))

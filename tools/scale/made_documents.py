@@ -20,9 +20,10 @@ import numpy.typing as npt
 #: The number of paragraphs of a part; a part begins with a document.
 PART = 10_000
 VOCABULARY = 60_000
-WORDS = 85
-_LENGTHS, _SHARES = (1, 2, 3, 4, 6), (0.25, 0.28, 0.22, 0.15, 0.10)
-_HEAPS, _EXPONENT = 7.0, 0.8
+WORDS_PER_PARAGRAPH = 85
+_WORDS_PER_SENTENCE = 14
+_DOCUMENT_LENGTHS, _LENGTH_SHARES = (1, 2, 3, 4, 6), (0.25, 0.28, 0.22, 0.15, 0.10)
+_HEAPS_FACTOR, _HEAPS_EXPONENT = 7.0, 0.8
 _ONSETS = "b br c ch d dr f g gr h j k kl l m n p pr r s sh st t tr v w z".split()
 _VOWELS = "a e i o u ai ea ou".split()
 _CODAS = ["", *"n r l s t m ck nd rt st".split()]
@@ -31,47 +32,48 @@ _BEFORE = "New Old North South Upper Lower Mount Lake Fort".split()
 
 
 def generate_vocabulary() -> list[str]:
-    """Return the vocabulary, the most frequent word first."""
-    choose, words = Random(1), dict[str, None]()
+    """Return VOCABULARY different random words, the most frequent first."""
+    generator, words = Random(1), dict[str, None]()  # a dict keeps the order, unlike a set
     while len(words) < VOCABULARY:
-        words[_generate_syllables(choose, choose.choice((1, 2, 2, 3)))] = None
+        words[_generate_syllables(generator, generator.choice((1, 2, 2, 3)))] = None
     return list(words)
 
 
-def name(number: int) -> str:
-    """Return the name for a number, of two or three words."""
-    choose = Random(number)
-    stem = _generate_syllables(choose, 2 + number % 2).capitalize()
-    if number % 3:
-        return f"{choose.choice(_FIRST)} {stem}"
-    return f"{choose.choice(_BEFORE)} {stem} {_generate_syllables(choose, 1).capitalize()}"
+def generate_name(index: int) -> str:
+    """Return the name with an index, of two or three words; almost all names are different."""
+    generator = Random(index)
+    stem = _generate_syllables(generator, 2 + index % 2).capitalize()
+    if index % 3:
+        return f"{generator.choice(_FIRST)} {stem}"
+    return f"{generator.choice(_BEFORE)} {stem} {_generate_syllables(generator, 1).capitalize()}"
 
 
 def count_names(paragraphs: int) -> int:
-    """Return the number of different names in the first ``paragraphs`` paragraphs."""
-    return int(_HEAPS * paragraphs**_EXPONENT)
+    """Return the number of different names in the first ``paragraphs`` paragraphs, by Heaps' law."""
+    return int(_HEAPS_FACTOR * paragraphs**_HEAPS_EXPONENT)
 
 
-def generate_part(number: int, vocabulary: list[str]) -> Iterator[dict[str, str | int]]:
-    """Yield the documents of a part."""
-    chance = np.random.default_rng(number)
-    lengths = _draw_document_lengths(chance)
-    drawn = _draw_zipf_ranks(chance, VOCABULARY, (PART, WORDS))
-    age = chance.random(PART)
-    paragraph = number * PART
+def generate_part(part: int, vocabulary: list[str]) -> Iterator[dict[str, str | int]]:
+    """Yield the documents of the part with this index; ``vocabulary`` is that of :func:`generate_vocabulary`."""
+    generator = np.random.default_rng(part)
+    lengths = _draw_document_lengths(generator)
+    word_ranks = _draw_zipf_ranks(generator, VOCABULARY, (PART, WORDS_PER_PARAGRAPH))
+    draws = generator.random(PART)
+    paragraph = part * PART
     for document, length in enumerate(lengths):
         texts, title = [], ""
         for _ in range(length):
-            row = [vocabulary[rank] for rank in drawn[paragraph - number * PART]]
-            new = range(count_names(paragraph), count_names(paragraph + 1))
-            old = int(max(1, count_names(paragraph)) ** age[paragraph - number * PART]) - 1
-            names_used = [name(entity) for entity in (*new, old)]
-            title = title or names_used[0]
-            texts.append(_generate_paragraph(row, names_used))
+            words = [vocabulary[rank] for rank in word_ranks[paragraph - part * PART]]
+            new_names = range(count_names(paragraph), count_names(paragraph + 1))
+            # The exponent makes a known name as probable as Zipf's law says, since its index is its rank.
+            old_name = int(max(1, count_names(paragraph)) ** draws[paragraph - part * PART]) - 1
+            names = [generate_name(entity) for entity in (*new_names, old_name)]
+            title = title or names[0]
+            texts.append(_generate_paragraph(words, names))
             paragraph += 1
-        position = number * PART + document
+        position = part * PART + document
         yield {
-            "id": f"part {number}/{document}",
+            "id": f"part {part}/{document}",
             "title": title,
             "text": "\n\n".join(texts),
             "shelf": position * 3 % 10,
@@ -79,53 +81,59 @@ def generate_part(number: int, vocabulary: list[str]) -> Iterator[dict[str, str 
         }
 
 
-def write_part(file: Path, number: int, vocabulary: list[str]) -> int:
-    """Write a part as JSON lines; return the bytes of its texts."""
-    size = 0
+def write_part(file: Path, part: int, vocabulary: list[str]) -> int:
+    """Write a part as JSON lines to a file; return the bytes of its titles and texts."""
+    num_bytes = 0
     with file.open("w", encoding="utf-8") as lines:
-        for document in generate_part(number, vocabulary):
-            size += len(str(document["text"])) + len(str(document["title"]))
+        for document in generate_part(part, vocabulary):
+            num_bytes += len(str(document["text"])) + len(str(document["title"]))
             lines.write(json.dumps(document) + "\n")
-    return size
+    return num_bytes
 
 
-def generate_questions(paragraphs: int, number: int, vocabulary: list[str]) -> list[str]:
-    """Return questions about names and words of a store with this number of paragraphs."""
-    chance = np.random.default_rng(paragraphs)
+def generate_questions(paragraphs: int, count: int, vocabulary: list[str]) -> list[str]:
+    """Return ``count`` questions about names and words of a store with this number of paragraphs."""
+    generator = np.random.default_rng(paragraphs)
     questions = []
-    for _ in range(number):
-        about = name(int(count_names(paragraphs) ** chance.random()) - 1)
-        words = " ".join(vocabulary[rank] for rank in _draw_zipf_ranks(chance, VOCABULARY, 4))
-        questions.append(f"What did {about} say about {words}?")
+    for _ in range(count):
+        subject = generate_name(int(count_names(paragraphs) ** generator.random()) - 1)
+        words = " ".join(vocabulary[rank] for rank in _draw_zipf_ranks(generator, VOCABULARY, 4))
+        questions.append(f"What did {subject} say about {words}?")
     return questions
 
 
-def _draw_document_lengths(chance: np.random.Generator) -> list[int]:
-    """Return the numbers of paragraphs of the documents of one part."""
-    lengths, left = [], PART
-    while left:
-        lengths.append(min(left, int(chance.choice(_LENGTHS, p=_SHARES))))
-        left -= lengths[-1]
+def _draw_document_lengths(generator: np.random.Generator) -> list[int]:
+    """Return the random lengths in paragraphs of the documents of a part, which add up to PART."""
+    lengths, num_left = [], PART
+    while num_left:
+        lengths.append(min(num_left, int(generator.choice(_DOCUMENT_LENGTHS, p=_LENGTH_SHARES))))
+        num_left -= lengths[-1]
     return lengths
 
 
-def _generate_paragraph(row: list[str], sentence_words: list[str]) -> str:
-    """Return sentences of about fourteen words, with the names spread over them."""
-    row = list(row)
-    for index, word in enumerate(sentence_words):
-        row.insert(4 + (index * 17) % (len(row) - 8), word)
-    sentences = [row[first : first + 14] for first in range(0, len(row), 14)]
+def _generate_paragraph(words: list[str], names: list[str]) -> str:
+    """Return a paragraph of the words in sentences of _WORDS_PER_SENTENCE words, with the names inserted among them."""
+    parts = list(words)
+    for index, name in enumerate(names):
+        # Scattered between the fourth word and the fourth from the end.
+        parts.insert(4 + (index * 17) % (len(parts) - 8), name)
+    sentences = [parts[start : start + _WORDS_PER_SENTENCE] for start in range(0, len(parts), _WORDS_PER_SENTENCE)]
     return " ".join(
         f"{sentence[0].capitalize()} {' '.join(sentence[1:])}.".replace(" .", ".") for sentence in sentences
     )
 
 
-def _draw_zipf_ranks(chance: np.random.Generator, max_rank: int, shape: int | tuple[int, int]) -> npt.NDArray[np.int64]:
-    """Return ranks from 0; the probability of rank r is proportional to 1 / (r + 1.5)."""
-    ranks = 1.5 * (1 + max_rank / 1.5) ** chance.random(shape) - 1.5
+def _draw_zipf_ranks(
+    generator: np.random.Generator, max_rank: int, shape: int | tuple[int, int]
+) -> npt.NDArray[np.int64]:
+    """Return random ranks from 0 to ``max_rank`` - 1; the probability of rank r is proportional to 1 / (r + 1.5)."""
+    # The inverse of the cumulative distribution, applied to uniform random numbers.
+    ranks = 1.5 * (1 + max_rank / 1.5) ** generator.random(shape) - 1.5
     return np.minimum(ranks.astype(np.int64), max_rank - 1)
 
 
-def _generate_syllables(choose: Random, number: int) -> str:
-    """Return a word of ``number`` random syllables."""
-    return "".join(choose.choice(_ONSETS) + choose.choice(_VOWELS) + choose.choice(_CODAS) for _ in range(number))
+def _generate_syllables(generator: Random, count: int) -> str:
+    """Return a word of ``count`` random syllables."""
+    return "".join(
+        generator.choice(_ONSETS) + generator.choice(_VOWELS) + generator.choice(_CODAS) for _ in range(count)
+    )
