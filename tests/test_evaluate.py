@@ -174,7 +174,7 @@ def test_answers_are_measured_by_citations_and_content(monkeypatch: pytest.Monke
 
 def test_places_are_counted_in_characters(monkeypatch: pytest.MonkeyPatch, make_store: Any) -> None:
     monkeypatch.syspath_prepend(TOOLS)
-    from evaluation.measures import measure_spans
+    from evaluation.measures import compute_span_measures
     from evaluation.passages import Passage, Texts, TextSpan
     from evaluation.question_sets import Question
 
@@ -189,7 +189,7 @@ def test_places_are_counted_in_characters(monkeypatch: pytest.MonkeyPatch, make_
     # From the end of the first chunk to the beginning of the third.
     gold = TextSpan("b", places[0].end - 5, places[2].start + 3)
     question = Question("?", frozenset({"b"}), None, (gold,))
-    measures = measure_spans(question, found, texts)
+    measures = compute_span_measures(question, found, texts)
     assert (measures["hit@1"], measures["recall@2"], measures["recall@5"]) == (1, pytest.approx(2 / 3), 1)
     # The white space between chunks is in none of them.
     common, read = gold.end - gold.start - 2, len(text) - len(places) + 1
@@ -198,9 +198,9 @@ def test_places_are_counted_in_characters(monkeypatch: pytest.MonkeyPatch, make_
     assert measures["iou_400w"] == pytest.approx(common / (read + 2))
     assert measures["whole_400w"] == 1
     # Segments are measured by what was found for so many words.
-    part = measure_spans(question, found, texts, {400: found[:2], 1500: found})
+    part = compute_span_measures(question, found, texts, {400: found[:2], 1500: found})
     assert (part["whole_400w"], part["whole_1500w"], "hit@1" in part) == (0, 1, False)
-    assert measure_spans(Question("?", frozenset(), None, ()), found, texts)["hit@8"] == 0
+    assert compute_span_measures(Question("?", frozenset(), None, ()), found, texts)["hit@8"] == 0
 
 
 PAGE = """<html><head><title>pg_move</title></head><body><div class="refentry"><h2><span class="refentrytitle">pg_move

@@ -23,10 +23,11 @@ from kvstore.models.wordpiece_tokenizer import CHARACTERS_FILE, HANGUL
 
 
 def write_characters(file: Path) -> None:
-    """Write the table of characters."""
+    """Write the table of characters: removed ones, words of their own, spaces, and normal forms of letters."""
     tokenizer = Tokenizer.from_file(str(WEIGHTS_FOLDER / "tokenizer.json"))
     removed, separate, spaces, forms = [], [], "", ""
     for code in (*range(0xD800), *range(0xE000, 0x110000)):
+        # Between two letters, since the normalizer strips spaces at the ends of a text.
         normal = tokenizer.normalizer.normalize_str(f"a{chr(code)}b")[1:-1]
         form = normal.strip(" ")
         if not normal:
@@ -38,22 +39,27 @@ def write_characters(file: Path) -> None:
                 separate.append(code)
             if form != chr(code) and code not in HANGUL:
                 forms += f" {chr(code)}{form}"
-    table = {"removed": _format(removed), "separate": _format(separate), "spaces": spaces, "forms": forms[1:]}
+    table = {
+        "removed": _format_ranges(removed),
+        "separate": _format_ranges(separate),
+        "spaces": spaces,
+        "forms": forms[1:],
+    }
     file.write_text(json.dumps(table, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
 
 
-def _format(codes: Iterable[int]) -> str:
-    """Return ranges of character codes, which ascend, as text."""
+def _format_ranges(codes: Iterable[int]) -> str:
+    """Return ascending character codes as text: the distance of each range from the last one, and its length less 1."""
     ranges: list[list[int]] = []
     for code in codes:
         if ranges and ranges[-1][1] == code - 1:
             ranges[-1][1] = code
         else:
             ranges.append([code, code])
-    end, parts = 0, []
+    previous_last, parts = 0, []
     for first, last in ranges:
-        parts.append(f"{first - end:x}" + (f"+{last - first:x}" if last > first else ""))
-        end = last
+        parts.append(f"{first - previous_last:x}" + (f"+{last - first:x}" if last > first else ""))
+        previous_last = last
     return " ".join(parts)
 
 

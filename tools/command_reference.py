@@ -39,7 +39,7 @@ FILES = (
 
 
 def format_usage(command: click.Command) -> str:
-    """Return the usage line of a command."""
+    """Return the usage of a command without its name, such as "[OPTIONS] PATH"."""
     pieces = ["[OPTIONS]"] if any(isinstance(parameter, click.Option) for parameter in command.params) else []
     with click.Context(command) as context:
         pieces += [
@@ -58,9 +58,12 @@ def iter_options(command: click.Command) -> Iterator[tuple[str, str]]:
 
 
 def split_help(command: click.Command) -> list[str]:
-    """Return the help of a command as paragraphs; preformatted ones keep their lines."""
-    written = re.split(r"\n\s*\n", inspect.cleandoc(command.help or ""))
-    return [part.removeprefix("\b\n") if part.startswith("\b") else " ".join(part.split()) for part in written]
+    """Return the help of a command as paragraphs; those that click marks as preformatted keep their lines."""
+    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(command.help or ""))
+    return [
+        paragraph.removeprefix("\b\n") if paragraph.startswith("\b") else " ".join(paragraph.split())
+        for paragraph in paragraphs
+    ]
 
 
 def build_page(cli: click.Group) -> str:
@@ -85,14 +88,14 @@ def build_page(cli: click.Group) -> str:
         for text in split_help(command):
             lines += ["", f"```plain\n{text}\n```" if "\n" in text else text]
         lines += ["", "| option | |", "|---|---|"] if any(iter_options(command)) else []
-        lines += [f"| `{written}` | {says} |" for written, says in _iter_cells(command)]
+        lines += [f"| `{syntax}` | {help_text} |" for syntax, help_text in _iter_cells(command)]
     return "\n".join(lines) + "\n"
 
 
 def _iter_cells(command: click.Command) -> Iterator[tuple[str, str]]:
     """Yield the cells of the table of options, escaped for Markdown."""
-    for written, says in iter_options(command):
-        yield written.replace("|", "\\|"), says.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+    for syntax, help_text in iter_options(command):
+        yield syntax.replace("|", "\\|"), help_text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
 def build_man_page(cli: click.Group, version: str) -> str:
@@ -112,26 +115,26 @@ def build_man_page(cli: click.Group, version: str) -> str:
     ]
     for name, command in sorted(cli.commands.items()):
         lines += [f".SS kvstore {_escape_roff(name)} {_escape_roff(format_usage(command))}"]
-        for number, text in enumerate(split_help(command)):
-            lines += [".PP"] if number else []
+        for index, text in enumerate(split_help(command)):
+            lines += [".PP"] if index else []
             lines += [".nf", *map(_escape_roff, text.splitlines()), ".fi"] if "\n" in text else [_escape_roff(text)]
-        for written, says in iter_options(command):
-            lines += [".TP", f"\\fB{_escape_roff(written)}\\fR", _escape_roff(says)]
+        for syntax, description in iter_options(command):
+            lines += [".TP", f"\\fB{_escape_roff(syntax)}\\fR", _escape_roff(description)]
     for heading, rows in (("EXIT STATUS", STATUS), ("ENVIRONMENT", ENVIRONMENT), ("FILES", FILES)):
         lines += [f".SH {heading}"]
-        for term, says in rows:
-            lines += [".TP", f"\\fB{_escape_roff(term)}\\fR", _escape_roff(says)]
+        for term, description in rows:
+            lines += [".TP", f"\\fB{_escape_roff(term)}\\fR", _escape_roff(description)]
     return "\n".join(lines) + "\n"
 
 
 def _escape_roff(text: str) -> str:
-    """Escape text for roff."""
+    """Return text with the characters escaped that roff would interpret."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return "\\&" + escaped if escaped.startswith((".", "'")) else escaped
 
 
 def build_files() -> dict[Path, str]:
-    """Return the generated files and their contents."""
+    """Return the content of each generated file, by its path."""
     import kvstore
     from kvstore_shell.cli import cli
 

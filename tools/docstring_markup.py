@@ -16,13 +16,14 @@ _EXAMPLE = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)
 
 
 def as_markdown(docstring: str) -> str:
-    """Convert a docstring to Markdown."""
-    return _EXAMPLE.sub(lambda found: f"```pycon\n{found[0]}\n```", _ROLE.sub(r"`\1`", docstring))
+    """Return a docstring as Markdown: examples become code blocks, and roles become code."""
+    return _EXAMPLE.sub(lambda example: f"```pycon\n{example[0]}\n```", _ROLE.sub(r"`\1`", docstring))
 
 
 class DocstringMarkup(Extension):
     """An extension that converts every docstring to Markdown."""
 
     def on_instance(self, *, obj: Object, **_: Any) -> None:
+        """Convert the docstring of an object as soon as griffe has loaded it."""
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)

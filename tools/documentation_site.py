@@ -29,7 +29,10 @@ _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
 
 def find_page(path: str) -> str | None:
-    """Return the site page of a file of the repository, given by its path from the root."""
+    """Return the site page of a file of the repository, or None if the site lacks it.
+
+    Both paths are relative: the file's to the root of the repository, the page's to the root of the site.
+    """
     pages_by_source = {source: page for page, source in TAKEN_IN.items()}
     return pages_by_source.get(path, path.removeprefix("docs/") if path.startswith("docs/") else None)
 
@@ -40,26 +43,26 @@ def rewrite_links(text: str, source: str, page: str) -> str:
     def rewrite_link(match: re.Match[str]) -> str:
         """Return a link to the page of the site, or only its label if the site lacks the target."""
         picture, label, target = match.groups()
-        path, mark, heading = target.partition("#")
+        path, separator, heading = target.partition("#")
         if not path or ":" in path:
             return match[0]
         # No link points outside the repository.
         target_page = find_page(os.path.normpath(PurePosixPath(source).parent / path))
         if target_page is None:
             return label
-        return f"{picture}[{label}]({os.path.relpath(target_page, PurePosixPath(page).parent)}{mark}{heading})"
+        return f"{picture}[{label}]({os.path.relpath(target_page, PurePosixPath(page).parent)}{separator}{heading})"
 
     return _apply_outside_code(text, lambda prose: _LINK.sub(rewrite_link, prose))
 
 
-def _apply_outside_code(text: str, change: Callable[[str], str]) -> str:
-    """Apply a change to a text except its code blocks."""
-    pieces = _FENCED.split(text)
-    return "".join(piece if piece.startswith("```") else change(piece) for piece in pieces)
+def _apply_outside_code(text: str, function: Callable[[str], str]) -> str:
+    """Apply a function to the parts of a text outside fenced code blocks."""
+    parts = _FENCED.split(text)
+    return "".join(part if part.startswith("```") else function(part) for part in parts)
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that are stored elsewhere."""
+    """Add the pages that are stored outside ``docs/``, a hook of MkDocs."""
     from mkdocs.structure.files import File
 
     for page, source in TAKEN_IN.items():
@@ -68,7 +71,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Rewrite the links of a page for the site, and set its rank in the search."""
+    """Rewrite the links of a page for the site, and set its boost in the search; a hook of MkDocs."""
     name = page.file.src_uri
     boost = next((boost for prefix, boost in SEARCH_BOOSTS.items() if name.startswith(prefix)), 1)
     page.meta.setdefault("search", {"boost": boost})
@@ -76,12 +79,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_post_build(config: Any) -> None:
-    """Copy the sources of the pages next to them, and ``llms.txt`` with links to these."""
-    site, pages = Path(config["site_dir"]), Path(config["docs_dir"])
-    sources = {
-        path.relative_to(pages).as_posix(): f"docs/{path.relative_to(pages).as_posix()}" for path in pages.rglob("*.md")
+    """Copy the sources of the pages next to them, and ``llms.txt`` with links to these; a hook of MkDocs."""
+    site, docs = Path(config["site_dir"]), Path(config["docs_dir"])
+    source_by_page = {
+        path.relative_to(docs).as_posix(): f"docs/{path.relative_to(docs).as_posix()}" for path in docs.rglob("*.md")
     }
-    for page, source in {**sources, **TAKEN_IN, "llms.txt": "docs/llms.txt"}.items():
+    for page, source in {**source_by_page, **TAKEN_IN, "llms.txt": "docs/llms.txt"}.items():
         (site / page).write_text(
             rewrite_links((ROOT / source).read_text(encoding="utf-8"), source, page), encoding="utf-8"
         )

@@ -66,9 +66,7 @@ SHOWN = (
 )
 @click.option("--index", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A printed index, JSONL.")
 @click.option("--strategy", multiple=True, help="Strategy to measure (default: the store's).")
-@click.option(
-    "--reranker", default="none", show_default=True, help="What puts the chunks of a strategy in order again."
-)
+@click.option("--reranker", default="none", show_default=True, help="Reranker of the store.")
 @click.option("--limit-corpus", type=int, help="Take the first N passages of every set only.")
 @click.option("--compare", is_flag=True, help="Measure all strategies, bm25s, a dense index, Tree and Graph RAG.")
 @click.option("--triples", is_flag=True, help="Import the triples.jsonl of the sets that have one.")
@@ -80,7 +78,9 @@ SHOWN = (
 @click.option("--model", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder of the store.")
 @click.option("--language", default=FixedSettings().language, show_default=True, help="Language setting of the store.")
-@click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
+@click.option(
+    "--store", "store_folder", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
     data: tuple[str, ...],
@@ -99,7 +99,7 @@ def main(
     model: str | None,
     embedder: str,
     language: str,
-    store: Path | None,
+    store_folder: Path | None,
     as_json: bool,
 ) -> None:
     """Measure retrieval on question sets (--data, --manual) or lookups on a printed index (--index)."""
@@ -108,7 +108,7 @@ def main(
     if overview and not data:
         raise click.UsageError("--overview measures what --data names; give a folder")
     with tempfile.TemporaryDirectory() as scratch:
-        folder = store or Path(scratch)
+        folder = store_folder or Path(scratch)
         folder.mkdir(exist_ok=True)
 
         def open_store(name: str) -> kvstore.Store:
@@ -117,40 +117,39 @@ def main(
             opened.set("reranker", reranker)
             return opened
 
+        rows: list[dict[str, Any]] = []
         if index is not None:
-            with open_store("index") as pages:
-                report = evaluate_index(pages, index, Path(scratch), log)
+            with open_store("index") as store:
+                report = evaluate_index(store, index, Path(scratch), log)
         elif overview:
-            shares: list[dict[str, Any]] = []
-            chosen = strategy or (*list_overview_strategies(), "hybrid")
+            overview_strategies = strategy or (*list_overview_strategies(), "hybrid")
             for path in data:
                 questions = load(path, limit_corpus)
-                with open_store(questions.name.replace(":", "-")) as passages:
-                    fill_store(passages, questions, triples=False, log=log)
-                    shares += build_overview_rows(passages, questions.folder, chosen, log)
-            report = {"rows": shares, "differences": []}
+                with open_store(questions.name.replace(":", "-")) as store:
+                    fill_store(store, questions, triples=False, log=log)
+                    rows += build_overview_rows(store, questions.folder, overview_strategies, log)
+            report = {"rows": rows, "differences": []}
         else:
             strategies = strategy or (tuple(STRATEGIES) if compare else () if ablated else (None,))
             measurement = _Measurement(strategies, compare, answers, segments, ablated, kinds, model)
-            rows: list[dict[str, Any]] = []
-            gains: list[dict[str, Any]] = []
+            differences: list[dict[str, Any]] = []
             for path in data:
                 questions = load(path, limit_corpus)
-                imported = triples and (questions.folder / "triples.jsonl").exists()
-                name = questions.name.replace(":", "-") + ("-triples" if imported else "")
-                with open_store(name) as passages:
-                    seconds = fill_store(passages, questions, imported, log)
-                    measurement.add_rows(passages, name, [questions], seconds, rows, gains)
+                has_triples = triples and (questions.folder / "triples.jsonl").exists()
+                name = questions.name.replace(":", "-") + ("-triples" if has_triples else "")
+                with open_store(name) as store:
+                    seconds = fill_store(store, questions, has_triples, log)
+                    measurement.add_rows(store, name, [questions], seconds, rows, differences)
             if manual is not None:
-                with open_store("manual") as pages:
-                    seconds, sets = make_manual_sets(pages, manual, Path(scratch), log)
-                    measurement.add_rows(pages, None, sets, seconds, rows, gains)
-            report = rows[0] if len(rows) == 1 else {"rows": rows, "differences": gains}
+                with open_store("manual") as store:
+                    seconds, sets = make_manual_sets(store, manual, Path(scratch), log)
+                    measurement.add_rows(store, None, sets, seconds, rows, differences)
+            report = rows[0] if len(rows) == 1 else {"rows": rows, "differences": differences}
     if as_json:
         print(json.dumps(report))
     elif "rows" in report:
         print(format_table([{name: value for name, value in row.items() if name in SHOWN} for row in report["rows"]]))
-        print(format_table([flatten_gain(gain) for gain in report["differences"]]))
+        print(format_table([format_difference(row) for row in report["differences"]]))
     else:
         for name, value in report.items():
             print(f"{name:28} {value}")
@@ -172,14 +171,15 @@ class _Measurement:
         self,
         store: kvstore.Store,
         name: str | None,
-        sets: Sequence[QuestionSet],
+        question_sets: Sequence[QuestionSet],
         seconds: float,
         rows: list[dict[str, Any]],
-        gains: list[dict[str, Any]],
+        differences: list[dict[str, Any]],
     ) -> None:
-        """Add a row for every system and set, and the gains of the first system over the others.
+        """Add a row for every system and set to ``rows``, and the gains of the first system to ``differences``.
 
-        ``store`` contains the documents of all sets. ``name`` replaces the name of a set in the row.
+        ``store`` contains the documents of all sets, and ``seconds`` is the time that it took to fill it. ``name``
+        replaces the name of a set in the row.
         """
         self._create_indexes(store)
         retrievers: list[Retriever] = [StrategyRetriever(store, strategy) for strategy in self.strategies]
@@ -191,9 +191,9 @@ class _Measurement:
             from evaluation.baselines import build_baselines
 
             retrievers += build_baselines(store, log)
-        for questions in sets:
+        for questions in question_sets:
             dataset = name or questions.name
-            head = {"dataset": dataset, "ingest_s": round(seconds, 1)}
+            common_fields = {"dataset": dataset, "ingest_s": round(seconds, 1)}
             outcomes_by_system = {
                 retriever.name: compute_outcomes(retriever, questions, store, log) for retriever in retrievers
             }
@@ -206,25 +206,25 @@ class _Measurement:
                             store, questions, strategy, self.model, log, as_segments=True
                         )
             rows += [
-                head | build_row(store, questions, system, outcomes)
+                common_fields | build_row(store, questions, system, outcomes)
                 for system, outcomes in outcomes_by_system.items()
                 if outcomes
             ]
-            gains += compare_systems(dataset, outcomes_by_system)
+            differences += compare_systems(dataset, outcomes_by_system)
 
     def _create_indexes(self, store: kvstore.Store) -> None:
-        """Create the indexes that the user requested or the strategies need."""
+        """Create the indexes of ``--with-index`` and those that a strategy needs, unless they exist."""
         strategies = [STRATEGIES[name] for name in (*self.strategies, self.ablated) if name is not None]
-        needed = [kind for strategy in strategies if (kind := getattr(strategy, "needs", None))]
+        needed_kinds = [kind for strategy in strategies if (kind := getattr(strategy, "needs", None))]
         existing_kinds = {index.kind for index in store.indexes()}
-        for kind in dict.fromkeys([*self.kinds, *needed]):
+        for kind in dict.fromkeys([*self.kinds, *needed_kinds]):
             if kind not in existing_kinds:
                 log(f"CREATE INDEX {kind}")
                 store.create_index(kind)
 
 
 def build_row(store: kvstore.Store, questions: QuestionSet, system: str, outcomes: list[Outcome]) -> dict[str, Any]:
-    """Return the figures of one system on one set."""
+    """Return the figures of one system on one set; ``median_pool`` is a share of all chunks."""
     chunks = int(store.statistics()["chunks"])
     pool = statistics.median(outcome.pool for outcome in outcomes)
     return {
@@ -238,27 +238,27 @@ def build_row(store: kvstore.Store, questions: QuestionSet, system: str, outcome
 
 
 def compare_systems(dataset: str, outcomes_by_system: dict[str, list[Outcome]]) -> list[dict[str, Any]]:
-    """Return the gain of the first strategy over every other system, on the questions of one set."""
-    first, *others = outcomes_by_system
+    """Return the gain of the first system over each other system, on the questions of one set."""
+    first, *references = outcomes_by_system
     return [
         {
             "dataset": dataset,
             "strategy": first,
-            "over": other,
-            **compute_differences(outcomes_by_system[first], outcomes_by_system[other]),
+            "over": reference,
+            **compute_differences(outcomes_by_system[first], outcomes_by_system[reference]),
         }
-        for other in others
-        if len(outcomes_by_system[other]) == len(outcomes_by_system[first])
+        for reference in references
+        if len(outcomes_by_system[reference]) == len(outcomes_by_system[first])
     ]
 
 
-def flatten_gain(gain: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of differences in readable form."""
+def format_difference(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row in which each difference is text with its interval, such as "+0.012 [-0.003, +0.027]"."""
     return {
         name: f"{value['difference']:+.3f} [{value['low']:+.3f}, {value['high']:+.3f}]"
         if isinstance(value, dict)
         else value
-        for name, value in gain.items()
+        for name, value in row.items()
     }
 
 
@@ -271,9 +271,9 @@ def format_table(rows: list[dict[str, Any]]) -> str:
 
 
 def log(text: str) -> None:
-    """Print progress to standard error if a person reads it."""
+    """Replace the current line of the terminal by a message; print nothing if standard error is not a terminal."""
     if sys.stderr.isatty():
-        print(f"\r{text}\033[K", end="", file=sys.stderr)
+        print(f"\r{text}\033[K", end="", file=sys.stderr)  # the code clears the rest of the line
 
 
 if __name__ == "__main__":

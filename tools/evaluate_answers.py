@@ -35,6 +35,7 @@ from typing import Any
 
 import click
 from evaluation.answer_sets import AnswerSet, load_answer_sets
+from measured_on import ROOT
 
 import kvstore
 from kvstore.evaluation import AskedQuestion, ask_questions
@@ -43,9 +44,11 @@ from kvstore.evaluation.asked_questions import summarize_asked
 
 @click.command()
 @click.argument("sets", nargs=-1, required=True, metavar="SET...")
-@click.option("--data", type=click.Path(exists=True, path_type=Path), default=Path("/work/shared/data"))
+@click.option("--data", type=click.Path(exists=True, path_type=Path), default=ROOT.parent / "shared" / "data")
 @click.option("--limit", type=int, help="The most questions of each kind and store.")
-@click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
+@click.option(
+    "--store", "store_folder", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again."
+)
 @click.option("--details", type=click.Path(path_type=Path), help="Write every question with its answer, as JSON lines.")
 @click.option("--rules", is_flag=True, help="Ask without the answer reader.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
@@ -53,50 +56,57 @@ def main(
     sets: tuple[str, ...],
     data: Path,
     limit: int | None,
-    store: Path | None,
+    store_folder: Path | None,
     details: Path | None,
     rules: bool,
     as_json: bool,
 ) -> None:
     """Ask every question of the sets, and print the figures of each."""
     rows: list[dict[str, Any]] = []
-    lines = []
+    details_rows = []
     with tempfile.TemporaryDirectory() as scratch:
-        folder = store or Path(scratch)
+        folder = store_folder or Path(scratch)
         folder.mkdir(exist_ok=True)
         for name in sets:
-            asked_of_set: list[AskedQuestion] = []
+            all_asked_questions: list[AskedQuestion] = []
             answer_sets = load_answer_sets(name, data, limit)
             for answer_set in answer_sets:
-                asked = ask_set(answer_set, folder, rules)
-                rows.append({"set": answer_set.name, **summarize_asked(asked)})
-                asked_of_set += asked
-                lines += [{"set": answer_set.name, **_describe(question)} for question in asked]
+                asked_questions = ask_set(answer_set, folder, rules)
+                rows.append({"set": answer_set.name, **summarize_asked(asked_questions)})
+                all_asked_questions += asked_questions
+                details_rows += [
+                    {"set": answer_set.name, **_build_details_row(question)} for question in asked_questions
+                ]
             if len(answer_sets) > 1:
-                rows.append({"set": name, **summarize_asked(asked_of_set)})
+                rows.append({"set": name, **summarize_asked(all_asked_questions)})
     if details is not None:
-        details.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+        details.write_text(
+            "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in details_rows), encoding="utf-8"
+        )
     print(json.dumps({"rows": rows}) if as_json else format_table(rows))
 
 
 def ask_set(answer_set: AnswerSet, folder: Path, rules: bool) -> list[AskedQuestion]:
-    """Ask a store all its questions, without the answer reader if ``rules``."""
+    """Ask the store of a set all its questions, and return them with their answers.
+
+    The store is created in ``folder`` unless it exists. ``rules`` disables the answer reader.
+    """
     name = re.sub(r"\W+", "-", answer_set.name.removesuffix(":choose").removesuffix(":report"))
-    with kvstore.open(folder / name) as opened:
-        if not opened.keys(limit=1):
-            answer_set.fill(opened)
+    with kvstore.open(folder / name) as store:
+        if not store.keys(limit=1):
+            answer_set.fill(store)
         if rules:
-            opened.set("answer_reader", "off")
+            store.set("answer_reader", "off")
 
         def show_progress(number: int) -> None:
             """Print the number of the current question if standard error is a terminal."""
             if sys.stderr.isatty():
                 print(f"\r{answer_set.name}: {number} of {len(answer_set.questions)}", end="", file=sys.stderr)
 
-        return ask_questions(opened, answer_set.questions, show_progress)
+        return ask_questions(store, answer_set.questions, show_progress)
 
 
-def _describe(asked: AskedQuestion) -> dict[str, Any]:
+def _build_details_row(asked: AskedQuestion) -> dict[str, Any]:
     """Return a question with its answer for the file of details."""
     question = asked.question
     return {
@@ -108,12 +118,12 @@ def _describe(asked: AskedQuestion) -> dict[str, Any]:
 
 
 def format_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return a table with a line for each figure and a column for each set."""
+    """Return a text table with a line for each figure and a column for each set."""
     names = list(dict.fromkeys(name for row in rows for name in row if name != "set"))
     width = max(map(len, names))
     widths = [max(8, len(row["set"])) for row in rows]
-    heads = [row["set"].rjust(size) for row, size in zip(rows, widths, strict=True)]
-    lines = [" " * width + "  " + "  ".join(heads)]
+    headings = [row["set"].rjust(size) for row, size in zip(rows, widths, strict=True)]
+    lines = [" " * width + "  " + "  ".join(headings)]
     for name in names:
         cells = [str(row.get(name, "")).rjust(size) for row, size in zip(rows, widths, strict=True)]
         lines.append(f"{name:{width}}  {'  '.join(cells)}")

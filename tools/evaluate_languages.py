@@ -27,6 +27,7 @@ from typing import Any
 
 import click
 from evaluate_answers import format_table
+from measured_on import ROOT
 
 import kvstore
 from kvstore.text.normalize import fold_case
@@ -42,30 +43,34 @@ def read_records(path: Path) -> list[Record]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def find_half(identifier: str) -> int:
-    """Return the half, 0 or 1, of a paragraph: pairs of consecutive articles belong to the halves in turn."""
-    return int(identifier.split("-")[0]) // 2 % 2
+def get_half(paragraph_id: str) -> int:
+    """Return the half, 0 or 1, of a paragraph with an id such as "12-3", in which 12 is the article.
+
+    Pairs of consecutive articles belong to the halves in turn.
+    """
+    return int(paragraph_id.split("-")[0]) // 2 % 2
 
 
 def load_records(kind: str, name: str, data: Path) -> list[Record]:
     """Return the ``corpus`` or the ``questions`` of a language, or of the set ``mixed``."""
     if name != "mixed":
         return read_records(data / f"{kind}-{name}.jsonl")
+    # Four consecutive articles are in the same language, so that each half has articles in every language.
     records = [
         record
         for index, language in enumerate(MIXED_LANGUAGES)
         for record in read_records(data / f"{kind}-{language}.jsonl")
-        if find_article(record) // 4 % len(MIXED_LANGUAGES) == index
+        if get_article_index(record) // 4 % len(MIXED_LANGUAGES) == index
     ]
-    return sorted(records, key=find_article)
+    return sorted(records, key=get_article_index)
 
 
-def find_article(record: Record) -> int:
-    """Return the number of the article of a paragraph or a question."""
+def get_article_index(record: Record) -> int:
+    """Return the index of the article of a paragraph or a question; ids begin with it."""
     return int((record["gold"][0] if "gold" in record else record["id"]).split("-")[0])
 
 
-def space_evenly(records: list[Record], count: int) -> list[Record]:
+def select_evenly(records: list[Record], count: int) -> list[Record]:
     """Return ``count`` of the records, evenly spaced, or all of them if there are fewer."""
     count = min(count, len(records))
     return [records[index * len(records) // count] for index in range(count)]
@@ -81,17 +86,17 @@ def fill_store(path: Path, paragraphs: Iterable[Record], settings: Mapping[str, 
         store.ingest(folder)
 
 
-def count_hits(store: kvstore.Store, questions: list[Record], top: int, using: str | None = None) -> float:
-    """Return the share of questions whose paragraph is among the first ``top`` hits."""
+def compute_hit_rate(store: kvstore.Store, questions: list[Record], top: int, strategy: str | None = None) -> float:
+    """Return the share of questions whose paragraph is among the first ``top`` hits of a strategy."""
     num_hits = 0
     for question in questions:
-        evidence = store.retrieve(question["question"], using=using, top=top)
+        evidence = store.retrieve(question["question"], using=strategy, top=top)
         num_hits += any(hit.document.removesuffix(".txt") in question["gold"] for hit in evidence.hits)
     return round(num_hits / len(questions), 3)
 
 
-def ask_all(store: kvstore.Store, questions: list[Record]) -> list[dict[str, Any]]:
-    """Return each question with its answer, whether it was refused, and whether the answer contains the fact."""
+def ask_questions(store: kvstore.Store, questions: list[Record]) -> list[dict[str, Any]]:
+    """Return a row for each question: its answer, if the answer was refused, and if it contains the fact."""
     rows = []
     for question in questions:
         answer = store.ask(question["question"])
@@ -107,32 +112,38 @@ def ask_all(store: kvstore.Store, questions: list[Record]) -> list[dict[str, Any
 def measure_language(
     language: str, data: Path, folder: Path, count: int, chosen_half: int, settings: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the figures of a language, and its questions with their answers."""
+    """Return the figures of a language, and a row for each question with its answer.
+
+    The ``count`` questions are about the articles of ``chosen_half``. ``settings`` are those of ``kvstore.open``.
+    """
     paragraphs = load_records("corpus", language, data)
     all_questions = load_records("questions", language, data)
-    questions = space_evenly(
-        [question for question in all_questions if find_half(question["gold"][0]) == chosen_half], count
+    questions = select_evenly(
+        [question for question in all_questions if get_half(question["gold"][0]) == chosen_half], count
     )
-    whole_path, half_path = folder / language, folder / f"{language}-half-{1 - chosen_half}"
+    store_path, other_half_path = folder / language, folder / f"{language}-half-{1 - chosen_half}"
     started = time.process_time()
-    fill_store(whole_path, paragraphs, settings)
+    fill_store(store_path, paragraphs, settings)
     cpu_seconds = time.process_time() - started
     fill_store(
-        half_path, (paragraph for paragraph in paragraphs if find_half(paragraph["id"]) != chosen_half), settings
+        other_half_path, (paragraph for paragraph in paragraphs if get_half(paragraph["id"]) != chosen_half), settings
     )
-    with kvstore.open(whole_path) as store:
-        hits, lexical_hits = count_hits(store, questions, 1), count_hits(store, questions, 1, "lexical")
-        rows = ask_all(store, questions)
-    with kvstore.open(half_path) as store:
-        foreign_rows = ask_all(store, questions)
+    with kvstore.open(store_path) as store:
+        hit_rate, lexical_hit_rate = (
+            compute_hit_rate(store, questions, 1),
+            compute_hit_rate(store, questions, 1, "lexical"),
+        )
+        rows = ask_questions(store, questions)
+    with kvstore.open(other_half_path) as store:
+        foreign_rows = ask_questions(store, questions)
     figures = {
         "set": language,
-        "hit@1": hits,
-        "hit@1 lexical": lexical_hits,
+        "hit@1": hit_rate,
+        "hit@1 lexical": lexical_hit_rate,
         "held": round(sum(row["held"] for row in rows) / len(rows), 3),
         "refused": round(sum(row["refused"] for row in rows) / len(rows), 3),
         "foreign_refused": round(sum(row["refused"] for row in foreign_rows) / len(rows), 3),
-        "bytes": (whole_path / "data.mdb").stat().st_size,
+        "bytes": (store_path / "data.mdb").stat().st_size,
         "cpu_s": round(cpu_seconds, 1),
     }
     return figures, [
@@ -144,25 +155,29 @@ def measure_language(
 def measure_pair(
     pair: str, data: Path, folder: Path, count: int, chosen_half: int, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the hits of questions in one language on paragraphs in another."""
+    """Return the hit rate of questions in one language on paragraphs in another, for a pair such as ``de:en``."""
     question_language, text_language = pair.split(":")
     questions = read_records(data / f"questions-{question_language}.jsonl")
-    questions = space_evenly(
-        [question for question in questions if find_half(question["gold"][0]) == chosen_half], count
+    questions = select_evenly(
+        [question for question in questions if get_half(question["gold"][0]) == chosen_half], count
     )
     path = folder / f"{text_language}-multilingual"
     settings = {"embedder": "multilingual-e5-small", **settings}
     fill_store(path, read_records(data / f"corpus-{text_language}.jsonl"), settings)
     with kvstore.open(path) as store:
-        return {"set": pair, "hit@5": count_hits(store, questions, 5)}
+        return {"set": pair, "hit@5": compute_hit_rate(store, questions, 5)}
 
 
 @click.command()
 @click.argument("sets", nargs=-1, metavar="LANGUAGE...")
 @click.option("--questions", "count", default=60, help="The number of questions in each language.")
 @click.option("--choose", is_flag=True, help="Ask about the articles that thresholds are chosen on.")
-@click.option("--data", type=click.Path(exists=True, path_type=Path), default=Path("/work/shared/data/languages"))
-@click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
+@click.option(
+    "--data", type=click.Path(exists=True, path_type=Path), default=ROOT.parent / "shared" / "data" / "languages"
+)
+@click.option(
+    "--store", "store_folder", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again."
+)
 @click.option("--stemmer", help="The stemmer of every store, such as jieba.")
 @click.option("--embedder", help="The embedder of every store.")
 @click.option("--details", type=click.Path(path_type=Path), help="Write every question with its answer, as JSON lines.")
@@ -172,30 +187,32 @@ def main(
     count: int,
     choose: bool,
     data: Path,
-    store: Path | None,
+    store_folder: Path | None,
     stemmer: str | None,
     embedder: str | None,
     details: Path | None,
     as_json: bool,
 ) -> None:
     """Print the figures of each language, by default of all six, of a mixed set and of two pairs."""
-    rows, lines = [], []
+    rows, details_rows = [], []
     chosen_half = 0 if choose else 1
     settings: dict[str, Any] = {"settings": {"stemmer": stemmer}} if stemmer else {}
     if embedder:
         settings["embedder"] = embedder
     with tempfile.TemporaryDirectory() as scratch:
-        folder = store or Path(scratch)
+        folder = store_folder or Path(scratch)
         folder.mkdir(exist_ok=True, parents=True)
         for name in sets or ("en", "de", "es", "ru", "zh", "ar", "mixed", "de:en", "en:de"):
             if ":" in name:
                 rows.append(measure_pair(name, data, folder, count, chosen_half, settings))
                 continue
-            figures, asked = measure_language(name, data, folder, count, chosen_half, settings)
+            figures, question_rows = measure_language(name, data, folder, count, chosen_half, settings)
             rows.append(figures)
-            lines += asked
+            details_rows += question_rows
     if details is not None:
-        details.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+        details.write_text(
+            "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in details_rows), encoding="utf-8"
+        )
     print(json.dumps({"rows": rows}) if as_json else format_table(rows))
 
 

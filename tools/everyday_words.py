@@ -17,35 +17,35 @@ import click
 from treebank import iter_documents
 
 #: The minimum number of documents that contain a word.
-_DOCUMENTS = 3
-_KINDS = {"NOUN": "noun", "VERB": "verb", "AUX": "verb", "ADJ": "adjective"}
+_MIN_DOCUMENTS = 3
+_KINDS_BY_TAG = {"NOUN": "noun", "VERB": "verb", "AUX": "verb", "ADJ": "adjective"}
 
 
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def main(folder: Path) -> None:
-    """Print the list: a line ``[kind]`` before the words of each kind."""
-    uses: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    places: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
+    """Print the forms of everyday words by kind, after a line such as ``[noun]``."""
+    tag_counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    kind_counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    documents_by_lemma: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     forms: defaultdict[str, set[str]] = defaultdict(set)
     for path in sorted(folder.glob("*.conllu.xz")):
-        for number, document in enumerate(iter_documents(path)):
-            for word in (word for sentence in document for word in sentence.words):
+        for index, sentences in enumerate(iter_documents(path)):
+            for word in (word for sentence in sentences for word in sentence.words):
                 lemma, form = word.lemma.lower(), word.form.lower()
-                uses[lemma]["PROPN" if word.pos == "PROPN" else "other"] += 1
+                tag_counts[lemma]["PROPN" if word.pos == "PROPN" else "other"] += 1
                 if word.pos != "PROPN" and form.isalpha() and form.isascii():
-                    places[lemma].add((path.name, number))
+                    documents_by_lemma[lemma].add((path.name, index))
                     forms[lemma].add(form)
-                    kinds[form][_KINDS.get(word.pos, "other")] += 1
-    listed: defaultdict[str, set[str]] = defaultdict(set)
-    for lemma, occurrences in places.items():
-        if len(occurrences) >= _DOCUMENTS and uses[lemma]["other"] >= uses[lemma]["PROPN"]:
+                    kind_counts[form][_KINDS_BY_TAG.get(word.pos, "other")] += 1
+    forms_by_kind: defaultdict[str, set[str]] = defaultdict(set)
+    for lemma, documents in documents_by_lemma.items():
+        if len(documents) >= _MIN_DOCUMENTS and tag_counts[lemma]["other"] >= tag_counts[lemma]["PROPN"]:
             for form in forms[lemma]:
-                listed[max(kinds[form], key=lambda kind: (kinds[form][kind], kind))].add(form)
-    for kind in sorted(listed):
+                forms_by_kind[max(kind_counts[form], key=lambda kind: (kind_counts[form][kind], kind))].add(form)
+    for kind in sorted(forms_by_kind):
         print(f"[{kind}]")
-        print(textwrap.fill(" ".join(sorted(listed[kind])), 120, break_on_hyphens=False))
+        print(textwrap.fill(" ".join(sorted(forms_by_kind[kind])), 120, break_on_hyphens=False))
 
 
 if __name__ == "__main__":

@@ -31,12 +31,13 @@ PICTURES = (
 )
 _SIZE = {"width": 1320, "height": 800}
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
+#: The token of the address of the explorer; any text.
 _TOKEN = "the-token"
 
 
 @contextmanager
 def serve_explorer(path: Path, token: str) -> Iterator[int]:
-    """Serve the explorer of a store from a thread, at a free port of this machine; yield its number."""
+    """Serve the explorer of a store from a thread, at a free port of this machine; yield the port."""
     import uvicorn
 
     from kvstore.integrations.explore.application import make_explorer
@@ -62,7 +63,7 @@ def serve_explorer(path: Path, token: str) -> Iterator[int]:
 @click.command()
 @click.option("--to", "folder", type=click.Path(path_type=Path), default=Path("docs/images"), show_default=True)
 def main(folder: Path) -> None:
-    """Take the pictures."""
+    """Ingest the sample, and save a screenshot of each page of PICTURES."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
@@ -79,9 +80,9 @@ def main(folder: Path) -> None:
             page = browser.new_page(viewport=_SIZE, color_scheme="light")
             page.goto(f"http://127.0.0.1:{port}/?token={_TOKEN}")
             page.wait_for_selector("main")
-            for name, address, there in PICTURES:
+            for name, address, selector in PICTURES:
                 page.goto(f"http://127.0.0.1:{port}{address}", wait_until="networkidle")
-                page.wait_for_selector(there)
+                page.wait_for_selector(selector)
                 page.screenshot(path=str(folder / name))
                 print(f"{folder / name}: {(folder / name).stat().st_size:,} bytes")
             browser.close()

@@ -43,12 +43,12 @@ from kvstore.evaluation.asked_questions import compute_area_under_curve
 from kvstore.sql.literals import format_literal
 
 #: The maximum number of questions of another set that a store, and a small store, is asked.
-_FOREIGN_QUESTIONS, _SMALL_STORE_QUESTIONS = 20, 20
+_MAX_FOREIGN_QUESTIONS, _MAX_SMALL_STORE_QUESTIONS = 20, 20
 NOTES = Path(__file__).resolve().parent / "note_folders"
 #: Passages of a small store.
-_PASSAGES = 10
+_NUM_SMALL_STORE_PASSAGES = 10
 #: The end of the name of a store in which several passages are one document.
-_MIXED = ", mixed"
+_MIXED_SUFFIX = ", mixed"
 #: How much large weights are held back.
 _RIDGE = 1e-4
 _STEPS = 30
@@ -60,7 +60,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionFeatures:
     """One question asked of one store, and the features of its confidence (``parts``).
 
     ``set`` is the data set of the store, and ``question_set`` that of the question. ``is_own`` is True if the store
@@ -90,7 +90,7 @@ class AskedStore:
     @property
     def origin(self) -> str:
         """The data set of its questions, which another store may also have."""
-        return self.name.removesuffix(_MIXED)
+        return self.name.removesuffix(_MIXED_SUFFIX)
 
 
 @click.command()
@@ -102,7 +102,9 @@ class AskedStore:
 )
 @click.option("--small", default=20, show_default=True, help="Number of stores of ten passages.")
 @click.option("--mixed", default=4, show_default=True, help="Number of passages per document in a mixed store.")
-@click.option("--store", type=click.Path(path_type=Path), help="Folder of the stores; existing stores are used.")
+@click.option(
+    "--store", "store_folder", type=click.Path(path_type=Path), help="Folder of the stores; existing stores are used."
+)
 @click.option("--least", "min_confidence", default=0.5, show_default=True, help="The minimum confidence of an answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
@@ -110,237 +112,265 @@ def main(
     manual: Path | None,
     small: int,
     mixed: int,
-    store: Path | None,
+    store_folder: Path | None,
     min_confidence: float,
     as_json: bool,
 ) -> None:
     """Fit the weights of the confidence, and measure them on other questions."""
     sets = [load(path, None) for path in data]
-    passages = [questions for questions in sets if not questions.details]
+    passage_sets = [questions for questions in sets if not questions.details]
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stores:
-        folder = store or Path(scratch)
+        folder = store_folder or Path(scratch)
         folder.mkdir(exist_ok=True)
         asked_stores = []
-        for questions in [*sets, *(join_passages(questions, mixed) for questions in passages if mixed)]:
-            opened_store = stores.enter_context(kvstore.open(folder / questions.name.replace(":", "-")))
-            fill_store(opened_store, questions, triples=False, log=lambda text: None)
-            asked_stores.append(AskedStore(questions.name, opened_store, [questions]))
+        for questions in [*sets, *(merge_passages(questions, mixed) for questions in passage_sets if mixed)]:
+            store = stores.enter_context(kvstore.open(folder / questions.name.replace(":", "-")))
+            fill_store(store, questions, triples=False, log=lambda text: None)
+            asked_stores.append(AskedStore(questions.name, store, [questions]))
         if manual is not None:
-            opened_store = stores.enter_context(kvstore.open(folder / "manual"))
+            store = stores.enter_context(kvstore.open(folder / "manual"))
             asked_stores.append(
                 AskedStore(
                     "manual",
-                    opened_store,
-                    make_manual_sets(opened_store, manual, Path(scratch), lambda text: None)[1],
+                    store,
+                    make_manual_sets(store, manual, Path(scratch), lambda text: None)[1],
                     manual=True,
                 )
             )
-        asked = [question for store_asked in asked_stores for question in ask_store(store_asked, asked_stores)]
+        questions_features = [
+            question for asked_store in asked_stores for question in ask_store(asked_store, asked_stores)
+        ]
         for questions in sorted(NOTES.glob("*.jsonl")):
-            asked += ask_notes(folder, questions, asked_stores)
-        asked += [
-            asked_question
-            for number in range(small if passages else 0)
-            for asked_question in ask_small_stores(folder, passages, number)
+            questions_features += ask_notes(folder, questions, asked_stores)
+        questions_features += [
+            features
+            for index in range(small if passage_sets else 0)
+            for features in ask_small_store(folder, passage_sets, index)
         ]
     report = {
-        name: fit_and_evaluate(asked, [feature for feature in weights if feature != "constant"], min_confidence)
+        name: fit_and_evaluate(
+            questions_features, [feature for feature in weights if feature != "constant"], min_confidence
+        )
         for name, weights in (("with similarity", SIMILARITY_WEIGHTS), ("words alone", WORD_WEIGHTS))
     }
     print(json.dumps(report) if as_json else json.dumps(report, indent=1))
 
 
-def join_passages(questions: QuestionSet, count: int) -> QuestionSet:
-    """Return the same set with ``count`` consecutive passages in each document, as in files of several notes."""
-    documents, joined_keys = [], {}
+def merge_passages(questions: QuestionSet, count: int) -> QuestionSet:
+    """Return a question set in which each ``count`` consecutive passages are one document, as in notes.
+
+    The ids in ``gold`` become those of the merged documents.
+    """
+    documents, new_ids = [], {}
     for start in range(0, len(questions.passages), count):
         group = questions.passages[start : start + count]
-        documents.append({"id": f"notes-{start}", "text": "\n\n".join(question["text"] for question in group)})
-        joined_keys |= {question["id"]: f"notes-{start}" for question in group}
-    joined_questions = [
-        replace(question, gold=frozenset(map(joined_keys.__getitem__, question.gold)))
+        documents.append({"id": f"notes-{start}", "text": "\n\n".join(passage["text"] for passage in group)})
+        new_ids |= {passage["id"]: f"notes-{start}" for passage in group}
+    new_questions = [
+        replace(question, gold=frozenset(new_ids[passage_id] for passage_id in question.gold))
         for question in questions.questions
     ]
-    return replace(questions, name=f"{questions.name}{_MIXED}", passages=documents, questions=joined_questions)
+    return replace(questions, name=f"{questions.name}{_MIXED_SUFFIX}", passages=documents, questions=new_questions)
 
 
-def ask_store(store_asked: AskedStore, others: Sequence[AskedStore]) -> list[Asked]:
-    """Ask a store its own questions and samples of the questions of other sets, which it cannot answer.
+def ask_store(asked_store: AskedStore, other_stores: Sequence[AskedStore]) -> list[QuestionFeatures]:
+    """Return the features of a store's own questions, and of samples of those of other sets, which it cannot answer.
 
     The store is also asked its own questions without the documents that answer them, if the set needs whole documents.
     """
-    asked_questions = []
+    all_features = []
     for other_store in [
-        *others,
+        *other_stores,
         *(
-            [AskedStore(store_asked.name, store_asked.store, make_unanswerable_sets(store_asked.own_sets))]
-            if store_asked.manual
+            [AskedStore(asked_store.name, asked_store.store, make_unanswerable_sets(asked_store.own_sets))]
+            if asked_store.manual
             else []
         ),
     ]:
-        is_own = other_store is store_asked
-        if other_store.origin == store_asked.origin and other_store in others and not is_own:
+        is_own = other_store is asked_store
+        if other_store.origin == asked_store.origin and other_store in other_stores and not is_own:
             continue
         for questions in other_store.own_sets:
-            interval = 1 if is_own else max(1, len(questions.questions) // _FOREIGN_QUESTIONS)
-            for position, question in enumerate(questions.questions[::interval]):
-                names = (store_asked.name, questions.name, store_asked.origin, other_store.origin)
-                asked_questions.append(ask(store_asked.store, names, question.text, is_own, position % 2 == 0))
-                if is_own and not questions.details and not store_asked.manual:
-                    left_out = f"key NOT IN ({', '.join(map(format_literal, sorted(question.gold)))})"
-                    asked = ask(store_asked.store, names, question.text, False, position % 2 == 0, left_out)
-                    asked_questions.append(replace(asked, is_withheld=True))
-    return asked_questions
+            interval = 1 if is_own else max(1, len(questions.questions) // _MAX_FOREIGN_QUESTIONS)
+            for index, question in enumerate(questions.questions[::interval]):
+                labels = (asked_store.name, questions.name, asked_store.origin, other_store.origin)
+                all_features.append(compute_features(asked_store.store, labels, question.text, is_own, index % 2 == 0))
+                if is_own and not questions.details and not asked_store.manual:
+                    condition = f"key NOT IN ({', '.join(map(format_literal, sorted(question.gold)))})"
+                    features = compute_features(
+                        asked_store.store, labels, question.text, False, index % 2 == 0, condition
+                    )
+                    all_features.append(replace(features, is_withheld=True))
+    return all_features
 
 
-def ask_notes(folder: Path, questions: Path, others: Sequence[AskedStore]) -> list[Asked]:
-    """Ask a store of a folder of notes the questions about the folder, and samples of the questions of other stores."""
-    notes, asked_questions = questions.with_suffix(""), []
-    with kvstore.open(folder / notes.name) as opened:
-        opened.ingest(notes, workers=0)
-        rows = read_lines(questions)
-        for position, question in enumerate(sorted(rows, key=lambda question: question["answer"] is None)):
+def ask_notes(folder: Path, questions_file: Path, other_stores: Sequence[AskedStore]) -> list[QuestionFeatures]:
+    """Return the features of the questions about a folder of notes, and of samples of questions of other stores.
+
+    ``questions_file`` is next to the folder, and has its name.
+    """
+    notes_folder, all_features = questions_file.with_suffix(""), []
+    with kvstore.open(folder / notes_folder.name) as store:
+        store.ingest(notes_folder, workers=0)
+        rows = read_lines(questions_file)
+        for index, question in enumerate(sorted(rows, key=lambda question: question["answer"] is None)):
             kind = "questions" if question["answer"] else "questions on what is not there"
-            names = (notes.name, kind, notes.name, notes.name)
-            asked_questions.append(
-                ask(opened, names, question["question"], question["answer"] is not None, position % 2 == 0)
+            labels = (notes_folder.name, kind, notes_folder.name, notes_folder.name)
+            all_features.append(
+                compute_features(store, labels, question["question"], question["answer"] is not None, index % 2 == 0)
             )
-        asked_questions += ask_store(AskedStore(notes.name, opened, []), others)
-    return asked_questions
+        all_features += ask_store(AskedStore(notes_folder.name, store, []), other_stores)
+    return all_features
 
 
 def make_unanswerable_sets(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
-    """Return the questions on options and parameters with each of their names reversed, so that the name does not
-    exist.
-    """
+    """Return the questions on options and parameters of a manual with reversed names, which do not exist."""
     (options,) = [questions for questions in sets if questions.name == "manual-options"]
     questions = []
     for question in options.questions:
-        form = _OPTION if _OPTION.search(question.text) else _PARAMETER
-        questions.append(replace(question, text=form.sub(lambda match: match.group()[::-1], question.text)))
+        pattern = _OPTION if _OPTION.search(question.text) else _PARAMETER
+        questions.append(replace(question, text=pattern.sub(lambda match: match.group()[::-1], question.text)))
     return [replace(options, name="made-up options", questions=questions)]
 
 
-def ask_small_stores(folder: Path, sets: Sequence[QuestionSet], number: int) -> list[Asked]:
-    """Build the store of ten passages around one question, and ask it this question and others of the same set.
+def ask_small_store(folder: Path, sets: Sequence[QuestionSet], store_index: int) -> list[QuestionFeatures]:
+    """Build a store of ten passages around one question; return the features of this and other questions of the set.
 
-    ``number`` chooses the set and the question. Questions with only some of their passages in the store are left out.
+    ``store_index`` chooses the set and the question. A question with only some of its passages in the store is skipped.
     """
-    question_set = sets[number % len(sets)]
-    question = question_set.questions[(number * 7) % len(question_set.questions)]
-    gold_indexes = [index for index, passage in enumerate(question_set.passages) if passage["id"] in question.gold]
+    question_set = sets[store_index % len(sets)]
+    question = question_set.questions[(store_index * 7) % len(question_set.questions)]
+    gold_indexes = [
+        passage_index for passage_index, passage in enumerate(question_set.passages) if passage["id"] in question.gold
+    ]
     following = range(max(0, gold_indexes[0] - 3), len(question_set.passages))
-    indexes = list(dict.fromkeys([*gold_indexes, *following]))[:_PASSAGES]
-    stored_keys = {question_set.passages[index]["id"] for index in indexes}
-    asked_questions = []
-    with kvstore.open(folder / f"small-{number}") as opened:
-        if not opened.keys(limit=1):
-            with opened.transaction() as transaction:
-                for index in sorted(indexes):
-                    passage = question_set.passages[index]
+    indexes = list(dict.fromkeys([*gold_indexes, *following]))[:_NUM_SMALL_STORE_PASSAGES]
+    stored_keys = {question_set.passages[passage_index]["id"] for passage_index in indexes}
+    all_features = []
+    with kvstore.open(folder / f"small-{store_index}") as store:
+        if not store.keys(limit=1):
+            with store.transaction() as transaction:
+                for passage_index in sorted(indexes):
+                    passage = question_set.passages[passage_index]
                     transaction.put(passage["id"], passage["text"], title=passage.get("title"))
-        interval = max(1, len(question_set.questions) // _SMALL_STORE_QUESTIONS)
-        for index, other in enumerate([question, *question_set.questions[::interval]]):
+        interval = max(1, len(question_set.questions) // _MAX_SMALL_STORE_QUESTIONS)
+        for passage_index, other in enumerate([question, *question_set.questions[::interval]]):
             if other.gold <= stored_keys or other.gold.isdisjoint(stored_keys):
                 is_own = other.gold <= stored_keys
-                names = ("small", question_set.name, question_set.name, question_set.name)
-                asked_questions.append(ask(opened, names, other.text, is_own, (index + number) % 2 == 0))
-    return asked_questions
+                labels = ("small", question_set.name, question_set.name, question_set.name)
+                all_features.append(
+                    compute_features(store, labels, other.text, is_own, (passage_index + store_index) % 2 == 0)
+                )
+    return all_features
 
 
-def ask(
+def compute_features(
     store: kvstore.Store,
-    names: tuple[str, str, str, str],
+    labels: tuple[str, str, str, str],
     text: str,
     is_own: bool,
     is_tuning: bool,
     where: str | None = None,
-) -> Asked:
-    """Return one question with the features of its confidence.
+) -> QuestionFeatures:
+    """Return one question with the features of its confidence in a store.
 
-    ``names`` are the fields ``store``, ``questions``, ``set`` and ``question_set`` of :class:`Asked`; ``where``
-    restricts the search.
+    ``labels`` are the fields ``store``, ``questions``, ``set`` and ``question_set`` of :class:`QuestionFeatures`;
+    ``where`` restricts the search.
     """
-    _, weighed = store.weigh(text, where=where)
+    _, confidence = store.weigh(text, where=where)
     feature_names = sorted((SIMILARITY_WEIGHTS.keys() | WORD_WEIGHTS.keys()) - {"constant"})
-    return Asked(*names, {feature: getattr(weighed, feature) or 0.0 for feature in feature_names}, is_own, is_tuning)
+    return QuestionFeatures(
+        *labels, {feature: getattr(confidence, feature) or 0.0 for feature in feature_names}, is_own, is_tuning
+    )
 
 
-def fit_and_evaluate(asked: Sequence[Asked], names: Sequence[str], min_confidence: float) -> dict[str, Any]:
-    """Fit weights on the questions for fitting, and evaluate them on the others and on held-out sets."""
-    is_withheld = _build_table([question for question in asked if question.is_withheld], names)
-    asked = [question for question in asked if not question.is_withheld]
-    features = _build_table(asked, names)
-    is_own = np.array([question.is_own for question in asked], float)
-    is_tuning = np.array([question.is_tuning for question in asked])
-    weights = _fit_weights(asked, features, is_tuning)
+def fit_and_evaluate(
+    questions: Sequence[QuestionFeatures], feature_names: Sequence[str], min_confidence: float
+) -> dict[str, Any]:
+    """Fit weights on the questions for fitting, and return them with figures of the others and of held-out sets.
+
+    A question is answered if its confidence is at least ``min_confidence``.
+    """
+    withheld_features = _build_table([question for question in questions if question.is_withheld], feature_names)
+    questions = [question for question in questions if not question.is_withheld]
+    features = _build_table(questions, feature_names)
+    is_own = np.array([question.is_own for question in questions], float)
+    is_tuning = np.array([question.is_tuning for question in questions])
+    weights = _fit_weights(questions, features, is_tuning)
     confidence = 1 / (1 + np.exp(-(features @ weights)))
-    report = ~is_tuning
+    is_reported = ~is_tuning
     held_out = {}
-    for name in sorted({question.set for question in asked}):
-        is_held_out = np.array([name in (question.set, question.question_set) for question in asked])
-        confidences = 1 / (1 + np.exp(-(features @ _fit_weights(asked, features, is_tuning & ~is_held_out))))
-        held_out[name] = _compute_answered_shares(asked, confidences >= min_confidence, is_held_out)
+    for name in sorted({question.set for question in questions}):
+        is_held_out = np.array([name in (question.set, question.question_set) for question in questions])
+        confidences = 1 / (1 + np.exp(-(features @ _fit_weights(questions, features, is_tuning & ~is_held_out))))
+        held_out[name] = _compute_answered_shares(questions, confidences >= min_confidence, is_held_out)
     return {
-        "weights": {name: round(float(value), 2) for name, value in zip([*names, "constant"], weights, strict=True)},
+        "weights": {
+            name: round(float(value), 2) for name, value in zip([*feature_names, "constant"], weights, strict=True)
+        },
         "area_tune": round(compute_area_under_curve(confidence[is_tuning], is_own[is_tuning]), 4),
-        "area_report": round(compute_area_under_curve(confidence[report], is_own[report]), 4),
-        "answered_own": round(float((confidence[report & (is_own == 1)] >= min_confidence).mean()), 4),
-        "answered_others": round(float((confidence[report & (is_own == 0)] >= min_confidence).mean()), 4),
+        "area_report": round(compute_area_under_curve(confidence[is_reported], is_own[is_reported]), 4),
+        "answered_own": round(float((confidence[is_reported & (is_own == 1)] >= min_confidence).mean()), 4),
+        "answered_others": round(float((confidence[is_reported & (is_own == 0)] >= min_confidence).mean()), 4),
         "answered_withheld": round(
-            float((is_withheld @ weights > np.log(min_confidence / (1 - min_confidence))).mean()), 4
+            float((withheld_features @ weights > np.log(min_confidence / (1 - min_confidence))).mean()), 4
         )
-        if len(is_withheld)
+        if len(withheld_features)
         else None,
-        "answered": _compute_answered_shares(asked, confidence >= min_confidence, report),
+        "answered": _compute_answered_shares(questions, confidence >= min_confidence, is_reported),
         "held_out": held_out,
     }
 
 
-def _build_table(asked: Sequence[Asked], names: Sequence[str]) -> Numbers:
+def _build_table(questions: Sequence[QuestionFeatures], feature_names: Sequence[str]) -> Numbers:
     """Return the named features of each question and a constant 1, shape (questions, names + 1)."""
-    rows = [[*(question.parts[name] for name in names), 1.0] for question in asked]
-    return np.array(rows).reshape(len(asked), len(names) + 1)
+    rows = [[*(question.parts[name] for name in feature_names), 1.0] for question in questions]
+    return np.array(rows).reshape(len(questions), len(feature_names) + 1)
 
 
-def _fit_weights(asked: Sequence[Asked], features: Numbers, selected: Mask) -> Numbers:
-    """Return the weights that fit some of the questions; the constant is last."""
-    is_own = np.array([question.is_own for question in asked], float)
+def _fit_weights(questions: Sequence[QuestionFeatures], features: Numbers, is_selected: Mask) -> Numbers:
+    """Return the weights of the features in a logistic model of ``is_own``, fitted on selected questions.
+
+    The weight of the constant is last.
+    """
+    is_own = np.array([question.is_own for question in questions], float)
     # Among unanswerable questions, those on the topics of the store weigh as much as those on other topics.
     groups = [
         (question.store, question.is_own, question.question_set == question.set, question.questions)
-        for question in asked
+        for question in questions
     ]
-    counts = Counter(group for group, is_selected in zip(groups, selected, strict=True) if is_selected)
+    counts = Counter(group for group, is_used in zip(groups, is_selected, strict=True) if is_used)
     sets = Counter(group[:3] for group in counts)
     counts_by_outcome = Counter(group[:2] for group in sets)
-    weights = np.array(
+    question_weights = np.array(
         [
-            is_selected / max(1, counts[group] * sets[group[:3]] * counts_by_outcome[group[:2]])
-            for group, is_selected in zip(groups, selected, strict=True)
+            is_used / max(1, counts[group] * sets[group[:3]] * counts_by_outcome[group[:2]])
+            for group, is_used in zip(groups, is_selected, strict=True)
         ]
     )
     for outcome in (0.0, 1.0):
-        weights[is_own == outcome] /= weights[is_own == outcome].sum()
-    fitted = np.zeros(features.shape[1])
-    ridge = np.diag([*([2 * _RIDGE] * (len(fitted) - 1)), 1e-12])
+        question_weights[is_own == outcome] /= question_weights[is_own == outcome].sum()
+    weights = np.zeros(features.shape[1])
+    ridge = np.diag([*([2 * _RIDGE] * (len(weights) - 1)), 1e-12])
     for _ in range(_STEPS):  # Newton's method
-        predicted = 1 / (1 + np.exp(-(features @ fitted)))
-        slope = features.T @ (weights * (predicted - is_own)) + ridge @ fitted
-        curve = (features.T * (weights * predicted * (1 - predicted))) @ features + ridge
-        fitted -= np.linalg.solve(curve, slope)
-    return fitted
+        predicted = 1 / (1 + np.exp(-(features @ weights)))
+        gradient = features.T @ (question_weights * (predicted - is_own)) + ridge @ weights
+        hessian = (features.T * (question_weights * predicted * (1 - predicted))) @ features + ridge
+        weights -= np.linalg.solve(hessian, gradient)
+    return weights
 
 
-def _compute_answered_shares(asked: Sequence[Asked], answered: Mask, counted: Mask) -> dict[str, float]:
-    """Return the share of answered questions by store and question set; only ``counted`` questions count."""
+def _compute_answered_shares(
+    questions: Sequence[QuestionFeatures], is_answered: Mask, is_counted: Mask
+) -> dict[str, float]:
+    """Return the share of answered questions by store and question set, among those that are counted."""
     outcomes: dict[str, list[bool]] = {}
-    for question, is_counted, is_answered in zip(asked, counted, answered, strict=True):
-        if is_counted:
+    for question, is_included, was_answered in zip(questions, is_counted, is_answered, strict=True):
+        if is_included:
             kind = "its own " if question.is_own else "others of " if question.store == "small" else ""
             label = "its own" if question.is_own and question.store == "small" else f"{kind}{question.questions}"
-            outcomes.setdefault(f"{question.store} asked {label}", []).append(bool(is_answered))
-    return {label: round(sum(is_answered) / len(is_answered), 3) for label, is_answered in sorted(outcomes.items())}
+            outcomes.setdefault(f"{question.store} asked {label}", []).append(bool(was_answered))
+    return {label: round(sum(was_answered) / len(was_answered), 3) for label, was_answered in sorted(outcomes.items())}
 
 
 if __name__ == "__main__":

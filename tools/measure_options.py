@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
-from evaluation.measures import DEPTH, measure, measure_spans
+from evaluation.measures import DEPTH, compute_document_measures, compute_span_measures
 from evaluation.passages import Passage, Texts
 from evaluation.question_sets import QuestionSet, fill_store, load
 
@@ -37,19 +37,21 @@ Means = Mapping[str, float]
 @click.option("--data", "folders", multiple=True, required=True, metavar="FOLDER[:N]", help="A question set.")
 @click.option("--strategy", "strategies", multiple=True, help="Strategy to measure; by default each one.")
 @click.option("--questions", default=125, show_default=True, help="Questions to ask of each set, at most.")
-@click.option("--store", "stores", type=click.Path(path_type=Path), help="Keep the stores in this folder.")
+@click.option("--store", "stores_folder", type=click.Path(path_type=Path), help="Keep the stores in this folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per value.")
-def main(folders: Sequence[str], strategies: Sequence[str], questions: int, stores: Path | None, as_json: bool) -> None:
-    """Measure the effect of every option of the strategies."""
+def main(
+    folders: Sequence[str], strategies: Sequence[str], questions: int, stores_folder: Path | None, as_json: bool
+) -> None:
+    """Measure every option of the strategies on each question set, and print a row for each value."""
     for folder in folders:
         question_set = load(folder, None)
         with tempfile.TemporaryDirectory() as scratch:
-            path = (stores or Path(scratch)) / question_set.name.replace(":", "-")
+            path = (stores_folder or Path(scratch)) / question_set.name.replace(":", "-")
             with kvstore.open(path) as store:
                 fill_store(store, question_set, triples=False, log=lambda message: click.echo(message, err=True))
-                existing = {status.kind for status in store.indexes()}
+                existing_kinds = {status.kind for status in store.indexes()}
                 for kind in INDEXES:
-                    if kind not in existing:
+                    if kind not in existing_kinds:
                         store.create_index(kind)
                 for name in strategies or STRATEGIES:
                     for row in measure_strategy(store, question_set, name, questions):
@@ -59,7 +61,7 @@ def main(folders: Sequence[str], strategies: Sequence[str], questions: int, stor
 def measure_strategy(
     store: kvstore.Store, question_set: QuestionSet, strategy: str, max_questions: int
 ) -> list[dict[str, object]]:
-    """Return a row for each value of each option."""
+    """Return a row for each value of each option of a strategy, with its changes from the means of the defaults."""
     options = get_strategy(strategy).options
     default_means = compute_means(store, question_set, strategy, max_questions, {}) if options else {}
     rows: list[dict[str, object]] = []
@@ -82,7 +84,7 @@ def measure_strategy(
 
 
 def list_values(option: Option | Choice) -> list[float | str]:
-    """Return the values to compare with the default."""
+    """Return the values of an option to compare with its default, which is not among them."""
     if isinstance(option, Choice):
         return [choice for choice in option.choices if choice != option.default]
     default, low, high = option.default, option.low, option.high
@@ -101,14 +103,16 @@ def compute_means(
     max_questions: int,
     options: Mapping[str, float | str],
 ) -> Means:
-    """Return the means of the measures over the questions."""
+    """Return the means of MEASURES over every n-th question, such that there are at most ``max_questions``."""
     texts = Texts(store) if question_set.details else None
-    step = -(-len(question_set.questions) // max_questions)
+    step = -(-len(question_set.questions) // max_questions)  # rounded up
     values: dict[str, list[float]] = defaultdict(list)
     for question in question_set.questions[::step]:
         evidence = store.retrieve(question.text, using=strategy, top=DEPTH, options=options)
         hits = [Passage(hit.document, hit.start, hit.end, hit.text) for hit in evidence.hits]
-        measures = measure(question, hits) if texts is None else measure_spans(question, hits, texts)
+        measures = (
+            compute_document_measures(question, hits) if texts is None else compute_span_measures(question, hits, texts)
+        )
         for name in MEASURES:
             if name in measures:
                 values[name].append(measures[name])

@@ -23,7 +23,7 @@ from kvstore.models.unigram_tokenizer import UnigramTokenizer
 
 _NUM_TEXTS = 60
 #: A channel counts as having at least this share of the largest activation, so that no factor becomes extreme.
-_LEAST_ACTIVATION = 1e-3
+_MIN_ACTIVATION_SHARE = 1e-3
 
 
 class _RecordingGraph(E5Graph):
@@ -39,8 +39,8 @@ class _RecordingGraph(E5Graph):
         return super()._add_linear(rows, name)
 
 
-def measure_maxima(weights: E5Weights) -> dict[str, Any]:
-    """Return the largest activation of each input channel, by the name of the layer."""
+def measure_max_activations(weights: E5Weights) -> dict[str, Any]:
+    """Return the largest absolute activation of each input channel of each linear layer, by its name."""
     import tempfile
     from pathlib import Path
 
@@ -48,18 +48,19 @@ def measure_maxima(weights: E5Weights) -> dict[str, Any]:
 
     graph = _RecordingGraph(weights)
     graph.add_bert(CONFIG, mean=True)
-    names = list(dict.fromkeys(graph.inputs.values()))
+    input_names = list(dict.fromkeys(graph.inputs.values()))
     with tempfile.TemporaryDirectory() as folder:
         graph.save(Path(folder) / "model.onnx", WIDTH)
         network = onnx.load(Path(folder) / "model.onnx")
-    network.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    # The inputs of the layers become outputs of the network, so that a run returns them.
+    network.graph.output.extend(onnx.ValueInfoProto(name=name) for name in input_names)
     session: Any = import_onnxruntime().InferenceSession(network.SerializeToString())
     tokenizer = UnigramTokenizer(weights.get_vocabulary(), MAX_TOKENS)
-    maxima: dict[str, Any] = dict.fromkeys(names, 0)
+    maxima: dict[str, Any] = dict.fromkeys(input_names, 0)
     for index, text in enumerate(islice(iter_calibration_texts(), _NUM_TEXTS)):
         prompt = "query: " if index % 2 else "passage: "
         tokens = np.array([tokenizer.encode(prompt + text)], np.int64)
-        for name, (rows,) in zip(names, session.run(names, {"input_ids": tokens}), strict=True):
+        for name, (rows,) in zip(input_names, session.run(input_names, {"input_ids": tokens}), strict=True):
             maxima[name] = np.maximum(maxima[name], np.abs(rows).max(axis=0))
     return {layer: maxima[rows] for layer, rows in graph.inputs.items()}
 
@@ -67,14 +68,15 @@ def measure_maxima(weights: E5Weights) -> dict[str, Any]:
 def main() -> None:
     """Compute the exponents of the factors of all smoothed layers, and write them to the file of the package."""
     weights = E5Weights()
-    maxima, tensors = measure_maxima(weights), read_tensors(weights)
+    maxima, tensors = measure_max_activations(weights), read_tensors(weights)
     exponents = []
     for name, _ in iter_smoothed_layers():
+        # Query, key and value have the same input, and therefore the same factors.
         layers = [name, name.replace("query", "key"), name.replace("query", "value")]
         matrix_maxima = np.max([np.abs(tensors[f"{layer}.weight"]).max(axis=0) for layer in layers], axis=0)
-        activations = np.maximum(maxima[name], _LEAST_ACTIVATION * maxima[name].max())
-        logarithms = np.log2(activations / matrix_maxima) / 2
-        exponents.append(np.rint(logarithms - np.median(logarithms)).astype(np.int8))
+        activations = np.maximum(maxima[name], _MIN_ACTIVATION_SHARE * maxima[name].max())
+        log_factors = np.log2(activations / matrix_maxima) / 2
+        exponents.append(np.rint(log_factors - np.median(log_factors)).astype(np.int8))
     SMOOTHING_FILE.parent.mkdir(exist_ok=True)
     np.concatenate(exponents).tofile(SMOOTHING_FILE)
     print(f"{SMOOTHING_FILE}: {SMOOTHING_FILE.stat().st_size:,} bytes")

@@ -50,7 +50,7 @@ _DAMPING = 0.01
 _ROUNDING_BLOCK = 64
 
 #: The number of paragraphs in a calibration text.
-_PARAGRAPHS = 3
+_NUM_PARAGRAPHS = 3
 
 Array = npt.NDArray[np.float64]
 
@@ -59,23 +59,24 @@ class _InputStatistics:
     """The statistics of the inputs of linear layers: maxima, sums and second moments per channel."""
 
     def __init__(self, width: int) -> None:
+        """Start without rows; ``width`` is the number of channels."""
         self.maxima = np.zeros(width)
         self.sums = np.zeros(width)
         self.moments = np.zeros((width, width))
         self.count = 0
 
     def add_rows(self, rows: npt.NDArray[np.float32]) -> None:
-        """Add the rows of the tokens of one text."""
+        """Add the activations of one text, a row for each token."""
         self.maxima = np.maximum(self.maxima, np.abs(rows).max(axis=0))
         self.sums += rows.sum(axis=0)
         self.moments += rows.T @ rows
         self.count += len(rows)
 
     def transform(self, scales: Array, shift: float) -> tuple[Array, Array]:
-        """Return the means and second moments of the inputs plus ``shift``, divided by ``scales``."""
+        """Return the means and second moments of the inputs after adding ``shift`` and dividing by ``scales``."""
         means = (self.sums / self.count + shift) / scales
-        shifted = self.moments + shift * (self.sums + self.sums[:, None]) + self.count * shift * shift
-        return means, shifted / np.outer(scales, scales)
+        shifted_moments = self.moments + shift * (self.sums + self.sums[:, None]) + self.count * shift * shift
+        return means, shifted_moments / np.outer(scales, scales)
 
 
 class _RecordingGraph(BertGraph):
@@ -99,45 +100,48 @@ class _QuantizedGraph(QuantizedBertGraph):
         self._statistics = statistics
 
     def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
-        """Add the word vectors as bytes, with a scale for each word."""
+        """Add the word vectors as bytes with a scale for each word, and return the name of the rows of the tokens."""
         scales = np.abs(table).max(axis=1, keepdims=True) / MAX_WEIGHT
-        scales[scales == 0] = 1
-        numbers = np.rint(table / scales).astype(np.int8)
-        rows = self._add_operation("Gather", [self._add_constant("words", numbers), "input_ids"], "words.rows")
+        scales[scales == 0] = 1  # rows of zeros
+        quantized = np.rint(table / scales).astype(np.int8)
+        rows = self._add_operation("Gather", [self._add_constant("words", quantized), "input_ids"], "words.rows")
         row_scales = self._add_operation(
             "Gather", [self._add_constant("words.scales", scales.astype(np.float32)), "input_ids"], "words.row_scales"
         )
         return self._add_operation("Mul", [self._add_cast(rows, "words.floats"), row_scales], "tokens")
 
     def _add_position_table(self, table: npt.NDArray[np.float32]) -> str:
-        """Add the position vectors in half precision."""
+        """Add the position vectors in half precision, and return the name of their conversion to float32."""
         halves = self._add_constant("position_table", table[:_MAX_TOKENS].astype(np.float16))
         return self._add_cast(halves, "position_table.floats")
 
     def _quantize_layer(
         self, name: str, scales: Array, shift: float
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return a linear layer as bytes, the scale of each output column, and the bias.
+        """Return the weights of a linear layer as bytes, the scale of each output column, and the bias.
 
         The weights are multiplied by the ``scales`` of the inputs. The bias removes the effect of ``shift``, which is
         added to the inputs, and of the mean rounding error.
         """
         matrix = self._take_weight(name).T.astype(np.float64) * scales[:, None]
         means, moments = self._statistics[name].transform(scales, shift)
-        numbers, column_scales = round_matrix(matrix, moments)
-        rounded = numbers * column_scales
-        # The shift is taken back, and so is the mean error of rounding.
+        quantized, column_scales = round_matrix(matrix, moments)
+        rounded = quantized * column_scales
         bias = self._take_weight(name, "bias") - (shift / scales) @ rounded + means @ (matrix - rounded)
-        return numbers, column_scales.astype(np.float32), bias.astype(np.float32)
+        return quantized, column_scales.astype(np.float32), bias.astype(np.float32)
 
     def _compute_input_scales(self, name: str) -> Array:
         """Return the scale of each input channel, with a geometric mean of 1; layers with the same input share it."""
         statistics = self._statistics[name]
-        head, _, part = name.rpartition(".")
-        names = [f"{head}.{other}" for other in ("query", "key", "value")] if part == "query" else [name]
+        prefix, _, layer = name.rpartition(".")
+        layer_names = (
+            [f"{prefix}.{layer_name}" for layer_name in ("query", "key", "value")] if layer == "query" else [name]
+        )
         if name.endswith("attention.output.dense"):
             return np.ones(len(statistics.maxima))  # its inputs are means of values and have no extreme channels
-        matrix_maxima = np.max([np.abs(self._weights[f"{other}.weight"]).max(axis=0) for other in names], axis=0)
+        matrix_maxima = np.max(
+            [np.abs(self._weights[f"{layer_name}.weight"]).max(axis=0) for layer_name in layer_names], axis=0
+        )
         maxima = np.maximum(statistics.maxima, _MIN_ACTIVATION_SHARE * statistics.maxima.max())
         scales = maxima**_SMOOTHING / matrix_maxima.astype(np.float64) ** (1 - _SMOOTHING)
         scales /= np.exp(np.log(scales).mean())
@@ -149,43 +153,46 @@ class _QuantizedGraph(QuantizedBertGraph):
 
 
 def round_matrix(matrix: Array, moments: Array) -> tuple[npt.NDArray[np.int8], Array]:
-    """Return a matrix (inputs, outputs) as bytes, and the scale of each column, given the inputs' second moments.
+    """Return a matrix (inputs, outputs) as bytes, and the scale of each column.
 
-    Inputs are rounded in the order of their moments, and the error of each changes the weights of those that follow, so
-    that the products with typical inputs change least (GPTQ, algorithm 1).
+    ``moments`` are the second moments of the inputs. Inputs are rounded in descending order of their moments, and the
+    error of each changes the weights of those that follow, so that the products with typical inputs change least (GPTQ,
+    algorithm 1).
     """
     magnitudes = np.abs(matrix)
-    highest = np.maximum(magnitudes.max(axis=0), (magnitudes[::2] + magnitudes[1::2]).max(axis=0))
-    scales = (highest / MAX_WEIGHT).astype(np.float32).astype(np.float64)
+    max_magnitudes = np.maximum(magnitudes.max(axis=0), (magnitudes[::2] + magnitudes[1::2]).max(axis=0))
+    scales = (max_magnitudes / MAX_WEIGHT).astype(np.float32).astype(np.float64)
     damped = moments + np.eye(len(matrix)) * _DAMPING * np.mean(np.diag(moments))
     order = np.argsort(-np.diag(damped), kind="stable")
     remaining = matrix[order]
-    factors = np.linalg.cholesky(np.linalg.inv(damped[np.ix_(order, order)])).T
-    numbers = np.zeros(matrix.shape, np.int8)
+    error_factors = np.linalg.cholesky(np.linalg.inv(damped[np.ix_(order, order)])).T
+    quantized = np.zeros(matrix.shape, np.int8)
     for start in range(0, len(order), _ROUNDING_BLOCK):
         block = slice(start, min(start + _ROUNDING_BLOCK, len(order)))
         errors = np.zeros((block.stop - start, matrix.shape[1]))
         for index in range(start, block.stop):
             # The sum of two neighboring weights is limited, because some processors add such products in 16 bits. A
             # neighbor that is not rounded yet is still 0, and is limited by this weight later.
-            neighbor = np.abs(numbers[order[index] ^ 1].astype(np.int16))
+            neighbor = np.abs(quantized[order[index] ^ 1].astype(np.int16))
             limits = np.minimum(MAX_WEIGHT, MAX_PAIR - neighbor)
             row = np.clip(np.rint(remaining[index] / scales), -limits, limits)
-            numbers[order[index]] = row
-            error = (remaining[index] - row * scales) / factors[index, index]
+            quantized[order[index]] = row
+            error = (remaining[index] - row * scales) / error_factors[index, index]
             errors[index - start] = error
-            remaining[index + 1 : block.stop] -= np.outer(factors[index, index + 1 : block.stop], error)
-        remaining[block.stop :] -= factors[block, block.stop :].T @ errors
-    return numbers, scales
+            remaining[index + 1 : block.stop] -= np.outer(error_factors[index, index + 1 : block.stop], error)
+        remaining[block.stop :] -= error_factors[block, block.stop :].T @ errors
+    return quantized, scales
 
 
 def iter_calibration_texts() -> Iterator[str]:
     """Yield paragraphs of the sample's Markdown files, a few at a time, and the first of each file alone."""
     for path in sorted(sample.folder().rglob("*.md")):
-        paragraphs = [part.strip() for part in path.read_text(encoding="utf-8").split("\n\n") if part.strip()]
+        paragraphs = [
+            paragraph.strip() for paragraph in path.read_text(encoding="utf-8").split("\n\n") if paragraph.strip()
+        ]
         yield paragraphs[0]
-        for start in range(0, len(paragraphs), _PARAGRAPHS):
-            yield " ".join(paragraphs[start : start + _PARAGRAPHS])
+        for start in range(0, len(paragraphs), _NUM_PARAGRAPHS):
+            yield " ".join(paragraphs[start : start + _NUM_PARAGRAPHS])
 
 
 def collect_statistics(model: Path) -> dict[str, _InputStatistics]:
@@ -196,34 +203,35 @@ def collect_statistics(model: Path) -> dict[str, _InputStatistics]:
     graphs: list[_RecordingGraph] = []
 
     def make_graph(weights: Tensors) -> BertGraph:
-        """Create the recording graph, and keep it for this function."""
+        """Create the recording graph, and remember it in ``graphs``."""
         graphs.append(_RecordingGraph(weights))
         return graphs[0]
 
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
         write_bert(model, folder, make_graph)
         inputs = graphs[0].inputs
-        names = list(dict.fromkeys(inputs.values()))
+        input_names = list(dict.fromkeys(inputs.values()))
         network = onnx.load(folder / MODEL_FILE)
-        network.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+        # The inputs of the layers become outputs of the network, so that a run returns them.
+        network.graph.output.extend(onnx.ValueInfoProto(name=scratch) for scratch in input_names)
         session: Any = import_onnxruntime().InferenceSession(network.SerializeToString())
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
-    by_input: dict[str, _InputStatistics] = {}
+    statistics_by_input: dict[str, _InputStatistics] = {}
     for text in iter_calibration_texts():
         tokens = np.array([tokenizer.encode(text).ids], np.int64)
-        for input_name, (rows,) in zip(names, session.run(names, {"input_ids": tokens}), strict=True):
-            if input_name not in by_input:
-                by_input[input_name] = _InputStatistics(rows.shape[1])
-            by_input[input_name].add_rows(rows)
-    return {layer: by_input[input_name] for layer, input_name in inputs.items()}
+        for input_name, (rows,) in zip(input_names, session.run(input_names, {"input_ids": tokens}), strict=True):
+            if input_name not in statistics_by_input:
+                statistics_by_input[input_name] = _InputStatistics(rows.shape[1])
+            statistics_by_input[input_name].add_rows(rows)
+    return {layer: statistics_by_input[input_name] for layer, input_name in inputs.items()}
 
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=WEIGHTS_FOLDER, show_default=True)
 def main(model: Path, out: Path) -> None:
-    """Write the files of the default embedder, made from the original in the folder MODEL."""
+    """Write the files of the default embedder, made from the original model in the folder MODEL."""
     digest = hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest()
     if digest != ORIGINAL_DIGEST:
         raise click.UsageError(

@@ -37,9 +37,11 @@ import click
 import kvstore
 
 #: The number of characters shown before and after a mention.
-_AROUND = 60
+_NUM_CONTEXT_CHARACTERS = 60
 #: The number of mentions shown per entity.
-_SHOWN = 2
+_NUM_MENTIONS = 2
+#: The length at which the sentence that states a relation is cut off.
+_MAX_SENTENCE_CHARACTERS = 300
 
 
 @click.command()
@@ -49,7 +51,7 @@ _SHOWN = 2
 @click.option("--seed", default=1, show_default=True, help="What is drawn is a function of the documents and this.")
 @click.option("--language", default="en", show_default=True, help="Language setting of the store.")
 def main(paths: tuple[Path, ...], relations: bool, count: int, seed: int, language: str) -> None:
-    """Print a sample of the entities (or relations) of documents with their locations."""
+    """Print a random sample of the entities (or relations) of documents, each with its first locations."""
     with (
         tempfile.TemporaryDirectory() as scratch,
         kvstore.open(Path(scratch) / "store", embedder="hashing:16", settings={"language": language}) as store,
@@ -60,11 +62,11 @@ def main(paths: tuple[Path, ...], relations: bool, count: int, seed: int, langua
             f"# {report.documents} documents, {figures['chunks']} chunks, {figures['entities']} entities, "
             f"{figures['introductions'] / figures['chunks']:.2f} introductions a chunk, seed {seed}"
         )
-        lines = list_relations(store) if relations else list_entities(store)
-        chosen = sorted(random.Random(seed).sample(range(len(lines)), min(count, len(lines))))
-        print(f"# {len(chosen)} drawn of {len(lines)}")
-        for number, at in enumerate(chosen, 1):
-            print(f"{number:4} {lines[at] if relations else format_entity(store, lines[at])}")
+        lines = format_relations(store) if relations else list_entities(store)
+        indexes = sorted(random.Random(seed).sample(range(len(lines)), min(count, len(lines))))
+        print(f"# {len(indexes)} drawn of {len(lines)}")
+        for number, index in enumerate(indexes, 1):
+            print(f"{number:4} {lines[index] if relations else format_entity(store, lines[index])}")
 
 
 def list_entities(store: kvstore.Store) -> list[str]:
@@ -73,22 +75,25 @@ def list_entities(store: kvstore.Store) -> list[str]:
 
 
 def format_entity(store: kvstore.Store, name: str) -> str:
-    """Return a name, its kind, and its first locations."""
-    kind, times = next(iter(store.execute("SELECT kind, mentions FROM entities WHERE name = ?", [name])))
-    lines = [f"[{name}]  {kind}, {times} mentions"]
-    rows = store.execute('SELECT document, start, "end" FROM mentions WHERE entity = ? LIMIT ?', [name, _SHOWN])
+    """Return a name with its kind, its number of mentions, and the text around its first mentions."""
+    kind, num_mentions = next(iter(store.execute("SELECT kind, mentions FROM entities WHERE name = ?", [name])))
+    lines = [f"[{name}]  {kind}, {num_mentions} mentions"]
+    rows = store.execute('SELECT document, start, "end" FROM mentions WHERE entity = ? LIMIT ?', [name, _NUM_MENTIONS])
     for key, start, end in rows.fetchall():
         document = store.get(key)
         assert document is not None
         text = document.text.encode()
-        before, after = (text[max(0, start - _AROUND) : start], text[end : end + _AROUND])
-        pieces = (before.decode(errors="ignore"), text[start:end].decode(), after.decode(errors="ignore"))
-        lines.append(f"       {key}: " + " ".join("…{}«{}»{}…".format(*pieces).split()))
+        before, after = (
+            text[max(0, start - _NUM_CONTEXT_CHARACTERS) : start],
+            text[end : end + _NUM_CONTEXT_CHARACTERS],
+        )
+        parts = (before.decode(errors="ignore"), text[start:end].decode(), after.decode(errors="ignore"))
+        lines.append(f"       {key}: " + " ".join("…{}«{}»{}…".format(*parts).split()))
     return "\n".join(lines)
 
 
-def list_relations(store: kvstore.Store) -> list[str]:
-    """Return all relations found in prose, each with the sentence that states it."""
+def format_relations(store: kvstore.Store) -> list[str]:
+    """Return a text for each relation found in prose: names, kind, confidence, and the sentence that states it."""
     rows = store.execute(
         'SELECT child, parent, kind, confidence, document, start, "end" FROM edges WHERE tree = ? '
         "ORDER BY child, parent, kind, document",
@@ -98,8 +103,10 @@ def list_relations(store: kvstore.Store) -> list[str]:
     for child, parent, kind, confidence, key, start, end in rows.fetchall():
         document = store.get(key)
         assert document is not None
-        stated = " ".join(document.text.encode()[start:end].decode().split())
-        lines.append(f"[{child}] {kind} [{parent}]  {confidence:.2f}\n       {key}: {stated[:300]}")
+        sentence = " ".join(document.text.encode()[start:end].decode().split())
+        lines.append(
+            f"[{child}] {kind} [{parent}]  {confidence:.2f}\n       {key}: {sentence[:_MAX_SENTENCE_CHARACTERS]}"
+        )
     return lines
 
 

@@ -41,22 +41,25 @@ Answers = tuple[list[tuple[str, int]], list[float], list[str], list[str]]
 def main(
     data: tuple[str, ...], orders: int, strategy: tuple[str, ...], embedder: str, language: str, as_json: bool
 ) -> None:
-    """Compare the answers of stores with the same texts."""
+    """Compare the answers of stores that were filled with the same passages in different orders."""
     rows: list[dict[str, Any]] = []
     for path in data:
         questions = load(path, None)
-        found: dict[str, list[list[Answers]]] = {name: [] for name in strategy}
+        answers_by_strategy: dict[str, list[list[Answers]]] = {name: [] for name in strategy}
         for order in range(orders):
             with tempfile.TemporaryDirectory() as folder:
                 settings = {"language": language}
                 with kvstore.open(Path(folder) / "store", embedder=embedder, settings=settings) as store:
                     fill_in_order(store, questions, order)
                     for name in strategy:
-                        found[name].append(
+                        answers_by_strategy[name].append(
                             [collect_answers(store, question.text, name) for question in questions.questions]
                         )
             click.echo(f"{questions.name}: order {order + 1} of {orders}", err=True)
-        rows += [{"dataset": questions.name, "strategy": name, **compare_answers(each)} for name, each in found.items()]
+        rows += [
+            {"dataset": questions.name, "strategy": name, **compare_answers(store_answers)}
+            for name, store_answers in answers_by_strategy.items()
+        ]
     if as_json:
         print(json.dumps({"orders": orders, "rows": rows}))
     else:
@@ -65,20 +68,20 @@ def main(
 
 
 def fill_in_order(store: kvstore.Store, questions: QuestionSet, seed: int) -> None:
-    """Put every text into a store, in an order given by the seed."""
-    rng = random.Random(seed)
-    passages = rng.sample(questions.passages, len(questions.passages))
+    """Store every passage, in an order and in transactions of sizes that the seed determines."""
+    generator = random.Random(seed)
+    passages = generator.sample(questions.passages, len(questions.passages))
     while passages:
         with store.transaction() as transaction:
-            for passage in [passages.pop() for _ in range(min(len(passages), rng.randint(1, BATCH)))]:
+            for passage in [passages.pop() for _ in range(min(len(passages), generator.randint(1, BATCH)))]:
                 transaction.put(str(passage["id"]), passage["text"], title=passage.get("title") or None)
 
 
 def collect_answers(store: kvstore.Store, question: str, strategy: str) -> Answers:
-    """Return the results of a strategy for a question, for each number of hits."""
-    answers = [store.retrieve(question, using=strategy, top=top) for top in TOPS]
-    hits = [hit for evidence in answers for hit in evidence.hits]
-    context = [line for evidence in answers for line in evidence.context]
+    """Return the results of a strategy for a question, concatenated over the numbers of hits in TOPS."""
+    evidence_by_top = [store.retrieve(question, using=strategy, top=top) for top in TOPS]
+    hits = [hit for evidence in evidence_by_top for hit in evidence.hits]
+    context = [line for evidence in evidence_by_top for line in evidence.context]
     return (
         [(hit.document, hit.ordinal) for hit in hits],
         [hit.score for hit in hits],
@@ -87,24 +90,28 @@ def collect_answers(store: kvstore.Store, question: str, strategy: str) -> Answe
     )
 
 
-def compare_answers(found: list[list[Answers]]) -> dict[str, Any]:
-    """Compare the answers of several stores, question by question."""
-    same = paths = bits = 0
+def compare_answers(answers_by_store: list[list[Answers]]) -> dict[str, Any]:
+    """Return on how many questions the answers of all stores are the same, and the maximum difference of scores."""
+    num_same_hits = num_same_paths = num_identical = 0
     max_difference = 0.0
-    for answers in zip(*found, strict=True):
+    for answers in zip(*answers_by_store, strict=True):
         first, *others = answers
-        alike = all(other[0] == first[0] for other in others)
-        same += alike
-        paths += alike and all(other[2:] == first[2:] for other in others)
-        bits += all(other == first for other in others)
-        if alike:
-            differences = (abs(a - b) for other in others for a, b in zip(first[1], other[1], strict=True))
+        has_same_hits = all(other[0] == first[0] for other in others)
+        num_same_hits += has_same_hits
+        num_same_paths += has_same_hits and all(other[2:] == first[2:] for other in others)
+        num_identical += all(other == first for other in others)
+        if has_same_hits:
+            differences = (
+                abs(score - other_score)
+                for other in others
+                for score, other_score in zip(first[1], other[1], strict=True)
+            )
             max_difference = max(max_difference, max(differences, default=0.0))
     return {
-        "questions": len(found[0]),
-        "same_hits": same,
-        "same_paths": paths,
-        "bits": bits,
+        "questions": len(answers_by_store[0]),
+        "same_hits": num_same_hits,
+        "same_paths": num_same_paths,
+        "bits": num_identical,
         "scores_apart": max_difference,
     }
 

@@ -1,6 +1,6 @@
 """Diagrams of the strategies, for the documentation.
 
-In: :data:`WAYS`, a few words per step. Out: ``docs/pictures/NAME.svg``, one per strategy. ``python
+In: :data:`STEP_GROUPS`, a few words per step. Out: ``docs/pictures/NAME.svg``, one per strategy. ``python
 tools/strategy_pictures.py`` generates them; a test compares them.
 """
 
@@ -16,7 +16,7 @@ FOLDER = ROOT / "docs" / "pictures"
 QUESTION = "question"
 #: The steps of a strategy from left to right; parallel steps are in one group. A step that begins with ``*`` is a
 #: structure of the store.
-WAYS: dict[str, list[list[str]]] = {
+STEP_GROUPS: dict[str, list[list[str]]] = {
     "vector": [
         [QUESTION],
         ["its vector"],
@@ -112,7 +112,9 @@ WAYS: dict[str, list[list[str]]] = {
         ["passages they lead to, ranked beside hybrid's", "reports of the communities"],
     ],
 }
-WIDE, LINE, GAP, BETWEEN, MARGIN = 144, 17, 34, 14, 6
+#: The sizes of the diagram in pixels, and the length of a line of text in a box.
+BOX_WIDTH, LINE_HEIGHT, COLUMN_GAP, ROW_GAP, MARGIN = 144, 17, 34, 14, 6
+LINE_CHARACTERS = 18
 _STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#123;text-anchor:middle}"
     "rect{fill:#d5ebe6;stroke:#3b8274}.kept{fill:#f6e3bd;stroke:#a97b1e}.asked{fill:#e4e4ea;stroke:#77778a}"
@@ -121,38 +123,45 @@ _STYLE = (
 
 
 def draw_strategy(name: str) -> str:
-    """Return the diagram of one strategy as SVG."""
-    groups = [[(step, textwrap.wrap(step.removeprefix("*"), 18)) for step in group] for group in WAYS[name]]
-    heights = [[LINE * len(lines) + 14 for _, lines in group] for group in groups]
-    tall = max(sum(group) + BETWEEN * (len(group) - 1) for group in heights) + 2 * MARGIN
-    wide = len(groups) * WIDE + (len(groups) - 1) * GAP + 2 * MARGIN
-    boxes, arrows, before = [], [], list[tuple[float, float]]()
-    for column, (group, high) in enumerate(zip(groups, heights, strict=True)):
-        left = MARGIN + column * (WIDE + GAP)
-        top = (tall - sum(high) - BETWEEN * (len(high) - 1)) / 2
+    """Return the diagram of one strategy as SVG: a column of boxes for each group of steps, joined by arrows."""
+    groups = [
+        [(step, textwrap.wrap(step.removeprefix("*"), LINE_CHARACTERS)) for step in group]
+        for group in STEP_GROUPS[name]
+    ]
+    heights = [[LINE_HEIGHT * len(lines) + 14 for _, lines in group] for group in groups]
+    picture_height = max(sum(group) + ROW_GAP * (len(group) - 1) for group in heights) + 2 * MARGIN
+    picture_width = len(groups) * BOX_WIDTH + (len(groups) - 1) * COLUMN_GAP + 2 * MARGIN
+    boxes, arrows, previous_ends = [], [], list[tuple[float, float]]()
+    for column, (group, group_heights) in enumerate(zip(groups, heights, strict=True)):
+        left = MARGIN + column * (BOX_WIDTH + COLUMN_GAP)
+        top = (picture_height - sum(group_heights) - ROW_GAP * (len(group_heights) - 1)) / 2
         ends = []
-        for (step, lines), height in zip(group, high, strict=True):
+        for (step, lines), height in zip(group, group_heights, strict=True):
             kind = "kept" if step.startswith("*") else "asked" if step == QUESTION else "step"
-            boxes.append(f'<rect class="{kind}" x="{left}" y="{top:g}" width="{WIDE}" height="{height}" rx="6"/>')
-            for number, line in enumerate(lines):
-                y = top + 7 + LINE * (number + 0.78)
-                boxes.append(f'<text x="{left + WIDE / 2:g}" y="{y:g}">{escape(line)}</text>')
+            boxes.append(f'<rect class="{kind}" x="{left}" y="{top:g}" width="{BOX_WIDTH}" height="{height}" rx="6"/>')
+            for index, line in enumerate(lines):
+                y = top + 7 + LINE_HEIGHT * (index + 0.78)
+                boxes.append(f'<text x="{left + BOX_WIDTH / 2:g}" y="{y:g}">{escape(line)}</text>')
             ends.append((left, top + height / 2))
-            top += height + BETWEEN
-        # If both groups have the same number of steps, these are connected pairwise.
-        pairs = zip(before, ends, strict=True) if len(before) == len(ends) else ((a, b) for a in before for b in ends)
-        for (x, y), (to_x, to_y) in pairs:
-            middle = (x + WIDE + to_x) / 2
+            top += height + ROW_GAP
+        # Groups with the same number of steps are connected pairwise, others completely.
+        pairs = (
+            zip(previous_ends, ends, strict=True)
+            if len(previous_ends) == len(ends)
+            else ((start, end) for start in previous_ends for end in ends)
+        )
+        for (x, y), (end_x, end_y) in pairs:
+            middle_x = (x + BOX_WIDTH + end_x) / 2
             arrows.append(
-                f'<path marker-end="url(#head)" d="M{x + WIDE:g} {y:g}'
-                f'C{middle:g} {y:g} {middle:g} {to_y:g} {to_x - 7:g} {to_y:g}"/>'
+                f'<path marker-end="url(#head)" d="M{x + BOX_WIDTH:g} {y:g}'
+                f'C{middle_x:g} {y:g} {middle_x:g} {end_y:g} {end_x - 7:g} {end_y:g}"/>'
             )
-        before = ends
+        previous_ends = ends
     return (
         "\n".join(
             [
-                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall:g}" width="{wide}"'
-                f' height="{tall:g}" role="img">',
+                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {picture_width} {picture_height:g}"'
+                f' width="{picture_width}" height="{picture_height:g}" role="img">',
                 f"<title>The way of {name}</title><style>{_STYLE}</style>",
                 '<defs><marker id="head" viewBox="0 0 8 8" refX="2" refY="4" markerWidth="7" markerHeight="7"'
                 ' orient="auto">'
@@ -167,8 +176,8 @@ def draw_strategy(name: str) -> str:
 
 
 def build_files() -> dict[Path, str]:
-    """Return the generated files and their contents."""
-    return {FOLDER / f"{name}.svg": draw_strategy(name) for name in WAYS}
+    """Return the diagram of every strategy, by the path of its file."""
+    return {FOLDER / f"{name}.svg": draw_strategy(name) for name in STEP_GROUPS}
 
 
 if __name__ == "__main__":

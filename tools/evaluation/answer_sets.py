@@ -48,37 +48,40 @@ class AnswerSet:
 
 
 def load_answer_sets(name: str, data: Path, limit: int | None) -> list[AnswerSet]:
-    """Return the stores of a set, each with at most ``limit`` questions of each kind."""
-    head, _, part = name.partition(":")
+    """Return the stores of a set such as ``squad2:choose``, each with at most ``limit`` questions of each kind."""
+    set_name, _, part = name.partition(":")
     loaders: dict[str, Callable[[Path, str], Iterator[AnswerSet]]] = {
         "squad2": _load_squad2,
         "notes": lambda data, part: _load_notes("notes", NOTES, part),
         "languages": lambda data, part: _load_notes("languages", FOREIGN_NOTES, part),
         "folders": _load_folders,
-        "hotpotqa": lambda data, part: _load_chains(data, "hotpotqa"),
-        "musique": lambda data, part: _load_chains(data, "musique"),
+        "hotpotqa": lambda data, part: _load_multi_hop(data, "hotpotqa"),
+        "musique": lambda data, part: _load_multi_hop(data, "musique"),
     }
-    if head not in loaders:
-        raise click.UsageError(f"there is no set {head!r}; there are {', '.join(loaders)}")
+    if set_name not in loaders:
+        raise click.UsageError(f"there is no set {set_name!r}; there are {', '.join(loaders)}")
     return [
         AnswerSet(answer_set.name, answer_set.fill, _sample(answer_set.questions, limit))
-        for answer_set in loaders[head](data, part)
+        for answer_set in loaders[set_name](data, part)
     ]
 
 
 def _sample(questions: Sequence[Question], limit: int | None) -> list[Question]:
     """Return at most ``limit`` questions of each kind, chosen with a fixed seed."""
-    chosen = []
+    sample = []
     for kind in ("answerable", "near", "foreign"):
-        own = [question for question in questions if question.kind == kind]
-        random.Random("answers").shuffle(own)
-        chosen += own[:limit]
-    return chosen
+        questions_of_kind = [question for question in questions if question.kind == kind]
+        random.Random("answers").shuffle(questions_of_kind)
+        sample += questions_of_kind[:limit]
+    return sample
 
 
 def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
-    """Yield one store of all held-out articles, with the questions of those for choosing or of those to report."""
-    asked_articles = CHOICE_ARTICLES if part == "choose" else REPORT_ARTICLES
+    """Yield one store of all held-out articles, with the questions about those of ``part``.
+
+    These are the articles that thresholds are chosen on (``choose``), or else those that are reported.
+    """
+    question_articles = CHOICE_ARTICLES if part == "choose" else REPORT_ARTICLES
     with lzma.open(data / "reader" / "train.jsonl.xz", "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     passages: dict[str, dict[str, Any]] = {}
@@ -89,14 +92,14 @@ def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
             continue
         key = f"squad2-{len(passages)}"
         passage = passages.setdefault(row["passage"], {"id": key, "title": row["title"], "text": row["passage"]})
-        if article not in asked_articles or row["question"] in questions:
+        if article not in question_articles or row["question"] in questions:
             continue
-        golds = sorted({text for _, text in row["answers"]})
+        gold_answers = sorted({text for _, text in row["answers"]})
         questions[row["question"]] = Question(
             row["question"].strip(),
-            "answerable" if golds else "near",
-            lambda text, golds=golds: any(holds_text(gold, text) for gold in golds),  # type: ignore[misc]
-            frozenset((passage["id"],)) if golds else frozenset(),
+            "answerable" if gold_answers else "near",
+            lambda text, gold_answers=gold_answers: any(holds_text(gold_answer, text) for gold_answer in gold_answers),  # type: ignore[misc]
+            frozenset((passage["id"],)) if gold_answers else frozenset(),
             part=article,
         )
 
@@ -110,7 +113,7 @@ def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
 
 
 def _load_notes(name: str, folder: Path, part: str) -> Iterator[AnswerSet]:
-    """Yield a store for each folder of notes in a folder."""
+    """Yield a store for each folder of notes below ``folder``, or only for the folder ``part``."""
     for path in sorted(folder.glob(f"{part or '*'}.jsonl")):
         questions = [
             Question(
@@ -120,11 +123,11 @@ def _load_notes(name: str, folder: Path, part: str) -> Iterator[AnswerSet]:
             )
             for row in read_lines(path)
         ]
-        yield AnswerSet(f"{name}:{path.stem}", _ingest_folder(path.with_suffix("")), questions)
+        yield AnswerSet(f"{name}:{path.stem}", _make_folder_ingest(path.with_suffix("")), questions)
 
 
 def _load_folders(data: Path, part: str) -> Iterator[AnswerSet]:
-    """Yield a store for each archive of real documents."""
+    """Yield a store for each archive of real documents, or only for the archive ``part``."""
     for path in sorted((data / "folders").glob(f"{part or '*'}-questions.jsonl")):
         name = path.name.removesuffix("-questions.jsonl")
         questions = []
@@ -134,19 +137,19 @@ def _load_folders(data: Path, part: str) -> Iterator[AnswerSet]:
                 Question(
                     row["question"],
                     row["kind"] if row["kind"] in ("near", "foreign") else "answerable",
-                    lambda text, found=patterns: bool(found) and all(pattern.search(text) for pattern in found),  # type: ignore[misc]
+                    lambda text, patterns=patterns: bool(patterns) and all(each.search(text) for each in patterns),  # type: ignore[misc]
                     frozenset(row.get("gold", ())),
                     needs_all_gold=row["kind"] == "two",
                     is_long=row["kind"] == "two" or row["asks"] in _LONG_ANSWERS,
                     part=row["kind"],
                 )
             )
-        yield AnswerSet(f"folders:{name}", _ingest_archive(path.with_name(f"{name}.tar.xz"), name), questions)
+        yield AnswerSet(f"folders:{name}", _make_archive_ingest(path.with_name(f"{name}.tar.xz"), name), questions)
 
 
-def _load_chains(data: Path, name: str) -> Iterator[AnswerSet]:
-    """Yield the store of a set of questions that need several passages, with those whose answers are texts."""
-    loaded = load(str(data / "qa" / name), None)
+def _load_multi_hop(data: Path, name: str) -> Iterator[AnswerSet]:
+    """Yield the store of a set whose questions need several passages, without its yes-or-no questions."""
+    question_set = load(str(data / "qa" / name), None)
     questions = [
         Question(
             question.text,
@@ -156,27 +159,29 @@ def _load_chains(data: Path, name: str) -> Iterator[AnswerSet]:
             needs_all_gold=True,
             is_long=True,
         )
-        for question in loaded.questions
+        for question in question_set.questions
         if question.answer and question.answer not in ("yes", "no")
     ]
-    yield AnswerSet(name, lambda store: fill_store(store, loaded, triples=False, log=lambda text: None), questions)
+    yield AnswerSet(
+        name, lambda store: fill_store(store, question_set, triples=False, log=lambda text: None), questions
+    )
 
 
-def _ingest_folder(folder: Path) -> Callable[[kvstore.Store], object]:
+def _make_folder_ingest(folder: Path) -> Callable[[kvstore.Store], object]:
     """Return a function that ingests a folder into a store."""
     return lambda store: store.ingest(folder, workers=0)
 
 
-def _ingest_archive(archive: Path, name: str) -> Callable[[kvstore.Store], object]:
-    """Return a function that unpacks an archive and ingests its one folder."""
+def _make_archive_ingest(archive: Path, name: str) -> Callable[[kvstore.Store], object]:
+    """Return a function that unpacks an archive and ingests the folder ``name`` in it."""
 
     def ingest(store: kvstore.Store) -> None:
         """Unpack the archive into a temporary folder, and ingest it."""
         import tempfile
 
         with tempfile.TemporaryDirectory() as scratch:
-            with tarfile.open(archive) as opened:
-                opened.extractall(scratch, filter="data")
+            with tarfile.open(archive) as files:
+                files.extractall(scratch, filter="data")
             store.ingest(Path(scratch) / name, workers=0)
 
     return ingest

@@ -26,23 +26,27 @@ from .question_sets import QuestionSet
 
 _WORD = re.compile(r"\w+")
 _CITATION = re.compile(r"\s*\[\d+(?:, \d+)*\]")
-_MAX_RUN_WORDS = 4
+_MAX_NGRAM_WORDS = 4
 
 #: A function that returns the vectors of a text's tokens, one per row.
 TokenVectors = Callable[[str], Matrix]
 
 
 def compute_answer_measures(answer: str, expected: str, vectors: TokenVectors) -> dict[str, float]:
-    """Return all measures of one answer; citations in it do not count."""
+    """Return all measures of one answer by name; citations in it are removed first."""
     text = _CITATION.sub("", answer)
-    mine, gold = split_words(text), split_words(expected)
+    answer_words, expected_words = split_words(text), split_words(expected)
     return {
-        "rouge-1": _compute_overlap(_count_runs(mine, 1), _count_runs(gold, 1)),
-        "rouge-2": _compute_overlap(_count_runs(mine, 2), _count_runs(gold, 2)),
-        "rouge-l": _compute_f_measure(_measure_common_subsequence(mine, gold), len(mine), len(gold)),
-        "bleu": compute_bleu(mine, gold),
-        "f1": _compute_overlap(_count_runs(_remove_articles(mine), 1), _count_runs(_remove_articles(gold), 1)),
-        "bertscore": compute_bert_score(vectors(text), vectors(expected)) if mine and gold else 0.0,
+        "rouge-1": _compute_overlap(_count_ngrams(answer_words, 1), _count_ngrams(expected_words, 1)),
+        "rouge-2": _compute_overlap(_count_ngrams(answer_words, 2), _count_ngrams(expected_words, 2)),
+        "rouge-l": _compute_f_measure(
+            _compute_lcs_length(answer_words, expected_words), len(answer_words), len(expected_words)
+        ),
+        "bleu": compute_bleu(answer_words, expected_words),
+        "f1": _compute_overlap(
+            _count_ngrams(_remove_articles(answer_words), 1), _count_ngrams(_remove_articles(expected_words), 1)
+        ),
+        "bertscore": compute_bert_score(vectors(text), vectors(expected)) if answer_words and expected_words else 0.0,
     }
 
 
@@ -51,31 +55,34 @@ def split_words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def compute_bleu(mine: Sequence[str], gold: Sequence[str]) -> float:
-    """Return BLEU of one answer against one expected text."""
-    if not mine or not gold:
+def compute_bleu(answer_words: Sequence[str], expected_words: Sequence[str]) -> float:
+    """Return BLEU of one answer against one expected text, both as words."""
+    if not answer_words or not expected_words:
         return 0.0
-    logarithms = []
-    for length in range(1, min(_MAX_RUN_WORDS, len(mine)) + 1):
-        runs = _count_runs(mine, length)
+    log_precisions = []
+    for length in range(1, min(_MAX_NGRAM_WORDS, len(answer_words)) + 1):
+        ngrams = _count_ngrams(answer_words, length)
         smoothing = int(length > 1)
-        matched = sum((runs & _count_runs(gold, length)).values()) + smoothing
-        if not matched:
+        num_matches = sum((ngrams & _count_ngrams(expected_words, length)).values()) + smoothing
+        if not num_matches:
             return 0.0
-        logarithms.append(math.log(matched / (sum(runs.values()) + smoothing)))
-    brevity = min(0.0, 1 - len(gold) / len(mine))
-    return math.exp(brevity + sum(logarithms) / len(logarithms))
+        log_precisions.append(math.log(num_matches / (sum(ngrams.values()) + smoothing)))
+    log_brevity_penalty = min(0.0, 1 - len(expected_words) / len(answer_words))
+    return math.exp(log_brevity_penalty + sum(log_precisions) / len(log_precisions))
 
 
-def compute_bert_score(mine: Matrix, gold: Matrix) -> float:
-    """Return the F measure of every token's cosine with the nearest token of the other text."""
-    cosines = mine @ gold.T
+def compute_bert_score(answer_vectors: Matrix, expected_vectors: Matrix) -> float:
+    """Return the F measure of every token's greatest cosine with a token of the other text."""
+    cosines = answer_vectors @ expected_vectors.T
     precision, recall = float(cosines.max(axis=1).mean()), float(cosines.max(axis=0).mean())
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
 
 def make_token_embedder(store: kvstore.Store) -> TokenVectors:
-    """Return a function that computes token vectors with the store's embedder, or with its original weights."""
+    """Return a function that computes a vector for each token of a text with the store's embedder.
+
+    For the default embedder, its original weights are used. Other embedders embed each word without its context.
+    """
     embedder = store.embedder
     if embedder.name == DEFAULT_EMBEDDER:
         embedder = open_embedder(f"{DEFAULT_EMBEDDER}-float32")
@@ -99,36 +106,36 @@ def compute_answer_outcomes(
     answer (not for yes and no); ``cited``, the share of the characters of the spans that the citations cover;
     ``answered``, if the store did not abstain, and ``confidence``. An abstention contains and cites nothing.
     """
-    known_questions = [question for question in questions.questions if question.answer or question.spans]
+    measured_questions = [question for question in questions.questions if question.answer or question.spans]
     vectors = make_token_embedder(store)
     texts = Texts(store)
     outcomes = []
-    for number, question in enumerate(known_questions, 1):
+    for num_answers, question in enumerate(measured_questions, 1):
         started = time.perf_counter()
         answer = store.ask(question.text, using=strategy, model=model, as_segments=as_segments)
         elapsed = 1000 * (time.perf_counter() - started)
         measures = compute_answer_measures(answer.text, question.answer, vectors) if question.answer else {}
         measures["false_citations"] = float(bool(answer.dropped))
-        bare = _CITATION.sub("", answer.text)
-        measures["words"] = float(len(bare.split()))
+        text_without_citations = _CITATION.sub("", answer.text)
+        measures["words"] = float(len(text_without_citations.split()))
         expected = " ".join(split_words(question.answer or ""))
         if expected and expected not in ("yes", "no"):
-            has_answer = f" {expected} " in f" {' '.join(split_words(bare))} "
+            has_answer = f" {expected} " in f" {' '.join(split_words(text_without_citations))} "
             measures["contains"] = float(has_answer and not answer.abstained)
         if question.spans:
-            cited = [
+            cited_spans = [
                 texts.locate_passage(Passage(citation.document, citation.start, citation.end, citation.text))
                 for citation in answer.citations
             ]
-            measures["cited"] = 0.0 if answer.abstained else compute_coverage(question.spans, cited)
+            measures["cited"] = 0.0 if answer.abstained else compute_coverage(question.spans, cited_spans)
         measures["answered"], measures["confidence"] = float(not answer.abstained), answer.confidence
         outcomes.append(Outcome(measures, elapsed, elapsed, answer.evidence.pool))
-        log(f"{questions.name}: {number} of {len(known_questions)} answers")
+        log(f"{questions.name}: {num_answers} of {len(measured_questions)} answers")
     return outcomes
 
 
 def compute_coverage(gold_spans: Sequence[TextSpan], cited_spans: Sequence[TextSpan]) -> float:
-    """Return the fraction of the characters of some spans that others cover.
+    """Return the fraction of the characters of ``gold_spans`` that ``cited_spans`` cover.
 
     >>> compute_coverage([TextSpan("a", 0, 10)], [TextSpan("a", 5, 20), TextSpan("b", 0, 5)])
     0.5
@@ -143,29 +150,31 @@ def _remove_articles(words: Sequence[str]) -> list[str]:
     return [word for word in words if word not in ("a", "an", "the")]
 
 
-def _count_runs(words: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
-    """Count the runs of ``length`` consecutive words."""
+def _count_ngrams(words: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
+    """Count the sequences of ``length`` consecutive words."""
     return Counter(tuple(words[start : start + length]) for start in range(len(words) - length + 1))
 
 
-def _compute_overlap(mine: Counter[tuple[str, ...]], gold: Counter[tuple[str, ...]]) -> float:
-    """Return the F measure of two multisets of runs."""
-    return _compute_f_measure(sum((mine & gold).values()), sum(mine.values()), sum(gold.values()))
+def _compute_overlap(ngrams: Counter[tuple[str, ...]], expected_ngrams: Counter[tuple[str, ...]]) -> float:
+    """Return the F measure of two multisets of n-grams."""
+    return _compute_f_measure(
+        sum((ngrams & expected_ngrams).values()), sum(ngrams.values()), sum(expected_ngrams.values())
+    )
 
 
-def _compute_f_measure(common: int, mine: int, gold: int) -> float:
-    """Return the F measure of two collections of the sizes ``mine`` and ``gold`` with ``common`` common elements."""
-    return 2 * common / (mine + gold) if common else 0.0
+def _compute_f_measure(num_common: int, size: int, expected_size: int) -> float:
+    """Return the F measure of two collections, from the number of common elements and both sizes."""
+    return 2 * num_common / (size + expected_size) if num_common else 0.0
 
 
-def _measure_common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence."""
-    row = [0] * (len(second) + 1)
+def _compute_lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence of two lists of words."""
+    lengths = [0] * (len(second) + 1)
     for word in first:
         diagonal = 0
-        for column, other_word in enumerate(second, 1):
-            diagonal, row[column] = (
-                row[column],
-                diagonal + 1 if word == other_word else max(row[column], row[column - 1]),
+        for index, other_word in enumerate(second, 1):
+            diagonal, lengths[index] = (
+                lengths[index],
+                diagonal + 1 if word == other_word else max(lengths[index], lengths[index - 1]),
             )
-    return row[-1]
+    return lengths[-1]

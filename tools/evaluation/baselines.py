@@ -37,6 +37,7 @@ class _Chunks:
     """All chunks of a store in memory: their documents, texts and vectors."""
 
     def __init__(self, state: State) -> None:
+        """Read all chunks of a state; the lists have the same order."""
         rows = list(state.chunks.scan())
         self.ids = [chunk for chunk, _ in rows]
         self.indexes = {chunk: index for index, chunk in enumerate(self.ids)}
@@ -98,6 +99,7 @@ class _Bm25s:
         self._index.index(self._tokenize(texts), show_progress=False)
 
     def __call__(self, question: str) -> Retrieved:
+        """Return the chunks with the best BM25 scores."""
         count = min(CHUNKS, len(self._chunks.ids))
         indexes, _ = self._index.retrieve(self._tokenize([question]), k=count, show_progress=False)
         passages = [self._chunks.get_passage(index) for index in indexes[0].tolist()]
@@ -109,12 +111,15 @@ class _Bm25s:
 
 
 class _TreeRag:
-    """Names of the entity trees in an approximate index; those nearest to the question, their relatives, the chunks of
-    both. A store without trees has all its names for one level."""
+    """Search over the names of the entity trees: the nearest names and their relatives lead to the chunks.
+
+    If the store has no trees, all its names are used, without relatives.
+    """
 
     def __init__(
         self, state: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], log: Callable[[str], None]
     ) -> None:
+        """Index the names, and collect their relatives and mentions."""
         self._chunks = chunks
         names = [(entity, record.name) for entity, record in state.entities.scan()]
         entities_by_node = {node: state.forest.get_node(node).entity for node in _iter_nodes(state, names)}
@@ -135,6 +140,7 @@ class _TreeRag:
                 self._mentions.setdefault(entity, set()).add(chunk)
 
     def __call__(self, _: str, vector: Matrix) -> Retrieved:
+        """Return the chunks nearest to a vector among those that mention the nearest names or their relatives."""
         labels, _distances = self._index.knn_query(vector, k=min(_NEAREST, len(self._entities)))
         nearest = [self._entities[label] for label in labels[0].tolist()]
         entities = {relative for entity in nearest for relative in self._relatives.get(entity, ())}.union(nearest)
@@ -143,11 +149,12 @@ class _TreeRag:
 
 
 class _GraphRag:
-    """Abstracts in an approximate index; those nearest to the question, and those that share most entities."""
+    """Search over abstracts: the nearest ones and those that share most entities with them lead to the chunks."""
 
     def __init__(
         self, state: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], log: Callable[[str], None]
     ) -> None:
+        """Index the abstracts of the lowest level, and collect their entities."""
         self._chunks = chunks
         leaves = [(abstract, record) for abstract, record in state.abstracts.scan() if abstract < FIRST_UPPER_ABSTRACT]
         self._leaves = [abstract for abstract, _ in leaves]
@@ -164,6 +171,7 @@ class _GraphRag:
                     self._entities.setdefault(address, []).append(entry.entity)
 
     def __call__(self, _: str, vector: Matrix) -> Retrieved:
+        """Return the chunks nearest to a vector among those of the nearest abstracts and of the linked ones."""
         labels, _distances = self._index.knn_query(vector, k=min(_NEAREST, len(self._leaves)))
         nearest = [self._leaves[label] for label in labels[0].tolist()]
         shared = Counter(
@@ -179,7 +187,7 @@ class _GraphRag:
 
 
 def _iter_nodes(state: State, names: list[tuple[int, str]]) -> Iterable[int]:
-    """Yield every node of the entity trees."""
+    """Yield every node of the entity trees, for entities given as (id, name)."""
     for entity, _ in names:
         for rank, address in map(split_address, state.filter.get_addresses(state.entities.get(entity).key).tolist()):
             if rank == NODE_RANK:
@@ -189,12 +197,12 @@ def _iter_nodes(state: State, names: list[tuple[int, str]]) -> Iterable[int]:
 def _embed_texts(
     embed: Callable[[list[str]], Matrix], texts: list[str], kind: str, log: Callable[[str], None]
 ) -> Matrix:
-    """Embed texts in batches, and log the progress; ``kind`` says in the log what the texts are."""
-    parts = []
+    """Return the vectors of texts, embedded in batches; ``kind`` names the texts in the log."""
+    batches = []
     for start in range(0, len(texts), _BATCH):
-        parts.append(embed(texts[start : start + _BATCH]))
+        batches.append(embed(texts[start : start + _BATCH]))
         log(f"{min(start + _BATCH, len(texts))} of {len(texts)} {kind} embedded for the baselines")
-    return np.concatenate(parts)
+    return np.concatenate(batches)
 
 
 def _build_hnsw_index(vectors: Matrix) -> hnswlib.Index:

@@ -22,7 +22,7 @@ from .passages import TextSpan
 from .question_sets import Question, QuestionSet
 
 #: The maximum number of questions of a set, drawn evenly from all candidates.
-_QUESTIONS = 200
+_MAX_QUESTIONS = 200
 #: The first words of a definition that identify it, and the minimum number of its words.
 _LEAD_WORDS = 20
 _MIN_WORDS = 8
@@ -32,19 +32,19 @@ _OPTION = re.compile(r"--[a-z][\w-]+")
 _PARAMETER = re.compile(r"[a-z]+(?:_[a-z]+)+")
 _TITLE_CASE = re.compile(r"\b[A-Z](?=[a-z]+\b)")
 
-OF_OPTIONS = (
+OPTION_TEMPLATES = (
     "What does the option {name} of {command} do?",
     "{command} {name}",
     "How do I use {name} with {command}?",
     "What is {name} for when I run {command}?",
 )
-OF_PARAMETERS = (
+PARAMETER_TEMPLATES = (
     "What does the parameter {name} control?",
     "{name}",
     "How should I set {name}?",
     "What is {name} good for?",
 )
-OF_HEADINGS = (
+HEADING_TEMPLATES = (
     "What does the manual say about {lowered}?",
     "{title}",
     "Can you explain {lowered}?",
@@ -75,31 +75,37 @@ def unpack(archive: Path, folder: Path) -> None:
 def make_manual_sets(
     store: kvstore.Store, archive: Path, scratch: Path, log: Callable[[str], None]
 ) -> tuple[float, list[QuestionSet]]:
-    """Ingest the pages of an archive if the store is empty, and make both sets; return them and the seconds."""
+    """Return the seconds of the ingest and both sets; the pages are ingested only if the store is empty."""
     folder = scratch / "pages"
     unpack(archive, folder)
     seconds = 0.0
     if not store.keys():
-        report = store.ingest(folder, progress=lambda now: log(f"{now.done} of {now.total} files, {now.chunks} chunks"))
+        report = store.ingest(
+            folder,
+            progress=lambda progress: log(f"{progress.done} of {progress.total} files, {progress.chunks} chunks"),
+        )
         seconds = report.seconds
         for failure in report.failures:
             print(f"{failure.place}: {failure.reason}", file=sys.stderr)
     definitions = [definition for path in sorted(folder.rglob("*.html")) for definition in iter_definitions(path)]
-    texts = _Words(store)
+    stored_pages = _StoredPages(store)
     sets = []
     for name, candidates in (
         ("options", make_option_questions(definitions)),
         ("headings", make_heading_questions(definitions)),
     ):
-        step = max(1.0, len(candidates) / _QUESTIONS)
-        chosen = [candidates[int(index * step)] for index in range(min(_QUESTIONS, len(candidates)))]
-        questions = [texts.make_question(text, definition) for text, definition in chosen]
+        step = max(1.0, len(candidates) / _MAX_QUESTIONS)
+        sample = [candidates[int(index * step)] for index in range(min(_MAX_QUESTIONS, len(candidates)))]
+        questions = [stored_pages.make_question(text, definition) for text, definition in sample]
         sets.append(QuestionSet(f"manual-{name}", folder, [], questions, details=True))
     return seconds, sets
 
 
 def make_option_questions(definitions: Sequence[Definition]) -> list[tuple[str, Definition]]:
-    """Return a question for each option of a command, and for each parameter that only one place defines."""
+    """Return a question with its definition for each unambiguous option and parameter.
+
+    An option must have one definition in its command, and a parameter one in the manual. Templates take turns.
+    """
     named_definitions = [
         (name, definition) for definition in definitions if not definition.heading for name in definition.names
     ]
@@ -108,33 +114,36 @@ def make_option_questions(definitions: Sequence[Definition]) -> list[tuple[str, 
     questions = []
     for name, definition in named_definitions:
         if name.startswith("--") and definition.command and counts_by_command[definition.command, name] == 1:
-            phrase = OF_OPTIONS[len(questions) % len(OF_OPTIONS)]
+            template = OPTION_TEMPLATES[len(questions) % len(OPTION_TEMPLATES)]
         elif not name.startswith("--") and counts[name] == 1:
-            phrase = OF_PARAMETERS[len(questions) % len(OF_PARAMETERS)]
+            template = PARAMETER_TEMPLATES[len(questions) % len(PARAMETER_TEMPLATES)]
         else:
             continue
-        questions.append((phrase.format(name=name, command=definition.command), definition))
+        questions.append((template.format(name=name, command=definition.command), definition))
     return questions
 
 
 def make_heading_questions(definitions: Sequence[Definition]) -> list[tuple[str, Definition]]:
-    """Return a question for each heading of two words or more that no other section has."""
+    """Return a question with its section for each heading of two words or more that no other section has.
+
+    Templates take turns.
+    """
     headings = [heading for heading in definitions if heading.heading and len(_WORD.findall(heading.title)) > 1]
     counts = Counter(heading.title.lower() for heading in headings)
     questions = []
     for heading in headings:
         if counts[heading.title.lower()] == 1:
             lowered = _TITLE_CASE.sub(lambda match: match.group().lower(), heading.title)
-            phrase = OF_HEADINGS[len(questions) % len(OF_HEADINGS)]
-            questions.append((phrase.format(title=heading.title, lowered=lowered), heading))
+            template = HEADING_TEMPLATES[len(questions) % len(HEADING_TEMPLATES)]
+            questions.append((template.format(title=heading.title, lowered=lowered), heading))
     return questions
 
 
 def iter_definitions(path: Path) -> Iterator[Definition]:
     """Yield the terms and headings of a page that have a definition of some words directly below them."""
-    parser = _Page()
+    parser = _PageParser()
     parser.feed(path.read_text(encoding="utf-8"))
-    command = next((text for kind, text, _ in parser.parts if kind == "command"), "")
+    command = next((text for kind, text, _ in parser.parts if kind == "command"), "")  # reference pages name one
     for (kind, text, codes), (next_kind, lead, _) in zip(parser.parts, parser.parts[1:], strict=False):
         words = _WORD.findall(lead)
         if kind not in ("dt", "heading") or next_kind != "p" or len(words) < _MIN_WORDS:
@@ -144,10 +153,11 @@ def iter_definitions(path: Path) -> Iterator[Definition]:
         yield Definition(path.name, command, kind == "heading", title, names, tuple(words[:_LEAD_WORDS]))
 
 
-class _Page(HTMLParser):
+class _PageParser(HTMLParser):
     """The terms, headings and paragraphs of a page, in order, with the names marked as code in each term."""
 
     def __init__(self) -> None:
+        """Create a parser; :meth:`feed` fills :attr:`parts`."""
         super().__init__()
         #: Kind, text and codes.
         self.parts: list[tuple[str, str, list[str]]] = []
@@ -196,10 +206,11 @@ class _Page(HTMLParser):
         self._open, self._text, self._codes = None, [], []
 
 
-class _Words:
+class _StoredPages:
     """The words of the documents of a store with their spans, by the name of the page."""
 
     def __init__(self, store: kvstore.Store) -> None:
+        """Group the keys of the documents by the file name of their page; one page can be several documents."""
         self._store = store
         self._keys: dict[str, list[str]] = {}
         for key in sorted(store.keys()):
@@ -207,13 +218,14 @@ class _Words:
 
     def make_question(self, text: str, definition: Definition) -> Question:
         """Return a question with the span of its definition, or without spans if the store lacks the definition."""
-        keys = self._keys.get(definition.page, [])
-        spans = tuple(self._find_spans(keys, definition))
-        return Question(text, frozenset(keys), None, spans)
+        document_keys = self._keys.get(definition.page, [])
+        spans = tuple(self._find_spans(document_keys, definition))
+        return Question(text, frozenset(document_keys), None, spans)
 
     def _find_spans(self, keys: Iterable[str], definition: Definition) -> Iterator[TextSpan]:
-        """Yield the span of the definition's first words in each document: after its title, or else the
-        first occurrence.
+        """Yield the span of the definition's first words in each document that contains them.
+
+        If they occur several times, the first occurrence directly after the title is preferred.
         """
         title = _WORD.findall(definition.title)
         for key in keys:
@@ -222,8 +234,8 @@ class _Words:
             matches = list(_WORD.finditer(document.text))
             words = [match.group() for match in matches]
             lead = list(definition.lead)
-            starts = [span for span in range(len(words) - len(lead) + 1) if words[span : span + len(lead)] == lead]
+            starts = [start for start in range(len(words) - len(lead) + 1) if words[start : start + len(lead)] == lead]
             # Two definitions may begin with the same words: choose the one after its term.
-            starts_after_title = [span for span in starts if words[max(0, span - len(title)) : span] == title]
-            for span in (starts_after_title or starts)[:1]:
-                yield TextSpan(key, matches[span].start(), matches[span + len(lead) - 1].end())
+            starts_after_title = [start for start in starts if words[max(0, start - len(title)) : start] == title]
+            for start in (starts_after_title or starts)[:1]:
+                yield TextSpan(key, matches[start].start(), matches[start + len(lead) - 1].end())

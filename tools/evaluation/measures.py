@@ -28,15 +28,16 @@ from .question_sets import Question
 
 #: The number of hits read for each question: what a user gets without TOP.
 DEPTH = 8
-#: The chunk counts for hit rates, and the word counts of chunks that are compared with the gold text.
-HITS = (1, 3, 8)
-WORDS = (400, 1500)
-RECALLS = (2, 5)
-ANSWERS = (5, 8)
+#: The numbers of chunks for hit rates and recall, the numbers of words of chunks that are compared with the gold text,
+#: and the numbers of documents for answers.
+HIT_CUTOFFS = (1, 3, 8)
+WORD_LIMITS = (400, 1500)
+RECALL_CUTOFFS = (2, 5)
+ANSWER_CUTOFFS = (5, 8)
 _WORD = re.compile(r"\w+")
 
 #: The retrieved chunks, best first.
-Found = Sequence[Passage]
+Passages = Sequence[Passage]
 
 
 @dataclass(frozen=True)
@@ -53,90 +54,97 @@ class Outcome:
     pool: int
 
 
-def measure(question: Question, found: Found) -> dict[str, float]:
-    """Return the measures of one question; ``answer@k`` only if its answer is text that chunks can contain."""
+def compute_document_measures(question: Question, passages: Passages) -> dict[str, float]:
+    """Return the measures of one question in the documents of its hits.
+
+    ``answer@k`` is computed only if the answer is a text that chunks can contain, not yes or no.
+    """
     texts: dict[str, str] = {}
-    for passage in found[:DEPTH]:
+    for passage in passages[:DEPTH]:
         texts[passage.document] = f"{texts.get(passage.document, '')}\n{passage.text}"
     documents = list(texts)
     gold = question.gold
-    measures = {f"recall@{cut}": len(gold.intersection(documents[:cut])) / len(gold) for cut in RECALLS}
+    measures = {f"recall@{cutoff}": len(gold.intersection(documents[:cutoff])) / len(gold) for cutoff in RECALL_CUTOFFS}
     measures[f"all@{DEPTH}"] = float(gold.issubset(documents))
     answer = _normalize(question.answer or "")
     if answer and answer not in ("yes", "no"):
-        for cut in ANSWERS:
-            read_text = _normalize("\n".join(texts[document] for document in documents[:cut]))
-            measures[f"answer@{cut}"] = float(f" {answer} " in f" {read_text} ")
+        for cutoff in ANSWER_CUTOFFS:
+            read_text = _normalize("\n".join(texts[document] for document in documents[:cutoff]))
+            measures[f"answer@{cutoff}"] = float(f" {answer} " in f" {read_text} ")
     return measures
 
 
-def measure_spans(
-    question: Question, retrieved: Found, texts: Texts, results_by_words: Mapping[int, Found] | None = None
+def compute_span_measures(
+    question: Question, passages: Passages, texts: Texts, results_by_words: Mapping[int, Passages] | None = None
 ) -> dict[str, float]:
-    """Return the measures of one question that needs spans of documents; all 0 if the store has lost them.
+    """Return the measures of one question that needs spans of documents; all 0 if the store lacks them.
 
-    ``results_by_words`` maps word counts to separate results, if these are not prefixes of ``retrieved``.
+    ``results_by_words`` maps word counts to separate results, if these are not prefixes of ``passages``.
     """
     measures: dict[str, float] = {}
     if results_by_words is None:
-        gold = texts.find_chunks(question.spans)
-        chunks = [(passage.document, passage.start) for passage in retrieved]
-        measures = {f"hit@{cut}": float(not gold.isdisjoint(chunks[:cut])) for cut in HITS}
-        measures |= {f"recall@{cut}": len(gold.intersection(chunks[:cut])) / max(1, len(gold)) for cut in RECALLS}
+        gold_chunks = texts.find_chunks(question.spans)
+        chunks = [(passage.document, passage.start) for passage in passages]
+        measures = {f"hit@{cutoff}": float(not gold_chunks.isdisjoint(chunks[:cutoff])) for cutoff in HIT_CUTOFFS}
+        measures |= {
+            f"recall@{cutoff}": len(gold_chunks.intersection(chunks[:cutoff])) / max(1, len(gold_chunks))
+            for cutoff in RECALL_CUTOFFS
+        }
     gold_characters = _list_characters(question.spans, texts)
-    for words in WORDS:
+    for limit in WORD_LIMITS:
         read_characters = _list_characters(
-            _cut_to_words(retrieved if results_by_words is None else results_by_words[words], words, texts), texts
+            _cut_to_words(passages if results_by_words is None else results_by_words[limit], limit, texts), texts
         )
-        common = len(gold_characters & read_characters)
-        measures[f"recall_{words}w"] = common / max(1, len(gold_characters))
-        measures[f"precision_{words}w"] = common / max(1, len(read_characters))
-        measures[f"iou_{words}w"] = common / max(1, len(gold_characters | read_characters))
+        num_common = len(gold_characters & read_characters)
+        measures[f"recall_{limit}w"] = num_common / max(1, len(gold_characters))
+        measures[f"precision_{limit}w"] = num_common / max(1, len(read_characters))
+        measures[f"iou_{limit}w"] = num_common / max(1, len(gold_characters | read_characters))
         # Neither chunk contains the white space between them.
         missing_characters = (
             texts.get_text(document)[offset] for document, offset in gold_characters - read_characters
         )
-        measures[f"whole_{words}w"] = float(bool(gold_characters) and all(map(str.isspace, missing_characters)))
+        measures[f"whole_{limit}w"] = float(bool(gold_characters) and all(map(str.isspace, missing_characters)))
     return measures
 
 
-def _cut_to_words(retrieved: Found, words: int, texts: Texts) -> list[TextSpan]:
-    """Return the spans of the first ``words`` words of some chunks."""
+def _cut_to_words(passages: Passages, remaining_words: int, texts: Texts) -> list[TextSpan]:
+    """Return the spans of the first ``remaining_words`` words of some chunks."""
     spans = []
-    for passage in retrieved:
+    for passage in passages:
         span = texts.locate_passage(passage)
         ends = [match.end() for match in _WORD.finditer(texts.get_text(span.document), span.start, span.end)]
-        spans.append(span if len(ends) <= words else TextSpan(span.document, span.start, ends[words - 1]))
-        words -= len(ends)
-        if words <= 0:
+        spans.append(
+            span if len(ends) <= remaining_words else TextSpan(span.document, span.start, ends[remaining_words - 1])
+        )
+        remaining_words -= len(ends)
+        if remaining_words <= 0:
             break
     return spans
 
 
 def _list_characters(spans: Sequence[TextSpan], texts: Texts) -> set[tuple[str, int]]:
-    """Return every character of some spans, without the white space at their ends."""
+    """Return (document key, offset) of every character of some spans, without white space at their ends."""
     return {
-        (span.document, character)
+        (span.document, offset)
         for span in spans
-        for character in range(*strip_span(texts.get_text(span.document), span.start, span.end))
+        for offset in range(*strip_span(texts.get_text(span.document), span.start, span.end))
     }
 
 
 def _normalize(text: str) -> str:
-    """Return the words of a text in lower case, with single spaces, so that answers compare equal
-    despite punctuation.
-    """
+    """Return the words of a text in lower case, separated by spaces, so that punctuation makes no difference."""
     return " ".join(_WORD.findall(text.lower()))
 
 
 def list_measures(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the names of all measures, in order."""
+    """Return the names of all measures that any outcome has, in order of first occurrence."""
     return list(dict.fromkeys(name for outcome in outcomes for name in outcome.measures))
 
 
 def summarize(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """Return means of all measures over all questions and over each half, marked ``_tune`` and ``_report``; times in
-    ms.
+    """Return the means of all measures over all questions and over each half, and percentiles of the times.
+
+    The suffixes ``_tune`` and ``_report`` mark the halves.
     """
     figures: dict[str, float] = {}
     for suffix, subset in (("", outcomes), ("_tune", outcomes[::2]), ("_report", outcomes[1::2])):
@@ -154,7 +162,7 @@ def summarize(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 
 def compute_differences(outcomes: Sequence[Outcome], reference: Sequence[Outcome]) -> dict[str, Any]:
-    """Return the gain over the reference on the same questions, with the 95 % interval, for each measure."""
+    """Return the mean gain over the reference on the same questions and its 95 % interval, for each measure."""
     differences: dict[str, Any] = {}
     for name in list_measures(outcomes):
         pairs = [
@@ -163,7 +171,7 @@ def compute_differences(outcomes: Sequence[Outcome], reference: Sequence[Outcome
             if name in outcome.measures and name in reference_outcome.measures
         ]
         if not pairs:
-            continue  # only one side has this measure
+            continue  # only one of the systems has this measure
         gains = np.array([outcome - reference_outcome for outcome, reference_outcome in pairs])
         low, high = compute_interval(gains)
         differences[name] = {"difference": round(float(gains.mean()), 4), "low": round(low, 4), "high": round(high, 4)}

@@ -30,13 +30,13 @@ from kvstore.text.words import FUNCTION_WORDS, count_text_tokens
 from .question_sets import read_lines
 
 #: The numbers of words at the beginning of a result that are measured.
-WORDS = (400, 1500)
+WORD_LIMITS = (400, 1500)
 #: Kinds of index that strategies for an overview may read.
-_KINDS = ("topics", "communities")
+_INDEX_KINDS = ("topics", "communities")
 #: The maximum number of hits, large enough that the limit of length takes effect first.
 _MAX_HITS = 200
 #: The maximum number of requests with a corrected limit, because it counts tokens, whose number per word varies.
-_TRIES = 4
+_MAX_TRIES = 4
 _LENGTH_MARGIN = 1.1
 _WORD = re.compile(r"\w+")
 _MIN_LETTERS = 4
@@ -66,28 +66,29 @@ def load_overview_questions(folder: Path) -> list[OverviewQuestion]:
 def build_overview_rows(
     store: kvstore.Store, folder: Path, strategies: Sequence[str], log: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """Return a row of figures for each system and scope: asked of its own document, or of the whole store.
+    """Return a row of figures for each scope (the question's document or the whole store) and system.
 
-    The store must contain the documents of the folder.
+    The store must contain the documents of the folder; missing indexes for overviews are created. ``read_*w`` is the
+    mean number of words of the results.
     """
     questions = load_overview_questions(folder)
     existing_kinds = {status.kind for status in store.indexes()}
-    for kind in _KINDS:
+    for kind in _INDEX_KINDS:
         if kind in INDEXES and kind not in existing_kinds:
             store.execute(f"CREATE INDEX {kind}")
     rows = []
     for scope in ("document", "store"):
         for system in [*strategies, "beginning"]:
             figures: dict[str, list[float]] = {}
-            for number, question in enumerate(questions, 1):
-                for words in WORDS:
+            for num_asked, question in enumerate(questions, 1):
+                for limit in WORD_LIMITS:
                     started = time.perf_counter()
-                    text = _retrieve_words(store, system, question, words, scope == "document")
-                    figures.setdefault(f"ms_{words}w", []).append(1000 * (time.perf_counter() - started))
+                    text = _retrieve_words(store, system, question, limit, scope == "document")
+                    figures.setdefault(f"ms_{limit}w", []).append(1000 * (time.perf_counter() - started))
                     for name, value in compute_answer_shares(text, question.answers).items():
-                        figures.setdefault(f"{name}_{words}w", []).append(value)
-                    figures.setdefault(f"read_{words}w", []).append(len(text.split()))
-                log(f"{folder.name}, {system}: {number} of {len(questions)} questions")
+                        figures.setdefault(f"{name}_{limit}w", []).append(value)
+                    figures.setdefault(f"read_{limit}w", []).append(len(text.split()))
+                log(f"{folder.name}, {system}: {num_asked} of {len(questions)} questions")
             means = {name: round(statistics.mean(values), 4) for name, values in figures.items()}
             rows.append(
                 {"dataset": folder.name, "scope": scope, "strategy": system, "questions": len(questions), **means}
@@ -96,39 +97,42 @@ def build_overview_rows(
 
 
 def compute_answer_shares(text: str, answers: Sequence[str]) -> dict[str, float]:
-    """Return the shares of reference answers that a text contains, as means over the answers."""
+    """Return the shares of the words, content words and bigrams of reference answers that a text contains.
+
+    The shares are means over the answers.
+    """
     text_words = _split_words(text)
     shares: dict[str, list[float]] = {}
     for answer in answers:
         answer_words = _split_words(answer)
-        for name, (has, wanted) in {
+        for name, (text_units, answer_units) in {
             "words": (_select_long_words(text_words), _select_long_words(answer_words)),
             "content": (_select_long_words(text_words), _select_long_words(answer_words) - FUNCTION_WORDS),
             "bigrams": (set(pairwise(text_words)), set(pairwise(answer_words))),
         }.items():
-            shares.setdefault(name, []).append(len(has & wanted) / max(1, len(wanted)))
+            shares.setdefault(name, []).append(len(text_units & answer_units) / max(1, len(answer_units)))
     return {name: statistics.mean(values) for name, values in shares.items()}
 
 
 def _retrieve_words(
-    store: kvstore.Store, system: str, question: OverviewQuestion, words: int, in_document: bool
+    store: kvstore.Store, system: str, question: OverviewQuestion, limit: int, in_document: bool
 ) -> str:
-    """Return the first words that a system retrieves for a question, from its document or from all documents."""
+    """Return the first ``limit`` words that a system retrieves, from the question's document or from all."""
     keys = [question.document] if in_document else store.keys()
     if system == "beginning":
-        return " ".join(_take_words(_get_text(store, key), words // len(keys)) for key in keys)
+        return " ".join(_truncate_words(_get_text(store, key), limit // len(keys)) for key in keys)
     clauses: dict[str, Any] = {"where": "key = ?", "parameters": (question.document,)} if in_document else {}
     document_text = _get_text(store, question.document)
-    within = int(_LENGTH_MARGIN * words * count_text_tokens(document_text) / len(document_text.split()))
-    for _ in range(_TRIES):
-        evidence = store.retrieve(question.text, using=system, top=_MAX_HITS, within=within, **clauses)
+    token_limit = int(_LENGTH_MARGIN * limit * count_text_tokens(document_text) / len(document_text.split()))
+    for _ in range(_MAX_TRIES):
+        evidence = store.retrieve(question.text, using=system, top=_MAX_HITS, within=token_limit, **clauses)
         text = "\n".join(hit.text for hit in evidence.hits)
         num_words = len(text.split())
-        if num_words <= words:
+        if num_words <= limit:
             break
         # If hits are in the order of the text, cutting the result would cut off the end of the document.
-        within = within * words // num_words
-    return _take_words(text, words)
+        token_limit = token_limit * limit // num_words
+    return _truncate_words(text, limit)
 
 
 def _get_text(store: kvstore.Store, key: str) -> str:
@@ -138,9 +142,9 @@ def _get_text(store: kvstore.Store, key: str) -> str:
     return document.text
 
 
-def _take_words(text: str, words: int) -> str:
-    """Return the first words of a text."""
-    return " ".join(text.split()[:words])
+def _truncate_words(text: str, limit: int) -> str:
+    """Return the first ``limit`` words of a text, separated by spaces."""
+    return " ".join(text.split()[:limit])
 
 
 def _split_words(text: str) -> list[str]:
@@ -149,5 +153,5 @@ def _split_words(text: str) -> list[str]:
 
 
 def _select_long_words(words: Sequence[str]) -> set[str]:
-    """Return the words that are long enough to have a meaning of their own."""
+    """Return the distinct words of at least _MIN_LETTERS letters, which are usually content words."""
     return {word for word in words if len(word) >= _MIN_LETTERS}

@@ -39,6 +39,7 @@ class Texts:
     """The texts of a store's documents, addressed by characters and by chunks."""
 
     def __init__(self, store: kvstore.Store) -> None:
+        """Read the byte spans of all chunks of a store; texts are read on demand and cached."""
         self._store = store
         with store.state() as state:
             self._chunks: dict[str, list[tuple[int, int]]] = {}
@@ -56,27 +57,29 @@ class Texts:
 
     def locate_passage(self, passage: Passage) -> TextSpan:
         """Return the span of a chunk, in characters."""
-        to_characters = self._texts(passage.document)[1]
-        return TextSpan(passage.document, int(to_characters[passage.start]), int(to_characters[passage.end]))
+        character_offsets = self._texts(passage.document)[1]
+        return TextSpan(passage.document, int(character_offsets[passage.start]), int(character_offsets[passage.end]))
 
     def find_chunks(self, spans: Sequence[TextSpan]) -> set[tuple[str, int]]:
-        """Return the keys and first bytes of the chunks that overlap some spans."""
-        keys = set()
+        """Return (document key, first byte) of each chunk that overlaps one of the spans."""
+        chunks = set()
         for document, start, end in spans:
-            text, to_characters = self._texts(document)
+            text, character_offsets = self._texts(document)
             start, end = strip_span(text, start, end)
-            for first, last in self._chunks.get(document, ()):
-                if max(int(to_characters[first]), start) < min(int(to_characters[last]), end):
-                    keys.add((document, first))
-        return keys
+            for chunk_start, chunk_end in self._chunks.get(document, ()):
+                if max(int(character_offsets[chunk_start]), start) < min(int(character_offsets[chunk_end]), end):
+                    chunks.add((document, chunk_start))
+        return chunks
 
     def _read(self, document: str) -> tuple[str, npt.NDArray[np.int64]]:
-        """Return the text of a document, and the character offset of each of its bytes."""
-        stored = self._store.get(document)
-        assert stored is not None
-        data = np.frombuffer(stored.text.encode(), np.uint8)
-        begins = (data & 0xC0) != 0x80  # bytes that do not continue a character
-        return stored.text, np.concatenate([np.cumsum(begins) - begins, [int(begins.sum())]])
+        """Return the text of a document, and the character offset of each of its bytes and of its end."""
+        document_record = self._store.get(document)
+        assert document_record is not None
+        data = np.frombuffer(document_record.text.encode(), np.uint8)
+        starts_character = (data & 0xC0) != 0x80  # bytes that do not continue a character
+        return document_record.text, np.concatenate(
+            [np.cumsum(starts_character) - starts_character, [int(starts_character.sum())]]
+        )
 
 
 def strip_span(text: str, start: int, end: int) -> tuple[int, int]:

@@ -21,16 +21,18 @@ from .question_sets import read_lines
 
 
 def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, log: Callable[[str], None]) -> dict[str, Any]:
-    """Measure LOOKUP against a printed index.
+    """Ingest the pages of a manual, look up each term of its printed index, and return the hit rates.
 
-    Returns the fraction of index terms for which it leads to a gold page, among the terms that occur on one.
+    A hit is a term for which LOOKUP lists a page that the index names. Only terms that occur on such a page count.
     """
     archive = next(index.parent.glob(index.name.replace("-index.jsonl", "-html.tar.*")), None)
     if archive is None:
         raise click.UsageError(f"there is no archive of pages beside {index}")
     folder = scratch / "pages"
     unpack(archive, folder)
-    report = store.ingest(folder, progress=lambda now: log(f"{now.done} of {now.total} files, {now.chunks} chunks"))
+    report = store.ingest(
+        folder, progress=lambda progress: log(f"{progress.done} of {progress.total} files, {progress.chunks} chunks")
+    )
     for failure in report.failures:
         print(f"{failure.place}: {failure.reason}", file=sys.stderr)
     texts: dict[str, bytes] = {}
@@ -40,27 +42,27 @@ def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, log: Callab
         texts.setdefault(Path(key).name, b"")
         texts[Path(key).name] += fold(f"{document.title or ''}\n\n{document.text}").data
     entries = read_lines(index)
-    answerable = hits = first_hits = 0
+    num_answerable = num_hits = num_hits_at_5 = 0
     for entry in entries:
-        gold = {reference["page"] for reference in entry["gold"]}
+        gold_pages = {reference["page"] for reference in entry["gold"]}
         term = to_entity_key(entry["term"]).encode()
-        if not any(term in texts.get(page, b"") for page in gold):
+        if not any(term in texts.get(page, b"") for page in gold_pages):
             continue
-        answerable += 1
-        pages_found = [Path(row.document).name for row in store.lookup(entry["term"], limit=1000) if row.document]
-        hits += not gold.isdisjoint(pages_found)
-        first_hits += not gold.isdisjoint(pages_found[:5])
-    figures = store.statistics()
+        num_answerable += 1
+        pages = [Path(row.document).name for row in store.lookup(entry["term"], limit=1000) if row.document]
+        num_hits += not gold_pages.isdisjoint(pages)
+        num_hits_at_5 += not gold_pages.isdisjoint(pages[:5])
+    statistics = store.statistics()
     return {
         "index": index.name,
         "entries": len(entries),
-        "answerable": answerable,
-        "lookup_hit": round(hits / answerable, 4),
-        "lookup_hit@5": round(first_hits / answerable, 4),
-        "entities_per_chunk": round(int(figures["introductions"]) / int(figures["chunks"]), 2),
+        "answerable": num_answerable,
+        "lookup_hit": round(num_hits / num_answerable, 4),
+        "lookup_hit@5": round(num_hits_at_5 / num_answerable, 4),
+        "entities_per_chunk": round(int(statistics["introductions"]) / int(statistics["chunks"]), 2),
         "pages": len(texts),
         "failures": len(report.failures),
-        "chunks": figures["chunks"],
-        "entities": figures["entities"],
+        "chunks": statistics["chunks"],
+        "entities": statistics["entities"],
         "ingest_s": round(report.seconds, 1),
     }

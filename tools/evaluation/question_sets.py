@@ -64,8 +64,8 @@ def load(path: str, limit: int | None) -> QuestionSet:
 
     If some questions have spans, only those are loaded: the others ask about whole documents.
     """
-    head, colon, count = path.rpartition(":")
-    folder = Path(head) if colon and count.isdigit() else Path(path)
+    folder_part, colon, count = path.rpartition(":")
+    folder = Path(folder_part) if colon and count.isdigit() else Path(path)
     if colon and count.isdigit():
         limit = int(count)
     if not (folder / "corpus.jsonl").is_file() or not (folder / "questions.jsonl").is_file():
@@ -73,7 +73,7 @@ def load(path: str, limit: int | None) -> QuestionSet:
     passages = read_lines(folder / "corpus.jsonl")[:limit]
     passage_ids = {passage["id"] for passage in passages}
     rows = [row for row in read_lines(folder / "questions.jsonl") if passage_ids.issuperset(row["gold"])]
-    details = any(row.get("spans") and row.get("kind") != GENERAL for row in rows)
+    has_spans = any(row.get("spans") and row.get("kind") != GENERAL for row in rows)
     questions = [
         Question(
             row["question"],
@@ -82,16 +82,16 @@ def load(path: str, limit: int | None) -> QuestionSet:
             tuple(TextSpan(*span) for span in row.get("spans", ())),
         )
         for row in rows
-        if not details or (row.get("spans") and row.get("kind") != GENERAL)
+        if not has_spans or (row.get("spans") and row.get("kind") != GENERAL)
     ]
     if not questions:
         raise click.UsageError(f"{folder}: none of the questions has all its passages among the {len(passages)} taken")
     name = folder.name if limit is None else f"{folder.name}:{len(passages)}"
-    return QuestionSet(name, folder, passages, questions, details)
+    return QuestionSet(name, folder, passages, questions, has_spans)
 
 
 def fill_store(store: kvstore.Store, questions: QuestionSet, triples: bool, log: Callable[[str], None]) -> float:
-    """Put the texts of a set into a store, and its triples if ``triples``; return the seconds that this took.
+    """Put the texts of a set into a store, and its triples if ``triples``; return the seconds.
 
     A store that already has all texts is left unchanged, unless triples are added.
     """

@@ -14,28 +14,28 @@ from typing import Protocol
 import kvstore
 from kvstore.structures.vectors.vectors import Matrix
 
-from .measures import WORDS, Found, Outcome, measure, measure_spans
+from .measures import WORD_LIMITS, Outcome, Passages, compute_document_measures, compute_span_measures
 from .passages import Passage, Texts
 from .question_sets import QuestionSet
 
 #: The number of requested chunks, large enough to contain the required number of words.
 CHUNKS = 60
 #: Tokens (words and marks) per word, an upper estimate so that the token limit cuts no text that is read.
-TOKENS_A_WORD = 1.3
+TOKENS_PER_WORD = 1.3
 
 
 @dataclass(frozen=True)
 class Retrieved:
     """The retrieved chunks, the number of ranked chunks, and the embedding time.
 
-    ``within`` maps word counts to separate results, if these are not prefixes of the chunks. ``untimed_ms`` is the time
-    to retrieve more than a user gets without TOP.
+    ``results_by_words`` maps word counts to separate results, if these are not prefixes of the chunks.
+    ``untimed_ms`` is the time to retrieve more than a user gets without TOP.
     """
 
-    found: Found
+    passages: Passages
     pool: int
     embedding_ms: float = 0.0
-    within: Mapping[int, Found] | None = None
+    results_by_words: Mapping[int, Passages] | None = None
     untimed_ms: float = 0.0
 
 
@@ -58,18 +58,19 @@ class StrategyRetriever:
         name: str | None = None,
     ) -> None:
         self._store = store
-        self._using = strategy
+        self._strategy = strategy
         self._options = options
         self.name = name or strategy or store._session.settings.strategy
 
     def __call__(self, question: str) -> Retrieved:
-        evidence = self._store.retrieve(question, using=self._using, options=self._options)
-        embedding = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name.startswith("embed "))
+        """Return the hits that a user gets without TOP, followed by further ones, whose time does not count."""
+        evidence = self._store.retrieve(question, using=self._strategy, options=self._options)
+        embedding_ms = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name.startswith("embed "))
         started = time.perf_counter()
-        more_evidence = self._store.retrieve(question, using=self._using, top=CHUNKS, options=self._options)
-        milliseconds = 1000 * (time.perf_counter() - started)
+        more_evidence = self._store.retrieve(question, using=self._strategy, top=CHUNKS, options=self._options)
+        untimed_ms = 1000 * (time.perf_counter() - started)
         passages = [*_list_passages(evidence), *_list_passages(more_evidence)[len(evidence.hits) :]]
-        return Retrieved(passages, evidence.pool, embedding, None, milliseconds)
+        return Retrieved(passages, evidence.pool, embedding_ms, untimed_ms=untimed_ms)
 
 
 class SegmentRetriever:
@@ -77,20 +78,24 @@ class SegmentRetriever:
 
     def __init__(self, store: kvstore.Store, strategy: str | None) -> None:
         self._store = store
-        self._using = strategy
+        self._strategy = strategy
         self.name = f"{strategy or store._session.settings.strategy} AS SEGMENTS"
 
     def __call__(self, question: str) -> Retrieved:
+        """Return the segments of a question without a limit, and those within each number of words."""
         evidence = self._retrieve(question)
-        embedding = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name.startswith("embed "))
+        embedding_ms = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name.startswith("embed "))
         started = time.perf_counter()
-        within = {words: _list_passages(self._retrieve(question, round(TOKENS_A_WORD * words))) for words in WORDS}
-        milliseconds = 1000 * (time.perf_counter() - started)
-        return Retrieved(_list_passages(evidence), evidence.pool, embedding, within, milliseconds)
+        results_by_words = {
+            limit: _list_passages(self._retrieve(question, round(TOKENS_PER_WORD * limit))) for limit in WORD_LIMITS
+        }
+        untimed_ms = 1000 * (time.perf_counter() - started)
+        passages = _list_passages(evidence)
+        return Retrieved(passages, evidence.pool, embedding_ms, results_by_words, untimed_ms)
 
     def _retrieve(self, question: str, within: int | None = None) -> kvstore.Evidence:
         """Retrieve segments; ``within`` limits their total length in tokens."""
-        return self._store.retrieve(question, using=self._using, top=CHUNKS, as_segments=True, within=within)
+        return self._store.retrieve(question, using=self._strategy, top=CHUNKS, as_segments=True, within=within)
 
 
 def _list_passages(evidence: kvstore.Evidence) -> list[Passage]:
@@ -107,28 +112,30 @@ class VectorRetriever:
         self._search = search
 
     def __call__(self, question: str) -> Retrieved:
+        """Embed a question, search with its vector, and return the result with the time of the embedding."""
         started = time.perf_counter()
         vector = self._embed(question)
         embedding = 1000 * (time.perf_counter() - started)
         retrieved = self._search(question, vector)
-        return Retrieved(retrieved.found, retrieved.pool, embedding)
+        return Retrieved(retrieved.passages, retrieved.pool, embedding)
 
 
 def compute_outcomes(
     retriever: Retriever, questions: QuestionSet, store: kvstore.Store, log: Callable[[str], None]
 ) -> list[Outcome]:
-    """Return the outcome of every question of a set, in order; ``store`` holds its documents."""
+    """Return the outcome of every question of a set, in order; ``store`` contains its documents."""
     texts = Texts(store) if questions.details else None
     retriever(questions.questions[0].text)  # loads models and warms caches
     outcomes = []
-    for number, question in enumerate(questions.questions, 1):
+    for num_asked, question in enumerate(questions.questions, 1):
         started = time.perf_counter()
         retrieved = retriever(question.text)
-        milliseconds = 1000 * (time.perf_counter() - started) - retrieved.untimed_ms
-        bare_milliseconds = milliseconds - retrieved.embedding_ms
-        passages = retrieved.found
-        within = retrieved.within
-        measures = measure(question, passages) if texts is None else measure_spans(question, passages, texts, within)
-        outcomes.append(Outcome(measures, milliseconds, bare_milliseconds, retrieved.pool))
-        log(f"{questions.name}, {retriever.name}: {number} of {len(questions.questions)} questions")
+        total_ms = 1000 * (time.perf_counter() - started) - retrieved.untimed_ms
+        bare_ms = total_ms - retrieved.embedding_ms
+        if texts is None:
+            measures = compute_document_measures(question, retrieved.passages)
+        else:
+            measures = compute_span_measures(question, retrieved.passages, texts, retrieved.results_by_words)
+        outcomes.append(Outcome(measures, total_ms, bare_ms, retrieved.pool))
+        log(f"{questions.name}, {retriever.name}: {num_asked} of {len(questions.questions)} questions")
     return outcomes

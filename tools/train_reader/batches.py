@@ -46,7 +46,7 @@ NUM_FOLDS = 3
 
 
 def compute_fold(article: str) -> int:
-    """Return the fold of an article, for teachers that have not seen it."""
+    """Return the fold of an article; each teacher is trained without one fold."""
     return int(hash_text(f"fold {article}")[:8], 16) % NUM_FOLDS
 
 
@@ -80,13 +80,14 @@ class _Draft:
     """The examples of a batch while it is drawn."""
 
     def __init__(self) -> None:
+        """Start without examples; pairs and groups are indexes into ``examples``."""
         self.examples: list[Example] = []
         self.articles: list[str] = []
         self.pairs: list[tuple[int, int]] = []
         self.groups: list[list[int]] = []
 
     def add(self, row: Row, examples: list[Example], rng: random.Random) -> None:
-        """Add the examples of a question and of its near misses, varied alike."""
+        """Add the examples of one question; the form of all of them is varied in the same way."""
         self.examples += vary_form(examples, row.title, rng)
         self.articles += [row.article] * len(examples)
 
@@ -108,7 +109,7 @@ class Batches(torch.utils.data.Dataset[Batch]):
             self._by_passage[row.passage].append(row)
 
     def __getitem__(self, step: int) -> Batch:
-        """Return the batch of a step."""
+        """Return the batch of a step: near misses, changed questions and groups, all drawn with the step as seed."""
         rng = random.Random(f"{self._seed}:{step}")
         draft = _Draft()
         for row in rng.sample(self._near_misses, NUM_NEAR_MISSES):
@@ -132,15 +133,15 @@ class Batches(torch.utils.data.Dataset[Batch]):
         draft.add(row, examples, rng)
 
     def _draw_partner(self, row: Row, window: Span, rng: random.Random) -> Example | None:
-        """Return an answered example of the same passage, preferably with its answer in the same window."""
+        """Return an answered example about the same passage, preferably with its answer in ``window``, or None."""
         candidates = self._by_passage.get(row.passage, [])
-        inside = [
+        answered_in_window = [
             candidate
             for candidate in candidates
             if any(window[0] <= start and end <= window[1] for start, end in candidate.answers)
         ]
-        if inside and rng.random() < _SHARE_SAME_WINDOW:
-            candidates = inside
+        if answered_in_window and rng.random() < _SHARE_SAME_WINDOW:
+            candidates = answered_in_window
         return build_answered(rng.choice(candidates), rng) if candidates else None
 
     def _add_changed_questions(self, draft: _Draft, rng: random.Random) -> None:
@@ -157,14 +158,14 @@ class Batches(torch.utils.data.Dataset[Batch]):
             num_added += 1
 
     def _add_groups(self, draft: _Draft, rng: random.Random) -> None:
-        """Add groups of windows for one question, of which only the first answers it."""
+        """Add groups of windows for one question each, of which only the first answers it."""
         while len(draft.groups) < NUM_GROUPS + NUM_MADE:
             row: Row | None = rng.choice(self._squad2 if rng.random() < _SHARE_SQUAD2 else self._answerable)
             assert row is not None
             if len(draft.groups) >= NUM_GROUPS:
                 row = build_made_row(row, rng)
             answered = build_answered(row, rng) if row else None
-            if row is None or answered is None:
+            if row is None or answered is None:  # no question could be made, or its answer does not fit into a window
                 continue
             examples = [answered]
             for _ in range(_NUM_OTHERS):
@@ -192,8 +193,8 @@ class Batches(torch.utils.data.Dataset[Batch]):
             tensors = (tensor[ordinals, :length] for tensor in (inputs.ids, inputs.mask, inputs.types))
             parts.append(Part(ordinals, *tensors, spans[ordinals]))
         groups = torch.full((len(draft.groups), max(map(len, draft.groups))), -1)
-        for number, ordinals in enumerate(draft.groups):
-            groups[number, : len(ordinals)] = torch.tensor(ordinals)
+        for index, ordinals in enumerate(draft.groups):
+            groups[index, : len(ordinals)] = torch.tensor(ordinals)
         labels = torch.tensor([float(example.answered) for example in draft.examples])
         folds = torch.tensor([compute_fold(article) for article in draft.articles])
         return Batch(parts, labels, folds, torch.tensor(draft.pairs), groups)

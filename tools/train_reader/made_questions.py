@@ -20,6 +20,7 @@ _UNCLEAR_WORDS = frozenset(
 MADE_SOURCE = "made"
 #: The number of sentences of a passage that are tried.
 _MAX_TRIED = 4
+_MIN_ANSWER_CHARACTERS = 3
 _SUBJECT = r"((?:[\w'’-]+ ){0,5}[\w'’-]+)"
 #: Kind of question, and the pattern of a sentence that answers it.
 _PATTERNS = [
@@ -37,32 +38,35 @@ _PATTERNS = [
 
 
 def build_made_row(row: Row, rng: random.Random) -> Row | None:
-    """Return a row with a question made from a sentence of the passage; None if no pattern matches."""
+    """Return a row with a question made from a random sentence of the passage, or None if no pattern matches."""
     ordinals = list(range(len(row.sentences)))
     rng.shuffle(ordinals)
     for ordinal in ordinals[:_MAX_TRIED]:
-        offset, end = row.sentences[ordinal]
-        sentence = row.passage[offset:end]
+        sentence_start, sentence_end = row.sentences[ordinal]
+        sentence = row.passage[sentence_start:sentence_end]
         if sentence.endswith("?"):
             continue
         patterns = list(_PATTERNS)
         rng.shuffle(patterns)
         for kind, pattern in patterns:
             match = pattern.match(sentence)
-            made = _make_question(kind, match, rng) if match else None
-            if made is not None:
-                question, group = made
+            question_and_group = _make_question(kind, match, rng) if match else None
+            if question_and_group is not None:
+                question, group = question_and_group
                 start, stop = match.span(group) if group else (0, len(sentence))
-                if stop - start < 3:
+                if stop - start < _MIN_ANSWER_CHARACTERS:
                     continue
                 stop = min(stop, start + MAX_SPAN_CHARACTERS) if group else stop
-                answer = (offset + start, offset + stop)
+                answer = (sentence_start + start, sentence_start + stop)
                 return Row(question, row.passage, row.sentences, [answer], [], MADE_SOURCE, row.article, row.title)
     return None
 
 
 def _make_question(kind: str, match: re.Match[str], rng: random.Random) -> tuple[str, int] | None:
-    """Return the question and the group of the match that answers it, 0 for all of it; None if it reads badly."""
+    """Return a question, and the group of ``match`` that answers it (0: the whole match), or None.
+
+    None means that the question would be unclear without its passage.
+    """
     groups = match.groups()
     if kind in ("definition", "state", "modal"):
         subject = groups[0]

@@ -48,6 +48,7 @@ class Measurement:
     """The held-out questions, encoded once."""
 
     def __init__(self, rows: list[Row], tokenizer: Tokenizer) -> None:
+        """Draw windows and questions from held-out rows, always the same ones, and encode them."""
         self._windows = _draw_windows(rows)
         self._questions = _draw_questions([row for row in rows if row.source in SQUAD2_SOURCES])
         self._encoded_windows = list(_encode(tokenizer, self._windows))
@@ -66,9 +67,10 @@ class Measurement:
     def measure(self, compute: Compute) -> dict[str, float]:
         """Return the figures of a reader, given the function that computes its outputs.
 
-        `window_auc` and `exact_match` are of single windows. Behind a store: `auc` tells questions with an answer from
-        those without by their best window, `refused` is the share of the latter that are refused if 90 % of the former
-        are answered, and `first` the share of the former whose best window holds the answer.
+        `window_auc` and `exact_match` are of single windows. Behind a store: `auc` is the area under the ROC curve of
+        the scores of best windows, for questions with an answer against those without; `refused` is the share of the
+        latter that are refused if 90 % of the former are answered, and `first` the share of the former whose best
+        window holds the answer.
         """
         scores = np.zeros(len(self._windows))
         matches = []
@@ -82,29 +84,29 @@ class Measurement:
         return {"window_auc": window_auc, "exact_match": float(np.mean(matches)), **self._measure_questions(compute)}
 
     def _measure_questions(self, compute: Compute) -> dict[str, float]:
-        """Return the figures of whole questions: each has the score of its best sentence."""
+        """Return the figures of whole questions, each with the score of its best sentence."""
         scores = np.zeros(sum(len(ordinals) for ordinals, _ in self._encoded_sentences))
         for ordinals, inputs in self._encoded_sentences:
             scores[ordinals] = compute(inputs)[0].float().cpu().numpy()
-        best, first, start = [], [], 0
+        best_scores, is_first_right, start = [], [], 0
         for question in self._questions:
-            own = scores[start : start + len(question.sentences)]
+            question_scores = scores[start : start + len(question.sentences)]
             start += len(question.sentences)
-            best.append(own.max())
+            best_scores.append(question_scores.max())
             if question.is_answerable:
-                first.append(question.sentences[int(own.argmax())][1])
-        answerable = np.array([question.is_answerable for question in self._questions])
-        highest = np.array(best)
-        threshold = np.quantile(highest[answerable], 1 - _SHARE_ANSWERED)
+                is_first_right.append(question.sentences[int(question_scores.argmax())][1])
+        is_answerable = np.array([question.is_answerable for question in self._questions])
+        best_score_array = np.array(best_scores)
+        threshold = np.quantile(best_score_array[is_answerable], 1 - _SHARE_ANSWERED)
         return {
-            "auc": compute_auc(highest[answerable], highest[~answerable]),
-            "refused": float((highest[~answerable] < threshold).mean()),
-            "first": float(np.mean(first)),
+            "auc": compute_auc(best_score_array[is_answerable], best_score_array[~is_answerable]),
+            "refused": float((best_score_array[~is_answerable] < threshold).mean()),
+            "first": float(np.mean(is_first_right)),
         }
 
 
 def _draw_windows(rows: list[Row]) -> list[Example]:
-    """Return fixed windows of SQuAD 2.0: half answered, half near misses that hold the plausible words."""
+    """Return fixed windows of SQuAD 2.0: half are answered, half are near misses with the plausible words."""
     rng = random.Random("evaluation")
     rows = [row for row in rows if row.source in SQUAD2_SPAN_SOURCES]
     answered_rows = [row for row in rows if row.answers]
@@ -117,15 +119,15 @@ def _draw_windows(rows: list[Row]) -> list[Example]:
 
 
 def _draw_questions(rows: list[Row]) -> list[_Question]:
-    """Return fixed questions with the sentences of all articles that share the rarest words with them."""
+    """Return fixed questions, each with the sentences of all articles that share the rarest words with it."""
     rng = random.Random("store")
     titles = {row.passage: row.title for row in rows}
     spans = {row.passage: row.sentences for row in rows}
     sentences = [(passage[start:end], titles[passage]) for passage in titles for start, end in spans[passage]]
     postings: dict[str, list[int]] = collections.defaultdict(list)
-    for number, (sentence, title) in enumerate(sentences):
+    for index, (sentence, title) in enumerate(sentences):
         for word in find_content_words(f"{title} {sentence}"):
-            postings[word].append(number)
+            postings[word].append(index)
     answerable = [row for row in rows if row.answers and row.source in SQUAD2_SPAN_SOURCES]
     near_misses = [row for row in rows if not row.answers]
     rng.shuffle(answerable)
@@ -134,13 +136,13 @@ def _draw_questions(rows: list[Row]) -> list[_Question]:
     for row in answerable[:_NUM_QUESTIONS] + near_misses[:_NUM_QUESTIONS]:
         scores: collections.Counter[int] = collections.Counter()
         for word in sorted(find_content_words(row.question)):
-            for number in postings.get(word, ()):
-                scores[number] += math.log(1 + len(sentences) / len(postings[word]))
-        likeliest = sorted(scores, key=lambda number: (-scores[number], number))[:_NUM_SENTENCES]
+            for index in postings.get(word, ()):
+                scores[index] += math.log(1 + len(sentences) / len(postings[word]))
+        likeliest = sorted(scores, key=lambda index: (-scores[index], index))[:_NUM_SENTENCES]
         answers = [row.passage[start:end].lower() for start, end in row.answers]
         windows = [
             (f"{title}. {sentence}", any(answer in sentence.lower() for answer in answers))
-            for sentence, title in (sentences[number] for number in likeliest)
+            for sentence, title in (sentences[index] for index in likeliest)
         ]
         if windows:
             questions.append(_Question(row.question, windows, bool(row.answers)))
@@ -148,16 +150,18 @@ def _draw_questions(rows: list[Row]) -> list[_Question]:
 
 
 def _encode(tokenizer: Tokenizer, examples: list[Example]) -> Iterator[tuple[list[int], Inputs]]:
-    """Yield examples of similar length as inputs, with their ordinals."""
-    order = sorted(range(len(examples)), key=lambda number: len(examples[number].question + examples[number].window))
-    for start in range(0, len(order), _BATCH_SIZE):
-        ordinals = order[start : start + _BATCH_SIZE]
-        yield ordinals, encode_examples(tokenizer, [examples[number] for number in ordinals])
+    """Yield the inputs of examples in batches of similar length, each with the ordinals of its examples."""
+    indexes_by_length = sorted(
+        range(len(examples)), key=lambda index: len(examples[index].question + examples[index].window)
+    )
+    for start in range(0, len(indexes_by_length), _BATCH_SIZE):
+        ordinals = indexes_by_length[start : start + _BATCH_SIZE]
+        yield ordinals, encode_examples(tokenizer, [examples[index] for index in ordinals])
 
 
 def _find_spans(start: torch.Tensor, end: torch.Tensor) -> list[tuple[int, int]]:
-    """Return the first and last token of the likeliest answer in each window."""
+    """Return the first and last token of the likeliest answer in each window, from the logits of all tokens."""
     length = start.shape[1]
     is_span = torch.ones(length, length, dtype=torch.bool).triu().tril(MAX_SPAN_TOKENS - 1)
-    sums = (start[:, :, None] + end[:, None, :]).masked_fill(~is_span, -1e9)
-    return [divmod(best, length) for best in sums.flatten(1).argmax(1).tolist()]
+    span_logits = (start[:, :, None] + end[:, None, :]).masked_fill(~is_span, -1e9)
+    return [divmod(flat_index, length) for flat_index in span_logits.flatten(1).argmax(1).tolist()]

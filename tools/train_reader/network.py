@@ -43,16 +43,16 @@ def load_tokenizer(directory: Path) -> Tokenizer:
 
 
 def encode_examples(tokenizer: Tokenizer, examples: list[Example]) -> Inputs:
-    """Return the padded inputs of the model and the token spans of the answers."""
+    """Return the padded inputs of the network, and the token spans of the answers in each window."""
     encodings = tokenizer.encode_batch([(example.question, example.window) for example in examples])
     length = max(len(encoding.ids) for encoding in encodings)
     ids, mask, types = (np.zeros((len(examples), length), dtype=np.int64) for _ in range(3))
     targets = []
-    for number, (example, encoding) in enumerate(zip(examples, encodings, strict=True)):
-        size = len(encoding.ids)
-        ids[number, :size] = encoding.ids
-        mask[number, :size] = 1
-        types[number, :size] = encoding.type_ids
+    for index, (example, encoding) in enumerate(zip(examples, encodings, strict=True)):
+        num_tokens = len(encoding.ids)
+        ids[index, :num_tokens] = encoding.ids
+        mask[index, :num_tokens] = 1
+        types[index, :num_tokens] = encoding.type_ids
         tokens = [
             (token, start, end)
             for token, (sequence, (start, end)) in enumerate(zip(encoding.sequence_ids, encoding.offsets, strict=True))
@@ -60,9 +60,10 @@ def encode_examples(tokenizer: Tokenizer, examples: list[Example]) -> Inputs:
         ]
         spans = []
         for span in example.spans:
-            touched = [token for token, start, end in tokens if start < span[1] and span[0] < end]
-            if touched and tokens[-1][2] >= span[1]:
-                spans.append((touched[0], touched[-1]))
+            overlapping_tokens = [token for token, start, end in tokens if start < span[1] and span[0] < end]
+            # An answer that extends beyond the last token was truncated.
+            if overlapping_tokens and tokens[-1][2] >= span[1]:
+                spans.append((overlapping_tokens[0], overlapping_tokens[-1]))
         targets.append(spans)
     return Inputs(torch.from_numpy(ids), torch.from_numpy(mask), torch.from_numpy(types), targets)
 
@@ -71,6 +72,7 @@ class EncoderLayer(nn.Module):
     """One transformer layer of BERT, with the three projections of attention in one matrix."""
 
     def __init__(self, width: int, num_heads: int, inner_width: int, dropout: float):
+        """Create a layer with random weights; `inner_width` is that of the feed-forward network."""
         super().__init__()
         self.num_heads = num_heads
         self.projection = nn.Linear(width, 3 * width)
@@ -86,7 +88,7 @@ class EncoderLayer(nn.Module):
         batch, length, width = hidden.shape
         heads = self.projection(hidden).view(batch, length, 3, self.num_heads, width // self.num_heads)
         query, key, value = heads.permute(2, 0, 3, 1, 4).unbind(0)
-        if torch.onnx.is_in_onnx_export():
+        if torch.onnx.is_in_onnx_export():  # the fused attention is exported in a form that is not quantized
             scores = query @ key.transpose(-1, -2) * (width // self.num_heads) ** -0.5
             context = torch.softmax(scores + bias, dim=-1) @ value
         else:
@@ -101,6 +103,7 @@ class Reader(nn.Module):
     """A BERT encoder with a head for "answered" and a head for the span."""
 
     def __init__(self, config: dict, separator: int, dropout: float = 0.1):
+        """Create a reader with random weights; `config` is that of a BERT model, `separator` the id of [SEP]."""
         super().__init__()
         width = config["hidden_size"]
         self.separator = separator
@@ -121,16 +124,16 @@ class Reader(nn.Module):
             nn.init.zeros_(head.bias)
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Return the logits `answered` [batch], `start` and `end` [batch, tokens]."""
-        places = torch.arange(ids.shape[1], device=ids.device)
-        hidden = self.dropout(self.norm(self.words(ids) + self.positions(places) + self.types(types)))
+        """Return the logits `answered` [batch], and `start` and `end` [batch, tokens], from [batch, tokens] inputs."""
+        positions = torch.arange(ids.shape[1], device=ids.device)
+        hidden = self.dropout(self.norm(self.words(ids) + self.positions(positions) + self.types(types)))
         bias = (1.0 - mask[:, None, None, :].to(hidden.dtype)) * OUTSIDE
         for layer in self.layers:
             hidden = layer(hidden, bias)
-        inside = (mask * types * (ids != self.separator)).to(hidden.dtype)
-        mean = (hidden * inside[:, :, None]).sum(1) / inside.sum(1, keepdim=True).clamp(min=1.0)
+        is_window = (mask * types * (ids != self.separator)).to(hidden.dtype)
+        mean = (hidden * is_window[:, :, None]).sum(1) / is_window.sum(1, keepdim=True).clamp(min=1.0)
         pooled = functional.gelu(self.answered_inner(torch.cat([hidden[:, 0], mean], dim=-1)))
-        logits = self.span(hidden) + (1.0 - inside[:, :, None]) * OUTSIDE
+        logits = self.span(hidden) + (1.0 - is_window[:, :, None]) * OUTSIDE
         return self.answered(self.dropout(pooled)).squeeze(-1), logits[..., 0], logits[..., 1]
 
 
@@ -144,7 +147,7 @@ def build_reader(start: Path, dropout: float) -> Reader:
 
 
 def load_start_weights(model: Reader, path: Path) -> None:
-    """Copy the weights of a BERT encoder in the format of transformers into the model."""
+    """Copy the weights of a BERT encoder, stored as transformers names them, into the model."""
     weights = load_file(path)
     state = model.state_dict()
     names = {
@@ -161,12 +164,12 @@ def load_start_weights(model: Reader, path: Path) -> None:
         "output": "output.dense",
         "output_norm": "output.LayerNorm",
     }
-    for number in range(len(model.layers)):
+    for layer_index in range(len(model.layers)):
         for kind in ("weight", "bias"):
-            source = f"encoder.layer.{number}"
+            source_name = f"encoder.layer.{layer_index}"
             for part, name in parts.items():
-                names[f"layers.{number}.{part}.{kind}"] = f"{source}.{name}.{kind}"
-            projections = [weights[f"{source}.attention.self.{name}.{kind}"] for name in ("query", "key", "value")]
-            state[f"layers.{number}.projection.{kind}"].copy_(torch.cat(projections))
-    for name, source in names.items():
-        state[name].copy_(weights[source])
+                names[f"layers.{layer_index}.{part}.{kind}"] = f"{source_name}.{name}.{kind}"
+            projections = [weights[f"{source_name}.attention.self.{name}.{kind}"] for name in ("query", "key", "value")]
+            state[f"layers.{layer_index}.projection.{kind}"].copy_(torch.cat(projections))
+    for name, source_name in names.items():
+        state[name].copy_(weights[source_name])

@@ -25,27 +25,28 @@ _MIN_ROWS = 10_000
 
 
 def export_reader(model: Reader, tokenizer: Tokenizer, folder: Path, digests: dict[str, str]) -> None:
-    """Write the files of a reader to `folder`."""
+    """Write the quantized network, the tokenizer and the description of a reader to `folder`."""
+    # The export traces the network with any example.
     example = Example("Who wrote it?", "It was written by Jane Austen in 1813.", answered=True, spans=[])
     inputs = encode_examples(tokenizer, [example])
-    names = ["input_ids", "attention_mask", "token_type_ids"]
+    input_names = ["input_ids", "attention_mask", "token_type_ids"]
     axes = {0: "batch", 1: "tokens"}
-    with tempfile.TemporaryDirectory() as name:
-        original = Path(name) / "reader.onnx"
+    with tempfile.TemporaryDirectory() as scratch:
+        original = Path(scratch) / "reader.onnx"
         torch.onnx.export(
             model.eval(),
             (inputs.ids, inputs.mask, inputs.types),
             str(original),
-            input_names=names,
+            input_names=input_names,
             output_names=["answered", "start", "end"],
-            dynamic_axes={**dict.fromkeys([*names, "start", "end"], axes), "answered": {0: "batch"}},
+            dynamic_axes={**dict.fromkeys([*input_names, "start", "end"], axes), "answered": {0: "batch"}},
             opset_version=17,
             dynamo=False,
         )
         quantize_reader(original, folder / "reader.onnx")
     tokenizer.save(str(folder / "tokenizer.json"))
-    files = {file: compute_digest(folder / file) for file in ("reader.onnx", "tokenizer.json")}
-    description = {"digests": files, "made_from": digests}
+    file_digests = {file: compute_digest(folder / file) for file in ("reader.onnx", "tokenizer.json")}
+    description = {"digests": file_digests, "made_from": digests}
     (folder / "reader.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 
 
@@ -68,21 +69,22 @@ def quantize_embeddings(model: onnx.ModelProto) -> None:
             nodes.append(node)
             continue
         values = numpy_helper.to_array(table)
+        # The lower bound avoids a division by zero in rows of zeros.
         scales = np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-12) / 127
-        rows = np.rint(values / scales).astype(np.int8)
-        name = table.name
+        quantized = np.rint(values / scales).astype(np.int8)
+        table_name = table.name
         graph.initializer.remove(table)
         graph.initializer.extend(
             [
-                numpy_helper.from_array(rows, f"{name}.rows"),
-                numpy_helper.from_array(scales.astype(np.float32), f"{name}.scales"),
+                numpy_helper.from_array(quantized, f"{table_name}.rows"),
+                numpy_helper.from_array(scales.astype(np.float32), f"{table_name}.scales"),
             ]
         )
         ids, output = node.input[1], node.output[0]
         nodes += [
-            helper.make_node("Gather", [f"{name}.rows", ids], [f"{output}.int8"]),
+            helper.make_node("Gather", [f"{table_name}.rows", ids], [f"{output}.int8"]),
             helper.make_node("Cast", [f"{output}.int8"], [f"{output}.cast"], to=TensorProto.FLOAT),
-            helper.make_node("Gather", [f"{name}.scales", ids], [f"{output}.scale"]),
+            helper.make_node("Gather", [f"{table_name}.scales", ids], [f"{output}.scale"]),
             helper.make_node("Mul", [f"{output}.cast", f"{output}.scale"], [output]),
         ]
     del graph.node[:]

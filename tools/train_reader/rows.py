@@ -83,14 +83,14 @@ def split_sentences(text: str) -> list[Span]:
         spans.append((start, end))
         start = end
     spans.append((start, len(text)))
-    stripped = []
+    stripped_spans = []
     for start, end in spans:
-        piece = text[start:end]
-        left = start + len(piece) - len(piece.lstrip())
-        right = start + len(piece.rstrip())
-        if left < right:
-            stripped.append((left, right))
-    return stripped
+        sentence = text[start:end]
+        first = start + len(sentence) - len(sentence.lstrip())
+        last = start + len(sentence.rstrip())
+        if first < last:
+            stripped_spans.append((first, last))
+    return stripped_spans
 
 
 def compute_digest(path: Path) -> str:
@@ -100,12 +100,12 @@ def compute_digest(path: Path) -> str:
 
 
 def hash_text(text: str) -> str:
-    """Return a stable hash of a text."""
+    """Return the SHA-256 of a text in hexadecimal digits, which is the same in every process."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def load_rows(path: Path) -> list[Row]:
-    """Read the rows and name the article of each.
+    """Return the rows of a file of questions, each with the name of its article.
 
     A row without a title takes the title of a titled passage that shares a sentence with it, because
     `squad1_sentences` repeats sentences of SQuAD articles. Otherwise a hash of its passage names its article.
@@ -113,21 +113,23 @@ def load_rows(path: Path) -> list[Row]:
     with lzma.open(path, "rt", encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
     sentences = {passage: split_sentences(passage) for passage in {record["passage"] for record in records}}
-    titles: dict[str, str] = {}
+    articles_by_sentence: dict[str, str] = {}
     for record in records:
         title = (record.get("title") or "").replace("_", " ").strip().lower()
         record["article"] = "" if title in UNTITLED else title
         if record["article"]:
             for start, end in sentences[record["passage"]]:
-                if end - start >= 30:
-                    titles.setdefault(record["passage"][start:end].lower(), record["article"])
+                if end - start >= 30:  # shorter sentences occur in several articles
+                    articles_by_sentence.setdefault(record["passage"][start:end].lower(), record["article"])
     rows = []
     for record in records:
         passage = record["passage"]
         article = record["article"]
         if not article:
             keys = (passage[start:end].lower() for start, end in sentences[passage])
-            article = next((titles[key] for key in keys if key in titles), "") or hash_text(passage)
+            article = next((articles_by_sentence[key] for key in keys if key in articles_by_sentence), "") or hash_text(
+                passage
+            )
         if len(record["question"]) > MAX_QUESTION_CHARACTERS:
             continue
         answers = [(start, start + len(text)) for start, text in record["answers"]]
@@ -157,26 +159,26 @@ def choose_held_out_articles(rows: list[Row]) -> set[str]:
     for source in order:
         articles = counts.get(source, collections.Counter())
         target = HELD_OUT_SHARE * articles.total()
-        size = sum(count for article, count in articles.items() if article in held_out)
+        num_rows = sum(count for article, count in articles.items() if article in held_out)
         for article in sorted(articles, key=hash_text):
-            if size >= target:
+            if num_rows >= target:
                 break
             if article not in held_out:
                 held_out.add(article)
-                size += articles[article]
+                num_rows += articles[article]
     return held_out
 
 
 def find_sentences(row: Row, span: Span) -> tuple[int, int]:
-    """Return the first and the last ordinal of the sentences that a span touches; (-1, -1) if it touches none."""
+    """Return the ordinals of the first and the last sentence that a span overlaps, or (-1, -1)."""
     ordinals = [ordinal for ordinal, (start, end) in enumerate(row.sentences) if start < span[1] and span[0] < end]
     return (ordinals[0], ordinals[-1]) if ordinals else (-1, -1)
 
 
 def extend_window(row: Row, first: int, last: int, rng: random.Random, blocked: frozenset[int] = frozenset()) -> Span:
-    """Return the characters of a window that holds the sentences `first` to `last` and random neighbors."""
-    size = max(rng.choices(range(1, MAX_SENTENCES + 1), WINDOW_SIZES)[0], last - first + 1)
-    while last - first + 1 < size:
+    """Return the span of a window of the sentences `first` to `last` and random neighbors that are not blocked."""
+    num_sentences = max(rng.choices(range(1, MAX_SENTENCES + 1), WINDOW_SIZES)[0], last - first + 1)
+    while last - first + 1 < num_sentences:
         neighbors = [
             ordinal for ordinal in (first - 1, last + 1) if 0 <= ordinal < len(row.sentences) and ordinal not in blocked
         ]
@@ -222,29 +224,29 @@ def rank_sentences_of_articles(rows: list[Row]) -> None:
         sentences = [(passage, ordinal) for passage in passages.values() for ordinal in range(len(passage.sentences))]
         texts = [passage.text[slice(*passage.sentences[ordinal])].lower() for passage, ordinal in sentences]
         postings: dict[str, list[int]] = collections.defaultdict(list)
-        for number, text in enumerate(texts):
+        for index, text in enumerate(texts):
             for word in find_content_words(text):
-                postings[word].append(number)
+                postings[word].append(index)
         for row in article_rows:
             scores: collections.Counter[int] = collections.Counter()
             for word in sorted(find_content_words(row.question)):
-                numbers = postings.get(word, ())
-                if numbers:
-                    rarity = math.log(1 + len(texts) / len(numbers))
-                    for number in numbers:
-                        scores[number] += rarity
+                indexes = postings.get(word, ())
+                if indexes:
+                    rarity = math.log(1 + len(texts) / len(indexes))
+                    for index in indexes:
+                        scores[index] += rarity
             answers = {row.passage[start:end].lower() for start, end in row.answers}
-            is_known = all(is_span(row, answer) for answer in row.answers)
+            has_known_answers = all(is_span(row, answer) for answer in row.answers)
             blocked: set[int] = set()
             for answer in row.answers:
                 first, last = find_sentences(row, answer)
                 blocked.update(range(first, last + 1))
-            for number, _score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])):
-                passage, ordinal = sentences[number]
-                is_same = passage.text == row.passage
-                if (is_same and ordinal in blocked) or not (is_same or is_known):
+            for index, _score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])):
+                passage, ordinal = sentences[index]
+                is_same_passage = passage.text == row.passage
+                if (is_same_passage and ordinal in blocked) or not (is_same_passage or has_known_answers):
                     continue
-                if any(answer in texts[number] for answer in answers):
+                if any(answer in texts[index] for answer in answers):
                     continue
                 row.ranked.append((passage, ordinal))
                 if len(row.ranked) == NUM_RANKED:
@@ -252,7 +254,7 @@ def rank_sentences_of_articles(rows: list[Row]) -> None:
 
 
 def build_ranked(row: Row, rng: random.Random) -> Example | None:
-    """Return a window around a similar sentence of the article that does not answer; None if the row has none.
+    """Return a window around a sentence that resembles the question without answering it; None if the row has none.
 
     Similar sentences make such windows hard to distinguish from answers.
     """
@@ -276,18 +278,18 @@ def build_ranked(row: Row, rng: random.Random) -> Example | None:
 
 
 def vary_form(examples: list[Example], title: str, rng: random.Random) -> list[Example]:
-    """Return the examples as users write them: often with a title before the window, sometimes without a question mark.
+    """Return the examples as users write them: with a title before the window, or without a question mark.
 
     All examples of a question, and its near misses, are varied alike, so that the form does not give the label away.
     """
     prefix = f"{title}. " if title and rng.random() < 0.5 else ""
-    is_bare, is_lower = rng.random() < 0.15, rng.random() < 0.1
+    without_mark, in_lower_case = rng.random() < 0.15, rng.random() < 0.1
     varied = []
     for example in examples:
-        question = example.question.rstrip("?! ") if is_bare else example.question
+        question = example.question.rstrip("?! ") if without_mark else example.question
         spans = [(start + len(prefix), end + len(prefix)) for start, end in example.spans]
         varied.append(
-            Example(question.lower() if is_lower else question, prefix + example.window, example.answered, spans)
+            Example(question.lower() if in_lower_case else question, prefix + example.window, example.answered, spans)
         )
     return varied
 
@@ -297,17 +299,18 @@ def build_answered(row: Row, rng: random.Random) -> Example | None:
     first, last = find_sentences(row, rng.choice(row.answers))
     if first < 0 or last - first >= MAX_SENTENCES:
         return None
-    left, right = extend_window(row, first, last, rng)
+    window_start, window_end = extend_window(row, first, last, rng)
     spans = [
-        (start - left, end - left)
+        (start - window_start, end - window_start)
         for start, end in row.answers
-        if left <= start and end <= right and is_span(row, (start, end))
+        if window_start <= start and end <= window_end and is_span(row, (start, end))
     ]
-    return Example(row.question, row.passage[left:right], answered=True, spans=sorted(set(spans)))
+    return Example(row.question, row.passage[window_start:window_end], answered=True, spans=sorted(set(spans)))
 
 
 def is_span(row: Row, answer: Span) -> bool:
-    """True if an answer is some words of a sentence; a long one, or most of a sentence, only marks the sentence."""
+    """True if an answer is some words of a sentence, neither long nor most of the sentence."""
+    # Other answers only identify the sentence that answers.
     start, end = answer
     if end - start > MAX_SPAN_CHARACTERS:
         return False
@@ -320,17 +323,20 @@ def build_near_miss(row: Row, rng: random.Random, share_plausible: float = 0.75)
 
     The window holds the plausible span if the row has one, else a sentence that resembles the question.
     """
-    choice = rng.random()
+    draw = rng.random()
     first = last = -1
-    if row.plausible and choice < share_plausible:
+    if row.plausible and draw < share_plausible:
         first, last = find_sentences(row, rng.choice(row.plausible))
     if first < 0 or last - first >= MAX_SENTENCES:
         ordinals = list(range(len(row.sentences)))
-        if choice < 0.9:
+        if draw < 0.9:
             ordinals = rank_by_overlap(row, ordinals)[:2]
         first = last = rng.choice(ordinals)
-    left, right = extend_window(row, first, last, rng)
-    return Example(row.question, row.passage[left:right], answered=False, spans=[]), (left, right)
+    window_start, window_end = extend_window(row, first, last, rng)
+    return Example(row.question, row.passage[window_start:window_end], answered=False, spans=[]), (
+        window_start,
+        window_end,
+    )
 
 
 def build_without_answer(row: Row, rng: random.Random) -> Example | None:
@@ -351,8 +357,8 @@ def build_without_answer(row: Row, rng: random.Random) -> Example | None:
     if rng.random() < 0.6:
         ordinals = rank_by_overlap(row, ordinals)[:2]
     first = rng.choice(ordinals)
-    left, right = extend_window(row, first, first, rng, unusable)
-    return Example(row.question, row.passage[left:right], answered=False, spans=[])
+    window_start, window_end = extend_window(row, first, first, rng, unusable)
+    return Example(row.question, row.passage[window_start:window_end], answered=False, spans=[])
 
 
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
@@ -380,7 +386,7 @@ _OPPOSITE = re.compile(r"\b(?:" + "|".join(_OPPOSITES) + r")\b")
 
 
 def exchange_term(row: Row, rng: random.Random) -> str | None:
-    """Return the question with a name, number or date replaced by another of its kind; None if that is impossible."""
+    """Return the question with a name, number or date replaced by another one from its passage, or None."""
     kinds = list(_KINDS)
     rng.shuffle(kinds)
     for kind in kinds:
@@ -389,15 +395,16 @@ def exchange_term(row: Row, rng: random.Random) -> str | None:
             continue
         match = rng.choice(matches)
         term = match.group()
-        others = sorted(
+        replacements = sorted(
             {
-                other
-                for other in _KINDS[kind].findall(row.passage)
-                if other.lower() not in row.question.lower() and not set(term.split()) & set(other.split())
+                replacement
+                for replacement in _KINDS[kind].findall(row.passage)
+                # Neither the term itself nor a variant of it.
+                if replacement.lower() not in row.question.lower() and not set(term.split()) & set(replacement.split())
             }
         )
-        if others:
-            return row.question[: match.start()] + rng.choice(others) + row.question[match.end() :]
+        if replacements:
+            return row.question[: match.start()] + rng.choice(replacements) + row.question[match.end() :]
     return None
 
 
@@ -415,7 +422,7 @@ def negate_question(question: str, rng: random.Random) -> str | None:
 
 
 def change_question(row: Row, rng: random.Random) -> str | None:
-    """Return a question that the window of the original question does not answer; None if no rule applies."""
+    """Return a changed question that the window of the original one does not answer; None if no rule applies."""
     if rng.random() < 0.25:
         return negate_question(row.question, rng)
     return exchange_term(row, rng)
