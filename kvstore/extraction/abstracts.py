@@ -137,7 +137,7 @@ class _TreeBuilder:
         )
 
     def _get_section_path(self, section: int) -> list[int]:
-        """Return the sections that enclose ``section``, outermost first, itself included. -1 has an empty path."""
+        """Return the indexes of the sections around ``section``, outermost first, itself included; empty for -1."""
         path = []
         while section >= 0:
             path.append(section)
@@ -152,7 +152,10 @@ class _TreeBuilder:
         return shared[-1] if shared else -1
 
     def _split_leaves(self) -> list[tuple[int, int]]:
-        """Return the first and last chunk of each leaf: up to ``GROUP_SIZE`` chunks of one top-level section."""
+        """Return the ordinals of the first and last chunk of each leaf.
+
+        A leaf has up to ``GROUP_SIZE`` chunks of one top-level section.
+        """
         top_level = self._find_top_level()
         spans: list[tuple[int, int]] = []
         start = 0
@@ -189,10 +192,10 @@ class _TreeBuilder:
         return -1
 
     def _build_node(self, section: int, leaves: Sequence[int], draft_by_section: dict[int, int]) -> int:
-        """Return the number of the draft above the leaves of a section, after building the drafts below it.
+        """Build the drafts above the ``leaves`` of a section, and return the index of the topmost.
 
         A draft is added unless a single child covers all leaves. The drafts of the section and of the sections in it
-        are recorded in ``draft_by_section``.
+        are recorded in ``draft_by_section``. Section -1 is the whole document.
         """
         children: list[int] = []
         index = 0
@@ -212,9 +215,9 @@ class _TreeBuilder:
             index = end
         if len(children) > _MAX_CHILDREN and all(child in leaves for child in children):
             children = self._join_similar(children, section)
-        number = children[0] if len(children) == 1 else self._add_parent(children, section)
-        draft_by_section[section] = number
-        return number
+        draft_index = children[0] if len(children) == 1 else self._add_parent(children, section)
+        draft_by_section[section] = draft_index
+        return draft_index
 
     def _get_child_towards(self, section: int, inner_section: int) -> int | None:
         """Return the child of ``section`` on the path to ``inner_section``; None if both are the same section."""
@@ -225,28 +228,29 @@ class _TreeBuilder:
         return path[depth] if depth < len(path) else None
 
     def _get_section_draft(self, section: int, draft_by_section: dict[int, int]) -> int:
-        """Return the number of the draft of a section. For a section without a leaf, return the leaf at its start."""
+        """Return the index of the draft of a section. For a section without a leaf, return the leaf at its start."""
         if section in draft_by_section:
             return draft_by_section[section]
         leaf = bisect_right(self._leaf_ends, self._sections[section].start)
         return leaf if leaf < len(self._leaf_ends) else len(self._drafts) - 1
 
     def _add_parent(self, children: list[int], section: int) -> int:
-        """Add a draft above these children and return its number."""
+        """Add a draft above these children, which are indexes of drafts, and return its index."""
         drafts = [self._drafts[child] for child in children]
         level = 1 + max(draft.level for draft in drafts)
         parent = DraftAbstract(level, drafts[0].first_chunk, drafts[-1].last_chunk, children, section)
         parent.summary = self._select_summary(parent.first_chunk, parent.last_chunk)
-        number = len(self._drafts)
+        draft_index = len(self._drafts)
         for draft in drafts:
-            draft.parent = number
+            draft.parent = draft_index
         self._drafts.append(parent)
-        return number
+        return draft_index
 
     def _join_similar(self, children: list[int], section: int) -> list[int]:
-        """Join adjacent drafts, most similar first, until at most ``_MAX_CHILDREN`` are left, and return their numbers.
+        """Join adjacent drafts, most similar first, until at most ``_MAX_CHILDREN`` are left.
 
-        A new parent is added for every group of joined drafts.
+        ``children`` are indexes of drafts. A parent is added for each group of joined drafts. Return the indexes of the
+        parents, and of the drafts that were not joined, in order.
         """
         while len(children) > _MAX_CHILDREN:
             groups = _cluster_adjacent([self._compute_term_weights(child) for child in children], _MAX_CHILDREN)
@@ -256,9 +260,9 @@ class _TreeBuilder:
             ]
         return children
 
-    def _compute_term_weights(self, number: int) -> dict[str, float]:
-        """Return the TF-IDF weights of the terms below a draft: high for terms frequent there and rare elsewhere."""
-        draft = self._drafts[number]
+    def _compute_term_weights(self, draft_index: int) -> dict[str, float]:
+        """Return the TF-IDF weight of each term in the chunks below a draft, which is given by its index."""
+        draft = self._drafts[draft_index]
         counts: TermCounts = {}
         for chunk in range(draft.first_chunk, draft.last_chunk + 1):
             for term, count in self._chunk_terms[chunk].items():
@@ -277,7 +281,7 @@ class _TreeBuilder:
         weights = compute_cover_weights(sentences, self._chunk_counts, len(self._chunks))
         selected = select_greedy_cover(sentences, weights, _MAX_SUMMARY_WORDS)
         # A displayed sentence is never longer than a summary, so the first fits if no sentence was selected.
-        return [spans[number] for number in selected or range(1)]
+        return [spans[index] for index in selected or range(1)]
 
     @cached_property
     def _sentence_words(self) -> dict[Span, SentenceWords]:

@@ -89,11 +89,11 @@ def find_sentence_language(state: State, document: int) -> str | None:
 
 
 def chunk_text(
-    text: str, blocks: Sequence[Block], tokens: int, language: str | None = None
+    text: str, blocks: Sequence[Block], chunk_tokens: int, language: str | None = None
 ) -> tuple[list[Heading], list[Chunk]]:
     """Return the sections and chunks of a text, both in text order.
 
-    ``tokens`` is the chunk size. ``language`` decides where sentences end (None: the rules for English).
+    ``chunk_tokens`` is the chunk size. ``language`` decides where sentences end (None: the rules for English).
     """
     sections = _build_sections(blocks, len(text))
     chunks: list[Chunk] = []
@@ -104,28 +104,30 @@ def chunk_text(
     for block in blocks:
         if block.kind == "heading":
             if units:
-                chunks += _pack_units([*lead_headings, *units], current_section, tokens)
+                chunks += _pack_units([*lead_headings, *units], current_section, chunk_tokens)
                 lead_headings, units = [], []
             section += 1
             lead_headings.append(_make_unit(text, block.start, block.end, block.kind))
         else:
             current_section = section
             units += _tie_units(
-                list(_split_units(text, block, tokens, language)), _is_attached(text, previous, block), tokens
+                list(_split_units(text, block, chunk_tokens, language)),
+                _is_attached(text, previous, block),
+                chunk_tokens,
             )
         previous = block
     if lead_headings or units:
-        chunks += _pack_units([*lead_headings, *units], section, tokens)
+        chunks += _pack_units([*lead_headings, *units], section, chunk_tokens)
     return sections, chunks
 
 
 def chunk_at_spans(
-    text: str, blocks: Sequence[Block], spans: Sequence[Span], tokens: int, language: str | None = None
+    text: str, blocks: Sequence[Block], spans: Sequence[Span], chunk_tokens: int, language: str | None = None
 ) -> tuple[list[Heading], list[Chunk]]:
     """Return the sections of a text, and one chunk for each of the given spans, whatever its size.
 
-    ``tokens`` only limits the size of a unit. ``language`` decides where sentences end (None: the rules for English).
-    Each chunk belongs to the innermost section that contains all of it.
+    ``chunk_tokens`` only limits the size of a unit. ``language`` decides where sentences end (None: the rules for
+    English). Each chunk belongs to the innermost section that contains all of it.
     """
     sections = _build_sections(blocks, len(text))
     ends = [block.end for block in blocks]
@@ -142,7 +144,7 @@ def chunk_at_spans(
             units += (
                 [_make_unit(text, part.start, part.end, part.kind)]
                 if part.kind == "heading"
-                else _split_units(text, part, tokens, language)
+                else _split_units(text, part, chunk_tokens, language)
             )
         section = _find_enclosing_section(sections, units[0].start, units[-1].end)
         chunks.append(Chunk(start, end, section, units))
@@ -150,7 +152,7 @@ def chunk_at_spans(
 
 
 def _find_enclosing_section(sections: Sequence[Heading], start: int, end: int) -> int:
-    """Return the innermost section that contains a span, or -1."""
+    """Return the index of the innermost section that contains a span, or -1."""
     index = bisect_right(sections, start, key=lambda section: section.start) - 1
     while index >= 0 and sections[index].end < end:
         index = sections[index].parent
@@ -168,19 +170,19 @@ def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
     return block.kind in ("code", "table") or is_lead_in(text[previous.start : previous.end])
 
 
-def _tie_units(units: list[Unit], is_attached: bool, tokens: int) -> list[Unit]:
-    """Return the units of a block. Mark the units that should not begin a chunk as tied.
+def _tie_units(units: list[Unit], is_attached: bool, chunk_tokens: int) -> list[Unit]:
+    """Return the units of a block, those that should not begin a chunk marked as tied.
 
-    ``is_attached`` is True if the block belongs to the block before it.
+    ``is_attached`` is True if the block belongs to the block before it. ``chunk_tokens`` is the chunk size.
     """
     if not units:
         return units
     kind, tied_indexes = units[0].kind, {0} if is_attached else set()
-    if kind in ("code", "table", "item") and sum(unit.tokens for unit in units) <= tokens:
+    if kind in ("code", "table", "item") and sum(unit.tokens for unit in units) <= chunk_tokens:
         tied_indexes |= set(range(1, len(units)))
-    elif kind == "code":
+    elif kind == "code":  # the fence and the first line, and the last line and its fence
         tied_indexes |= {1, len(units) - 1}
-    elif kind == "table":
+    elif kind == "table":  # the head, its rule and the first row
         tied_indexes |= {1, 2}
     elif kind == "item" and units[0].tokens <= _MAX_LABEL_TOKENS:
         tied_indexes.add(1)
@@ -212,7 +214,7 @@ def _make_unit(text: str, start: int, end: int, kind: str) -> Unit:
     return Unit(start, start + len(piece), count_text_tokens(piece), kind)
 
 
-def _split_units(text: str, block: Block, tokens: int, language: str | None) -> Iterator[Unit]:
+def _split_units(text: str, block: Block, chunk_tokens: int, language: str | None) -> Iterator[Unit]:
     """Yield the lines of a code block or table, or the sentences of another block. Cut units that are too long.
 
     ``language`` decides where sentences end (None: the rules for English).
@@ -226,14 +228,14 @@ def _split_units(text: str, block: Block, tokens: int, language: str | None) -> 
         )
     for start, end in spans:
         unit = _make_unit(text, start, end, block.kind)
-        if unit.tokens > 2 * tokens or unit.end - unit.start > MAX_CHUNK_LENGTH // 2:
-            yield from _cut_unit(text, unit, tokens)
+        if unit.tokens > 2 * chunk_tokens or unit.end - unit.start > MAX_CHUNK_LENGTH // 2:
+            yield from _cut_unit(text, unit, chunk_tokens)
         else:
             yield unit
 
 
 def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans of the lines that are not blank."""
+    """Yield the spans of the lines of a part of a text that are not blank, with their line ends."""
     while start < end:
         line_end = text.find("\n", start, end)
         line_end = end if line_end < 0 else line_end + 1
@@ -242,11 +244,11 @@ def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
         start = line_end
 
 
-def _cut_unit(text: str, unit: Unit, tokens: int) -> Iterator[Unit]:
-    """Yield the parts of a unit that is too long, each of at most ``tokens`` tokens."""
+def _cut_unit(text: str, unit: Unit, chunk_tokens: int) -> Iterator[Unit]:
+    """Yield the parts of a unit that is too long, each of at most ``chunk_tokens`` tokens."""
     start, count = unit.start, 0
     for match in TOKEN_PATTERN.finditer(text, unit.start, unit.end):
-        if count == tokens or (count and match.end() - start > MAX_CHUNK_LENGTH // 2):
+        if count == chunk_tokens or (count and match.end() - start > MAX_CHUNK_LENGTH // 2):
             yield _make_unit(text, start, match.start(), unit.kind)
             start, count = match.start(), 0
         count += 1
@@ -255,15 +257,16 @@ def _cut_unit(text: str, unit: Unit, tokens: int) -> Iterator[Unit]:
         yield _make_unit(text, start, unit.end, unit.kind)
 
 
-def _pack_units(units: list[Unit], section: int, tokens: int) -> Iterator[Chunk]:
-    """Yield chunks of about equal size, near ``tokens``, made of the units of one section."""
+def _pack_units(units: list[Unit], section: int, chunk_tokens: int) -> Iterator[Chunk]:
+    """Yield chunks of about equal size, near ``chunk_tokens``, made of the units of one section."""
     total = sum(unit.tokens for unit in units)
-    quota = total / max(1, round(total / tokens))
+    quota = total / max(1, round(total / chunk_tokens))  # the tokens of each chunk, if all are equal
     pending: list[Unit] = []
     filled_tokens = 0.0
-    for run in _group_tied_units(units, tokens):
+    for run in _group_tied_units(units, chunk_tokens):
         size = sum(unit.tokens for unit in run)
         is_too_long = pending and run[-1].end - pending[0].start > MAX_CHUNK_LENGTH
+        # A run that would be mostly beyond the quota begins the next chunk.
         if pending and (is_too_long or filled_tokens + size / 2 > quota):
             yield _make_chunk(pending, section)
             # The next chunk makes up for a chunk that is too large or too small, so that the last one is not tiny.
@@ -274,7 +277,7 @@ def _pack_units(units: list[Unit], section: int, tokens: int) -> Iterator[Chunk]
     yield _make_chunk(pending, section)
 
 
-def _group_tied_units(units: list[Unit], tokens: int) -> Iterator[list[Unit]]:
+def _group_tied_units(units: list[Unit], chunk_tokens: int) -> Iterator[list[Unit]]:
     """Yield runs of units that stay in one chunk.
 
     A run that would grow too long is split even if its units are tied.
@@ -282,7 +285,7 @@ def _group_tied_units(units: list[Unit], tokens: int) -> Iterator[list[Unit]]:
     run: list[Unit] = []
     size = 0
     for unit in units:
-        is_within_limit = size + unit.tokens <= _MAX_RUN_FACTOR * tokens
+        is_within_limit = size + unit.tokens <= _MAX_RUN_FACTOR * chunk_tokens
         if run and not (unit.is_tied and is_within_limit and unit.end - run[0].start <= MAX_CHUNK_LENGTH // 2):
             yield run
             run, size = [], 0
@@ -293,5 +296,5 @@ def _group_tied_units(units: list[Unit], tokens: int) -> Iterator[list[Unit]]:
 
 
 def _make_chunk(units: list[Unit], section: int) -> Chunk:
-    """Return the chunk of consecutive units of a section."""
+    """Return the chunk of consecutive units of the section with the index ``section``."""
     return Chunk(units[0].start, units[-1].end, section, units)

@@ -26,7 +26,8 @@ class ClauseArguments:
     def find_subjects(self, verb: int) -> Iterator[int]:
         """Yield the subjects of a verb or predicate.
 
-        A relative pronoun is replaced by its antecedents. A missing subject is inferred from the governor.
+        A relative pronoun is replaced by its antecedents. A missing subject is that of the governing verb, or the noun
+        that a participle describes.
         """
         word = self._words[verb]
         subjects = [index for index in self._sentence.find_dependents(verb, "nsubj") if index != verb]
@@ -63,13 +64,13 @@ class ClauseArguments:
                 yield from self.find_subjects(word.head)
 
     def find_objects(self, verb: int) -> list[int]:
-        """Return the objects of a verb."""
+        """Return the objects of a verb, each noun of a list separately."""
         return [
             index for child in self._sentence.find_dependents(verb, "obj") for index in self.resolve_list_items(child)
         ]
 
     def find_obliques(self, verb: int, prepositions: Iterable[str]) -> list[int]:
-        """Return the nouns that a verb governs by one of these prepositions."""
+        """Return the nouns that a verb governs by one of these prepositions, each noun of a list separately."""
         nouns: list[int] = []
         for child in self._sentence.find_dependents(verb, "obl", "nmod"):
             if not self._phrases.get_prepositions(child) & set(prepositions):
@@ -81,7 +82,7 @@ class ClauseArguments:
         return nouns
 
     def resolve_list_items(self, noun: int) -> Iterator[int]:
-        """Yield a noun and its conjuncts, each resolved by :meth:`resolve_partitive`."""
+        """Yield a noun and the other nouns of its list, each resolved by :meth:`resolve_partitive`."""
         for member in self._phrases.find_list_items(noun):
             yield from self.resolve_partitive(member)
 
@@ -106,8 +107,9 @@ class ClauseArguments:
         )
 
     def _find_antecedents(self, noun: int) -> Iterator[int]:
-        """Yield the nouns that a clause attached to ``noun`` describes: the noun itself or, if it is a predicate, its
-        subjects.
+        """Yield the nouns that a clause attached to ``noun`` describes.
+
+        They are the noun with the others of its list or, if the noun is a predicate, its subjects.
         """
         if self._followed_predicate is None and any(True for _ in self._sentence.find_dependents(noun, "cop")):
             # A statement about a predicate applies to its subject: "Bergen is a town located in Norway".
@@ -145,5 +147,5 @@ class ClauseArguments:
         )
 
     def _is_relative_pronoun(self, index: int) -> bool:
-        """True if a word is a relative pronoun, or can be one."""
+        """True if a word can be a relative pronoun, such as ``which`` or ``that``."""
         return self._words[index].tag in ("WDT", "WP") or self._words[index].lemma in ("which", "that", "who", "whom")

@@ -34,7 +34,7 @@ def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: in
     """
     if len(texts) <= _MAX_DIRECT_TEXTS:
         return _find_in_few_texts(texts, keys, max_words)
-    keys_by_word: dict[bytes, list[bytes]] = {}
+    keys_by_word: dict[bytes, list[bytes]] = {}  # by the longest word of each name
     for key in keys:
         words = _WORD_PATTERN.findall(key)
         if words:
@@ -44,6 +44,7 @@ def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: in
         if not keys_by_word:
             break
         data = fold_to_bytes(text)
+        # The words whose names may be in the text.
         if len(keys_by_word) <= _MAX_WORD_SEARCHES:
             text_words: Iterable[bytes] = [word for word in keys_by_word if word in data]
         else:
@@ -62,7 +63,7 @@ def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: in
 
 
 def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], max_words: int) -> set[str]:
-    """Return the result of :func:`find_occurring_keys` by searching each text for every name."""
+    """Return the result of :func:`find_occurring_keys`, by a search for every name in each text."""
     remaining = [key.encode() for key in keys if _WORD_PATTERN.search(key)]
     found_keys: set[bytes] = set()
     for text in texts:

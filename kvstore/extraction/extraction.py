@@ -225,7 +225,7 @@ class ChunkedDocument:
         """Return the chunks for the pipeline to parse; for ``en``, only chunks in English."""
         if language != ENGLISH:
             return self.chunks
-        return [chunk for chunk, english in zip(self.chunks, self.english, strict=True) if english]
+        return [chunk for chunk, is_english in zip(self.chunks, self.english, strict=True) if is_english]
 
     def build_embedding_texts(self, settings: FixedSettings) -> list[str]:
         """Return the embedding text of each chunk, from the document alone."""
@@ -450,37 +450,37 @@ def _list_sentences(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]
 
 def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[Name]:
     """Yield the names in a document that rules recognize: in its title, its headings, its units and its code."""
-    text, english = chunked.text, any(chunked.english)
+    text, is_english = chunked.text, any(chunked.english)
     if chunked.document.title:
-        yield from extract_title_names(chunked.document.title, "title", english)
+        yield from extract_title_names(chunked.document.title, "title", is_english)
     for section in chunked.sections:
-        yield from extract_title_names(section.title, "heading", english)
+        yield from extract_title_names(section.title, "heading", is_english)
     units = [
-        (text[unit.start : unit.end], unit.kind, english)
-        for chunk, english in zip(chunked.chunks, chunked.english, strict=True)
+        (text[unit.start : unit.end], unit.kind, is_english)
+        for chunk, is_english in zip(chunked.chunks, chunked.english, strict=True)
         for unit in chunk.units
     ]
     code_units = [unit for unit, kind, _ in units if kind == "code"]
     # The row above the rule of a table has column heads, which are capitalized without being names.
     header_indexes = {index for index, (next_unit, _, _) in enumerate(units[1:]) if next_unit.startswith("|--")}
     text_units = [
-        (unit, kind, english)
-        for index, (unit, kind, english) in enumerate(units)
+        (unit, kind, is_english)
+        for index, (unit, kind, is_english) in enumerate(units)
         if kind != "code" and index not in header_indexes and not unit.startswith(("#", "|--"))
     ]
-    mail_heads = [(unit, english) for unit, _, english in text_units if is_mail_header(unit, 0, len(unit))]
-    for unit, english in mail_heads:
+    mail_heads = [(unit, is_english) for unit, _, is_english in text_units if is_mail_header(unit, 0, len(unit))]
+    for unit, is_english in mail_heads:
         for start, end in split_mail_fields(unit, 0, len(unit)):
-            yield from extract_mail_names(unit[start:end], english)
+            yield from extract_mail_names(unit[start:end], is_english)
     if mail_heads:
         text_units = [item for item in text_units if (item[0], item[2]) not in mail_heads]
-    prose = [(unit, kind) for unit, kind, english in text_units if english]
+    prose = [(unit, kind) for unit, kind, is_english in text_units if is_english]
     sentence_names = SentenceNames(unit for unit, _ in prose)
     for index, (unit, kind) in enumerate(prose):
         yield from sentence_names.iter_names(index)
         yield from find_identifiers(unit)
         yield from find_marked_names(unit, kind)
-    foreign_units = [unit for unit, _, english in text_units if not english]
+    foreign_units = [unit for unit, _, is_english in text_units if not is_english]
     for unit in foreign_units:
         yield from find_code_terms(unit)
     language = get_sentence_language(chunked.language, settings)

@@ -28,6 +28,8 @@ _EMPTY_NOUNS = frozenset(
 )
 #: The minimum number of uses of a term in a document, for a term of several words and of one.
 _MIN_TERM_USES, _MIN_WORD_USES = 2, 3
+#: The maximum number of words that can precede the head of a phrase.
+_MAX_PHRASE_DISTANCE = 8
 #: The maximum length of a number in a proper name, with the blank before it.
 _MAX_NUMBER_LENGTH = 8
 _LATIN_PATTERN = compile_lazily("[A-Za-z]")
@@ -122,9 +124,9 @@ class NounPhrases:
         return terms
 
     def _is_clear(self, first: int, last: int) -> bool:
-        """True if the nouns at ``first`` to ``last`` are certainly a name.
+        """True if the words at ``first`` to ``last`` are certainly the name of one thing.
 
-        A clear name has two nouns, the second is not an everyday word, and neither is a verb tagged as a noun (``prints
+        Such a name has two nouns, the second is not an everyday word, and neither is a verb tagged as a noun (``prints
         information``, ``CMake runs``).
         """
         modifier, head = self._words[first], self._words[last]
@@ -177,7 +179,7 @@ class NounPhrases:
         return self._members_by_noun[index]
 
     def _find_members(self, index: int) -> list[int]:
-        """Return the noun at ``index`` and its conjuncts, up to a verb or semicolon."""
+        """Return the noun at ``index`` and its conjuncts up to a verb, colon or semicolon, without a cache."""
         members = [index]
         determiners = self._sentence.get_dependent_lemmas(index, "det")
         for conjunct in self._sentence.find_dependents(index, "conj", "appos"):
@@ -274,9 +276,9 @@ class NounPhrases:
         ]
 
     def get_prepositions(self, index: int) -> set[str]:
-        """Return the prepositions of the phrase around a noun, or of another word.
+        """Return the prepositions before the phrase around a noun, or those that govern another word.
 
-        Any word of the phrase can govern them.
+        In a parse, any word of the phrase can govern them.
         """
         first, last = self.find_phrase_bounds(index) if self._words[index].is_nominal else (index, index)
         case_markers = (child for i in range(first, last + 1) for child in self._sentence.find_dependents(i, "case"))
@@ -284,7 +286,7 @@ class NounPhrases:
 
     def find_next_phrase(self, start: int) -> int | None:
         """Return the head of the noun phrase that begins at or right after ``start``, or None."""
-        for index in range(start, min(start + 8, len(self._words))):
+        for index in range(start, min(start + _MAX_PHRASE_DISTANCE, len(self._words))):
             word = self._words[index]
             if word.is_nominal and not (
                 index < word.head and word.label in ("compound", "nmod:desc", "nmod:poss", "amod")
@@ -370,7 +372,7 @@ class NounPhrases:
 
 
 def _has_repeated_word(form: str) -> bool:
-    """True if a word is repeated in a row, in singular or plural (``Bookmark Bookmarks``)."""
+    """True if two adjacent words are the same, in singular or plural (``Bookmark Bookmarks``)."""
     singulars = [to_singular(word) or word for word in form.lower().split()]
     return any(map(str.__eq__, singulars, singulars[1:]))
 
@@ -381,7 +383,7 @@ def _is_adjacent(left: Word, right: Word) -> bool:
 
 
 def _to_singular_form(word: Word, form: str) -> str:
-    """Return a noun as written, or its singular if it is a common plural."""
+    """Return ``form``, the noun ``word`` as written, or its singular if it is a plural and no proper name."""
     if word.is_proper or word.tag != "NNS" or not word.text[1:].islower():
         return form
     singular_form = to_singular(form)

@@ -56,12 +56,12 @@ def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, tex
 
 
 def _count_crlf_ends(text: str, start: int, end: int) -> int:
-    """Count the two-character line ends that end after ``start`` and not after ``end``."""
+    """Return the number of CRLF line ends whose line feed is in the span from ``start`` to before ``end``."""
     return text.count("\r\n", max(0, start - 1), end)
 
 
 def _parse_span(key: str, number: int, bounds: Any) -> tuple[int, int]:
-    """Return the start and end of chunk ``number`` as integers. Raises InputError for other ``bounds``."""
+    """Return the ``bounds`` of chunk ``number`` as two integers. Raises InputError if they are not."""
     try:
         start, end = (index(bound) for bound in bounds)
     except (TypeError, ValueError):

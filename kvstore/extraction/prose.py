@@ -77,7 +77,7 @@ class _ChunkProse:
     units: list[Unit] = field(default_factory=list)
 
     def add(self, piece: str, unit: Unit, starts_paragraph: bool) -> None:
-        """Append ``piece``, the plain text of a unit, after a blank line (``starts_paragraph``) or a space."""
+        """Append ``piece``, the plain text of a unit, after a space or, if it ``starts_paragraph``, a blank line."""
         if self.units:
             self.text += "\n\n" if starts_paragraph else " "
         self.starts.append(len(self.text))
@@ -85,7 +85,7 @@ class _ChunkProse:
         self.text += piece
 
     def get_unit_at(self, offset: int) -> Unit:
-        """Return the unit that contains a character of the text."""
+        """Return the unit that contains the character at ``offset`` of the text."""
         return self.units[max(0, int(np.searchsorted(self.starts, offset, "right")) - 1)]
 
 
@@ -112,7 +112,7 @@ def read_prose(
 def _build_prose(
     prose_statements: Iterable[tuple[_ChunkProse, _ChunkStatements]], byte_offsets: npt.NDArray[np.int64]
 ) -> Prose:
-    """Collect the relations and phrases of the chunks of one document.
+    """Return the relations and phrases of one document, given the prose of each chunk with its statements.
 
     The span of a relation covers the sentences that state it, in bytes of the document.
     """
@@ -129,7 +129,7 @@ def _build_prose(
 
 
 def _collect_statements(_: str, parses: Sequence[Parse]) -> _ChunkStatements:
-    """Return the informative relations and the terms of a chunk, given the parses of its parts."""
+    """Return the informative relations and the terms of a chunk, given the parses of the pieces of its text."""
     stated_relations: list[StatedRelation] = []
     phrases: list[Term] = []
     for parse in parses:
@@ -164,5 +164,5 @@ def _is_prose(piece: str) -> bool:
 
 
 def _make_name(form: str) -> Name:
-    """Return a name, or a term if the form begins with a lower-case letter."""
+    """Return the form with its kind: ``name`` if it begins with a capital, otherwise ``term``."""
     return Name(form, "name" if form[:1].isupper() else "term")

@@ -80,7 +80,7 @@ class RelationFilter:
         self._is_complete = self._is_complete_sentence()
 
     def _is_complete_sentence(self) -> bool:
-        """True if the sentence is complete prose and short enough that its parse is trusted."""
+        """True if the sentence is complete prose, and short enough for its parse to be trusted."""
         words = self._words
         # Titles, cells and merged lists lack final punctuation or a verb. Parses of long sentences are often wrong.
         is_ended = words[-1].text[-1] in ".!" and len(words) <= _MAX_SENTENCE_WORDS
@@ -138,13 +138,13 @@ class RelationFilter:
         return any(word.tag == "JJS" or word.lemma in ("first", "last") for word in modifiers)
 
     def _is_alias(self, index: int) -> bool:
-        """True if a single word is an alternative to a longer name next to it (``John or Jack Robinson``)."""
+        """True if a name of one word is next to ``or``, so it is part of another name (``John or Jack Robinson``)."""
         first, last = self._phrases.find_phrase_bounds(index)
         adjacent_words = [self._words[i].text for i in (first - 1, last + 1) if 0 <= i < len(self._words)]
         return first == last and self._words[index].is_proper and "or" in adjacent_words
 
     def _is_indefinite_name(self, index: int) -> bool:
-        """True if a proper name has an indefinite article (``a Bergen baker``, ``a NULL``)."""
+        """True if a proper name has an indefinite article, as in ``a Bergen baker`` and ``a NULL``."""
         word = self._words[index]
         is_name = word.is_proper and (word.text.isupper() or not _is_code(word.text))
         return is_name and bool(self._sentence.get_dependent_lemmas(index, "det") & {"a", "an"})
@@ -156,8 +156,9 @@ class RelationFilter:
         return is_opened and not (last + 1 < len(self._words) and self._words[last + 1].text in _CLOSING_QUOTES)
 
     def _is_instance(self, child: int, parent: int, child_level: int, confidence: float) -> bool:
-        """True if ``child`` has the same meaning in every context and is clearly stated to be an instance of the class
-        ``parent``.
+        """True if the sentence clearly states that ``child`` is an instance of the class ``parent``.
+
+        The child must have the same meaning in every context; ``child_level`` is its level.
         """
         if confidence < _MIN_PREDICATE_CONFIDENCE:
             return (
@@ -182,7 +183,7 @@ class RelationFilter:
         return self._is_plain_term(child) and self._words[first].tag != "VBG"
 
     def _is_attribute(self, index: int) -> bool:
-        """True if a noun is an attribute of another noun (``the size of the file``)."""
+        """True if a noun is an attribute of another noun: it has ``the`` and ``of`` (``the size of the file``)."""
         return "the" in self._sentence.get_dependent_lemmas(index, "det") and bool(
             self._phrases.find_complements(index, "of")
         )
@@ -361,13 +362,16 @@ class Factuality:
         self._words = sentence.words
 
     def compute_weight(self, head: int) -> float:
-        """Return the weight of the clause whose head is this verb or predicate: 1, ``POSSIBLE_WEIGHT`` or 0."""
+        """Return the weight of a clause, given its head: 1 for a fact, ``POSSIBLE_WEIGHT`` for what is possible, or 0.
+
+        The clauses that govern it count too: what is denied, doubted or supposed is not stated.
+        """
         if self._is_negated(head):
             return 0.0
         words = self._words
         auxiliaries = self._get_auxiliaries(head)
         index = head
-        for _ in range(len(words)):
+        for _ in range(len(words)):  # a parse can have a cycle
             label = words[index].label.partition(":")[0]
             if self._sentence.get_dependent_lemmas(index, "mark", "advmod") & _CONDITIONAL_WORDS:
                 return 0.0
@@ -391,11 +395,11 @@ class Factuality:
         return POSSIBLE_WEIGHT if auxiliaries & _POSSIBLE_AUXILIARIES else 1.0
 
     def _get_auxiliaries(self, index: int) -> set[str]:
-        """Return the auxiliaries of a verb in lower case."""
+        """Return the distinct auxiliaries of a verb, in lower case."""
         return {self._words[child].text.lower() for child in self._sentence.find_dependents(index, "aux")}
 
     def _is_negated(self, index: int) -> bool:
-        """True if a word, or one of its adverbs, is negated."""
+        """True if a word has a negation (``not``, ``no``), directly or at one of its adverbs."""
         for child in self._sentence.find_dependents(index, "advmod", "det", "cc"):
             word = self._words[child]
             if word.text.lower() in _NEGATIONS or word.lemma in _NEGATIONS:

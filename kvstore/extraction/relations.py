@@ -102,7 +102,7 @@ class _SentenceRelations:
         self._described_nouns: set[int] = set()
 
     def find_statements(self) -> Iterator[StatedRelation]:
-        """Yield all statements of the sentence; the same pair can occur several times. A question states nothing."""
+        """Yield all statements of the sentence, with repetitions of a pair. A question states nothing."""
         if self._words[-1].text == "?":
             return
         for index, word in enumerate(self._words):
@@ -128,7 +128,7 @@ class _SentenceRelations:
     # Verbs.
 
     def _get_frame_name(self, verb: int) -> str:
-        """Return the key in :data:`VERB_FRAMES` of the word at ``verb``, or an empty string if it has none."""
+        """Return the key in :data:`VERB_FRAMES` of a verb, given its index; an empty string if it has none."""
         lemma = self._words[verb].lemma
         if lemma == "make":
             return "make up" if verb + 1 < len(self._words) and self._words[verb + 1].text == "up" else ""
@@ -198,7 +198,7 @@ class _SentenceRelations:
             )
 
     def _find_conjuncts(self, noun: int) -> list[int]:
-        """Return the nouns coordinated with a noun, up to the one introduced by ``and``.
+        """Return the nouns coordinated with a noun, up to and including the one after ``and``.
 
         Later nouns belong to an apposition (``the director and producer of the play, a comedy``).
         """
@@ -248,7 +248,7 @@ class _SentenceRelations:
                     yield from self._make_statements([subject], owners, OF, confidence)
 
     def _is_bare(self, predicate: int) -> bool:
-        """True if a singular noun has no determiner: it is probably a mistagged adjective or participle."""
+        """True if a singular noun has no determiner, so it is probably an adjective or participle with a wrong tag."""
         word = self._words[predicate]
         return (
             word.tag == "NN"
@@ -335,7 +335,10 @@ class _SentenceRelations:
         return nouns
 
     def _find_noun_relations(self, index: int) -> Iterator[StatedRelation]:
-        """Yield the relations that a noun phrase states by itself."""
+        """Yield the relations that a noun phrase states without a verb, given its head.
+
+        The forms are ``X, Y and other Zs``, ``the Z X``, ``X of Y`` and ``Y's X``.
+        """
         word = self._words[index]
         if (
             word.label == "conj"
@@ -387,7 +390,7 @@ class _SentenceRelations:
     def _make_statements(
         self, children: Iterable[int], parents: Iterable[int], kind: str, confidence: float
     ) -> Iterator[StatedRelation]:
-        """Yield a statement for each pair of a child and a parent, if both nouns have names."""
+        """Yield a statement for each pair of a child and a parent, given by their nouns, if both have names."""
         parent_names = [(index, self._phrases.get_name(index)) for index in parents]
         for index in children:
             child = self._phrases.get_name(index)
@@ -398,7 +401,7 @@ class _SentenceRelations:
     def _make_statement(
         self, child: str, parent: str, kind: str, confidence: float, child_index: int, parent_index: int
     ) -> StatedRelation:
-        """Return the statement of a child and a parent, whose nouns have these indexes."""
+        """Return the statement that ``child`` is below ``parent``; their nouns have these indexes."""
         first, last = min(child_index, parent_index), max(child_index, parent_index)
         span = self._words[first].start, self._words[last].end
         is_informative = self._filter.is_informative(kind, child_index, parent_index, confidence)

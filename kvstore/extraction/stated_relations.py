@@ -116,7 +116,7 @@ def _push_name(
 
 
 def _get_heading_name(title: str, english: bool) -> str | None:
-    """Return the name that a heading states, or None if it has no name or, in ``english``, only an everyday word."""
+    """Return the name that a heading states, or None if it is no name or, in ``english``, only an everyday word."""
     forms = get_title_forms(title)
     return forms[0] if forms and _is_name(forms[0]) and is_informative_heading(forms[-1], english) else None
 
@@ -140,7 +140,10 @@ def _is_name(form: str) -> bool:
 
 
 def parse_pairs(text: str) -> list[Relation]:
-    """Return the relations in a document of format ``pairs``, in document order."""
+    """Return the relations in a document of format ``pairs``, lines of CSV, in document order and each pair once.
+
+    The span of a relation is its row. Raises InputError for a row that is no pair of names.
+    """
     lines = io.StringIO(text).readlines()
     relations: dict[tuple[str, str], Relation] = {}
     reader = csv.reader(lines)

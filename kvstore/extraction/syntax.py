@@ -69,12 +69,12 @@ class Sentence:
                 yield child
 
     def get_dependent_lemmas(self, index: int, *labels: str) -> set[str]:
-        """Return the lemmas of the dependents of a word with one of these labels."""
+        """Return the lemmas of the dependents of a word with one of these labels or their subtypes."""
         return {self.words[child].lemma for child in self.find_dependents(index, *labels)}
 
 
 def iter_sentences(doc: Doc) -> Iterator[Sentence]:
-    """Yield the parsed sentences of a document; nothing if the pipeline does not parse."""
+    """Yield the parsed sentences of a document that have words; nothing if the pipeline does not parse."""
     if doc.has_annotation("DEP"):
         text = doc.text
         for span in doc.sents:
@@ -113,7 +113,10 @@ def _build_words(span: Span) -> list[Word]:
 
 
 def _make_word(token: Token, head: int, is_first: bool) -> Word:
-    """Convert a token of spaCy. ``head`` is the index of its head, and ``is_first`` is True if it opens a sentence."""
+    """Convert a token of spaCy to a word whose governor has the index ``head``.
+
+    ``is_first`` is True if it opens a sentence, so that its capital does not mark a name.
+    """
     text, tag = token.text, token.tag_
     is_nominal = token.pos_ in ("NOUN", "PROPN") or tag.startswith("NN")
     is_proper = is_nominal and (token.pos_ == "PROPN" or tag.startswith("NNP") or (not is_first and text[0].isupper()))
@@ -142,7 +145,10 @@ def _correct_opening_word(words: list[Word]) -> None:
 
 
 def _make_name_govern(words: list[Word], noun: int, name: int) -> None:
-    """Make a name govern the common noun before it (``brother Tom``), by changing ``words``."""
+    """Make a name the governor of the common noun before it (``brother Tom``), in place.
+
+    ``noun`` and ``name`` are indexes of words.
+    """
     words[name].head, words[name].label = words[noun].head, words[noun].label
     words[noun].head, words[noun].label = name, "nmod:desc"
     for index, word in enumerate(words):

@@ -83,20 +83,20 @@ def validate(
 
 
 def _to_json_values(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata as JSON represents it, so that an export contains all of it. Raises TypeError or ValueError."""
-    if all(type(name) is str and name.isascii() and _is_plain(value) for name, value in meta.items()):
+    """Convert metadata to JSON values, so that an export contains all of it. Raises TypeError or ValueError."""
+    if all(type(name) is str and name.isascii() and _is_json_value(value) for name, value in meta.items()):
         return dict(meta)  # the common case
     values: dict[str, Any] = json.loads(_METADATA_ENCODER.encode(dict(meta)), parse_constant=_CONSTANTS.__getitem__)
     return values
 
 
-def _is_plain(value: object) -> bool:
-    """True if JSON surely represents a value as it is. In other strings, JSON joins surrogate pairs."""
+def _is_json_value(value: object) -> bool:
+    """True if JSON certainly represents a value unchanged; not for other strings, whose surrogate pairs it joins."""
     return value.isascii() if type(value) is str else type(value) in _PLAIN_TYPES
 
 
 def _encode_value(value: object) -> str | int | float | None:
-    """Return a date or time as ISO 8601, or a scalar of numpy or pandas as a JSON value. Raises TypeError."""
+    """Convert a date or time to ISO 8601, or a scalar of numpy or pandas to a JSON value. Raises TypeError."""
     plain_value = to_plain_value(value)
     if isinstance(plain_value, (date, time)):  # a datetime is a date
         return plain_value.isoformat()
@@ -124,9 +124,10 @@ def compute_digest(
     left_out: int = 0,
     own_chunks: OwnChunks = None,
 ) -> bytes:
-    """Return 16 bytes that change if any part of a document does.
+    """Return a digest of 16 bytes that changes if any part of a document does.
 
-    ``vectors`` are the vectors supplied by the user, if any.
+    ``vectors`` are the vectors supplied by the user, if any. Fields that older stores lack are omitted if they have
+    their default, so that the digests of stored documents stay valid.
     """
     parts: list[Any] = [title, source, meta, format, len(vectors), *([left_out] if left_out else [])]
     parts += [["chunks", pack_chunks(own_chunks)]] if own_chunks is not None else []
