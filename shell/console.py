@@ -59,6 +59,11 @@ class Console:
         parameters: Mapping[str, Any] | None = None,
         run_command: Callable[[Console, str], None] | None = None,
     ) -> None:
+        """Write the results of ``store`` to ``out`` (default: standard output) in the format ``mode``.
+
+        ``bail`` stops a script at the first failure. ``confirm`` asks before a statement that is hard to undo.
+        ``parameters`` are the values of ``:name`` in statements. ``run_command`` runs dot commands.
+        """
         self._store = store
         #: Runs dot commands; None if only statements are allowed.
         self._run_command = run_command

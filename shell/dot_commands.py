@@ -55,7 +55,7 @@ class Command:
 
 def run_command(console: Console, line: str) -> None:
     """Run a dot command. Raises ValueError if it does not exist or is used wrongly, and ShellExit for ``.quit``."""
-    if line.startswith("\\"):
+    if line.startswith("\\"):  # a command of psql
         equivalent = find_equivalent(line)
         if equivalent is None:
             raise ValueError(suggest_replacement(line))
@@ -181,7 +181,7 @@ def _set_output(console: Console, arguments: list[str]) -> None:
 
 
 def _set_output_once(console: Console, arguments: list[str]) -> None:
-    """Send the next result to a file."""
+    """Send the next result, but no later one, to a file."""
     console.once_path = Path(arguments[0])
 
 

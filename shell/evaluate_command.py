@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]) -> list[tuple[str, float]]:
     """Parse NAME=SHARE to pairs of a figure and its bound, from 0 to 1; a bare SHARE bounds the figure ``right``."""
-    parsed = []
+    figure_bounds = []
     for text in bounds:
         name, equals, value = text.rpartition("=")
         try:
             share = float(value)
         except ValueError:
-            share = -1.0
+            share = -1.0  # invalid
         if not 0 <= share <= 1:
             raise click.BadParameter(f"{text!r} is not a share from 0 to 1, or NAME=SHARE such as hit@3=0.8")
-        parsed.append((name if equals else "right", share))
-    return parsed
+        figure_bounds.append((name if equals else "right", share))
+    return figure_bounds
 
 
 @click.command()
@@ -144,9 +144,10 @@ def _write_report(report: EvaluationReport, mode: str | None) -> None:
     width = get_terminal_size().columns if is_terminal else None
     write_result("EVALUATE", columns, rows, sys.stdout, mode=mode or ("table" if is_terminal else "tsv"), width=width)
     sys.stdout.flush()
-    *kinds, last = report.counts.items()
+    # For example: 80 answerable, 20 unanswerable questions.
+    *counts, (last_kind, last_count) = report.counts.items()
     report_message(
-        ", ".join([*(f"{number} {kind}" for kind, number in kinds), format_count(last[1], f"{last[0]} question")])
+        ", ".join([*(f"{count} {kind}" for kind, count in counts), format_count(last_count, f"{last_kind} question")])
     )
     for advice in report.advice:
         report_message(str(advice))

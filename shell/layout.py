@@ -23,6 +23,9 @@ _MIN_COLUMN_WIDTH = 12
 #: The number of rows that determine the widths of columns; later rows are cut to them.
 _MAX_MEASURED_ROWS = 1000
 
+#: The width of the note below an answer if nothing limits it.
+_UNLIMITED_ANSWER_WIDTH = 200
+
 PrintedRow = Sequence[Any]
 
 
@@ -51,7 +54,7 @@ def format_value(value: Any) -> str:
     """Format a value for people: on one line, with NULL for None and at most four decimal places."""
     if value is None:
         return "NULL"
-    if isinstance(value, float):
+    if isinstance(value, float):  # very small and large numbers have an exponent
         return f"{value:.4f}".rstrip("0").rstrip(".") if 1e-3 <= abs(value) < 1e12 else f"{value:g}"
     return to_printable(format_plain(value))
 
@@ -233,8 +236,8 @@ def render_vertical(columns: Sequence[str], rows: Iterable[PrintedRow], width: i
     """Yield each row as lines of ``name = value``, with an empty line between rows."""
     names = [to_printable(name) for name in columns]
     widest = max(map(measure_width, names), default=0)
-    for number, row in enumerate(rows):
-        if number:
+    for index, row in enumerate(rows):
+        if index:
             yield ""
         for name, value in zip(names, row, strict=True):
             label = " " * (widest - measure_width(name)) + name + " = "
@@ -255,10 +258,10 @@ def render_locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
     The rows of each entity follow its name. Asterisks mark the name in the text, since a terminal gets plain text only.
     """
     entity, current_location = None, None
-    for number, (row_entity, _, tree, _, parent, document, _, text) in enumerate(rows):
+    for index, (row_entity, _, tree, _, parent, document, _, text) in enumerate(rows):
         if row_entity != entity:
             entity, current_location = row_entity, None
-            yield from [""] if number else []
+            yield from [""] if index else []
             yield _limit_width(format_value(entity), width)
         location = f"in tree {format_value(tree)}" if tree is not None else format_value(document)
         if tree is None and parent is not None and parent != document:
@@ -315,8 +318,8 @@ def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[
     groups: dict[tuple[str, str], list[_ExpandRow]] = {}
     for row in map(_ExpandRow._make, rows):
         groups.setdefault((row.entity, row.tree), []).append(row)
-    for number, ((entity, tree), members) in enumerate(groups.items()):
-        if number:
+    for group_index, ((entity, tree), members) in enumerate(groups.items()):
+        if group_index:
             yield ""
         yield _limit_width(f"{format_value(entity)}  in {format_value(tree)}", width)
         above = [row for row in members if row.level < 0]
@@ -379,14 +382,14 @@ def _limit_width(text: str, width: int | None) -> str:
 
 def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
     """Format the rows of SEARCH or RETRIEVE as prose: for each hit its rank, document, score, path, and text."""
-    for number, row in enumerate(rows):
+    for index, row in enumerate(rows):
         hit = dict(zip(columns, row, strict=True))
         details = [format_value(hit["document"]), f"chunk {format_value(hit['ordinal'])}", format_value(hit["score"])]
         if (kind := hit.get("kind", "chunk")) != "chunk":
             details[1] = str(kind)
         details += [format_value(hit["path"])] if hit.get("path") else []
         label = f"{hit['rank']}. "
-        yield from [""] if number else []
+        yield from [""] if index else []
         yield from _wrap_after(label, ", ".join(details), width)
         indent = " " * measure_width(label)
         text_width = max(width - len(indent), _MIN_COLUMN_WIDTH)
@@ -415,7 +418,8 @@ def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False)
     if extractive and citations and not abstained:
         yield ""
         yield from wrap(
-            "  Extractive: sentences of the documents, word for word; no language model wrote them.", width or 200
+            "  Extractive: sentences of the documents, word for word; no language model wrote them.",
+            width or _UNLIMITED_ANSWER_WIDTH,
         )
     elif model is not None:
         yield ""
@@ -461,7 +465,7 @@ def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[st
 
 
 def _shorten_path(path: str) -> str:
-    """Return a path relative to the current folder if it is below it."""
+    """Return a path below the current folder relative to that folder, and any other path unchanged."""
     return str(PurePath(path).relative_to(Path.cwd())) if PurePath(path).is_relative_to(Path.cwd()) else path
 
 

@@ -28,6 +28,7 @@ class PagedStream:
     """
 
     def __init__(self, terminal: TextIO, command: str) -> None:
+        """Write to ``terminal`` until it is full, and from then on to the pager ``command``."""
         self._terminal = terminal
         self._command = command
         self._lines_left = shutil.get_terminal_size().lines - 2  # room for the prompt and the statement's message

@@ -29,6 +29,7 @@ class ProgressLine:
     """The progress line; call ``close`` before writing anything else to the stream."""
 
     def __init__(self, stream: TextIO | MaskedStream, *, silent: bool = False) -> None:
+        """Draw the line on ``stream``, or nothing if ``silent``."""
         # The line needs carriage returns, so the stream is unmasked; text from documents is masked in the line itself.
         self._stream = stream.unmasked if isinstance(stream, MaskedStream) else stream
         self._silent = silent

@@ -146,7 +146,7 @@ class _PromptWarmup:
             return
         self._toolbar.refresh()
         application.invalidate()
-        language.list_expected_terminals("")
+        language.list_expected_terminals("")  # loads the parser
 
 
 def _end_prompt(application: Application[str], error: Exception) -> None:
@@ -224,8 +224,8 @@ class Toolbar:
 
     def get_text(self) -> str:
         """Return the text of the toolbar, masked, with the input mode if the key bindings are vi's."""
-        vi = f"{get_app().vi_state.input_mode.value}  " if self._console.keys == "vi" else ""
-        return vi + mask_line(self._text)
+        vi_mode = f"{get_app().vi_state.input_mode.value}  " if self._console.keys == "vi" else ""
+        return vi_mode + mask_line(self._text)
 
 
 class StatementLexer(Lexer):

@@ -43,6 +43,7 @@ class SystemWatcher:
     """Changes reported by the operating system, through watchfiles."""
 
     def __init__(self, folders: Sequence[Path], excluded: Path, quiet: float) -> None:
+        """Watch ``folders`` without ``excluded``; a change counts after ``quiet`` seconds without another."""
         self._folders = folders
         self._excluded = f"{excluded.resolve()}{os.sep}"
         self._quiet = quiet
@@ -84,6 +85,7 @@ class PollingWatcher:
     """Changes detected by polling every file."""
 
     def __init__(self, folders: Sequence[Path], excluded: Path, quiet: float, interval: float) -> None:
+        """Poll ``folders`` without ``excluded`` every ``interval`` seconds; ``quiet`` as in :class:`SystemWatcher`."""
         self._folders = folders
         self._excluded = os.path.realpath(excluded)
         self._quiet = quiet
@@ -123,9 +125,9 @@ class PollingWatcher:
 
 
 def make_watcher(folders: Sequence[Path], excluded: Path, *, quiet: float, interval: float | None) -> Watcher:
-    """Return a watcher of the folders that ignores ``excluded``, the store.
+    """Return a watcher of the folders that ignores ``excluded``, the store; ``quiet`` as in :class:`SystemWatcher`.
 
-    It polls every ``interval`` seconds if that is given or if watchfiles is not installed.
+    It polls every ``interval`` seconds, or every ``POLL_SECONDS`` if that is None and watchfiles is not installed.
     """
     if interval is None:
         try:

@@ -66,12 +66,12 @@ class DocumentLanguages:
         is_mixed = second_count >= max(2, self._counts.total() / 10)
         if is_mixed or (language is None and second_count):
             settings["stemmer"] = MULTILINGUAL
-        if self._is_mostly_foreign and is_installed():
+        if self._is_mostly_non_english and is_installed():
             settings["embedder"] = MULTILINGUAL_EMBEDDER
         return settings
 
     @property
-    def _is_mostly_foreign(self) -> bool:
+    def _is_mostly_non_english(self) -> bool:
         """True if most documents with a recognizable language are not in English."""
         return 2 * self._counts["english"] < self._counts.total()
 
@@ -99,7 +99,7 @@ class DocumentLanguages:
                 f"{observation}, but this store stems {stemmed.capitalize()} words, so other forms of a {name} word "
                 f"are not found; create a new store with stemmer = {language} and ingest the documents again"
             )
-        if self._is_mostly_foreign and is_english_only(settings.embedder):
+        if self._is_mostly_non_english and is_english_only(settings.embedder):
             installation = "" if is_installed() else f"run {INSTALL_LANGUAGES}, and "
             yield (
                 f"the embedder {settings.embedder} knows English only, so texts in {name} are found by their words, "

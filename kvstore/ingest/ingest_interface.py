@@ -109,7 +109,7 @@ class Destination(Protocol):
         ...
 
     def open_state(self) -> AbstractContextManager[State]:
-        """Return a context manager of the current state."""
+        """Return a context manager that yields the current state of the store."""
         ...
 
     def update_origins(self, origins: Mapping[str, str | None]) -> None:
@@ -128,7 +128,8 @@ class Destination(Protocol):
     ) -> None:
         """Commit extracted documents, each with its origin folder, and embed those without vectors.
 
-        The same commit deletes other documents and records files as ingested, each with the digests of its documents.
+        The same commit deletes the documents with the keys ``deleted``, and records ``files`` as ingested, each with
+        the digests of its documents.
         """
         ...
 

@@ -45,10 +45,10 @@ def log_ingest(folder: Path, paths: Sequence[str | Path], report: IngestReport) 
     path = folder / _FILE_NAME
     with suppress(OSError):
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        part = path.with_name(f"{_FILE_NAME}.part")
-        lines = [*lines[1 - _MAX_INGESTS :], json.dumps(entry, ensure_ascii=False)]
-        part.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
-        os.replace(part, path)
+        lines = [*lines, json.dumps(entry, ensure_ascii=False)][-_MAX_INGESTS:]
+        temporary_path = path.with_name(f"{_FILE_NAME}.part")
+        temporary_path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
+        os.replace(temporary_path, path)
 
 
 def read_ingests(folder: Path) -> list[dict[str, Any]]:

@@ -133,6 +133,10 @@ class _IngestRun:
         include: Sequence[str],
         options: Mapping[str, Any],
     ) -> None:
+        """Prepare a run that writes to ``destination`` what ``reader`` reads.
+
+        The other parameters are those of :func:`create_ingestion`.
+        """
         self._destination = destination
         self._reader = reader
         self._format = format
@@ -389,6 +393,7 @@ class _IngestRun:
         if self._facts:
             outcomes, failures = self._destination.store_facts(self._facts, self._stored_fact_keys)
             self.report.failures += failures
+            # A document counts once, although several commits can add facts to it.
             num_changed = sum(changed for key, changed in outcomes.items() if key not in self._stored_fact_keys)
             num_new = len(outcomes.keys() - self._stored_fact_keys)
             self.report.changed += num_changed

@@ -41,8 +41,7 @@ MAX_WORKERS = 4
 class SourceReader:
     """The reader of the sources of one ingest: it reads and extracts them in this process or by workers.
 
-    Workers can also embed the texts. The parameters are those of :func:`~kvstore.ingest.pipeline.create_ingestion`;
-    ``workers`` is None if the size of the files or the engine decides, and 0 for this process.
+    Workers can also embed the texts.
     """
 
     def __init__(
@@ -54,6 +53,10 @@ class SourceReader:
         engine: str,
         limits: Limits,
     ) -> None:
+        """Store the parameters, which are those of :func:`~kvstore.ingest.pipeline.create_ingestion`.
+
+        ``workers`` is None if the size of the files or the engine decides, and 0 for this process.
+        """
         self._destination = destination
         self._format = format
         self._options = options

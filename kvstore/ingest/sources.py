@@ -156,6 +156,7 @@ class _FileSearch:
     """A search for the files of several paths; see :class:`Sources` for its results."""
 
     def __init__(self, format: str | None, include: Sequence[str]) -> None:
+        """Start without files; the parameters are those of :func:`find_sources`."""
         self.files: list[Source] = []
         self.covered: list[Coverage] = []
         self.skipped: Counter[str] = Counter()
@@ -265,7 +266,7 @@ class _FileSearch:
         while pending:
             path, relative_path, depth = pending.pop()
             if relative_path and not os.path.isdir(path):
-                if self._is_readable(path, real_root):
+                if self._accept_file(path, real_root):
                     yield path, relative_path
                 continue
             if relative_path and os.path.islink(path):
@@ -285,8 +286,8 @@ class _FileSearch:
                 self.skipped["hidden"] += len(names) - len(visible_names)
             pending += [(path / name, prefix + name, depth + 1) for name in visible_names]
 
-    def _is_readable(self, path: Path, real_root: str) -> bool:
-        """True if a path is a file in the root; otherwise count it, or record a failure."""
+    def _accept_file(self, path: Path, real_root: str) -> bool:
+        """Return True for a regular file in the root; count any other path as skipped or record a failure."""
         if not os.path.exists(path):
             self.failures.append(ReadFailure(str(path), "cannot be accessed: a broken link, or no permission"))
         elif os.path.islink(path) and not Path(os.path.realpath(path)).is_relative_to(real_root):

@@ -98,7 +98,7 @@ class Limits:
     def get_memory_bytes(self, workers: int) -> int:
         """Return the memory limit in bytes of each of ``workers`` workers."""
         if self.megabytes is not None:
-            return int(min(self.megabytes * 1e6, 1 << 62))
+            return int(min(self.megabytes * 1e6, 1 << 62))  # setrlimit takes 64 bits
         machine_memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return max(MIN_MEMORY, machine_memory // 2 // workers)
 
@@ -238,6 +238,7 @@ class Worker:
     """Reader, extractor and embedder of the files of tasks, which sends the results."""
 
     def __init__(self, job: Job, send: Send, embedding_executor: Executor) -> None:
+        """Create the worker of a job; it passes its messages to ``send``, and embeds in ``embedding_executor``."""
         self._job = job
         self._send_unlocked = send  # only one thread may call it
         self._send_lock = threading.Lock()

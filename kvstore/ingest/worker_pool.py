@@ -37,6 +37,7 @@ class _WatchedWorker:
     """A worker, its unfinished files, and the time of its last message."""
 
     def __init__(self, handle: WorkerHandle) -> None:
+        """Watch the worker ``handle``, which has no task yet."""
         self.handle = handle
         self.inbox = Inbox()
         #: The unfinished files of its task, and those of the task that follows.
@@ -61,6 +62,7 @@ class WorkerPool:
     """A pool of workers that share a list of sources; as a context manager, it ends them on exit."""
 
     def __init__(self, job: Job, sources: Sequence[Source], engine: Engine, limits: Limits) -> None:
+        """Split ``sources`` into tasks; ``engine`` starts the workers when the first item is requested."""
         self._job = job
         self._limits = limits
         self._engine = engine
@@ -193,7 +195,7 @@ class WorkerPool:
                     worker.finish_file(file_number)
                 case ("absent", file_number):
                     worker.finish_file(file_number)
-                    self._send_content(file_number)
+                    self._retry_with_content(file_number)
                 case ("failed", kind, reason):
                     raise getattr(errors, kind)(reason)
 
@@ -202,7 +204,7 @@ class WorkerPool:
         self._items_by_source[file_number].append((item, message_bytes))
         self._waiting_bytes += message_bytes
 
-    def _send_content(self, file_number: int) -> None:
+    def _retry_with_content(self, file_number: int) -> None:
         """Assign a file that its worker could not see again, along with its content; it fails if that is impossible."""
         source = self._sources[file_number]
         reason = self._engine.send_content(source)

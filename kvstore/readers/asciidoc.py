@@ -95,6 +95,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     text = decode_text(stream.read(), origin.name, options.encoding)
     parser = _AsciiDocFile()
     blocks = parser.parse_blocks([line.expandtabs(4).rstrip() for line in text.split("\n")], 0)
+    # A file with only comments and attributes is kept as text.
     markdown = prepend_paragraphs(
         join_blocks(blocks) or join_blocks([make_paragraph(text.strip())]), parser.descriptions
     )
@@ -105,11 +106,12 @@ class _AsciiDocFile:
     """The parser of one file; ``meta`` is the metadata of its header, ``descriptions`` its descriptions."""
 
     def __init__(self) -> None:
+        """Start with the predefined attributes."""
         self.meta: dict[str, JSON] = {}
         self.descriptions: list[JSON] = []
-        self._attributes = dict(_PREDEFINED_ATTRIBUTES)
-        self._footnotes: list[str] = []
-        self._open_markers: list[str] = []  # normalized, outermost list first
+        self._attributes = dict(_PREDEFINED_ATTRIBUTES)  # the values of attributes, for references to them
+        self._footnotes: list[str] = []  # in the order of their numbers
+        self._open_markers: list[str] = []  # the normalized markers of the open lists, outermost first
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
         """Return the blocks of lines; at depth 0, append the footnotes of the file."""

@@ -83,6 +83,7 @@ class _BibEntry:
     """One entry of a file, parsed up to the offset ``limit``."""
 
     def __init__(self, text: str, opening: re.Match[str], limit: int) -> None:
+        """Parse the entry of ``text`` that begins with ``opening``, at most up to the offset ``limit``."""
         self._text = text
         self._opening = opening  # the match of _ENTRY_PATTERN: the entry's type and its opening brace or parenthesis
         self._limit = limit

@@ -126,7 +126,7 @@ class _Moment:
 
     @property
     def iso(self) -> str:
-        """The ISO 8601 form, with ``Z`` for UTC and without other zones."""
+        """The day or time in ISO 8601, with ``Z`` for UTC; other time zones are left out."""
         return self.day.isoformat() + ("Z" if self.zone == "UTC" else "")
 
     @property

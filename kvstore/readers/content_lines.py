@@ -73,7 +73,10 @@ class Component:
 
 
 def parse_components(data: bytes, name: str, encoding: str | None) -> list[Component]:
-    """Return the top-level components; raises ReaderError if the bytes are not text."""
+    """Return the top-level components of a file; raises ReaderError if the bytes are not text.
+
+    ``name`` is the file in messages; ``encoding`` overrides the byte-order mark and UTF-8.
+    """
     if detect_bom_encoding(data[:4]) is None and encoding is None:
         data = _FOLD_PATTERN.sub(b"", data)  # some programs fold between the bytes of a character
         text = decode_text(data, name)
@@ -85,7 +88,7 @@ def parse_components(data: bytes, name: str, encoding: str | None) -> list[Compo
         kind = line.value.strip().upper()
         if line.name == "BEGIN":
             component = Component(kind)
-            if len(stack) <= MAX_DEPTH:
+            if len(stack) <= MAX_DEPTH:  # a deeper component is read and dropped
                 stack[-1].components.append(component)
             stack.append(component)
         elif line.name == "END":

@@ -57,6 +57,7 @@ class DocxBody:
     """The body of one python-docx document; ``title`` is the first paragraph styled as title or level-one heading."""
 
     def __init__(self, document: Any) -> None:
+        """Read the styles, footnotes and numberings of a document of python-docx."""
         self.title: str | None = None
         self._body = document.element.body
         relations = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in document.part.rels.values()}

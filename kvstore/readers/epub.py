@@ -73,10 +73,14 @@ class _EpubBook:
     """A book: ``title`` and ``meta`` come from its package, ``missing_pages`` has the unreadable pages."""
 
     def __init__(self, package: Package, name: str, options: ReadOptions) -> None:
+        """Read the list of pages, the navigation and the metadata of a book; raises ReaderError.
+
+        ``name`` is the file in messages.
+        """
         self._package, self._name = package, name
         self._options = replace(options, navigation="keep")
         self.missing_pages: list[str] = []
-        root = next(
+        package_path = next(
             (
                 element.get("full-path")
                 for element in package.read_tree(_CONTAINER_PATH).iter()
@@ -84,10 +88,10 @@ class _EpubBook:
             ),
             None,
         )
-        if root is None:
+        if package_path is None:
             raise ReaderError(f"{name}: is not an EPUB file (its container names no package)")
-        opf = package.read_tree(root)
-        folder = posixpath.dirname(root)
+        opf = package.read_tree(package_path)
+        folder = posixpath.dirname(package_path)
         manifest = {  # the path and element of each item by its id
             item.get("id", ""): (_resolve_reference(folder, item.get("href", "")), item)
             for item in opf.iter(f"{_OPF_NAMESPACE}item")
@@ -107,8 +111,8 @@ class _EpubBook:
             )
         )
         self._check_not_locked()
-        ncx = manifest.get(spine.get("toc", "")) if spine is not None else None
-        self._navigation = self._read_navigation(ncx[0] if ncx is not None else None)
+        ncx_path, _ = manifest.get(spine.get("toc", ""), (None, None)) if spine is not None else (None, None)
+        self._navigation = self._read_navigation(ncx_path)
         self.title = _get_text(opf.find(f".//{_DC_NAMESPACE}title")) or None
         self.meta: dict[str, JSON] = {}
         for name, field in _META_FIELDS.items():

@@ -48,6 +48,9 @@ _UNNESTED_TAGS = frozenset(
 #: Formatting elements are often left open, and cost the parser less: they count as a fraction of a level.
 _FORMATTING_DEPTH = 0.25
 _FORMATTING_TAGS = frozenset("b big em font i nobr s small strike strong tt u".split())
+#: The range at the start of a page that is searched for a declared encoding, and for the namespace of XHTML.
+_MAX_DECLARATION_OFFSET = 4096
+_MAX_NAMESPACE_OFFSET = 2000
 #: The parser's time grows with the square of the depth; pages of real sites stay below 1,000.
 _MAX_DEPTH = 5_000
 
@@ -72,7 +75,7 @@ def parse_page(
     markup = _decode_page(data, name, options.encoding)
     if not markup or markup.isspace():
         raise ReaderError(f"{name}: is empty; there is nothing to store")
-    if "xmlns" in markup[:2000]:
+    if "xmlns" in markup[:_MAX_NAMESPACE_OFFSET]:
         markup = _convert_xhtml(markup)
     _check_depth(markup, name)
     tree = LexborHTMLParser(markup)
@@ -108,7 +111,7 @@ def _decode_page(data: bytes, name: str, encoding: str | None) -> str:
     Valid UTF-8 is read as UTF-8 even if the page declares another encoding.
     """
     if encoding is None and detect_bom_encoding(data) is None:
-        declaration = _ENCODING_DECLARATION_PATTERN.search(data[:4096])
+        declaration = _ENCODING_DECLARATION_PATTERN.search(data[:_MAX_DECLARATION_OFFSET])
         label = (declaration[1] or declaration[2]).decode("ascii", "replace") if declaration else ""
         # ISO-2022-JP has escape sequences in ASCII, so it is valid UTF-8.
         if WEB_ENCODING_PATTERN.fullmatch(label) and (b"\x1b" in data or not is_utf8(data)):

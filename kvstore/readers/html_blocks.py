@@ -33,6 +33,10 @@ _MAX_DEPTH = 24
 _MAX_EDGE_DEPTH = 4
 #: The maximum number of columns or rows that a cell spans.
 _MAX_SPAN = 50
+#: The maximum number of digits of a number in an attribute, and of characters of the selectors in reports.
+_MAX_DIGITS = 8
+_MAX_CLASS_CHARACTERS = 40
+_MAX_SELECTOR_CHARACTERS = 60
 
 _HEADING_LEVELS = {f"h{level}": level for level in range(1, 7)}
 _EMPHASIS_TAGS = frozenset("em i b strong dfn".split())
@@ -76,6 +80,7 @@ class _PageWalker:
     """The walk over one page; ``flow`` is the innermost unfinished flow, ``left_out`` lists the navigation."""
 
     def __init__(self, survey: PageSurvey, keep: KeepLevel) -> None:
+        """Prepare the walk over a page; ``keep`` is the amount of the page to keep."""
         self.flow = BlockFlow()
         self.left_out: list[LeftOut] = []
         self._open_parts: list[BlockFlow | HtmlList | HtmlTable] = [self.flow]  # unfinished, innermost last
@@ -276,7 +281,11 @@ class _PageWalker:
     def _open_list(self, node: LexborNode, tag: str) -> _OnLeave:
         """Begin a list, which is numbered if it is an ``<ol>``; return a function that ends it."""
         start = node.attributes.get("start") or "1"
-        number = (int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 1) if tag == "ol" else None
+        number = (
+            (int(start) if start.isascii() and start.isdigit() and len(start) <= _MAX_DIGITS else 1)
+            if tag == "ol"
+            else None
+        )
         html_list = HtmlList(number, self._contents_depth > 0)
         self._open_parts.append(html_list)
 
@@ -384,8 +393,8 @@ def _describe_element(node: LexborNode, tag: str) -> str:
     attributes = node.attributes
     classes = (attributes.get("class") or "").split()
     if classes:
-        return f"{tag}.{classes[0][:40]}"
-    return f"{tag}#{attributes['id']}"[:60] if attributes.get("id") else tag
+        return f"{tag}.{classes[0][:_MAX_CLASS_CHARACTERS]}"
+    return f"{tag}#{attributes['id']}"[:_MAX_SELECTOR_CHARACTERS] if attributes.get("id") else tag
 
 
 def _get_excerpt(node: LexborNode) -> str:
@@ -442,7 +451,9 @@ def _split_terms(blocks: list[MarkdownBlock]) -> list[str]:
 def _get_span(node: LexborNode, name: str) -> int:
     """Return the number of columns or rows that a cell spans, at most ``_MAX_SPAN``; 1 if it is invalid."""
     value = node.attributes.get(name) or "1"
-    return min(max(1, int(value)), _MAX_SPAN) if value.isascii() and value.isdigit() and len(value) < 9 else 1
+    return (
+        min(max(1, int(value)), _MAX_SPAN) if value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS else 1
+    )
 
 
 def _is_layout_table(table: LexborNode) -> bool:

@@ -39,7 +39,7 @@ _NEIGHBOR_BLOCK_TAGS = HEADING_TAGS | frozenset(
 )
 
 
-def is_contents(shape: Shape) -> bool:
+def is_table_of_contents(shape: Shape) -> bool:
     """True if an element is a table of contents: most links name headings of the page, with little other text."""
     return (
         shape.num_heading_links > 1
@@ -132,7 +132,8 @@ def _is_in_title(node: LexborNode) -> bool:
 
 def is_marked_as_action(node: LexborNode, shape: Shape) -> bool:
     """True if a link that may be a page action, such as ``edit``, is in brackets or belongs to a heading or term."""
-    if shape.text_length > shape.linked_length or _is_in_title(node):
+    has_brackets = shape.text_length > shape.linked_length
+    if has_brackets or _is_in_title(node):
         return True
     previous_sibling = find_sibling(node, -1)
     return previous_sibling is not None and previous_sibling.tag in HEADING_TAGS

@@ -23,11 +23,11 @@ from .html_links import (
     has_contents_label,
     has_text_beside_list,
     is_alone_in_line,
-    is_contents,
     is_link_bar,
     is_marked_as_action,
     is_pagination,
     is_standalone,
+    is_table_of_contents,
 )
 from .html_shapes import Shape
 from .html_survey import HEADING_TAGS, TEXTLESS_TAGS, PageSurvey, normalize_words
@@ -62,6 +62,8 @@ _MAX_KEEP_BY_REASON = {
 _MIN_CONTENT_PROSE = 160
 _MIN_HIDDEN_PROSE = 160
 _MIN_LANDMARK_PROSE = 800
+#: The minimum share of the page's text that makes the prose of its header, footer or aside content.
+_MIN_LANDMARK_SHARE = 0.5
 #: The maximum number of characters of a teaser with its link, of fine print, of fine print that looks like prose, of
 #: the separators between links that act on a page, and of a label.
 _MAX_TEASER_CHARACTERS = 220
@@ -204,7 +206,7 @@ class NavigationFilter:
             class_and_id = _get_class_and_id(tag, attributes)
         if class_and_id:
             class_match = _NAVIGATION_NAME_PATTERN.search(class_and_id)
-            if class_match is None and LINE_NUMBERS_PATTERN.search(class_and_id) and _is_only_numbers(node, shape):
+            if class_match is None and LINE_NUMBERS_PATTERN.search(class_and_id) and _is_only_numbers(node):
                 return "line numbers"
         if shape.num_links:
             reason = self._find_links_reason(node, tag, shape, class_and_id, class_match, in_content)
@@ -228,7 +230,7 @@ class NavigationFilter:
         """True if an element is the label of the table of contents that follows it."""
         next_sibling = find_sibling(node, 1)
         shape = self.survey.get_shape(next_sibling) if next_sibling is not None else None
-        if shape is None or not is_contents(shape):
+        if shape is None or not is_table_of_contents(shape):
             return False
         return CONTENTS_LABEL_PATTERN.fullmatch(normalize_words(node.text(deep=True))) is not None
 
@@ -239,15 +241,15 @@ class NavigationFilter:
 
         The header of a section or an article (``in_section``) is content, that of the page is not.
         """
-        if role in _CONTENTS_ROLES or (tag == "nav" and shape.num_heading_links and is_contents(shape)):
+        if role in _CONTENTS_ROLES or (tag == "nav" and shape.num_heading_links and is_table_of_contents(shape)):
             return "table of contents"
         if role == "search":
             return "search"
         if tag == "nav" or role in ("navigation", "menu", "menubar", "toolbar"):
             if shape.prose_length > _MIN_LANDMARK_PROSE and shape.prose_length > shape.linked_length:
                 return None
-            return "table of contents" if is_contents(shape) and shape.num_heading_links else "navigation"
-        if shape.prose_length > max(_MIN_LANDMARK_PROSE, 0.5 * self.survey.body_weight):
+            return "table of contents" if is_table_of_contents(shape) and shape.num_heading_links else "navigation"
+        if shape.prose_length > max(_MIN_LANDMARK_PROSE, _MIN_LANDMARK_SHARE * self.survey.body_weight):
             return None
         if (tag == "header" and not in_section) or role == "banner":
             return "header of the page"
@@ -302,7 +304,7 @@ class NavigationFilter:
             return "turns pages"
         if in_content and tag in INLINE_TAGS:
             return None
-        if shape.num_links > 1 and (is_contents(shape) or shape.is_mostly_links):
+        if shape.num_links > 1 and (is_table_of_contents(shape) or shape.is_mostly_links):
             if has_contents_label(node, shape):
                 return "table of contents"
             covers_headings = (
@@ -311,7 +313,7 @@ class NavigationFilter:
                 and not follows_colon(node)
             )
             if (
-                is_contents(shape)
+                is_table_of_contents(shape)
                 and (covers_headings or class_match is not None)
                 and not has_text_beside_list(node, tag, shape, self.survey)
             ):
@@ -425,9 +427,9 @@ def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:
     return f"{classes} {(attributes.get('id') or '').lower()}"
 
 
-def _is_only_numbers(node: LexborNode, shape: Shape) -> bool:
-    """True if an element contains only digits, as the line numbers of code do; each number can be a link."""
-    return shape.num_links <= shape.num_elements and _NUMBERS_PATTERN.fullmatch(node.text(deep=True)) is not None
+def _is_only_numbers(node: LexborNode) -> bool:
+    """True if the text of an element consists of numbers, as the line numbers of code do."""
+    return _NUMBERS_PATTERN.fullmatch(node.text(deep=True)) is not None
 
 
 def _is_fine_print(node: LexborNode, shape: Shape) -> bool:

@@ -37,6 +37,7 @@ class Shape:
         num_elements: int,
         is_before_content: bool,
     ) -> None:
+        """Store the counts of an element; those of its links are 0."""
         self.text_length = text_length
         self.linked_length = linked_length
         self.heading_length = heading_length
@@ -78,6 +79,7 @@ class LinkingShape(Shape):
     __slots__ = LinkCounts._fields
 
     def __init__(self, counts: ShapeCounts, counts_before: LinkCounts, counts_after: LinkCounts) -> None:
+        """Store the counts of an element, and the links counted between its start and its end."""
         super().__init__(*counts)
         self.num_links = counts_after.num_links - counts_before.num_links
         self.num_site_links = counts_after.num_site_links - counts_before.num_site_links

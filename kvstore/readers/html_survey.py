@@ -112,6 +112,7 @@ class PageSurvey:
     """
 
     def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
+        """Count the text and links of all elements, then locate the content and the title."""
         self.shapes: dict[int, Shape] = {}
         self._hosts = frozenset(_iter_own_hosts(tree))
         # The normalized words of the headings, and the ids of elements with a role.
@@ -367,6 +368,7 @@ class PageSurvey:
         """
         is_inside = False
         for heading in self._titles:
+            # A heading that is a link, such as the logo of the site, is not a title.
             if self.shapes[heading.mem_id].heading_length:
                 is_inside = content.mem_id in _iter_enclosing_ids(heading)
                 if not is_inside:

@@ -43,6 +43,8 @@ _SUSPECT_ESCAPE_PATTERN = re.compile(r"\\u(?:d[89a-f]|0000)", re.I)
 _LOCK_FILE_PATTERN = re.compile(r"(?:package-lock|npm-shrinkwrap|composer\.lock|.*[.-]lock)\.json")
 #: The maximum number of characters of a value that becomes one document.
 _MAX_VALUE_CHARACTERS = 1_000_000
+#: The number of bytes that decide if a file is text.
+_START_BYTES = 4096
 _UTF8_NAMES = ("utf-8", "utf8", "utf_8")
 _TOO_DEEP_MESSAGE = "nests lists or objects too deeply; flatten it"
 
@@ -165,7 +167,7 @@ def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Itera
 
     In UTF-8, an invalid byte affects only its line, which is replaced by an error.
     """
-    start = stream.read(4096)
+    start = stream.read(_START_BYTES)
     encoding = options.encoding or detect_bom_encoding(start) or "utf-8"
     if encoding.lower() not in _UTF8_NAMES:
         yield from enumerate(iter_decoded_lines(stream, origin.name, encoding, "\n"), 1)
@@ -178,6 +180,7 @@ def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Itera
             yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
+            # The object of the error is the line without its byte-order mark.
             byte_offset = offset + line.index(error.object) + error.start
             yield (
                 number,

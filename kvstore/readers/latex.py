@@ -25,6 +25,8 @@ from .markdown_blocks import MarkdownBlock, join_blocks
 from .raw_document import Origin, RawDocument, ReadOptions, SkippedPart
 
 _INPUTENC_PATTERN = re.compile(rb"\\usepackage\s*\[\s*([\w-]{1,30})\s*\]\s*\{inputenc\}")
+#: The number of bytes that are searched for the declared encoding.
+_MAX_DECLARATION_OFFSET = 20_000
 _ENCODINGS = {
     "latin1": "cp1252",
     "latin9": "iso-8859-15",
@@ -39,7 +41,11 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Yield the file's one document, and a SkippedPart for each included file."""
     source_bytes = stream.read()
     encoding = options.encoding
-    if encoding is None and not is_utf8(source_bytes) and (declared := _INPUTENC_PATTERN.search(source_bytes[:20_000])):
+    if (
+        encoding is None
+        and not is_utf8(source_bytes)
+        and (declared := _INPUTENC_PATTERN.search(source_bytes[:_MAX_DECLARATION_OFFSET]))
+    ):
         encoding = _ENCODINGS.get(declared[1].decode("ascii").lower())
     text = decode_text(source_bytes, origin.name, encoding)
     source = LatexSource(text)

@@ -69,6 +69,7 @@ class LatexSource(MacroTable):
     """
 
     def __init__(self, text: str) -> None:
+        """Prepare the conversion of the source ``text`` of a file."""
         super().__init__()
         self.title = ""
         self.meta: dict[str, JSON] = {}
@@ -119,6 +120,7 @@ class _LatexText(LatexCursor):
     """The walk over a piece of source, which macro expansions extend."""
 
     def __init__(self, source: LatexSource, text: str, depth: int, plain: bool = False) -> None:
+        """Convert a part ``text`` of ``source`` that is nested ``depth`` levels deep; ``plain`` text has no markup."""
         super().__init__(source, text)
         self._source = source
         self._depth = depth
@@ -421,6 +423,7 @@ class _LatexText(LatexCursor):
             if option is None and not items and not text.strip():
                 continue
             blocks = self._parse_inner(text)
+            # Text without an item command before it is not an item.
             if option is None and not items and not re.search(r"\\(?:bib)?item\b", body[: len(body) - len(text)]):
                 self._add_blocks(*blocks)
                 continue

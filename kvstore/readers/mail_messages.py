@@ -502,7 +502,7 @@ def _get_header(message: Message, name: str) -> str:
 
 
 def _parse_date(value: str) -> str:
-    """Return a date of mail in ISO 8601, or an empty string if it is invalid."""
+    """Return the value of a ``Date`` header in ISO 8601, or an empty string if it is invalid."""
     with suppress(ValueError, TypeError, IndexError, OverflowError):
         return parsedate_to_datetime(value).isoformat()
     return ""

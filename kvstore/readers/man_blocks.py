@@ -37,7 +37,7 @@ class ManualItem:
         if not term:
             return self.marker, self.blocks or [MarkdownBlock("paragraph", "")]
         if self.blocks and self.blocks[0].kind == "paragraph":
-            text = self.blocks[0].text.removeprefix("\\")
+            text = self.blocks[0].text.removeprefix("\\")  # after the term, no escape is needed
             return self.marker, [MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {text}"), *self.blocks[1:]]
         return self.marker, [MarkdownBlock("paragraph", term), *self.blocks]
 
@@ -101,6 +101,7 @@ class ManualBlocks:
     """The blocks of a page, from the outermost level of indentation to the innermost."""
 
     def __init__(self, roff: RoffInterpreter) -> None:
+        """Start without blocks; ``roff`` renders the escapes of the text."""
         self._roff = roff
         self._description = ""  # the first paragraph of the section NAME
         self._in_name_section = False
@@ -218,7 +219,10 @@ class ManualBlocks:
             self._code_lines = []
 
     def _close_level(self) -> None:
-        """Close the innermost level and add its blocks to its parent."""
+        """Close the innermost level and add its blocks to its parent.
+
+        If the first paragraph begins with a bullet or a number, the blocks become an item of the parent.
+        """
         self._flush_paragraph()
         level = self._levels.pop()
         level.close_list()

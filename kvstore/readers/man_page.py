@@ -26,6 +26,8 @@ from .roff import RoffError, RoffInterpreter, split_arguments
 
 _CODING_PATTERN = re.compile(rb"-\*-.{0,80}?coding:\s*([\w.-]{1,40})")
 
+#: The number of bytes that are searched for the declared encoding.
+_MAX_CODING_OFFSET = 400
 _MAX_TITLE_CHARACTERS = 300
 _TABLE_OPTIONS_PATTERN = re.compile(r"tab\s*\(\s*(.)\s*\)")
 _FONT_MACROS = frozenset("B I R SB SM BI BR IB IR RB RI".split())
@@ -33,10 +35,14 @@ _ALTERNATING_FONT_MACROS = frozenset("BI BR IB IR RB RI".split())
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
-    """Yield the page as one document."""
+    """Yield the page as one document, or a SkippedPart if it only refers to another page."""
     page_bytes = stream.read()
     encoding = options.encoding
-    if encoding is None and not is_utf8(page_bytes) and (coding_match := _CODING_PATTERN.search(page_bytes[:400])):
+    if (
+        encoding is None
+        and not is_utf8(page_bytes)
+        and (coding_match := _CODING_PATTERN.search(page_bytes[:_MAX_CODING_OFFSET]))
+    ):
         declared_encoding = coding_match[1].decode("ascii").lower()
         encoding = declared_encoding if _is_known_encoding(declared_encoding) else None
     text = decode_text(page_bytes, origin.name, encoding)
@@ -68,6 +74,7 @@ class _ManualPage(ManualBlocks):
     """The converter of one page; ``heading`` is its name and section, ``included_page`` the page it refers to."""
 
     def __init__(self, text: str) -> None:
+        """Convert the page with the source ``text``. Raises RoffError."""
         super().__init__(RoffInterpreter(text, frozenset(self._MACROS) | _FONT_MACROS | INLINE_MACROS))
         self.meta: dict[str, JSON] = {}
         self.heading = ""
@@ -203,7 +210,7 @@ class _ManualPage(ManualBlocks):
         self._levels[0].add_blocks(make_heading(level, title))
 
     def _start_paragraph(self, args: str) -> None:
-        """Handle ``.PP`` and its synonyms: end the paragraph and the item."""
+        """Handle ``.PP`` and its synonyms: end the paragraph and the item; in code, add a blank line."""
         if self._code_lines is not None:
             self._code_lines.append("")
             return
@@ -213,7 +220,7 @@ class _ManualPage(ManualBlocks):
             self._levels[-1].is_closing = True
 
     def _add_space(self, args: str) -> None:
-        """Handle ``.sp``: vertical space ends the paragraph."""
+        """Handle ``.sp``: vertical space ends the paragraph, unless it is negative; in code, it is a blank line."""
         if self._code_lines is not None:
             self._code_lines.append("")
         elif not args.strip().startswith("-"):
@@ -263,7 +270,7 @@ class _ManualPage(ManualBlocks):
         self._link = self._roff.render_text(link_arguments[0]) if link_arguments else ""
 
     def _finish_link(self, args: str) -> None:
-        """Handle ``.UE`` and ``.ME``: add the address after the text of the link."""
+        """Handle ``.UE`` and ``.ME``: add the address after the text of the link, and the punctuation after it."""
         if self._link:
             self._add_text(f"<{self._link}>{''.join(map(self._roff.render_text, split_arguments(args)[:1]))}")
         self._link = ""
@@ -365,11 +372,11 @@ class _ManualPage(ManualBlocks):
         self._flush_paragraph()
         separator = "\t"
         rows: list[list[str]] = []
-        in_format = True
+        in_format = True  # in the lines before the rows, which describe the layout
         lines = iter(self._roff.read_raw_lines("TE"))
-        for number, line in enumerate(lines):
+        for index, line in enumerate(lines):
             if in_format:
-                if number == 0 and line.rstrip().endswith(";"):
+                if index == 0 and line.rstrip().endswith(";"):
                     option = _TABLE_OPTIONS_PATTERN.search(line)
                     separator = option[1] if option else separator
                 elif line.rstrip().endswith("."):

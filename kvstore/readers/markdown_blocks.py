@@ -42,6 +42,7 @@ class InlineBuilder:
     """
 
     def __init__(self, plain: bool = False) -> None:
+        """Start an empty paragraph; with ``plain``, code and emphasis are not marked."""
         self.plain = plain
         self._pieces: list[str] = []
         # The number of pieces up to the end of the last code, and of the last emphasis; -1 if nothing can continue it.
@@ -246,7 +247,7 @@ def render_one_line(blocks: Sequence[MarkdownBlock]) -> str:
                 _ITEM_MARKER_PATTERN.sub("", item, count=1) for item in block.text.split("\n") if item.strip()
             )
         elif block.kind == "table":
-            rows = block.text.split("\n")
+            rows = block.text.split("\n")  # the second one is the rule below the header
             block_line = "; ".join(row[2:-2].replace(" | ", ", ") for row in (rows[0], *rows[2:]))
         else:
             block_line = " ".join(block.text.split())

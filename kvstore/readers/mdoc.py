@@ -89,6 +89,7 @@ class MdocInterpreter:
     """
 
     def __init__(self) -> None:
+        """Start without a documented name and without open blocks."""
         self.name = ""
         self.open_tags = 0
         self._is_spaced = True  # False after ``Sm off``

@@ -101,7 +101,7 @@ def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions)
     """Yield the blocks of one output of a code cell: printed text, a result or an error."""
     output_type = output.get("output_type")
     output_data = output.get("data")
-    texts_by_type = output_data if isinstance(output_data, dict) else output
+    texts_by_type = output_data if isinstance(output_data, dict) else output  # nbformat 3 has no data
     if output_type == "stream":
         text = _parse_multiline_text(output.get("text"))
     elif output_type in ("error", "pyerr"):

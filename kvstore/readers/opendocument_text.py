@@ -53,6 +53,7 @@ class OpenDocumentText:
     """The converter of one document; ``title`` is the first paragraph styled as title or level-one heading."""
 
     def __init__(self, trees: Sequence[Element]) -> None:
+        """Read the styles of a document from its ``trees``."""
         self.title: str | None = None
         self._styles = {  # by name
             (style.get(f"{STYLE}name") or ""): style for tree in trees for style in tree.iter(f"{STYLE}style")

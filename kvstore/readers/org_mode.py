@@ -104,6 +104,7 @@ class _OrgFile:
         if line.lstrip().startswith(("# ", "#+")) or line.strip() == "#":
             return start + 1
         if _DRAWER_PATTERN.match(line):
+            # Without an end, only this line is skipped.
             end = _find_end_line(lines[start : start + _MAX_DRAWER_LINES], 0, ":end:")
             return start + end + 1 if end < min(len(lines) - start, _MAX_DRAWER_LINES) else start + 1
         if _TABLE_PATTERN.match(line):
@@ -151,6 +152,7 @@ class _OrgFile:
             margin = get_margin(body)
             language = begin[2] or "" if block_type == "src" else ""
             if any(body):
+                # A comma escapes a line that would end the block or be a heading.
                 code = "\n".join(re.sub(r"^(\s*),(?=[*,]|#\+)", r"\1", body_line[margin:]) for body_line in body)
                 builder.add_blocks(make_code_block(code, language if re.fullmatch(r"[\w+#.-]+", language) else ""))
         elif block_type != "comment":

@@ -115,7 +115,7 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
     and last page, because chapter heads change. If nothing else would be left, all lines are kept.
     """
     lines_by_position: dict[tuple[str, int, str], list[tuple[int, PageLine]]] = {}
-    for page_number, lines in enumerate(pages):
+    for page_index, lines in enumerate(pages):
         by_height = sorted(lines, key=lambda line: -line.y)
         edges = [("head", line) for line in by_height[:_NUM_EDGE_LINES]]
         edges += [("foot", line) for line in by_height[_NUM_EDGE_LINES:][-_NUM_EDGE_LINES:]]
@@ -123,18 +123,18 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
             normalized = _NUMBER_PATTERN.sub("#", line.text)
             if len(normalized) <= _MAX_RUNNING_CHARACTERS:
                 lines_by_position.setdefault((edge, round(line.y / _HEIGHT_TOLERANCE), normalized), []).append(
-                    (page_number, line)
+                    (page_index, line)
                 )
     running_lines: dict[int, LeftOut] = {}  # by the id of the line
     for (edge, _, normalized), occurrences in lines_by_position.items():
-        page_numbers = sorted({page_number for page_number, _ in occurrences})
-        num_pages_between = page_numbers[-1] - page_numbers[0] + 1
-        if len(page_numbers) < max(_MIN_RUNNING_PAGES, _MIN_RUNNING_SHARE * num_pages_between):
+        page_indexes = sorted({page_index for page_index, _ in occurrences})
+        num_pages_between = page_indexes[-1] - page_indexes[0] + 1
+        if len(page_indexes) < max(_MIN_RUNNING_PAGES, _MIN_RUNNING_SHARE * num_pages_between):
             continue
         reason = "page number" if _PAGE_NUMBER_PATTERN.fullmatch(normalized) else f"running {edge}"
-        for page_number, line in occurrences:
+        for page_index, line in occurrences:
             excerpt = line.text[:MAX_EXCERPT_CHARACTERS]
-            running_lines[id(line)] = LeftOut(f"page {page_number + 1}", reason, len(line.text), excerpt)
+            running_lines[id(line)] = LeftOut(f"page {page_index + 1}", reason, len(line.text), excerpt)
     content_pages = [[line for line in lines if id(line) not in running_lines] for lines in pages]
     if not any(content_pages):
         return list(pages), ()

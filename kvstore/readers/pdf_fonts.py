@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+#: Widths and gaps are in thousandths of a letter's height (9.2.4).
+GLYPH_UNITS = 1000
 #: The minimum gap between words, in thousandths of a letter's height, and a gap that pypdf recognizes in any font.
 MIN_WORD_GAP = 140
 RECOGNIZED_GAP = 1000
@@ -57,18 +59,19 @@ class PenTracker:
     """
 
     def __init__(self) -> None:
-        self._page: Any = None  # of pypdf
+        """Start without a page; :meth:`start_page` sets it."""
+        self._page: Any = None  # the current page of pypdf
         #: By the id of the font object, which is stored too, because ids of deleted objects are used again.
         self._widths_by_font: dict[int, tuple[Any, _FontWidths | None]] = {}
         self._state = _TextState()
-        self._saved_states: list[_TextState] = []
+        self._saved_states: list[_TextState] = []  # saved by the operator q and restored by Q
 
     def start_page(self, page: Any) -> None:
         """Reset the text state for a new page."""
         self._page, self._state, self._saved_states = page, _TextState(), []
 
     def track_operator(self, operator: bytes, operands: Sequence[Any]) -> None:
-        """Update the text state for an operator."""
+        """Update the text state for an operator (saves ``q``, restores ``Q``, and ``Tf``, ``Tc``, ``Tw``, ``Tz``)."""
         if operator == b"q":
             self._saved_states.append(self._state)
         elif operator == b"Q" and self._saved_states:
@@ -121,7 +124,7 @@ class PenTracker:
             spacing += state.character_spacing * (len(codes) // bytes_per_code) + state.word_spacing * (
                 codes.count(b" ") if bytes_per_code == 1 else 0
             )
-        return (glyph_widths * state.size / 1000 + spacing) * state.horizontal_scale
+        return (glyph_widths * state.size / GLYPH_UNITS + spacing) * state.horizontal_scale
 
     def add_word_gaps(self, operands: Sequence[Any]) -> list[Any]:
         """Return the operands of TJ, with spacings that separate words replaced by gaps between strings.
@@ -133,7 +136,7 @@ class PenTracker:
         if not state.is_single_byte or not state.size:
             return list(operands)
         character_spacing, word_spacing = (
-            spacing * 1000 / state.size for spacing in (state.character_spacing, state.word_spacing)
+            spacing * GLYPH_UNITS / state.size for spacing in (state.character_spacing, state.word_spacing)
         )
         strings = [_get_codes(operand) for operand in operands if not isinstance(operand, (int, float))]
         if character_spacing >= MIN_WORD_GAP and all(1 < len(codes) <= _MAX_SPACED_CODES for codes in strings):
@@ -152,7 +155,7 @@ class PenTracker:
         state = self._state
         if advance is None or not state.size or not 0 < state.horizontal_scale < 1:
             return []
-        return [(advance / state.horizontal_scale - advance) * 1000 / state.size]
+        return [(advance / state.horizontal_scale - advance) * GLYPH_UNITS / state.size]
 
     @staticmethod
     def _insert_gaps(operands: Sequence[Any], separator: bytes, gap: Sequence[Any]) -> list[Any]:
@@ -182,7 +185,7 @@ def _read_widths(font: Any) -> _FontWidths | None:
     if font["/Subtype"] != "/Type0":
         first_code = int(font["/FirstChar"])
         # A Type 3 font has its own unit (9.6.5).
-        unit = float(font["/FontMatrix"][0]) * 1000 if font["/Subtype"] == "/Type3" else 1.0
+        unit = float(font["/FontMatrix"][0]) * GLYPH_UNITS if font["/Subtype"] == "/Type3" else 1.0
         widths = [float(width.get_object()) * unit for width in font["/Widths"].get_object()]
         return _FontWidths(bytes_per_code=1, widths_by_code=dict(enumerate(widths, first_code)), default_width=0.0)
     if font["/Encoding"] != "/Identity-H":

@@ -17,7 +17,7 @@ from statistics import median_high
 from typing import Any
 
 from .decoding import clean_text
-from .pdf_fonts import MIN_WORD_GAP, RECOGNIZED_GAP, PenTracker
+from .pdf_fonts import GLYPH_UNITS, MIN_WORD_GAP, RECOGNIZED_GAP, PenTracker
 
 #: Ligatures belong to the font, not to the text.
 _LIGATURES = str.maketrans(
@@ -96,6 +96,7 @@ class _LineCollector:
     """
 
     def __init__(self, pen: PenTracker) -> None:
+        """Collect the lines of a page; ``pen`` computes where each shown text ends."""
         self.lines: list[PageLine] = []
         self._open_line: PageLine | None = None  # the last one of the lines
         self._separation = _Separation()
@@ -127,7 +128,7 @@ class _LineCollector:
     def collect_text(
         self, text: str, transformation: Sequence[float], text_matrix: Sequence[float], font: object, size: float
     ) -> None:
-        """Process a text that pypdf reports, with the matrices that position it; ``size`` is the font size."""
+        """Add a text that pypdf reports to the lines; the matrices position it, and ``size`` is the font size."""
         shown_texts, self._shown_texts = self._shown_texts, []
         x, y = _get_position(transformation, text_matrix)
         # Scale the size to points; rotated text has its scale in the second entry of each matrix.
@@ -177,7 +178,7 @@ class _LineCollector:
         is_separate = separation.has_space or (separation.ends_line and line.end_x is None)
         start, last_text = line.pieces[-1]
         if (
-            (is_separate or (line.end_x is not None and x - line.end_x > MIN_WORD_GAP * size / 1000))
+            (is_separate or (line.end_x is not None and x - line.end_x > MIN_WORD_GAP * size / GLYPH_UNITS))
             and last_text.strip()
             and not last_text[-1].isspace()
         ):

@@ -126,10 +126,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _find_substitutions(lines: Sequence[str]) -> dict[str, str]:
     """Return the texts that ``replace`` and ``unicode`` directives define for ``|name|``."""
     substitutions = {}
-    for number, line in enumerate(lines):
+    for index, line in enumerate(lines):
         match = _DIRECTIVE_PATTERN.match(line)
         if match and match["substituted"] and match["name"] in ("replace", "unicode"):
-            body, _ = read_indented(lines, number + 1)
+            body, _ = read_indented(lines, index + 1)
             substitutions[match["substituted"]] = " ".join(
                 [match["argument"] or "", *(body_line.strip() for body_line in body)]
             ).strip()
@@ -207,6 +207,7 @@ class _RestructuredText:
             and _ADORNMENT_PATTERN.match(third_line)
             and third_line[0] == line[0]
         ):
+            # Doubled, because the same character only below a title is another style.
             style, title, end = line[0] * 2, next_line.strip(), start + 3
         elif overline and not next_line and len(line) >= 4:
             return start + 1  # a transition
@@ -231,7 +232,7 @@ class _RestructuredText:
             end += 1
         text = "\n".join(lines[start:end])
         precedes_literal = text.endswith("::")
-        if precedes_literal:
+        if precedes_literal:  # "text::" keeps one colon, "text ::" and "::" none
             text = text[:-2].rstrip() if text == "::" or text[:-2].endswith((" ", "\n")) else text[:-1]
         if text.strip():
             blocks.append(make_paragraph(self._render_inline(" ".join(text.split()))))

@@ -106,6 +106,7 @@ class RoffInterpreter:
     """The lines of a page, and the text of its escapes; the file cannot redefine the macros ``native_macros``."""
 
     def __init__(self, text: str, native_macros: frozenset[str]) -> None:
+        """Interpret the source ``text``; it cannot redefine the macros ``native_macros``."""
         # A backslash at the end of a line joins the next line to it, unless another backslash escapes it.
         joined_text = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", text)
         self._pending = deque(joined_text.split("\n"))  # the lines that are not read yet
@@ -174,6 +175,7 @@ class RoffInterpreter:
             if escape["width"] is not None:
                 return str(_CHARACTER_WIDTH * len(escape["width"]))
             if escape["over"]:
+                # Of characters printed over each other, keep the first.
                 return self.render_text(escape["over"], depth + 1)[:1] if depth < _MAX_STRING_DEPTH else ""
             return chr(int(escape["number"])) if escape["number"] and int(escape["number"]) in range(32, 256) else ""
 
@@ -263,7 +265,7 @@ class RoffInterpreter:
             ] + value
 
     def _set_register(self, args: str) -> None:
-        """Set a number register, or change it by a signed amount."""
+        """Handle ``.nr``: set a number register, or change it by a signed amount."""
         words = args.split()
         if len(words) > 1 and re.fullmatch(r"[-+]?\d{1,9}[a-z]?", words[1]):
             register, amount = words[:2]

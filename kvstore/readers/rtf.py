@@ -20,6 +20,8 @@ from .raw_document import Origin, RawDocument, ReadOptions
 
 _TITLE_PATTERN = re.compile(r"\{\\title\s([^{}]{1,1000})\}")
 _MACINTOSH_PATTERN = re.compile(r"\\ansicpg10000(?!\d) ?")
+#: The number of characters that are searched for the code page.
+_MAX_HEADER_CHARACTERS = 1000
 _ROW_PATTERN = re.compile(r".*\|\s*$")
 _SURROGATES_PATTERN = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 #: Groups beside the text, which the library drops, and the ends of paragraphs.
@@ -39,7 +41,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(f"{origin.name}: is not RTF (it does not begin with {{\\rtf); ingest it AS text")
     # Non-ASCII characters are written as escapes; any other non-ASCII byte is read in the most common code page.
     markup = file_bytes.decode("cp1252", "replace")
-    if _MACINTOSH_PATTERN.search(markup[:1000]):  # Python has another name for this code page
+    if _MACINTOSH_PATTERN.search(markup[:_MAX_HEADER_CHARACTERS]):  # Python has another name for this code page
         markup = _MACINTOSH_PATTERN.sub("", markup, count=1)
         to_plain_text = partial(to_plain_text, encoding="mac_roman")
     try:
@@ -75,13 +77,13 @@ def _move_footnotes_and_boxes(markup: str) -> str:
     boxes: list[str] = []
     offset = 0
     while (group := _FOOTNOTE_OR_BOX_PATTERN.search(markup, offset)) is not None:
-        if group[1] is None:
+        if group[1] is None:  # the end of a paragraph
             pieces += [markup[offset : group.end()], *boxes]
             boxes.clear()
             offset = group.end()
             continue
         end = _find_group_end(markup, group.start())
-        if end < 0:
+        if end < 0:  # an unclosed group
             break
         pieces.append(markup[offset : group.start()])
         if group[1] == "footnote":

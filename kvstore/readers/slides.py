@@ -187,8 +187,8 @@ def _build_frame_blocks(shape: Any) -> list[MarkdownBlock]:
 
 def _add_lines(inline: InlineBuilder, text: str) -> None:
     """Add a text to a paragraph, with line breaks between its lines."""
-    for number, line in enumerate(text.split("\n")):
-        if number:
+    for index, line in enumerate(text.split("\n")):
+        if index:
             inline.break_line()
         inline.add_text(line)
 
@@ -210,7 +210,7 @@ def _get_bullet_kind(paragraph: Any) -> str:
 
 
 def _build_chart_blocks(chart: Any) -> list[MarkdownBlock]:
-    """Return the title of a chart, and a table of its numbers."""
+    """Return the title of a chart as a paragraph, and a table of the numbers of each plot."""
     blocks = []
     if chart.has_title and chart.chart_title.has_text_frame and chart.chart_title.text_frame.text.strip():
         blocks.append(make_paragraph(" ".join(chart.chart_title.text_frame.text.split())))

@@ -41,18 +41,18 @@ def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     delimiter = options.delimiter or _detect_delimiter(first_line, origin)
     reader = csv.reader(chain([first_line], lines), delimiter=delimiter, strict=True, skipinitialspace=True)
     while True:
-        line = reader.line_num + 1
+        line_number = reader.line_num + 1
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            yield line, _describe_csv_error(error)
+            yield line_number, _describe_csv_error(error)
             continue
         if any("\0" in cell for cell in cells):
-            yield line, "contains a NUL character; remove it"
+            yield line_number, "contains a NUL character; remove it"
         elif any(cell.strip() for cell in cells):
-            yield line, [clean_text(cell).strip() for cell in cells]
+            yield line_number, [clean_text(cell).strip() for cell in cells]
 
 
 def _detect_delimiter(header: str, origin: Origin) -> str:
@@ -92,9 +92,9 @@ def build_row_documents(
     other_columns = [index for index in range(len(header)) if index not in (key_column, title_column, text_column)]
     is_empty = True
     used_keys: set[str] = set()
-    for line, cells in rows:
+    for line_number, cells in rows:
         is_empty = False
-        position = f"{origin.name}:{line}"
+        position = f"{origin.name}:{line_number}"
         if isinstance(cells, str):
             yield ReadFailure(position, cells)
             continue
@@ -113,7 +113,7 @@ def build_row_documents(
             yield ReadFailure(position, "has no text; fill in the cell or name another column WITH (text = ...)")
             continue
         meta: dict[str, JSON] = {column: parse_number(value) for column, value in nonblank_cells}
-        default_key = f"{origin.key}:{line}"
+        default_key = f"{origin.key}:{line_number}"
         own_key = (cells[key_column] if key_column is not None else "") or default_key
         other_key = choose_other_key(own_key, default_key, used_keys)
         yield RawDocument(own_key, name or None, body or name, meta, "text", other_key=other_key)
@@ -128,21 +128,21 @@ def _format_cell_count(count: int) -> str:
 
 def _read_header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) -> list[str]:
     """Read the first row and return the names of its columns; raises ReaderError if they are invalid."""
-    line, cells_or_error = next(rows, (1, []))
+    line_number, cells_or_error = next(rows, (1, []))
     if isinstance(cells_or_error, str):
-        raise ReaderError(f"{origin.name}:{line}: the header {cells_or_error}")
+        raise ReaderError(f"{origin.name}:{line_number}: the header {cells_or_error}")
     if not cells_or_error:
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     if len(cells_or_error) > _MAX_COLUMNS:
         raise ReaderError(
-            f"{origin.name}:{line}: the header has {len(cells_or_error):,} columns; the limit is {_MAX_COLUMNS:,}: "
-            "remove some, or ingest the file AS text"
+            f"{origin.name}:{line_number}: the header has {len(cells_or_error):,} columns; the limit is "
+            f"{_MAX_COLUMNS:,}: remove some, or ingest the file AS text"
         )
     header = [cell or f"column {number}" for number, cell in enumerate(cells_or_error, 1)]
     counts = Counter(header)
     duplicate = next((name for name in header if counts[name] > 1), None)
     if duplicate is not None:
-        raise ReaderError(f"{origin.name}:{line}: the header names the column {duplicate!r} twice; rename one")
+        raise ReaderError(f"{origin.name}:{line_number}: the header names the column {duplicate!r} twice; rename one")
     return header
 
 
@@ -177,8 +177,8 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     pairs: dict[tuple[str, str], None] = {}
     columns: tuple[int, int] | None = None
     width = 2
-    for line, cells in _iter_rows(stream, origin, options):
-        position = f"{origin.name}:{line}"
+    for line_number, cells in _iter_rows(stream, origin, options):
+        position = f"{origin.name}:{line_number}"
         if isinstance(cells, str):
             raise ReaderError(f"{position}: {cells}")
         if columns is None:

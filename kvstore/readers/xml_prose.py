@@ -98,6 +98,7 @@ class _XmlProse:
     """The converter of an article or a book; ``title`` and ``meta`` come from its head."""
 
     def __init__(self, root: Element) -> None:
+        """Find the block elements of the document ``root``, and read its head."""
         self._root = root
         self._footnotes: list[str] = []  # in the order of their numbers
         self.meta: dict[str, JSON] = {}

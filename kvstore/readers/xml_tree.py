@@ -72,6 +72,7 @@ class _TreeParser:
     """
 
     def __init__(self, encoding: str | None = None, limit: int | None = None) -> None:
+        """Create the parser; ``encoding`` overrides the declared encoding."""
         self.parser = expat.ParserCreate(encoding, namespace_separator="}")
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start_element

@@ -68,7 +68,7 @@ class Engine(Protocol):
         ...
 
     def send_content(self, source: Source) -> str | None:
-        """From now on, send the content of a file that a worker cannot see along with its tasks.
+        """Begin to send the content of files along with tasks, because a worker cannot see the file ``source``.
 
         Return the reason if this is impossible, else None.
         """

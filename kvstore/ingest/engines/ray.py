@@ -53,6 +53,10 @@ _LOCAL_OPTIONS: Mapping[str, Any] = {
         "task_rpc_inlined_bytes_limit": _MAX_DIRECT_BYTES,
     },
 }
+#: The maximum number of workers by default.
+_MAX_DEFAULT_WORKERS = 64
+#: The maximum length of Ray's reason for the loss of an actor.
+_MAX_REASON_CHARACTERS = 300
 #: The number of attempts to get a server from a cluster, which starts one per client and gives up if its head is busy.
 _MAX_CONNECTS = 3
 #: The seconds to wait for Ray's shutdown if its head is lost.
@@ -71,6 +75,11 @@ class RayEngine:
     max_failed_starts = 10
 
     def __init__(self, name: str, workers: int | None, open_state: Callable[[], AbstractContextManager[State]]) -> None:
+        """Connect to the cluster ``name``, or start a local one. Raises EngineError.
+
+        ``workers`` is the number of workers (None: the processors of the cluster). ``open_state`` opens the state
+        of the store.
+        """
         ray = self._ray = import_extra("ray", "ray", f"the engine {name}", error=EngineError)
         self._name = name
         self._open_state = open_state
@@ -86,7 +95,7 @@ class RayEngine:
         try:
             if not ray.is_initialized():
                 self._connect({"num_cpus": workers, **_LOCAL_OPTIONS} if name == _LOCAL_NAME else {"address": name})
-            self.workers = workers or max(1, min(64, int(ray.cluster_resources().get("CPU", 1))))
+            self.workers = workers or max(1, min(_MAX_DEFAULT_WORKERS, int(ray.cluster_resources().get("CPU", 1))))
         except Exception as error:
             raise EngineError(
                 f"the engine {name} is unavailable: {error}; check its address, and the token if it needs one"
@@ -111,7 +120,7 @@ class RayEngine:
     def start(self, job: Job, limits: Limits) -> RayWorker:
         """Start an actor, as soon as the cluster has a free processor."""
         # Without a limit, the actor computes its share of the memory of its machine.
-        memory_bytes = limits.megabytes and int(min(limits.megabytes * 1e6, 1 << 62))
+        memory_bytes = None if limits.megabytes is None else limits.get_memory_bytes(self.workers)
         actor = self._actor_class.remote(frame_message(job.to_message()), memory_bytes, self.workers)
         return RayWorker(self, self._ray, actor)
 
@@ -186,7 +195,7 @@ class RayEngine:
         return frame_message((sent_task, digests, derivations, signatures, contents))
 
     def release(self) -> None:
-        """Begin to close what this engine opened: Ray waits more than a second for its processes to end."""
+        """Close what this engine opened in a thread, because Ray waits more than a second for its processes."""
         if self._is_connected and self._release_thread is None:
             self._release_thread = threading.Thread(target=self._shut_down, daemon=True)
             self._release_thread.start()
@@ -209,6 +218,7 @@ class RayWorker:
     """The ingesting process's handle of an actor."""
 
     def __init__(self, engine: RayEngine, ray: Any, actor: Any) -> None:
+        """Watch an actor of ``engine``; ``ray`` is the module of Ray."""
         self._engine = engine
         self._ray = ray
         self._actor = actor
@@ -232,7 +242,7 @@ class RayWorker:
         try:
             return cast("bytes", self._ray.get(fetch)) or None
         except self._ray.exceptions.RayError as error:
-            self._exit_reason = "was lost: " + " ".join(str(error).split())[:300]
+            self._exit_reason = "was lost: " + " ".join(str(error).split())[:_MAX_REASON_CHARACTERS]
             return b""
 
     def stop(self) -> str:
@@ -314,6 +324,7 @@ class _SentContext:
         signatures: Mapping[str, tuple[int, int]],
         contents: Mapping[str, bytes],
     ) -> None:
+        """Store the data that was sent with a task, each by document key, name or path."""
         self._digests = digests
         self._derivations = [StoredDerivation(get_derivation(name), options) for name, options in derivations]
         self._signatures = signatures
