@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ...errors import InputError
 from ...extensions.extras import format_install
-from ...structures.clustering.affinity import Partition, renumber_clusters
+from ...structures.clustering.affinity import IntArray, Partition, renumber_clusters
 from ...structures.vectors.vectors import Matrix
 
 #: The number of principal components, and the minimum number of nodes that are split into groups.
@@ -43,7 +43,7 @@ class Mixtures(NamedTuple):
     """
 
     partitions: list[Partition]
-    second_groups: Partition
+    second_groups: IntArray
 
 
 def fit_gaussian_mixtures(vectors: Matrix, size: int, levels: int) -> Mixtures:
@@ -58,7 +58,7 @@ def fit_gaussian_mixtures(vectors: Matrix, size: int, levels: int) -> Mixtures:
             f"method = gmm needs scikit-learn; install it with {format_install('gmm')}, or use method = affinity"
         ) from error
     partitions: list[Partition] = []
-    second_groups: Partition = np.empty((0, 2), np.int64)
+    second_groups: IntArray = np.empty((0, 2), np.int64)
     nodes = vectors.astype(np.float64)
     node_labels: Partition = np.arange(len(vectors))
     while len(partitions) < levels and len(nodes) > 1:
@@ -78,24 +78,28 @@ def fit_gaussian_mixtures(vectors: Matrix, size: int, levels: int) -> Mixtures:
     return Mixtures(partitions, second_groups)
 
 
-def _split_recursively(mixture_class: Any, nodes: Points, members: Partition, size: int) -> list[Partition]:
-    """Split nodes by a mixture, and split each cluster again while it has more than ``size`` nodes."""
-    min_clusters, max_clusters = 1 if len(members) <= size else 2, max(2, 2 * len(members) // size)
-    counts = [count for count in _CLUSTER_COUNTS if min_clusters <= count <= max_clusters]
+def _split_recursively(mixture_class: Any, nodes: Points, members: IntArray, size: int) -> list[IntArray]:
+    """Return the clusters of ``members`` in a mixture, each split again while it has more than ``size`` nodes.
+
+    ``members`` are indexes of nodes.
+    """
+    min_count, max_count = 1 if len(members) <= size else 2, max(2, 2 * len(members) // size)
+    counts = [count for count in _CLUSTER_COUNTS if min_count <= count <= max_count]
     groups = _split_once(mixture_class, nodes, members, counts)
     if len(groups) == 1 or any(len(group) == len(members) for group in groups):
         return [members]
-    finished: list[Partition] = []
+    finished: list[IntArray] = []
     for group in groups:
         finished += _split_recursively(mixture_class, nodes, group, size) if len(group) > size else [group]
     return finished
 
 
-def _split_once(mixture_class: Any, nodes: Points, members: Partition, counts: Sequence[int]) -> list[Partition]:
-    """Return the clusters of nodes in the best Gaussian mixture.
+def _split_once(mixture_class: Any, nodes: Points, members: IntArray, counts: Sequence[int]) -> list[IntArray]:
+    """Return the clusters of ``members`` (indexes of nodes) in the best Gaussian mixture.
 
     Of the mixtures with these ``counts`` of clusters, the best minimizes the Bayesian information criterion. A node is
-    in every cluster that it belongs to with a probability of at least :data:`_MIN_PROBABILITY`.
+    in its most probable cluster, and in all others that it belongs to with a probability of at least
+    :data:`_MIN_PROBABILITY`. Fewer than :data:`_MIN_NODES` nodes are a single cluster.
     """
     if len(members) < _MIN_NODES:
         return [members]
@@ -113,25 +117,26 @@ def _split_once(mixture_class: Any, nodes: Points, members: Partition, counts: S
     return [members[column] for column in is_member.T if column.any()]
 
 
-def _label_nodes(nodes: Points, groups: Sequence[Partition]) -> tuple[Partition, Partition]:
+def _label_nodes(nodes: Points, groups: Sequence[IntArray]) -> tuple[Partition, IntArray]:
     """Return the group of each node, and rows (group, node) for the other groups that contain it.
 
     The group of a node is the one whose centroid is nearest. Groups are numbered by their first node.
     """
     best_cosines = np.full(len(nodes), -np.inf)
     labels: Partition = np.zeros(len(nodes), np.int64)
-    for number, group in enumerate(groups):
+    for label, group in enumerate(groups):
         total = nodes[group].sum(axis=0)
-        cosines = np.rint(nodes[group] @ total / max(float(np.sqrt(total @ total)), 1e-12) * _COSINE_STEPS)
+        norm = max(float(np.sqrt(total @ total)), 1e-12)
+        cosines = np.rint(nodes[group] @ total / norm * _COSINE_STEPS)
         is_better = cosines > best_cosines[group]
-        labels[group[is_better]], best_cosines[group[is_better]] = number, cosines[is_better]
+        labels[group[is_better]], best_cosines[group[is_better]] = label, cosines[is_better]
     new_labels = renumber_clusters(labels)
-    new_numbers = dict(zip(labels.tolist(), new_labels.tolist(), strict=True))
+    new_by_old_label = dict(zip(labels.tolist(), new_labels.tolist(), strict=True))
     memberships = sorted(
-        (new_numbers[number], node)
-        for number, group in enumerate(groups)
-        if number in new_numbers
-        for node in group[labels[group] != number].tolist()
+        (new_by_old_label[label], node)
+        for label, group in enumerate(groups)
+        if label in new_by_old_label  # the group is the nearest one of some node
+        for node in group[labels[group] != label].tolist()
     )
     return new_labels, np.array(memberships, np.int64).reshape(-1, 2)
 
@@ -152,5 +157,6 @@ def _compute_components(nodes: Points) -> Points:
     centered = nodes - nodes.mean(axis=0)
     _, vectors = np.linalg.eigh(centered.T @ centered)
     axes = vectors[:, ::-1][:, : min(_NUM_COMPONENTS, len(nodes) - 1)]
-    largest = np.abs(axes).argmax(axis=0)
-    return np.asarray(centered @ (axes * np.sign(axes[largest, np.arange(axes.shape[1])])))
+    largest_rows = np.abs(axes).argmax(axis=0)
+    signs = np.sign(axes[largest_rows, np.arange(axes.shape[1])])
+    return np.asarray(centered @ (axes * signs))

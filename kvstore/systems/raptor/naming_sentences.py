@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...structures.clustering.affinity import Partition
+from ...structures.clustering.affinity import IntArray
 from ...structures.display_entities import load_display_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
@@ -31,19 +31,19 @@ class EntityMentions:
     """
 
     entities: list[int]
-    starts: Partition
-    rows: Partition
+    starts: IntArray
+    rows: IntArray
 
     @staticmethod
     def from_state(state: State, chunks: OrderedChunks) -> EntityMentions:
-        """Read the mentions of entities in chunks of a state."""
+        """Read the mentions of the entities of a state's graph (of at least two chunks) in its chunks."""
         graph = build_mention_graph(state)
         display = load_display_entities(state)
         entities = graph.entities.tolist()
         node_starts = graph.mention_chunks.searchsorted(range(len(chunks) + 1)).tolist()
         starts, rows = array("q", [0]), array("q")
-        for position, chunk in enumerate(chunks.ids.tolist()):
-            chunk_nodes = graph.mention_nodes[node_starts[position] : node_starts[position + 1]].tolist()
+        for chunk_index, chunk in enumerate(chunks.ids.tolist()):
+            chunk_nodes = graph.mention_nodes[node_starts[chunk_index] : node_starts[chunk_index + 1]].tolist()
             nodes_by_entity = {entities[node]: node for node in chunk_nodes}
             for entity, start, _ in state.mentions.get_occurrences(chunk) if nodes_by_entity else ():
                 node = nodes_by_entity.get(display.resolve_entity(entity))
@@ -58,13 +58,13 @@ def group_entity_sentences(chunks: OrderedChunks, mentions: EntityMentions) -> l
 
     Entities with exactly the same sentences share one entry.
     """
-    rows = array("q")
-    for position in np.flatnonzero(np.diff(mentions.starts)).tolist():
-        chunk_mentions = mentions.rows[mentions.starts[position] : mentions.starts[position + 1]].tolist()
-        for _, start, end, _ in chunks.iter_sentences(position):
-            for index in sorted({index for index, offset in chunk_mentions if start <= offset < end}):
-                rows.extend((index, position, start, end))
-    table: Partition = np.frombuffer(rows, np.int64).reshape(-1, 4)
+    rows = array("q")  # entity, chunk, start and end of each mention in a sentence
+    for chunk_index in np.flatnonzero(np.diff(mentions.starts)).tolist():
+        chunk_mentions = mentions.rows[mentions.starts[chunk_index] : mentions.starts[chunk_index + 1]].tolist()
+        for _, start, end, _ in chunks.iter_sentences(chunk_index):
+            for entity_index in sorted({entity for entity, offset in chunk_mentions if start <= offset < end}):
+                rows.extend((entity_index, chunk_index, start, end))
+    table: IntArray = np.frombuffer(rows, np.int64).reshape(-1, 4)
     table = table[np.argsort(table[:, 0], kind="stable")]
     starts = np.searchsorted(table[:, 0], np.arange(len(mentions.entities) + 1)).tolist()
     sentences_by_spans: dict[bytes, EntitySentences] = {}
@@ -76,12 +76,12 @@ def group_entity_sentences(chunks: OrderedChunks, mentions: EntityMentions) -> l
 
 
 def compute_leaf_vectors(vectors: Matrix, leaves: Sequence[EntitySentences]) -> Matrix:
-    """Return the unit centroid of the chunks of each leaf, shape (leaves, dimension).
+    """Return, for each leaf, the unit centroid of the chunks that contain its sentences, shape (leaves, dimension).
 
     ``vectors`` are the vectors of all chunks.
     """
     centroids: Matrix = np.zeros((len(leaves), vectors.shape[1]), np.float32)
-    for row, leaf in zip(centroids, leaves, strict=True):
-        total = vectors[leaf.positions].astype(np.float64).sum(axis=0)
-        row[:] = total / max(np.sqrt((total * total).sum()), 1e-12)
+    for centroid, leaf in zip(centroids, leaves, strict=True):
+        total = vectors[leaf.chunk_indexes].astype(np.float64).sum(axis=0)
+        centroid[:] = total / max(np.sqrt((total * total).sum()), 1e-12)
     return centroids

@@ -36,7 +36,7 @@ _FIRST_TOPIC_LEVEL = 1_000
 
 #: The key of a document and the ordinal of a chunk in it, by which nodes of equal cosine are sorted.
 NodePosition = tuple[str, int]
-#: The kind of a node and its id: of a chunk, of an abstract, or the number of a topic.
+#: The kind of a node, and the id of the chunk, abstract or topic.
 _NodeId = tuple[Literal["chunk", "abstract", "topic"], int]
 
 
@@ -63,16 +63,16 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
     vector: Matrix
 
     def fetch(self, state: State) -> NodesAboveChunks:
-        """Return the chunks and all nodes above them, with their cosines."""
+        """Return the chunks and the nodes above them, with their cosines, without topics that are too broad to show."""
         reader = _NodeReader(state)
         ids: dict[_NodeId, None] = {}
         for chunk, abstracts, topics in zip(
             self.chunks, reader.find_abstracts(self.chunks), reader.find_topics(self.chunks), strict=True
         ):
             ids[("chunk", chunk)] = None
-            ids.update(dict.fromkeys(("abstract", number) for number in abstracts))
-            ids.update(dict.fromkeys(("topic", number) for number in topics))
-        shown_ids = [id for id in ids if id[0] != "topic" or not reader.is_broad(id[1])]
+            ids.update(dict.fromkeys(("abstract", abstract) for abstract in abstracts))
+            ids.update(dict.fromkeys(("topic", topic) for topic in topics))
+        shown_ids = [(kind, id) for kind, id in ids if kind != "topic" or not reader.is_broad(id)]
         return NodesAboveChunks(reader.score_nodes(shown_ids, self.vector), len(ids))
 
 
@@ -107,7 +107,7 @@ class NodesBelow(ReadRequest[list[TreeNode]]):
     def fetch(self, state: State) -> list[TreeNode]:
         """Return the children of the nodes, each once."""
         reader = _NodeReader(state)
-        reader.load_abstracts(number for (kind, number), *_ in self.parents if kind == "abstract")
+        reader.load_abstracts(id for (kind, id), *_ in self.parents if kind == "abstract")
         ids = dict.fromkeys(chain.from_iterable(reader.list_children(node.id) for node in self.parents))
         return reader.score_nodes(list(ids), self.vector)
 
@@ -119,7 +119,7 @@ class TopicPositions(ReadRequest[list[NodePosition]]):
 
     def fetch(self, state: State) -> list[NodePosition]:
         """Read the document key and the ordinal of each topic's first source; ("", 0) if it has none."""
-        spans_by_topic = _NodeReader(state).read_topic_spans(self.topics, 1)
+        spans_by_topic = _NodeReader(state).read_topic_spans(self.topics, limit=1)
         return [(spans[0].document, spans[0].ordinal) if spans else ("", 0) for spans in spans_by_topic]
 
 
@@ -131,7 +131,7 @@ class NodeHits(ReadRequest[list[Hit | None]]):
     def fetch(self, state: State) -> list[Hit | None]:
         """Read the hits of chunks, abstracts and topics, in the order of the nodes."""
         reader = _NodeReader(state)
-        hits = {
+        hits = {  # by node id
             **reader.build_chunk_hits([node for node in self.nodes if node.id[0] == "chunk"]),
             **reader.build_abstract_hits([node for node in self.nodes if node.id[0] == "abstract"]),
             **reader.build_topic_hits([node for node in self.nodes if node.id[0] == "topic"]),
@@ -155,12 +155,12 @@ class _NodeReader:
 
     def load_abstracts(self, abstracts: Iterable[int]) -> None:
         """Read the records of abstracts into the cache."""
-        missing = list(dict.fromkeys(number for number in abstracts if number not in self._abstracts))
+        missing = list(dict.fromkeys(abstract for abstract in abstracts if abstract not in self._abstracts))
         self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
 
     def find_abstracts(self, chunks: Sequence[int]) -> list[list[int]]:
         """Return the abstracts above each chunk, nearest first; caches their records."""
-        paths: list[list[int]] = [[chunk // GROUP_SIZE] for chunk in chunks]
+        paths: list[list[int]] = [[chunk // GROUP_SIZE] for chunk in chunks]  # the leaf abstract of a chunk id
         unfinished = paths
         while unfinished:
             self.load_abstracts(path[-1] for path in unfinished)
@@ -190,72 +190,76 @@ class _NodeReader:
         max_count = topics.tree.sizes[topic] + len(topics.list_newer_chunks())
         return bool(max_count > _MAX_TOPIC_CHUNKS) and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
 
-    def list_children(self, id: _NodeId) -> list[_NodeId]:
-        """Return the children of a node; an abstract must be loaded."""
-        kind, number = id
+    def list_children(self, node: _NodeId) -> list[_NodeId]:
+        """Return the children of a node; a chunk has none, and an abstract must be loaded."""
+        kind, id = node
         if kind == "topic":
-            topics = self._bound_topics.list_children(number)
+            topics = self._bound_topics.list_children(id)
             if topics:
                 return [("topic", topic) for topic in topics]
-            return [("chunk", chunk) for chunk in self._bound_topics.list_chunks(number)]
+            return [("chunk", chunk) for chunk in self._bound_topics.list_chunks(id)]
         if kind == "abstract":
-            record = self._abstracts[number]
+            record = self._abstracts[id]
             if record.level:
                 return [("abstract", child) for child in record.children]
             return [("chunk", chunk) for chunk in range(record.first_chunk, record.last_chunk + 1)]
         return []
 
-    def score_nodes(self, ids: Sequence[_NodeId], vector: Matrix) -> list[TreeNode]:
-        """Return nodes with the cosines of their vectors with a unit vector.
+    def score_nodes(self, nodes: Sequence[_NodeId], vector: Matrix) -> list[TreeNode]:
+        """Return nodes, in order, with the cosines of their vectors with a unit vector.
 
-        The vector of a topic with a text by a language model is that of the text, if it has one.
+        The vector of a topic with a text by a language model is that of the text, if it has one. That of any other node
+        is the sum of its chunks' vectors.
         """
-        self.load_abstracts(number for kind, number in ids if kind == "abstract")
-        chunk_groups, positions = self._locate_nodes([id for id in ids if id[0] != "topic"])
+        self.load_abstracts(id for kind, id in nodes if kind == "abstract")
+        chunk_groups, positions = self._locate_nodes([(kind, id) for kind, id in nodes if kind != "topic"])
         sums = self._sum_chunks(chunk_groups)
-        topics = [number for kind, number in ids if kind == "topic"]
+        topics = [id for kind, id in nodes if kind == "topic"]
         if topics:
             topic_vectors = self._sum_topics(topics)
-            for position, topic in enumerate(topics):
+            for index, topic in enumerate(topics):
                 if (model_text := self._bound_topics.get_written_text(topic)) is not None:
                     text_vector = model_text.vector
-                    topic_vectors[position] = topic_vectors[position] if text_vector is None else text_vector
-            sums = np.concatenate((sums, topic_vectors))
+                    topic_vectors[index] = topic_vectors[index] if text_vector is None else text_vector
+            sums = np.concatenate((sums, topic_vectors))  # the topics last
         lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
         cosines = np.round(sums @ vector.astype(np.float64) / np.where(lengths == 0, 1, lengths), _DECIMALS).tolist()
-        in_documents, in_topics = iter(zip(cosines, positions, strict=False)), iter(cosines[len(positions) :])
+        scored_nodes = iter(zip(cosines, positions, strict=False))  # chunks and abstracts
+        topic_cosines = iter(cosines[len(positions) :])
         return [
-            TreeNode(id, self._get_level(id), *((next(in_topics), None) if id[0] == "topic" else next(in_documents)))
-            for id in ids
+            TreeNode(node, self._get_level(node), next(topic_cosines), None)
+            if node[0] == "topic"
+            else TreeNode(node, self._get_level(node), *next(scored_nodes))
+            for node in nodes
         ]
 
-    def _get_level(self, id: _NodeId) -> int:
+    def _get_level(self, node: _NodeId) -> int:
         """Return the level that orders nodes of equal position: chunks first, then abstracts, then topics."""
-        kind, number = id
+        kind, id = node
         if kind == "topic":
-            return _FIRST_TOPIC_LEVEL + int(self._bound_topics.tree.levels[number])
-        return _CHUNK_LEVEL if kind == "chunk" else self._abstracts[number].level
+            return _FIRST_TOPIC_LEVEL + int(self._bound_topics.tree.levels[id])
+        return _CHUNK_LEVEL if kind == "chunk" else self._abstracts[id].level
 
-    def _locate_nodes(self, ids: Sequence[_NodeId]) -> tuple[list[list[int]], list[NodePosition]]:
-        """Return the chunks below each chunk or abstract, ascending, and the position of the first of them."""
-        chunks = [number for kind, number in ids if kind == "chunk"]
+    def _locate_nodes(self, nodes: Sequence[_NodeId]) -> tuple[list[list[int]], list[NodePosition]]:
+        """Return the chunks at or below each chunk or abstract, ascending, and the position of the first of them."""
+        chunks = [id for kind, id in nodes if kind == "chunk"]
         chunk_records = dict(zip(chunks, self._state.chunks.get_many(chunks), strict=True))
         documents_of_nodes = [
-            (chunk_records[number] if kind == "chunk" else self._abstracts[number]).document for kind, number in ids
+            (chunk_records[id] if kind == "chunk" else self._abstracts[id]).document for kind, id in nodes
         ]
         documents = self._state.documents.get_many(documents_of_nodes)
         chunk_ids = {
             document: list(documents[document].chunk_ids())
-            for (kind, _), document in zip(ids, documents_of_nodes, strict=True)
+            for (kind, _), document in zip(nodes, documents_of_nodes, strict=True)
             if kind == "abstract"
         }
         groups: list[list[int]] = []
         positions: list[NodePosition] = []
-        for (kind, number), document in zip(ids, documents_of_nodes, strict=True):
+        for (kind, id), document in zip(nodes, documents_of_nodes, strict=True):
             if kind == "chunk":
-                group, ordinal = [number], chunk_records[number].ordinal
+                group, ordinal = [id], chunk_records[id].ordinal
             else:
-                ids_in_document, abstract = chunk_ids[document], self._abstracts[number]
+                ids_in_document, abstract = chunk_ids[document], self._abstracts[id]
                 ordinal = bisect_left(ids_in_document, abstract.first_chunk)
                 group = ids_in_document[ordinal : bisect_right(ids_in_document, abstract.last_chunk)]
             groups.append(group)
@@ -265,11 +269,11 @@ class _NodeReader:
     def _sum_chunks(self, chunk_groups: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:
         """Return the sums of the vectors of groups of adjacent chunks, shape (groups, dimension)."""
         chunks = sorted(set(chain.from_iterable(chunk_groups)))
-        rows = {chunk: row for row, chunk in enumerate(chunks)}
+        row_by_chunk = {chunk: row for row, chunk in enumerate(chunks)}
         vectors = self._read_vectors(chunks)
         sums = np.empty((len(chunk_groups), self._state.vectors.dimension))
         for total, group in zip(sums, chunk_groups, strict=True):
-            first = rows[group[0]]
+            first = row_by_chunk[group[0]]
             vectors[first : first + len(group)].sum(axis=0, dtype=np.float64, out=total)
         return sums
 
@@ -280,23 +284,25 @@ class _NodeReader:
     def _sum_topics(self, topics: Sequence[int]) -> npt.NDArray[np.float64]:
         """Return the sums of the vectors of the chunks below topics, shape (topics, dimension)."""
         bound_topics = self._bound_topics
-        distinct, inverse = np.unique(bound_topics.tree.branching_topics[list(topics)], return_inverse=True)
-        summands = list(map(bound_topics.find_summands, distinct.tolist()))
-        stored_topics = list(dict.fromkeys(topic for numbers, _ in summands for topic in numbers))
-        chunks = list(dict.fromkeys(chunk for _, numbers in summands for chunk in numbers))
-        rows = np.array([*bound_topics.read_vector_sums(stored_topics), *self._read_vectors(chunks)])
-        topic_rows = {topic: row for row, topic in enumerate(stored_topics)}
-        chunk_rows = {chunk: row for row, chunk in enumerate(chunks, len(stored_topics))}
+        # Topics with the same chunks are summed once.
+        distinct_topics, inverse = np.unique(bound_topics.tree.branching_topics[list(topics)], return_inverse=True)
+        summands = list(map(bound_topics.find_summands, distinct_topics.tolist()))
+        stored_topics = list(dict.fromkeys(topic for summand_topics, _ in summands for topic in summand_topics))
+        chunks = list(dict.fromkeys(chunk for _, summand_chunks in summands for chunk in summand_chunks))
+        vectors = np.array([*bound_topics.read_vector_sums(stored_topics), *self._read_vectors(chunks)])
+        row_by_topic = {topic: row for row, topic in enumerate(stored_topics)}
+        row_by_chunk = {chunk: row for row, chunk in enumerate(chunks, len(stored_topics))}
         row_groups = [
-            [*map(topic_rows.__getitem__, topic_part), *map(chunk_rows.__getitem__, chunk_part)]
-            for topic_part, chunk_part in summands
+            [*map(row_by_topic.__getitem__, summand_topics), *map(row_by_chunk.__getitem__, summand_chunks)]
+            for summand_topics, summand_chunks in summands
         ]
         starts = np.cumsum([0, *map(len, row_groups[:-1])])
-        totals: npt.NDArray[np.float64] = np.add.reduceat(rows[[*chain(*row_groups)]], starts, axis=0, dtype=np.float64)
+        summed_rows = vectors[[*chain(*row_groups)]]
+        totals: npt.NDArray[np.float64] = np.add.reduceat(summed_rows, starts, axis=0, dtype=np.float64)
         return totals[inverse]
 
     def build_chunk_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
-        """Return the hits of chunk nodes, by node id."""
+        """Return the hits of chunk nodes, by node id, still without a rank (0)."""
         loaded_chunks = ChunkReadRequest([node.id[1] for node in nodes]).fetch(self._state)
         hits = {}
         for node, loaded in zip(nodes, loaded_chunks, strict=True):
@@ -321,8 +327,8 @@ class _NodeReader:
                 TextSpan(document.key, first + bisect_right(starts, start) - 1, start, end)
                 for start, end in abstract.summary
             )
-            number = document.get_abstract_ordinal(node.id[1])
-            path = f"abstract {number}, of chunks {first} to {first + len(chunks) - 1}: cosine {node.cosine:.3f}"
+            ordinal = document.get_abstract_ordinal(node.id[1])
+            path = f"abstract {ordinal}, of chunks {first} to {first + len(chunks) - 1}: cosine {node.cosine:.3f}"
             heading = " > ".join(build_heading_path(outlines[document.id], abstract.section))
             text = self._state.abstracts.read_text(abstract)
             hits[node.id] = _build_summary_hit(node.cosine, text, path, heading, document.title, spans)

@@ -19,7 +19,7 @@ from ...extraction.chunking import find_sentence_language
 from ...retrieval.cover import iter_content_sentences
 from ...retrieval.evidence import StoredSpan
 from ...storage.scratch_file import ScratchFile
-from ...structures.clustering.affinity import Partition
+from ...structures.clustering.affinity import IntArray
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ...text.blocks import format_summary_sentence
@@ -38,16 +38,16 @@ class OrderedChunks:
     ``ids``, ``documents`` and ``starts`` hold the id of each chunk, its document, and its byte offset there. ``texts``
     holds all texts one after another; ``ends`` holds the end of each chunk in it. ``is_plain`` is True for plain text.
     ``languages`` holds the index in ``language_names`` of the language whose rules split the sentences of each chunk.
-    ``vectors`` holds the unit vectors of size ``dimension``, packed float32. A *position* is the index of a chunk.
+    ``vectors`` holds the unit vectors of size ``dimension``, packed float32. Methods take the index of a chunk.
     """
 
-    ids: Partition
-    documents: Partition
-    starts: Partition
+    ids: IntArray
+    documents: IntArray
+    starts: IntArray
     texts: ScratchFile
-    ends: Partition
+    ends: IntArray
     is_plain: npt.NDArray[np.bool_]
-    languages: Partition
+    languages: IntArray
     language_names: list[str | None]
     vectors: ScratchFile
     dimension: int
@@ -108,50 +108,53 @@ class OrderedChunks:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def read_text(self, position: int, start: int = 0, end: int | None = None) -> bytes:
-        """Return the text of the chunk at a position, or a byte range of it."""
-        first = int(self.ends[position - 1]) if position else 0
-        last = int(self.ends[position]) if end is None else first + end
+    def read_text(self, chunk_index: int, start: int = 0, end: int | None = None) -> bytes:
+        """Return the text of a chunk, or bytes ``start`` to ``end`` of it."""
+        first = int(self.ends[chunk_index - 1]) if chunk_index else 0
+        last = int(self.ends[chunk_index]) if end is None else first + end
         return self.texts.read(first + start, last)
 
-    def get_size(self, position: int) -> int:
-        """Return the size of the chunk at a position, in bytes."""
-        return int(self.ends[position] - (self.ends[position - 1] if position else 0))
+    def get_size(self, chunk_index: int) -> int:
+        """Return the size of the text of a chunk in bytes."""
+        return int(self.ends[chunk_index] - (self.ends[chunk_index - 1] if chunk_index else 0))
 
-    def sum_vectors(self, positions: Sequence[int]) -> bytes:
-        """Return the sum of chunk vectors, packed float32; empty for at most :data:`MAX_SUMMED_CHUNKS` chunks."""
-        if len(positions) <= MAX_SUMMED_CHUNKS:
+    def sum_vectors(self, chunk_indexes: Sequence[int]) -> bytes:
+        """Return the sum of the vectors of chunks, packed float32.
+
+        For at most :data:`MAX_SUMMED_CHUNKS` chunks, which are summed at query time, it is empty.
+        """
+        if len(chunk_indexes) <= MAX_SUMMED_CHUNKS:
             return b""
         row_bytes = 4 * self.dimension
         total = np.zeros(self.dimension)
-        for start in range(0, len(positions), _VECTOR_BATCH_SIZE):
-            batch = positions[start : start + _VECTOR_BATCH_SIZE]
+        for start in range(0, len(chunk_indexes), _VECTOR_BATCH_SIZE):
+            batch = chunk_indexes[start : start + _VECTOR_BATCH_SIZE]
             rows = b"".join([self.vectors.read(row_bytes * row, row_bytes * (row + 1)) for row in batch])
             total += np.frombuffer(rows, np.float32).reshape(-1, self.dimension).sum(axis=0, dtype=np.float64)
         return total.astype("<f4").tobytes()
 
-    def iter_sentences(self, position: int) -> Iterator[TopicSentence]:
-        """Yield the content sentences of the chunk at a position."""
-        format = "text" if self.is_plain[position] else "markdown"
-        language = self.language_names[int(self.languages[position])]
-        for start, end, _, words in iter_content_sentences(self.read_text(position).decode(), format, language):
-            yield TopicSentence(position, start, end, words)
+    def iter_sentences(self, chunk_index: int) -> Iterator[TopicSentence]:
+        """Yield the sentences in the paragraphs and list items of a chunk."""
+        format = "text" if self.is_plain[chunk_index] else "markdown"
+        language = self.language_names[int(self.languages[chunk_index])]
+        for start, end, _, words in iter_content_sentences(self.read_text(chunk_index).decode(), format, language):
+            yield TopicSentence(chunk_index, start, end, words)
 
-    def build_sentence(self, position: int, start: int, end: int) -> TopicSentence:
-        """Return a sentence that :meth:`iter_sentences` yielded before, by its byte range."""
-        text = format_summary_sentence(self.read_text(position, start, end).decode())
-        return TopicSentence(position, start, end, extract_sentence_words(text))
+    def build_sentence(self, chunk_index: int, start: int, end: int) -> TopicSentence:
+        """Return a sentence that :meth:`iter_sentences` yielded before, given its chunk and its byte range there."""
+        text = format_summary_sentence(self.read_text(chunk_index, start, end).decode())
+        return TopicSentence(chunk_index, start, end, extract_sentence_words(text))
 
-    def to_span(self, position: int, start: int, end: int) -> StoredSpan:
-        """Convert a byte range within a chunk to a stored span."""
-        offset = int(self.starts[position])
-        return StoredSpan(int(self.documents[position]), int(self.ids[position]), offset + start, offset + end)
+    def to_span(self, chunk_index: int, start: int, end: int) -> StoredSpan:
+        """Convert a byte range within a chunk to a span of its document."""
+        offset = int(self.starts[chunk_index])
+        return StoredSpan(int(self.documents[chunk_index]), int(self.ids[chunk_index]), offset + start, offset + end)
 
 
 class TopicSentence(NamedTuple):
     """A sentence: the index of its chunk in canonical order, its byte range there, and its words."""
 
-    position: int
+    chunk_index: int
     start: int
     end: int
     words: SentenceWords
@@ -159,7 +162,7 @@ class TopicSentence(NamedTuple):
     @property
     def span(self) -> tuple[int, int, int]:
         """The index of the chunk, and the byte range in it."""
-        return self.position, self.start, self.end
+        return self.chunk_index, self.start, self.end
 
 
 class EntitySentences(NamedTuple):
@@ -170,10 +173,10 @@ class EntitySentences(NamedTuple):
     """
 
     entities: list[int]
-    spans: Partition
+    spans: IntArray
 
     @property
-    def positions(self) -> list[int]:
-        """The indices of the chunks that contain the sentences."""
-        positions: list[int] = np.unique(self.spans[:, 0]).tolist()
-        return positions
+    def chunk_indexes(self) -> list[int]:
+        """The indexes of the chunks that contain the sentences, ascending."""
+        chunk_indexes: list[int] = np.unique(self.spans[:, 0]).tolist()
+        return chunk_indexes

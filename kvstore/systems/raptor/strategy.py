@@ -55,5 +55,5 @@ class RaptorStrategy:
         if mode == "traversal":
             width, levels = (int(option(query, self, name)) for name in ("width", "levels"))
             return search_by_traversal(query, self.name, width, levels)
-        candidates = search_hybrid(query)
-        return evidence_of(query, self.name, candidates.rank(query), candidates.format_paths(), len(candidates.chunks))
+        hybrid = search_hybrid(query)
+        return evidence_of(query, self.name, hybrid.rank(query), paths=hybrid.format_paths(), pool=len(hybrid.chunks))

@@ -46,7 +46,11 @@ _MIN_PART_TOKENS = 30
 
 
 def summarize(query: Query, strategy: str) -> Evidence:
-    """Return a summary of all allowed documents, within the length of the hits requested."""
+    """Return sentences that cover most of the content of all allowed documents, as evidence.
+
+    Their length is at most that of the hits requested. The hits are the parts of documents, or the topics, that contain
+    the sentences.
+    """
     with query.trace.step("read documents") as step:
         overview = _read_overview(query)
         step.detail, step.count = overview.source, overview.source_count
@@ -85,7 +89,8 @@ def _select_sentences(
 ) -> tuple[list[CoverSentence], float]:
     """Return the sentences to show, by document key and offset, and the fraction of all word weight they cover.
 
-    They come from at most ``top`` groups, those with the most weight, since each group becomes one hit.
+    They come from at most ``query.top`` groups, those with the most weight, since each group becomes one hit.
+    ``get_group`` returns the group of a sentence.
     """
     question_words = () if is_overview_question(query.question) else extract_question_words(query.question)
     weights = compute_word_weights(sentences, question_words)
@@ -124,7 +129,7 @@ class _DocumentOverview:
         return sentence.document
 
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
-        """Yield the selected sentences grouped by part of a document.
+        """Yield the fields of a hit for each part of a document that has selected sentences.
 
         Documents are split into parts while there are at most ``limit`` parts.
         """
@@ -157,11 +162,14 @@ class _TopicOverview:
         self.chunk_count = reading.counters.chunks
 
     def get_group(self, sentence: CoverSentence) -> int | None:
-        """Return the coarsest topic that contains the chunk of a sentence, or None if the chunk is in no topic."""
+        """Return the coarsest topic that contains the chunk of a sentence, or None if the chunk is in no topic.
+
+        The topics of a chunk are in order from the finest.
+        """
         return next(reversed(self._topics_by_chunk[sentence.chunk]), None)
 
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
-        """Yield the selected sentences grouped by topic.
+        """Yield the fields of a hit for each topic that has selected sentences.
 
         Topics are replaced by their children while there are at most ``limit`` topics.
         """
@@ -175,13 +183,14 @@ class _TopicOverview:
             sentences_by_topic.setdefault(topic, []).append(sentence)
         for topic, topic_sentences in sentences_by_topic.items():  # in order of the first sentence of each
             title = None if topic is None else titles[topic]
-            documents = len({sentence.document for sentence in topic_sentences})
-            path = f"{_format_sentence_count(topic_sentences)} of {documents} document{'' if documents == 1 else 's'}"
+            num_documents = len({sentence.document for sentence in topic_sentences})
+            document_count = f"{num_documents} document{'' if num_documents == 1 else 's'}"
+            path = f"{_format_sentence_count(topic_sentences)} of {document_count}"
             yield _build_hit_fields(topic_sentences, positions, f"{path} on {title or 'other subjects'}", "", title)
 
 
 def _format_sentence_count(sentences: Sequence[CoverSentence]) -> str:
-    """Return the number of sentences with the right form of the noun."""
+    """Return the number of sentences as text: "1 sentence" or "2 sentences"."""
     return f"{len(sentences)} sentence{'' if len(sentences) == 1 else 's'}"
 
 
@@ -192,7 +201,10 @@ def _build_hit_fields(
     heading: str,
     title: str | None,
 ) -> _HitFields:
-    """Return the fields of a hit; ``positions`` are the document keys and ordinals of chunks."""
+    """Return the fields of a hit that consists of sentences, and their spans.
+
+    ``positions`` maps chunks to document keys and ordinals.
+    """
     spans = tuple(TextSpan(*positions[sentence.chunk], sentence.start, sentence.end) for sentence in sentences)
     first, text = spans[0], " ".join(sentence.text for sentence in sentences)
     return (first.document, first.ordinal, text, path, first.start, first.end, heading, title), spans

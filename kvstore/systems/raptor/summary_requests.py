@@ -55,22 +55,24 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
         if sum(record.size for record in documents) <= self.max_bytes:
             ids = [chunk for record in documents for chunk in record.chunk_ids()]
             return DocumentCandidates(documents, collect_cover_sentences(state, ids), "every sentence")
-        leaves = sum(len(record.groups) for record in documents) <= self.max_abstracts
+        reads_leaves = sum(len(record.groups) for record in documents) <= self.max_abstracts
         ranges_by_document = {
             record.id: [
                 span
-                for number in _list_abstracts(record, leaves=leaves)
-                for span in state.abstracts.get(number).summary
+                for abstract in _list_abstracts(record, leaves=reads_leaves)
+                for span in state.abstracts.get(abstract).summary
             ]
             for record in documents
         }
-        source = f"the abstracts over {'chunks' if leaves else 'documents'}: the full texts are too long"
+        source = f"the abstracts over {'chunks' if reads_leaves else 'documents'}: the full texts are too long"
         return DocumentCandidates(documents, _read_sentences(state, ranges_by_document), source)
 
 
 class TopicCandidates(NamedTuple):
-    """Sentences by document key and offset, the topics of each of their chunks, finest first, a description of what was
-    read, and the number of documents or topics read."""
+    """Sentences by document key and offset, and the topics of each of their chunks, finest first.
+
+    ``source`` describes what was read, and ``source_count`` is the number of documents or topics read.
+    """
 
     sentences: list[CoverSentence]
     topics_by_chunk: dict[int, list[int]]
@@ -105,12 +107,12 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
         topics_by_chunk = dict(zip(chunks, topics.find_topics_by_chunk(chunks), strict=True))
         return TopicCandidates(sentences, topics_by_chunk, source, count)
 
-    def _read_summaries(self, state: State, topics: Topics, numbers: Sequence[int]) -> list[CoverSentence]:
+    def _read_summaries(self, state: State, topics: Topics, topic_ids: Sequence[int]) -> list[CoverSentence]:
         """Return the sentences of topic summaries and of newer chunks, by document key and offset."""
-        topics.load_topics(numbers)
+        topics.load_topics(topic_ids)
         ranges_by_document: dict[int, set[tuple[int, int]]] = {}
-        for number in numbers:
-            for span in topics.list_summary_spans(number):
+        for topic in topic_ids:
+            for span in topics.list_summary_spans(topic):
                 ranges_by_document.setdefault(span.document, set()).add((span.start, span.end))
         newer_chunks = sort_chunks(state, topics.list_newer_chunks())[: self.max_newer_chunks]
         sentences = [
@@ -156,25 +158,32 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
         return parts
 
     def _split_documents(self, state: State) -> list[list[tuple[int, int, int]]]:
-        """Return the first chunk, the last chunk and the section of each part of each document."""
+        """Return the first chunk, the last chunk and the section of each part of each document.
+
+        While there are fewer than ``limit`` parts, the abstract with the most chunks is split into its children.
+        """
         parts: list[list[tuple[int, int, int]]] = [[] for _ in self.documents]
-        heap = [(-record.chunk_count, number, record.root or 0) for number, record in enumerate(self.documents)]
+        # Abstracts still to be split: (negative number of chunks, index of the document, abstract), the largest first.
+        heap = [(-record.chunk_count, index, record.root or 0) for index, record in enumerate(self.documents)]
         heapq.heapify(heap)
-        part_count = len(heap)
+        num_parts = len(heap)
         while heap:
-            _, number, abstract = heapq.heappop(heap)
+            _, document_index, abstract = heapq.heappop(heap)
             record = state.abstracts.get(abstract)
             children = state.abstracts.get_many(record.children) if record.level else [record]
-            group_count = min(len(children), self.limit - part_count + 1)
-            part_count += max(1, group_count) - 1
-            if group_count < 2:
-                parts[number].append((record.first_chunk, record.last_chunk, record.section))
-            elif group_count == len(children):
-                for child, node in zip(record.children, children, strict=True):
-                    heapq.heappush(heap, (node.first_chunk - node.last_chunk - 1, number, child))
+            num_groups = min(len(children), self.limit - num_parts + 1)
+            num_parts += max(1, num_groups) - 1
+            if num_groups < 2:
+                parts[document_index].append((record.first_chunk, record.last_chunk, record.section))
+            elif num_groups == len(children):
+                for child, child_record in zip(record.children, children, strict=True):
+                    num_chunks = child_record.last_chunk - child_record.first_chunk + 1
+                    heapq.heappush(heap, (-num_chunks, document_index, child))
             else:
-                groups = _split_evenly(children, group_count)
-                parts[number] += [(group[0].first_chunk, group[-1].last_chunk, record.section) for group in groups]
+                groups = _split_evenly(children, num_groups)
+                parts[document_index] += [
+                    (group[0].first_chunk, group[-1].last_chunk, record.section) for group in groups
+                ]
         return [sorted(document_parts) for document_parts in parts]
 
 
@@ -188,12 +197,12 @@ class TopicCut(ReadRequest[dict[int, str | None]]):
     limit: int
 
     def fetch(self, state: State) -> dict[int, str | None]:
-        """Return the titles by topic, None for a topic without one; empty if there are no topics."""
+        """Return the titles of the topics of the cut, by topic, None for a topic without one; empty without topics."""
         topics = bind_index(state, TOPICS)
         if topics is None:
             return {}
         cut = set(self.roots)
-        heap = [(-int(topics.tree.sizes[topic]), topic) for topic in cut]
+        heap = [(-int(topics.tree.sizes[topic]), topic) for topic in cut]  # the largest first
         heapq.heapify(heap)
         while heap:
             _, topic = heapq.heappop(heap)
@@ -222,18 +231,18 @@ class ChunkPositions(ReadRequest[dict[int, tuple[str, int]]]):
 
 def _split_evenly(children: Sequence[AbstractRecord], count: int) -> list[Sequence[AbstractRecord]]:
     """Split a sequence into ``count`` runs of about the same length."""
-    bounds = [len(children) * number // count for number in range(count + 1)]
+    bounds = [len(children) * index // count for index in range(count + 1)]
     return [children[start:end] for start, end in pairwise(bounds)]
 
 
 def _list_abstracts(record: DocumentRecord, *, leaves: bool) -> list[int]:
     """Return the lowest abstracts of a document if ``leaves``, otherwise the one over the whole document."""
-    numbers = list(record.iter_abstract_ids())
-    return numbers[: len(record.groups)] if leaves else numbers[-1:]
+    abstracts = list(record.iter_abstract_ids())  # the leaves first, the root last
+    return abstracts[: len(record.groups)] if leaves else abstracts[-1:]
 
 
 def _read_sentences(state: State, ranges_by_document: Mapping[int, Iterable[tuple[int, int]]]) -> list[CoverSentence]:
-    """Return the sentences at byte ranges of documents, in order of the text."""
+    """Return the sentences at byte ranges of documents, document by document in the given order, then by offset."""
     sentences = []
     for document, spans in ranges_by_document.items():
         text = state.documents.read_text(document)

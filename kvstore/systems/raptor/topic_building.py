@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...retrieval.evidence import StoredSpan
-from ...structures.clustering.affinity import Partition, cluster_vectors, renumber_clusters
+from ...structures.clustering.affinity import IntArray, Partition, cluster_vectors, renumber_clusters
 from ...structures.vectors.vectors import Matrix
 from .ordered_chunks import EntitySentences, OrderedChunks
 from .topic_summaries import (
@@ -52,8 +52,8 @@ class Topic(NamedTuple):
     ``chunk_count`` and ``document_count`` count everything below. ``title`` has spans of characteristic words,
     ``summary`` spans of sentences, and ``prompt_spans`` spans of the text that a model is shown; ``content`` is the
     digest of the latter. ``vector_sum`` is the sum of the vectors of all chunks below, packed float32. It is stored
-    only if there are more than :data:`~.ordered_chunks.MAX_SUMMED_CHUNKS` chunks and more than one member. Topics are
-    numbered from the finest level, in order of their first chunk.
+    only if there are more than :data:`~.ordered_chunks.MAX_SUMMED_CHUNKS` chunks and more than one member. The ids of
+    topics count from 0, from the finest level and in order of their first chunk.
 
     The topics of the second tree follow, in order of names. They have ``entities`` (ids) instead of a title: at level 0
     the entities that its sentences mention, above that the ones in the most chunks. Their ``children`` at level 0 are
@@ -81,12 +81,12 @@ class Topic(NamedTuple):
 class _Groups:
     """Integers by group: those of group n are ``members[starts[n] : starts[n + 1]]``."""
 
-    def __init__(self, members: Partition, starts: Partition) -> None:
+    def __init__(self, members: IntArray, starts: IntArray) -> None:
         self._members, self._starts = members, starts
 
     @staticmethod
-    def from_labels(labels: Partition) -> _Groups:
-        """Group indices by their labels, which are numbered from 0; ascending within each group."""
+    def from_labels(labels: IntArray) -> _Groups:
+        """Group the indexes of labels by label; labels count from 0, and indexes ascend within each group."""
         count = int(labels.max(initial=-1)) + 1
         order = np.argsort(labels, kind="stable")
         return _Groups(order, np.searchsorted(labels[order], np.arange(count + 1)))
@@ -94,39 +94,43 @@ class _Groups:
     def __len__(self) -> int:
         return len(self._starts) - 1
 
-    def __getitem__(self, group: int) -> Partition:
+    def __getitem__(self, group: int) -> IntArray:
         return self._members[self._starts[group] : self._starts[group + 1]]
 
 
 class _TopicLevel:
     """The topics of a level, given the ``labels`` of chunks (or leaves).
 
-    ``positions`` holds the chunks of each topic, ``members`` its child topics, and ``parents`` its parent, each
-    numbered within its level. ``first`` is the global number of the first topic.
+    ``chunk_indexes`` holds the chunks of each topic, ``members`` its child topics, and ``parents`` its parent, as
+    indexes within its level. ``first`` is the id of the first topic.
     """
 
     def __init__(
-        self, first: int, labels: Partition, finer_labels: Partition | None, coarser_labels: Partition | None
+        self, first: int, labels: IntArray, finer_labels: IntArray | None, coarser_labels: IntArray | None
     ) -> None:
+        """Group chunks by ``labels``, those of the level, and relate its topics to those of the next levels.
+
+        ``finer_labels`` and ``coarser_labels`` are None at the finest and the coarsest level.
+        """
         self.first, self.labels = first, labels
-        self.positions = _Groups.from_labels(labels)
+        self.chunk_indexes = _Groups.from_labels(labels)
         child_labels = None if finer_labels is None else _map_to_parents(finer_labels, labels)
-        self.members = self.positions if child_labels is None else _Groups.from_labels(child_labels)
+        self.members = self.chunk_indexes if child_labels is None else _Groups.from_labels(child_labels)
         self.parents = None if coarser_labels is None else _map_to_parents(labels, coarser_labels)
 
     def __len__(self) -> int:
-        return len(self.positions)
+        return len(self.chunk_indexes)
 
 
-def _map_to_parents(labels: Partition, parent_labels: Partition) -> Partition:
-    """Return the parent group of each group."""
-    parents: Partition = np.zeros(int(labels.max(initial=-1)) + 1, np.int64)
+def _map_to_parents(labels: IntArray, parent_labels: IntArray) -> IntArray:
+    """Return the parent of each group, given the group of each chunk and the group of each chunk one level higher."""
+    parents: IntArray = np.zeros(int(labels.max(initial=-1)) + 1, np.int64)
     parents[labels] = parent_labels
     return parents
 
 
 def _build_levels(partitions: Sequence[Partition], first: int = 0) -> list[_TopicLevel]:
-    """Return the levels of topics of partitions, finest first, numbered from ``first``."""
+    """Return the levels of topics of partitions, finest first; the ids of topics count from ``first``."""
     levels: list[_TopicLevel] = []
     all_labels = [None, *map(renumber_clusters, partitions), None]
     for finer, labels, coarser in zip(all_labels, all_labels[1:], all_labels[2:], strict=False):
@@ -150,11 +154,11 @@ class TopicTree:
         partitions: Sequence[Partition],
         soft: float,
         vectors: Matrix | None,
-        second_topics: Partition | None = None,
+        second_topics: IntArray | None = None,
     ) -> None:
         self._chunks = chunks
         self._levels = _build_levels(partitions)
-        self._finest = self._levels[0].positions if self._levels else None
+        self._finest = self._levels[0].chunk_indexes if self._levels else None
         if len(self._levels) < 2:
             return
         if soft and vectors is not None:
@@ -168,37 +172,38 @@ class TopicTree:
     def __iter__(self) -> Iterator[Topic]:
         """Yield the topics, finest level first, each with its summary and title."""
         finer_summaries = LevelSummaries()
-        for number, level in enumerate(self._levels):
+        for level_index in range(len(self._levels)):
             summaries = LevelSummaries()
-            for draft in self._iter_drafts(number, level):
-                if number == 0:
+            for draft in self._iter_drafts(level_index):
+                if level_index == 0:
                     summarize_from_chunks(self._chunks, draft)
                 else:
-                    summarize_from_children(self._chunks, draft, finer_summaries, self._levels[number - 1].first)
+                    summarize_from_children(self._chunks, draft, finer_summaries, self._levels[level_index - 1].first)
                 summaries.append(draft)
                 yield _build_topic(self._chunks, draft)
             finer_summaries = summaries
 
-    def _iter_drafts(self, number: int, level: _TopicLevel) -> Iterator[TopicDraft]:
+    def _iter_drafts(self, level_index: int) -> Iterator[TopicDraft]:
         """Yield a draft of each topic of a level, still without summary and title."""
-        for topic in range(len(level)):
-            if number:
-                members = (self._levels[number - 1].first + level.members[topic]).tolist()
-                positions = level.positions[topic].tolist()
+        level = self._levels[level_index]
+        for topic_index in range(len(level)):
+            if level_index:
+                members = (self._levels[level_index - 1].first + level.members[topic_index]).tolist()
+                chunk_indexes = level.chunk_indexes[topic_index].tolist()
             else:
                 assert self._finest is not None
-                members = positions = self._finest[topic].tolist()
-            yield TopicDraft(number, members, positions, _find_parent(self._levels, number, topic))
+                members = chunk_indexes = self._finest[topic_index].tolist()
+            yield TopicDraft(level_index, members, chunk_indexes, _find_parent(self._levels, level_index, topic_index))
 
 
-def _find_parent(levels: Sequence[_TopicLevel], level: int, topic: int) -> int | None:
-    """Return the global number of the parent of a topic, given its level and its number within the level."""
-    parents = levels[level].parents
-    return None if parents is None else levels[level + 1].first + int(parents[topic])
+def _find_parent(levels: Sequence[_TopicLevel], level_index: int, topic_index: int) -> int | None:
+    """Return the id of the parent of a topic, given its index within its level, or None at the coarsest level."""
+    parents = levels[level_index].parents
+    return None if parents is None else levels[level_index + 1].first + int(parents[topic_index])
 
 
 class RelatedTree:
-    """The topics of related content, numbered from ``first``: the leaves, then groups of them, finest first."""
+    """The topics of related content, with ids from ``first`` on: the leaves, then groups of them, finest first."""
 
     def __init__(
         self, chunks: OrderedChunks, leaves: Sequence[EntitySentences], partitions: Sequence[Partition], first: int
@@ -212,22 +217,24 @@ class RelatedTree:
     def __iter__(self) -> Iterator[Topic]:
         """Yield the topics, finest level first, each with its summary and entities."""
         chunks, finer_summaries = self._chunks, LevelSummaries()
-        for number, level in enumerate(self._levels):
+        for level_index, level in enumerate(self._levels):
             summaries = LevelSummaries()
-            for topic in range(len(level)):
-                leaves = [self._leaves[leaf] for leaf in level.positions[topic].tolist()]
-                positions = sorted({position for leaf in leaves for position in leaf.positions})
-                draft = TopicDraft(number, positions, positions, _find_parent(self._levels, number, topic))
-                if number == 0:
+            for topic_index in range(len(level)):
+                # The labels of these levels are those of leaves instead of chunks.
+                leaves = [self._leaves[leaf] for leaf in level.chunk_indexes[topic_index].tolist()]
+                chunk_indexes = sorted({chunk_index for leaf in leaves for chunk_index in leaf.chunk_indexes})
+                parent = _find_parent(self._levels, level_index, topic_index)
+                draft = TopicDraft(level_index, chunk_indexes, chunk_indexes, parent)
+                if level_index == 0:
                     draft.entities = leaves[0].entities
                     summarize_from_sentences(
                         chunks, draft, [chunks.build_sentence(*row) for row in leaves[0].spans.tolist()]
                     )
                 else:
-                    first = self._levels[number - 1].first
-                    draft.members = (first + level.members[topic]).tolist()
+                    first = self._levels[level_index - 1].first
+                    draft.members = (first + level.members[topic_index]).tolist()
                     summarize_from_children(chunks, draft, finer_summaries, first)
-                    largest_leaves = sorted(leaves, key=lambda leaf: -len(leaf.positions))[:_MAX_NAMES]
+                    largest_leaves = sorted(leaves, key=lambda leaf: -len(leaf.chunk_indexes))[:_MAX_NAMES]
                     draft.entities = [leaf.entities[0] for leaf in largest_leaves]
                 summaries.append(draft)
                 yield _build_topic(chunks, draft)
@@ -257,7 +264,7 @@ def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
 
 
 def _ensure_partition(rounds: Iterator[Partition], count: int) -> Iterator[Partition]:
-    """Yield the given partitions or, if there are none, one with a single group of all ``count`` items."""
+    """Yield the partitions in ``rounds`` or, if there are none, one with a single group of all ``count`` items."""
     first = next(rounds, None)
     if first is not None:
         yield first
@@ -266,34 +273,37 @@ def _ensure_partition(rounds: Iterator[Partition], count: int) -> Iterator[Parti
         yield np.zeros(count, np.int64)
 
 
-def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLevel, soft: float) -> Partition:
-    """Return rows of topic and chunk for chunks that are almost as near to another topic as to their own.
+def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLevel, soft: float) -> IntArray:
+    """Return rows (topic, chunk) for chunks that are almost as near to another topic as to their own, shape (n, 2).
 
-    The other topic is the nearest with the same parent. Its cosine with the chunk is at most ``soft`` less.
+    Both are indexes, the topic within the ``finest`` level. The other topic is the nearest with the same parent (of the
+    ``coarser`` level). Its cosine with the chunk is at most ``soft`` less.
     """
     pairs: list[tuple[int, int]] = []
     for parent in range(len(coarser)):
         members = coarser.members[parent].tolist()
         if len(members) < 2:
             continue
-        sums = [vectors[finest.positions[member]].astype(np.float64).sum(axis=0) for member in members]
+        sums = [vectors[finest.chunk_indexes[member]].astype(np.float64).sum(axis=0) for member in members]
         centroids = np.array([vector / max(np.sqrt((vector * vector).sum()), 1e-12) for vector in sums])
-        positions = coarser.positions[parent]
+        chunk_indexes = coarser.chunk_indexes[parent]
         # Rounded, so that the last bits, which depend on the order of the chunks, decide nothing.
-        cosines = np.rint((vectors[positions] @ centroids.T) * 10_000) / 10_000
+        cosines = np.rint((vectors[chunk_indexes] @ centroids.T) * 10_000) / 10_000
         own_indexes = {
-            position: index for index, member in enumerate(members) for position in finest.positions[member].tolist()
+            chunk_index: index
+            for index, member in enumerate(members)
+            for chunk_index in finest.chunk_indexes[member].tolist()
         }
-        for position, row in zip(positions.tolist(), cosines, strict=True):
-            own_index = own_indexes[position]
+        for chunk_index, row in zip(chunk_indexes.tolist(), cosines, strict=True):
+            own_index = own_indexes[chunk_index]
             second_index = int(np.argmax(np.where(np.arange(len(row)) == own_index, -np.inf, row)))
             if row[second_index] >= row[own_index] - soft:
-                pairs.append((members[second_index], position))
+                pairs.append((members[second_index], chunk_index))
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def _add_second_topics(finest: _TopicLevel, second_topics: Partition) -> _Groups:
-    """Return the chunks of the finest topics, with those of ``second_topics`` (rows of topic and chunk) added.
+def _add_second_topics(finest: _TopicLevel, second_topics: IntArray) -> _Groups:
+    """Return the chunks of the finest topics, with those of ``second_topics``, rows (topic, chunk), added.
 
     A second topic counts only if it has the same parent as the chunk's own topic.
     """
@@ -301,26 +311,26 @@ def _add_second_topics(finest: _TopicLevel, second_topics: Partition) -> _Groups
     topic_parents, own_parents = finest.parents[second_topics[:, 0]], finest.parents[finest.labels[second_topics[:, 1]]]
     extra_rows = second_topics[topic_parents == own_parents]
     topics = np.concatenate((finest.labels, extra_rows[:, 0]))
-    positions = np.concatenate((np.arange(len(finest.labels)), extra_rows[:, 1]))
-    order = np.lexsort((positions, topics))
-    return _Groups(positions[order], np.searchsorted(topics[order], np.arange(len(finest) + 1)))
+    chunk_indexes = np.concatenate((np.arange(len(finest.labels)), extra_rows[:, 1]))
+    order = np.lexsort((chunk_indexes, topics))
+    return _Groups(chunk_indexes[order], np.searchsorted(topics[order], np.arange(len(finest) + 1)))
 
 
 def _build_topic(chunks: OrderedChunks, draft: TopicDraft) -> Topic:
-    """Convert a draft to a topic: replace chunk indices by ids, and compute the digest of the prompt texts."""
+    """Convert a draft to a topic: replace chunk indexes by ids, and compute the digest of the prompt texts."""
     digest = blake2b(_PROMPT_VERSION, digest_size=16)
     for span in draft.prompt_spans:
         digest.update(blake2b(chunks.read_text(*span), digest_size=16).digest())
     return Topic(
-        draft.level,
-        draft.parent,
-        draft.members if draft.level else chunks.ids[draft.members].tolist(),
-        len(draft.positions),
-        len(set(chunks.documents[draft.positions].tolist())),
-        [chunks.to_span(*span) for _, *span in draft.title],
-        [chunks.to_span(*sentence[:3]) for sentence in draft.summary],
-        [chunks.to_span(*span) for span in draft.prompt_spans],
-        digest.digest(),
-        chunks.sum_vectors(draft.positions) if len(draft.members) > 1 else b"",
-        draft.entities,
+        level=draft.level,
+        parent=draft.parent,
+        children=draft.members if draft.level else chunks.ids[draft.members].tolist(),
+        chunk_count=len(draft.chunk_indexes),
+        document_count=len(set(chunks.documents[draft.chunk_indexes].tolist())),
+        title=[chunks.to_span(*span) for _, *span in draft.title],
+        summary=[chunks.to_span(*sentence.span) for sentence in draft.summary],
+        prompt_spans=[chunks.to_span(*span) for span in draft.prompt_spans],
+        content=digest.digest(),
+        vector_sum=chunks.sum_vectors(draft.chunk_indexes) if len(draft.members) > 1 else b"",
+        entities=draft.entities,
     )

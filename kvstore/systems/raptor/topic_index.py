@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...arguments import Choice, Option
 from ...retrieval.evidence import StoredSpan
-from ...structures.clustering.affinity import Partition
+from ...structures.clustering.affinity import IntArray, Partition
 from ...structures.indexes.generations import (
     Generation,
     GenerationIndex,
@@ -77,7 +77,7 @@ class TopicIndex(GenerationIndex[Topics]):
             open_indexes.environment.release_pages()  # the whole file was read
         method, size = record.get_str_option("method"), record.get_int_option("size")
         retained_vectors = vectors if with_related or soft else None
-        second_topics: Partition | None = None
+        second_topics: IntArray | None = None
         if method == "gmm":
             partitions, second_topics = fit_partitions(vectors, size, _MAX_LEVELS)
         else:
@@ -104,13 +104,13 @@ class TopicIndex(GenerationIndex[Topics]):
         return Topics(rows, state)
 
     def describe(self, topics: Topics) -> str:
-        """Return the numbers of topics, levels and newer chunks, and the models that wrote texts."""
+        """Return a summary for SHOW INDEXES: the sizes of both trees, the newer chunks, and the texts by models."""
         tree = topics.tree
         description = f"{tree.similar_count:,} topics of {len(tree.known_chunks):,} chunks in {topics.levels} levels"
-        leaves = len(tree.list_level(0, related=True))
-        if leaves:
+        leaf_count = len(tree.list_level(0, related=True))
+        if leaf_count:
             related_count = len(tree) - tree.similar_count
-            description += f"; {related_count:,} topics of related content, {leaves:,} of them about one name"
+            description += f"; {related_count:,} topics of related content, {leaf_count:,} of them about one name"
         newer_count = len(topics.list_newer_chunks())
         if newer_count:
             description += f"; {newer_count:,} chunk{' is' if newer_count == 1 else 's are'} newer"
@@ -126,23 +126,23 @@ class TopicIndex(GenerationIndex[Topics]):
         return {
             TOPICS_TABLE: [
                 (
-                    number,
+                    topic_id,
                     *(topic.level, topic.parent, topic.chunk_count, topic.document_count, topic.content),
                     tuple(map(names.name_chunk, topic.children)) if topic.level == 0 else tuple(topic.children),
                     *(to_spans(spans) for spans in (topic.title, topic.summary, topic.prompt_spans)),
                     *([tuple(map(names.name_entity, topic.entities))] if topic.is_related else []),
                 )
-                for number, topic in topics.iter_stored()
+                for topic_id, topic in topics.iter_stored()
             ]
         }
 
     def check(self, topics: Topics) -> Iterator[str]:
         """Yield an error message for each topic without valid children, and for each chunk in no topic."""
         tree = topics.tree
-        for number in tree.levels.nonzero()[0].tolist():
-            children = tree.list_children(number)
-            if not children or any(tree.is_related(child) != tree.is_related(number) for child in children):
-                yield f"topic {number} has no children, or children of the other tree: {children}"
+        for topic in tree.levels.nonzero()[0].tolist():  # above the finest level
+            children = tree.list_children(topic)
+            if not children or any(tree.is_related(child) != tree.is_related(topic) for child in children):
+                yield f"topic {topic} has no children, or children of the other tree: {children}"
         for _ in topics.iter_stored():  # raises if one is missing
             pass
         yield from topics.iter_unplaced_chunks()
@@ -150,10 +150,10 @@ class TopicIndex(GenerationIndex[Topics]):
     def list_writing_tasks(self, topics: Topics) -> Iterable[WritingTask]:
         """Yield a task for each distinct topic of several chunks whose source texts still exist."""
         seen: set[bytes] = set()  # a topic of one name can have the same text as its parent
-        for number, topic in topics.iter_stored():
-            if topic.chunk_count > 1 and topic.content not in seen and topics.has_prompt_texts(number):
+        for topic_id, topic in topics.iter_stored():
+            if topic.chunk_count > 1 and topic.content not in seen and topics.has_prompt_texts(topic_id):
                 seen.add(topic.content)
-                yield WritingTask(topic.content, topic.chunk_count, f"topic {number}", number)
+                yield WritingTask(topic.content, topic.chunk_count, f"topic {topic_id}", topic_id)
 
     def build_prompt(
         self, topics: Topics, task: WritingTask, max_tokens: int | None = None
@@ -179,17 +179,17 @@ def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) ->
     tools.progress(count, count)
 
 
-def _iter_outline_nodes(topics: Topics, numbers: Iterable[int]) -> Iterator[OutlineNode]:
-    """Yield the given topics as nodes of an outline, those with the most chunks first."""
-    counts = {number: len(topics.list_chunks(number)) for number in numbers}
-    for number in sorted(counts, key=lambda number: (-counts[number], number)):
-        model_text = topics.get_written_text(number)
+def _iter_outline_nodes(topics: Topics, topic_ids: Iterable[int]) -> Iterator[OutlineNode]:
+    """Yield some topics as nodes of an outline, those with the most chunks first; children are computed on demand."""
+    chunk_counts = {topic: len(topics.list_chunks(topic)) for topic in topic_ids}
+    for topic in sorted(chunk_counts, key=lambda topic: (-chunk_counts[topic], topic)):
+        model_text = topics.get_written_text(topic)
         detail = f"by {model_text.model}" if model_text is not None else ""
-        if topics.is_related(number):
+        if topics.is_related(topic):
             detail = f"related content, {detail}" if detail else "related content"
-        children = topics.list_children(number)
+        children = topics.list_children(topic)
         yield OutlineNode(
-            topics.get_title(number), detail, counts[number], partial(_iter_outline_nodes, topics, children)
+            topics.get_title(topic), detail, chunk_counts[topic], partial(_iter_outline_nodes, topics, children)
         )
 
 

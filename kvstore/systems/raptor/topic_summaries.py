@@ -28,7 +28,7 @@ class TitleWord(NamedTuple):
     """A word of a title, and where it occurs first: the index of the chunk in canonical order, and the byte range."""
 
     word: str
-    position: int
+    chunk_index: int
     start: int
     end: int
 
@@ -37,14 +37,14 @@ class TitleWord(NamedTuple):
 class TopicDraft:
     """A topic under construction.
 
-    ``positions`` are chunk indices in canonical order; ``members`` are chunk indices at level 0, or numbers of topics.
+    ``chunk_indexes`` are the chunks in canonical order; ``members`` are chunk indexes at level 0, or ids of topics.
     ``prompt_spans`` are the texts that a model is shown: chunk index and byte range. Only topics of related content
     have ``entities``.
     """
 
     level: int
     members: list[int]
-    positions: list[int]
+    chunk_indexes: list[int]
     parent: int | None
     summary: list[TopicSentence] = field(default_factory=list)
     title: list[TitleWord] = field(default_factory=list)
@@ -53,78 +53,81 @@ class TopicDraft:
 
 
 class LevelSummaries:
-    """The summaries and titles of the topics of a level, stored compactly as positions of sentences and words."""
+    """The summaries and titles of the topics of a level, stored compactly as spans of sentences and words."""
 
     def __init__(self) -> None:
-        # Three numbers per sentence (chunk index, start, end), and four per title word (word number, and the same).
+        # Three integers per sentence (chunk index, start, end), and four per title word (index of the word, same
+        # three).
         self._sentences, self._titles = array("q"), array("q")
         # The sentences of topic n start at ``_sentence_starts[n]``, and end where those of the next topic start.
         self._sentence_starts, self._title_starts = array("q", [0]), array("q", [0])
-        self._word_numbers: dict[str, int] = {}
+        self._word_indexes: dict[str, int] = {}
         self._words: list[str] = []
 
     def append(self, draft: TopicDraft) -> None:
         """Record the summary and title of the next topic."""
-        for position, start, end, _ in draft.summary:
-            self._sentences.extend((position, start, end))
+        for chunk_index, start, end, _ in draft.summary:
+            self._sentences.extend((chunk_index, start, end))
         for word, *span in draft.title:
-            if word not in self._word_numbers:
-                self._word_numbers[word] = len(self._words)
+            if word not in self._word_indexes:
+                self._word_indexes[word] = len(self._words)
                 self._words.append(word)
-            self._titles.extend((self._word_numbers[word], *span))
+            self._titles.extend((self._word_indexes[word], *span))
         self._sentence_starts.append(len(self._sentences))
         self._title_starts.append(len(self._titles))
 
     def get_sentences(self, topic: int, chunks: OrderedChunks) -> list[TopicSentence]:
-        """Return the sentences of the summary of a topic, by its number within the level."""
+        """Return the sentences of the summary of a topic, given its index within the level."""
         first, stop = self._sentence_starts[topic : topic + 2]
         return [chunks.build_sentence(*self._sentences[index : index + 3]) for index in range(first, stop, 3)]
 
     def get_title(self, topic: int) -> list[TitleWord]:
-        """Return the words of the title of a topic, by its number within the level."""
+        """Return the words of the title of a topic, given its index within the level."""
         first, stop = self._title_starts[topic : topic + 2]
         entries = (self._titles[index : index + 4] for index in range(first, stop, 4))
-        return [TitleWord(self._words[word], *span) for word, *span in entries]
+        return [TitleWord(self._words[word_index], *span) for word_index, *span in entries]
 
 
 def summarize_from_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
     """Set the summary, title and prompt spans of a draft, chosen from all sentences of its chunks."""
     sentences: list[TopicSentence] = []
     chunk_counts: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
-    for position in draft.positions:
+    word_counts: Counter[str] = Counter()
+    for chunk_index in draft.chunk_indexes:
         words: set[str] = set()
-        for sentence in chunks.iter_sentences(position):
+        for sentence in chunks.iter_sentences(chunk_index):
             sentences.append(sentence)
             words.update(sentence.words.words)
-            counts.update(sentence.words.words)
+            word_counts.update(sentence.words.words)
         chunk_counts.update(words)
-    draft.summary = _select_sentences(chunks, sentences, chunk_counts, len(draft.positions))
-    shared = sorted(chunk_counts, key=lambda word: (-chunk_counts[word], -counts[word], word))
-    title_words = _iter_distinct_words(word for word in shared if not is_everyday(word))
+    draft.summary = _select_sentences(chunks, sentences, chunk_counts, len(draft.chunk_indexes))
+    most_shared_first = sorted(chunk_counts, key=lambda word: (-chunk_counts[word], -word_counts[word], word))
+    title_words = _iter_distinct_words(word for word in most_shared_first if not is_everyday(word))
     draft.title = list(islice(_find_title_words(chunks, sentences, title_words), NUM_TITLE_WORDS))
-    draft.prompt_spans = _limit_prompt_spans((position, 0, chunks.get_size(position)) for position in draft.positions)
+    draft.prompt_spans = _limit_prompt_spans(
+        (chunk_index, 0, chunks.get_size(chunk_index)) for chunk_index in draft.chunk_indexes
+    )
 
 
 def summarize_from_sentences(chunks: OrderedChunks, draft: TopicDraft, sentences: Sequence[TopicSentence]) -> None:
     """Set the summary and prompt spans of a draft, chosen from the sentences that mention its entities."""
-    words: dict[int, set[str]] = {}
+    words_by_chunk: dict[int, set[str]] = {}
     for sentence in sentences:
-        words.setdefault(sentence.position, set()).update(sentence.words.words)
-    chunk_counts = Counter(word for chunk_words in words.values() for word in chunk_words)
-    draft.summary = _select_sentences(chunks, sentences, chunk_counts, len(words))
+        words_by_chunk.setdefault(sentence.chunk_index, set()).update(sentence.words.words)
+    chunk_counts = Counter(word for chunk_words in words_by_chunk.values() for word in chunk_words)
+    draft.summary = _select_sentences(chunks, sentences, chunk_counts, len(words_by_chunk))
     draft.prompt_spans = _limit_prompt_spans(sentence.span for sentence in sentences)
 
 
 def _limit_prompt_spans(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Return the first spans that fit into :data:`_MAX_PROMPT_BYTES`; at least one, even if it is longer."""
     prompt_spans: list[tuple[int, int, int]] = []
-    size = 0
-    for position, start, end in spans:
-        if size and size + end - start > _MAX_PROMPT_BYTES:
+    num_bytes = 0
+    for chunk_index, start, end in spans:
+        if num_bytes and num_bytes + end - start > _MAX_PROMPT_BYTES:
             break
-        prompt_spans.append((position, start, end))
-        size += end - start
+        prompt_spans.append((chunk_index, start, end))
+        num_bytes += end - start
     return prompt_spans
 
 
@@ -133,7 +136,7 @@ def summarize_from_children(
 ) -> None:
     """Set the summary, title and prompt spans of a draft, chosen from the summaries of its child topics.
 
-    ``finer_summaries`` are those of the finer level, whose first topic has number ``first``.
+    ``finer_summaries`` are those of the finer level, whose first topic has the id ``first``.
     """
     children = [member - first for member in draft.members]
     child_sentences = [finer_summaries.get_sentences(child, chunks) for child in children]
@@ -151,14 +154,14 @@ def summarize_from_children(
             title_words.setdefault(title_word.word, title_word)
     words = _iter_distinct_words(word for word, _ in word_counts.most_common())  # ties in order of first occurrence
     draft.title = [title_words[word] for word in islice(words, NUM_TITLE_WORDS)]
-    size = 0
+    num_bytes = 0
     prompt_spans: set[tuple[int, int, int]] = set()
     for rank in range(MAX_SUMMARY_SENTENCES):  # the first sentence of every child, then the second, ...
         for sentences in child_sentences:
-            if rank < len(sentences) and size < _MAX_PROMPT_BYTES:
+            if rank < len(sentences) and num_bytes < _MAX_PROMPT_BYTES:
                 sentence = sentences[rank]
                 prompt_spans.add(sentence.span)
-                size += sentence.end - sentence.start
+                num_bytes += sentence.end - sentence.start
     draft.prompt_spans = sorted(prompt_spans)
 
 
@@ -167,9 +170,10 @@ def _select_sentences(
 ) -> list[TopicSentence]:
     """Return the sentences that a greedy cover selects for a summary, in their given order.
 
-    The topic has ``num_parts`` chunks or child topics; ``part_counts`` is the number of them that have each word.
+    The topic has ``num_parts`` chunks or child topics; ``part_counts`` is the number of them that have each word. If
+    there are more than three documents, at most two sentences of each are selected.
     """
-    documents: list[int] = chunks.documents[[sentence.position for sentence in sentences]].tolist()
+    documents: list[int] = chunks.documents[[sentence.chunk_index for sentence in sentences]].tolist()
     words = [sentence.words for sentence in sentences]
     has_many_documents = len(set(documents)) > MAX_SUMMARY_SENTENCES // MAX_SENTENCES_PER_DOCUMENT
     selected = select_greedy_cover(
@@ -180,7 +184,7 @@ def _select_sentences(
         owners=documents,
         max_per_owner=MAX_SENTENCES_PER_DOCUMENT if has_many_documents else None,
     )
-    return [sentences[number] for number in sorted(selected)]
+    return [sentences[index] for index in sorted(selected)]
 
 
 def _iter_distinct_words(words: Iterable[str]) -> Iterator[str]:
@@ -206,14 +210,15 @@ def _find_title_words(
             if offset is not None:
                 start = sentence.start + len(text[:offset].encode())
                 end = start + len(text[offset : offset + len(word)].encode())
-                yield TitleWord(word, sentence.position, start, end)
+                yield TitleWord(word, sentence.chunk_index, start, end)
                 break
 
 
 def _find_word(word: str, text: str) -> int | None:
-    """Return the character offset of the first whole-word occurrence, ignoring case, or None.
+    """Return the character offset of the first whole-word occurrence of a lower-case word, ignoring case, or None.
 
-    Compiling a pattern for each of so many words would be slower.
+    It is also None if the lower case of the text has another length, so that its offsets differ. Compiling a pattern
+    for each of so many words would be slower.
     """
     lower = text.lower()
     offset = lower.find(word) if len(lower) == len(text) else -1

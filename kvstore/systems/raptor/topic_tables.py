@@ -16,28 +16,30 @@ from .topics import Topics
 
 
 def _iter_topic_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of the table ``topics``, without topics that have no chunk left."""
+    """Yield the rows of the table ``topics``, without topics that have no chunk left; none if there is no index."""
     topics = bind_generation(reader.state, TOPICS)
-    for number, topic in topics.iter_stored() if topics is not None else ():
-        if topics is not None and topics.is_visible(number):
-            model_text = topics.get_written_text(number)
-            chunks = topics.list_chunks(number)
+    if topics is None:
+        return
+    for topic_id, topic in topics.iter_stored():
+        if topics.is_visible(topic_id):
+            model_text = topics.get_written_text(topic_id)
+            chunks = topics.list_chunks(topic_id)
             yield (
-                number,
+                topic_id,
                 topic.level,
                 topic.parent,
-                topics.get_title(number),
+                topics.get_title(topic_id),
                 len(chunks),
                 len({record.document for record in reader.state.chunks.get_many(chunks)}),
-                topics.is_stale(number),
+                topics.is_stale(topic_id),
                 None if model_text is None else model_text.model,
-                topics.get_text(number),
-                _get_tree_name(topics, number),
+                topics.get_text(topic_id),
+                _get_tree_name(topics, topic_id),
             )
 
 
 def _iter_member_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of the table ``topic_members``."""
+    """Yield the rows of the table ``topic_members``, the chunks of the finest topics; none if there is no index."""
     topics = bind_generation(reader.state, TOPICS)
     if topics is None:
         return

@@ -1,7 +1,7 @@
 """The trees of topics of a generation as arrays: the parent of each topic, and the chunks of the finest ones.
 
 In: topics, one after another, or the rows of the table ``topic_trees``. Out: these rows, or :class:`StoredTopicTrees`;
-topics are indices into its arrays. It takes about 20 bytes for each topic and 20 for each chunk, and is read once for
+topics are indexes into its arrays. It takes about 20 bytes for each topic and 20 for each chunk, and is read once for
 all states that read the generation.
 """
 
@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from ...errors import CorruptionError
 from ...storage.records import U32
-from ...structures.clustering.affinity import Partition
+from ...structures.clustering.affinity import IntArray
 from ...structures.clustering.children import ChildIndex
 from ...structures.indexes.generations import GenerationRows
 from ...structures.vectors.vectors import Ids
 from .topic_building import Topic
 
-#: Topics as indices into the arrays of :class:`StoredTopicTrees`.
+#: Topics as indexes into the arrays of :class:`StoredTopicTrees`.
 TopicNumbers = npt.NDArray[np.int64]
 
 TREES_TABLE = "topic_trees"
@@ -42,7 +42,7 @@ class TreeColumns:
         self._levels, self._parents, self._counts, self._chunks = array("B"), array("I"), array("I"), array("Q")
 
     def append(self, topic: Topic) -> None:
-        """Append the next topic, numbered by its position."""
+        """Append a topic; its id is the number of topics before it."""
         self._levels.append(topic.level)
         self._parents.append(_NO_PARENT if topic.parent is None else topic.parent)
         self._counts.append(topic.chunk_count)
@@ -75,18 +75,22 @@ class StoredTopicTrees:
     """
 
     def __init__(
-        self, levels: npt.NDArray[np.uint8], parents: Partition, sizes: Partition, chunks: Ids, similar_count: int
+        self, levels: npt.NDArray[np.uint8], parents: IntArray, sizes: IntArray, chunks: Ids, similar_count: int
     ):
         self.levels = levels
         self.parents = parents
         self.sizes = sizes
         self.similar_count = similar_count
         self._chunks = chunks
+        #: The end of each topic's chunks in ``_chunks``, which has only those of the finest topics.
         self._stops = np.cumsum(np.where(levels == 0, sizes, 0))
 
     @classmethod
     def from_rows(cls, rows: GenerationRows) -> StoredTopicTrees:
-        """Read the trees of a generation; raises CorruptionError if they are invalid."""
+        """Read the trees of a generation. Raises CorruptionError if they are invalid.
+
+        A parent must have a larger id than its children, and be one level above them.
+        """
         columns: list[list[npt.NDArray[Any]]] = [[np.empty(0, dtype)] for dtype in ("u1", "<u4", "<u4", "<u8")]
         for _, row in rows.scan(TREES_TABLE):
             for parts, packed_column in zip(columns, row, strict=True):
@@ -143,7 +147,10 @@ class StoredTopicTrees:
             yield from self.iter_finest(child)
 
     def find_leaves(self, chunks: Sequence[int], *, related: bool) -> list[list[int]]:
-        """Return the level-0 topics that contain each chunk, ascending, in the tree that ``related`` selects."""
+        """Return the level-0 topics that contain each chunk, ascending, in one tree.
+
+        It is that of related content if ``related``, else of similar content.
+        """
         if related and self.similar_count == len(self):
             return [[] for _ in chunks]
         ids, leaves = self._leaves_by_chunk
@@ -154,11 +161,11 @@ class StoredTopicTrees:
             for start, stop in zip(starts, stops, strict=True)
         ]
 
-    def select_largest(self, limit: int) -> Partition:
+    def select_largest(self, limit: int) -> IntArray:
         """Return at most ``limit`` disjoint topics of the tree of similar content, ascending.
 
         They are the finest level with at most that many topics. If no level qualifies, they are the topics of the
-        coarsest level with the most chunks, ties by number.
+        coarsest level with the most chunks, ties by id.
         """
         levels = self.levels[: self.similar_count]
         for level in range(int(levels.max(initial=0)) + 1):
@@ -175,17 +182,17 @@ class StoredTopicTrees:
         return not (ids[1:] == ids[:-1]).any()
 
     @cached_property
-    def branching_topics(self) -> Partition:
-        """For each topic, the first topic at or below it that has several children or is a finest topic.
+    def branching_topics(self) -> IntArray:
+        """For each topic, the highest topic at or below it that has several children or is a finest topic.
 
         Both have the same chunks, since all topics between them have a single child.
         """
         topics = np.arange(len(self))
         single_child_topics = np.flatnonzero(self._children.counts == 1)
         children = self._children.get_children_of_nodes(single_child_topics)
-        for level in range(1, int(self.levels.max(initial=0)) + 1):
-            at_level = self.levels[single_child_topics] == level
-            topics[single_child_topics[at_level]] = topics[children[at_level]]
+        for level in range(1, int(self.levels.max(initial=0)) + 1):  # children first
+            is_of_level = self.levels[single_child_topics] == level
+            topics[single_child_topics[is_of_level]] = topics[children[is_of_level]]
         return topics
 
     @cached_property
@@ -195,12 +202,12 @@ class StoredTopicTrees:
         return np.unique(ids[leaves < self.similar_count])
 
     def _mask_tree(self, related: bool) -> npt.NDArray[np.bool_]:
-        """Return the mask of the topics of the tree that ``related`` selects."""
+        """Return the mask of the topics of one tree: of related content if ``related``, else of similar content."""
         mask: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar_count) == related
         return mask
 
     @cached_property
-    def _leaves_by_chunk(self) -> tuple[Ids, Partition]:
+    def _leaves_by_chunk(self) -> tuple[Ids, IntArray]:
         """The chunks of the finest topics of both trees, ascending, and the topic of each."""
         leaves = np.repeat(np.arange(len(self)), np.diff(self._stops, prepend=0))
         order = np.argsort(self._chunks, kind="stable")

@@ -32,7 +32,7 @@ from .topic_summaries import NUM_TITLE_WORDS
 from .topic_trees import StoredTopicTrees, TreeColumns
 
 TOPICS_TABLE = "topics"
-#: The position of the vector sum in a row.
+#: The index of the vector sum in a row.
 _SUM_COLUMN = 6
 #: The maximum number of newer chunks assigned to topics by one search each; more take one pass over all vectors.
 _MAX_SEARCHES = 32
@@ -45,7 +45,7 @@ class Topics:
 
     A chunk *exists* if the state contains it, and a topic is *visible* if it contains an existing chunk. A *newer*
     chunk was added after the topics were built; it is assigned to topics when the state is read. The *finest* topics
-    are those of level 0. All topics are identified by their number.
+    are those of level 0. A topic is identified by its id, which counts from 0 in the generation.
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
@@ -66,15 +66,15 @@ class Topics:
         return len(self.tree)
 
     def iter_stored(self) -> Iterator[tuple[int, Topic]]:
-        """Yield the number and the record of every topic, as built; raises CorruptionError if one is missing."""
-        expected = 0
+        """Yield the id and the record of every topic, as built; raises CorruptionError if one is missing."""
+        next_id = 0
         for key, row in self._rows.scan(TOPICS_TABLE):
-            if U32.unpack(key)[0] != expected or expected == len(self):
+            if U32.unpack(key)[0] != next_id or next_id == len(self):
                 break
-            yield expected, self._parse_topic(expected, row)
-            expected += 1
-        if expected < len(self):
-            raise _make_missing_error(expected)
+            yield next_id, self._parse_topic(next_id, row)
+            next_id += 1
+        if next_id < len(self):
+            raise _make_missing_error(next_id)
 
     def list_level(self, level: int, *, related: bool = False) -> list[int]:
         """Return the visible topics at a level, 0 being the finest.
@@ -89,8 +89,9 @@ class Topics:
         return list(filter(self.is_visible, self.tree.select_largest(limit).tolist()))
 
     def list_roots(self, *, related: bool = False) -> list[int]:
-        """Return the visible topics without a parent, in the tree of related content if ``related``, else
-        of similar content.
+        """Return the visible topics without a parent in one tree.
+
+        It is that of related content if ``related``, else of similar content.
         """
         return list(filter(self.is_visible, self.tree.list_roots(related=related).tolist()))
 
@@ -99,7 +100,7 @@ class Topics:
         return self.load_topics([topic])[topic]
 
     def load_topics(self, topics: Sequence[int]) -> Mapping[int, Topic]:
-        """Read topics into the cache, and return the cache by topic number; see :meth:`get`."""
+        """Read topics into the cache, and return the cache by topic id; see :meth:`get`."""
         missing = [topic for topic in topics if topic not in self._topics]
         for topic, row in zip(missing, self._read_rows(missing), strict=True):
             self._topics[topic] = self._parse_topic(topic, row)
@@ -144,13 +145,13 @@ class Topics:
                 return [topic], []
             if self.tree.levels[topic] and self.tree.has_disjoint_leaves and not self.is_related(topic):
                 child_summands = [self.find_summands(child) for child in self.tree.list_children(topic)]
-                topics = [number for child_topics, _ in child_summands for number in child_topics]
+                topics = [summand for child_topics, _ in child_summands for summand in child_topics]
                 chunks = [chunk for _, child_chunks in child_summands for chunk in child_chunks]
                 return topics, chunks
         return [], self.list_chunks(topic)
 
     def read_vector_sums(self, topics: Sequence[int]) -> list[Matrix]:
-        """Return the stored vector sums of topics, over all chunks they had at build time."""
+        """Return the stored sums of the vectors of all chunks that each topic had at build time."""
         return [np.frombuffer(row[_SUM_COLUMN], "<f4") for row in self._read_rows(topics)]
 
     def list_chunks(self, topic: int) -> list[int]:
@@ -266,10 +267,13 @@ class Topics:
             if chunk not in known_chunks:
                 yield f"chunk {chunk} is in no topic"
 
-    def _list_ancestors(self, finest: Sequence[int]) -> list[int]:
-        """Return all ancestors of the given topics, nearest first, without duplicates."""
+    def _list_ancestors(self, topics: Sequence[int]) -> list[int]:
+        """Return the distinct ancestors of topics.
+
+        Those of the first topic come first, from its parent to its root, then the new ones of the next topic.
+        """
         ancestors: dict[int, None] = {}
-        for topic in finest:
+        for topic in topics:
             parent = self.tree.get_parent(topic)
             while parent is not None and parent not in ancestors:
                 ancestors[parent] = None
@@ -286,11 +290,11 @@ class Topics:
                     names.append(name)
         return names
 
-    def _parse_topic(self, number: int, row: Sequence[Any]) -> Topic:
-        """Return the topic stored in a row."""
-        level = int(self.tree.levels[number])
-        children = self.tree.list_children(number) if level else self.tree.list_chunks(number)
-        return parse_topic((level, self.tree.get_parent(number), children), row)
+    def _parse_topic(self, topic: int, row: Sequence[Any]) -> Topic:
+        """Return the record of a topic from its row, and from the tree, which has its level, parent and children."""
+        level = int(self.tree.levels[topic])
+        children = self.tree.list_children(topic) if level else self.tree.list_chunks(topic)
+        return parse_topic((level, self.tree.get_parent(topic), children), row)
 
     def _filter_existing(self, spans: Sequence[StoredSpan]) -> list[StoredSpan]:
         """Return the spans whose documents exist in the state."""
@@ -335,7 +339,7 @@ class Topics:
 
     @cached_property
     def _has_lost_chunks(self) -> bool:
-        """True if a chunk that the topics were built from may have been deleted."""
+        """True if a chunk that the topics were built from may have been deleted, by the number of chunks."""
         if not self._may_have_changed:
             return False
         return self._state.lmdb.writable or self._state.counters.chunks - len(self._newer_chunks) < len(
@@ -406,24 +410,27 @@ class Topics:
             count *= 8
 
     def _scan_nearest_older(self, vectors: Matrix) -> list[int | None]:
-        """Return the nearest older chunk for each of many vectors, in one pass over the stored vectors."""
+        """Return the nearest older chunk for each of many vectors, None if it is in no topic.
+
+        This takes one pass over the stored vectors. Older chunks are those that the topics were built from.
+        """
         chunks = np.zeros(len(vectors), np.uint64)
         cosines = np.full(len(vectors), -np.inf, np.float32)
         for ids, matrix in self._state.vectors.scan():
-            older = ids < self.chunk_stop
-            if not older.any():
+            is_older = ids < self.chunk_stop
+            if not is_older.any():
                 continue
-            ids = ids[older]
-            products = vectors @ matrix[older].T
+            ids = ids[is_older]
+            products = vectors @ matrix[is_older].T
             best = products.argmax(axis=1)
-            values = products[np.arange(len(vectors)), best]
-            is_better = values > cosines
-            cosines[is_better], chunks[is_better] = values[is_better], ids[best[is_better]]
+            max_products = products[np.arange(len(vectors)), best]
+            is_better = max_products > cosines
+            cosines[is_better], chunks[is_better] = max_products[is_better], ids[best[is_better]]
         nearest: list[int] = chunks.tolist()
         return [chunk if finest else None for chunk, finest in zip(nearest, self._find_leaves(nearest), strict=True)]
 
     def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, its level-0 topics at build time; only clusters by content, not by relation."""
+        """Return, for each chunk, its level-0 topics of similar content at build time."""
         return self.tree.find_leaves(chunks, related=False)
 
     @property
@@ -446,13 +453,15 @@ def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dic
 
 def iter_topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[tuple[bytes, list[object]]]:
     """Yield the rows (key, fields) of the table ``topics``, and append each topic to ``columns``."""
-    for number, topic in enumerate(topics):
+    for topic_id, topic in enumerate(topics):
         columns.append(topic)
-        yield U32.pack(number), [*topic[3 : None if topic.is_related else -1]]
+        # Level, parent and children are in ``columns``, and only topics of related content have entities, the last
+        # field.
+        yield U32.pack(topic_id), [*topic[3 : None if topic.is_related else -1]]
 
 
 def parse_topic(tree_fields: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
-    """Return the topic of a row, given its position in the trees: level, parent and children."""
+    """Return the topic of a row, given its fields in the trees: level, parent and children."""
     chunk_count, document_count, title, summary, prompt_spans, content, vector_sum, *entities = row
     title, summary, prompt_spans = ([StoredSpan(*span) for span in spans] for spans in (title, summary, prompt_spans))
     return Topic(

@@ -64,10 +64,11 @@ def _find_nearest_chunks(query: Query) -> list[int]:
 def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeNode]:
     """Return nodes by descending cosine, ties by position and then level.
 
-    Reads the positions of topics that tie, which takes a round.
+    The position is that of the first chunk: document key and ordinal. Reads the positions of topics that tie, which
+    takes a round.
     """
-    by_cosine = sorted(nodes, key=lambda node: -node.cosine)
-    groups = [list(group) for _, group in groupby(by_cosine, key=lambda node: node.cosine)]
+    nearest_first = sorted(nodes, key=lambda node: -node.cosine)
+    groups = [list(group) for _, group in groupby(nearest_first, key=lambda node: node.cosine)]
     tied_topics = [node.id[1] for group in groups if len(group) > 1 for node in group if node.position is None]
     if tied_topics:
         positions = dict(zip(tied_topics, reading.fetch(TopicPositions(tied_topics)), strict=True))
@@ -90,10 +91,10 @@ def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> E
             if all(any(_is_inside(span, other) for other in shown_spans) for span in hit.spans):
                 continue
             if remaining_tokens is not None:
-                size = count_text_tokens(hit.text)
-                if size > remaining_tokens:
+                num_tokens = count_text_tokens(hit.text)
+                if num_tokens > remaining_tokens:
                     continue
-                remaining_tokens -= size
+                remaining_tokens -= num_tokens
             hits.append(replace(hit, rank=len(hits) + 1))
             shown_spans += hit.spans
             if len(hits) == query.top:
