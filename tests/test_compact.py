@@ -182,7 +182,7 @@ def test_vectors_move_into_as_few_blocks_as_hold_them(
         while moved:
             with environment.write() as view:
                 vectors = VectorWriter(view, dimension)
-                moves = vectors.pack(limit)
+                moves = vectors.empty_last_blocks(limit)
                 vectors.flush()
             moved = bool(moves)
             places.update({chunk: (block, row) for chunk, block, row in moves})

@@ -132,7 +132,7 @@ def _pack_vectors(view: WriteView, dimension: int) -> bool:
     ]
     has_moved = False
     for vectors, owner in spaces:
-        moves = vectors.pack(MAX_EMPTIED_BLOCKS)
+        moves = vectors.empty_last_blocks(MAX_EMPTIED_BLOCKS)
         owner.update_locations(moves)
         vectors.flush()
         has_moved = has_moved or bool(moves)

@@ -51,12 +51,7 @@ class Plugin:
 
 
 class PluginGroup(Generic[Converted]):
-    """The plugins of one kind.
-
-    ``get_reserved_names`` returns kvstore's own names, which no package replaces. ``convert`` converts the object of a
-    package's entry point to the object that kvstore uses. For an invalid object it raises a PluginError whose message
-    is a sentence without a subject.
-    """
+    """The plugins of one kind."""
 
     def __init__(
         self,
@@ -65,10 +60,16 @@ class PluginGroup(Generic[Converted]):
         get_reserved_names: Callable[[], Collection[str]],
         convert: Callable[[Plugin, Any], Converted],
     ) -> None:
+        """Declare the plugins of a kind, one of :data:`GROUPS`.
+
+        ``get_reserved_names`` returns kvstore's own names, which no package replaces. ``convert`` converts the object
+        of a package's entry point to the object that kvstore uses. For an invalid object it raises a PluginError whose
+        message is a sentence without a subject.
+        """
         self._kind = kind
         self._get_reserved_names = get_reserved_names
         self._convert = convert
-        self._loaded: dict[str, tuple[Plugin, Converted | None]] = {}
+        self._loaded: dict[str, tuple[Plugin, Converted | None]] = {}  # by name; None: the plugin has a problem
 
     def get(self, name: str) -> Converted | None:
         """Return the plugin with this name, or None. Raises PluginError if it is broken."""

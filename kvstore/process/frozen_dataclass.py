@@ -49,7 +49,10 @@ def _make_getter(names: list[str]) -> Any:
 
 
 def _compile_init(cls: Any, fields: tuple[dataclasses.Field[Any], ...]) -> Any:
-    """Return the constructor of a class with these fields."""
+    """Return the constructor of a frozen class with these fields, compiled from its source text.
+
+    It sets fields with ``object.__setattr__``, because the class itself refuses assignments.
+    """
     parameters, lines = [], []
     namespace: dict[str, Any] = {"_set": object.__setattr__, "_MISSING": _MISSING}
     for field in fields:

@@ -211,14 +211,14 @@ def list_outlines() -> list[SystemOutline]:
 def build_outline(system: System) -> SystemOutline:
     """Build the outline (names and versions of the contents) of an imported system."""
     return SystemOutline(
-        tuple(strategy.name for strategy in system.strategies),
-        tuple(kind.name for kind in system.indexes),
-        {structure.name: structure.version for structure in system.structures},
-        {derivation.name: derivation.version for derivation in _list_system_derivations(system)},
-        tuple(table.name for table in system.tables),
-        tuple(table.name for table in _list_system_tables(system) if table.buffered),
-        bool(system.facts),
-        any(kind.automatic for kind in system.indexes),
+        strategies=tuple(strategy.name for strategy in system.strategies),
+        indexes=tuple(kind.name for kind in system.indexes),
+        structures={structure.name: structure.version for structure in system.structures},
+        derivations={derivation.name: derivation.version for derivation in _list_system_derivations(system)},
+        sql_tables=tuple(table.name for table in system.tables),
+        buffered_tables=tuple(table.name for table in _list_system_tables(system) if table.buffered),
+        has_facts=bool(system.facts),
+        has_automatic_index=any(kind.automatic for kind in system.indexes),
     )
 
 
@@ -304,7 +304,7 @@ def list_automatic_indexes() -> tuple[FileIndex[Any, Any], ...]:
 
 
 def _invalidate_list_caches() -> None:
-    """Drop the cached lists, because a system was imported, added or removed. Every commit uses them."""
+    """Drop the cached lists of registered objects, because a system was imported, added or removed."""
     for function in (
         list_structures,
         list_systems_with_derivations,

@@ -81,9 +81,9 @@ def _find_best_exchange(
     if not len(selected_indexes) or not len(other_indexes):
         return None
     selected_indexes = selected_indexes[np.argsort(-weights[selected_indexes], kind="stable")]
-    # The least valuable of the n + 1 heaviest selected passages, for each n, as an index into ``selected_indexes``.
+    # The least valuable of the n + 1 heaviest selected passages, for each n.
     min_values = np.minimum.accumulate(values[selected_indexes])
-    cheapest = selected_indexes[
+    least_valuable = selected_indexes[
         np.maximum.accumulate(np.where(values[selected_indexes] == min_values, np.arange(len(selected_indexes)), 0))
     ]
     # For each other passage, the number of selected passages that are heavy enough to make room for it.
@@ -91,7 +91,7 @@ def _find_best_exchange(
     other_indexes, counts = other_indexes[counts > 0], counts[counts > 0]
     if not len(other_indexes):
         return None
-    removed = cheapest[counts - 1]
+    removed = least_valuable[counts - 1]
     gains = values[other_indexes] - values[removed]
     best = int(np.argmax(gains))
     return (int(removed[best]), int(other_indexes[best])) if gains[best] > 0 else None
@@ -163,8 +163,8 @@ def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
             smoothed = np.where(matches[index] > 0, matches[index], _PRECISION_FLOOR)
             precisions = smoothed[has_ngrams] / totals[index][has_ngrams]
             reference_length = _find_nearest_length(lengths, len(text))
-            brevity_penalty = min(0.0, 1 - reference_length / len(text))
-            scores[index] = math.exp(brevity_penalty + float(np.log(precisions).mean()))
+            log_brevity_penalty = min(0.0, 1 - reference_length / len(text))
+            scores[index] = math.exp(log_brevity_penalty + float(np.log(precisions).mean()))
     return scores
 
 
@@ -227,7 +227,7 @@ def _find_word_neighbors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.ND
         shared_terms = [(count, term) for term, count in counts.items() if count > 1]
         weights = read_term_weights(state, [term for _, term in sorted(shared_terms)[:_NUM_TERMS]])
         ids, scores = find_best_by_words(state, weights, _NUM_NEIGHBORS + 1)  # one may be the chunk itself
-        candidates = order[np.searchsorted(chunks, ids, sorter=order)]
+        candidates = order[np.searchsorted(chunks, ids, sorter=order)]  # the positions of ``ids`` in ``chunks``
         best_first = np.lexsort((candidates, -scores))
         neighbors = [int(neighbor) for neighbor in candidates[best_first[: _NUM_NEIGHBORS + 1]] if neighbor != index]
         pairs += ((index, neighbor) for neighbor in neighbors[:_NUM_NEIGHBORS])

@@ -56,14 +56,14 @@ def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -
     """Build the chunked text of a document that is not stored yet."""
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in extracted.chunks]
     return ChunkedText(
-        extracted.key,
-        extracted.title,
-        extracted.format,
-        extracted.text,
-        extracted.outline,
-        chunks,
-        extracted.language,
-        facts,
+        key=extracted.key,
+        title=extracted.title,
+        format=extracted.format,
+        text=extracted.text,
+        outline=extracted.outline,
+        chunks=chunks,
+        language=extracted.language,
+        facts=facts,
     )
 
 
@@ -72,4 +72,13 @@ def load_chunked_text(state: State, record: DocumentRecord, facts: Mapping[str, 
     text, outline = state.documents.read_text(record.id), state.documents.get_outline(record.id)
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]
     language = get_language_name(find_document_language(record.meta, text))
-    return ChunkedText(record.key, record.title, record.format, text, outline, chunks, language, facts)
+    return ChunkedText(
+        key=record.key,
+        title=record.title,
+        format=record.format,
+        text=text,
+        outline=outline,
+        chunks=chunks,
+        language=language,
+        facts=facts,
+    )

@@ -83,9 +83,13 @@ class DataFile:
     def __init__(
         self, directory: Path, get_descriptor: Callable[[], int], *, readonly: bool, durability: str, map_size: int
     ) -> None:
+        """Map the data file in ``directory`` to ``map_size`` bytes of address space, or fewer if the system refuses.
+
+        ``get_descriptor`` returns the descriptor of the open file, which may no longer be the file with this name.
+        ``durability`` is ``full``, ``relaxed`` (commits are flushed without their meta page) or ``none``.
+        """
         self.directory = directory
         self.path = directory / DATA_FILE
-        #: Returns the descriptor of the open file, which may no longer be the file with this name.
         self._get_descriptor = get_descriptor
         self.readonly = readonly
         self.durability = durability
@@ -100,10 +104,10 @@ class DataFile:
         #: Bytes of address space that the file is mapped to.
         self.map_size = self.environment.info()["map_size"]
         if self.registers_readers:
-            self.environment.reader_check()
+            self.environment.reader_check()  # removes entries of dead processes from the reader table
 
     def _open(self, map_size: int) -> lmdb.Environment:
-        """Map the file; halve the size each time the system refuses."""
+        """Map the file, and reset what depends on the map. Halve the size each time the system refuses it."""
         #: Bytes that the file is known to have at least.
         self._min_known_size = 0
         #: The address of the map; None until a transaction has found a table.
@@ -143,7 +147,7 @@ class DataFile:
                 is_denied = isinstance(error, lmdb.ReadonlyError) or error.code in (errno.EPERM, errno.EROFS)
                 if not (is_denied and self.readonly and self.registers_readers):
                     raise translate_error(error, str(self.path)) from error
-                self.registers_readers = False
+                self.registers_readers = False  # try again without the reader table
 
     def close(self) -> None:
         """Unmap and close the file; no transaction may be open."""
@@ -175,13 +179,13 @@ class DataFile:
             self.environment.begin(buffers=True) as transaction,
             transaction.cursor() as tables,
         ):
-            if tables.first():
+            if tables.first():  # any record of the file: its address identifies the memory map
                 release_pages(tables.value())
 
     # -- Verified pages
 
     def find_pages(self, transaction: lmdb.Transaction[memoryview], change: int) -> Pages | None:
-        """Return the pages of commit number ``change``, which ``transaction`` keeps valid; None if no table exists.
+        """Return a reader of the pages of commit ``change``, which ``transaction`` keeps valid; None without any table.
 
         Raises CorruptionError if a page that leads to the tables is damaged, and OvertakenError.
         """

@@ -56,4 +56,4 @@ def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> N
                     )
             transaction.commit()
         finally:
-            transaction.abort()
+            transaction.abort()  # has no effect after the commit

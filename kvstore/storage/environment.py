@@ -249,8 +249,9 @@ class Environment(OpenFile):
                 transaction, handles = self.transaction_thread.run(
                     partial(self.begin_transaction, write=True), self._undo_begin
                 )
-                if transaction.stat()["entries"] == len(handles):
+                if transaction.stat()["entries"] == len(handles):  # LMDB's main tree has an entry for each table
                     break
+                # Another process has created tables: open them.
                 self.transaction_thread.run(transaction.abort)
                 self.gate.leave()
                 self.open_tables(handles)

@@ -218,8 +218,8 @@ class LoadedFile(Generic[Content]):
         loaded_stamp, content = self._loaded
         if stamp == loaded_stamp:
             return content
-        # While one thread reads a new file, the others use the old one, which still exists without a name. A file that
-        # was modified in place must not be used any more.
+        # While one thread reads a new file (another inode), the others use the old one, which still exists without a
+        # name. A file that was modified in place must not be used any more.
         is_replaced = (
             stamp is not None and loaded_stamp is not None and stamp[0] != loaded_stamp[0] and content is not None
         )
@@ -269,6 +269,7 @@ class Draft:
     """An index file that is being built, by one thread of one process at a time; see :func:`open_draft`."""
 
     def __init__(self, path: Path, partial: Path, descriptor: int) -> None:
+        """Create a draft of the file at ``path``; ``partial`` is the path of the draft, open as ``descriptor``."""
         self.path = path
         self._partial = partial
         self._descriptor = descriptor

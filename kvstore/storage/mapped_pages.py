@@ -35,10 +35,11 @@ class PageReleaser:
     """
 
     def __init__(self, release: Callable[[], None]) -> None:
+        """Create a releaser; ``release`` releases the pages of the file."""
         self._release = release
         #: The numbers of records since the last check: read sequentially or to be written, and looked up.
         self._unchecked_reads = [0, 0]
-        #: Bytes of other files, as of the last release.
+        #: Bytes of other mapped files in memory: what was left after the last release.
         self._other_bytes = 0
 
     def count_reads(self, records: int, *, looked_up: bool = False) -> None:

@@ -34,7 +34,8 @@ def verify_meta_pages(path: Path) -> None:
     try:
         with path.open("rb") as file:
             heads = [file.read(_META.size)]
-            page_size = (_META.unpack(heads[0])[4] if len(heads[0]) == _META.size else 0) or mmap.PAGESIZE
+            recorded_page_size = _META.unpack(heads[0])[4] if len(heads[0]) == _META.size else 0
+            page_size = recorded_page_size or mmap.PAGESIZE
             file.seek(page_size)
             heads.append(file.read(_META.size))
     except FileNotFoundError:  # not yet created

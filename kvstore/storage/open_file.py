@@ -92,7 +92,10 @@ class TransactionGate:
 
     @contextmanager
     def exclude_transactions(self, wait: float, error_type: type[KvstoreError], purpose: str) -> Iterator[None]:
-        """Run the block while no transaction is open; raise ``error_type`` if any stays open for ``wait`` seconds."""
+        """Run the block while no transaction is open; raise ``error_type`` if any stays open for ``wait`` seconds.
+
+        ``purpose`` is the beginning of the error message.
+        """
         with self.condition:
             self.condition.wait_for(lambda: not self.is_exclusive)
             self.is_exclusive = True
@@ -144,6 +147,7 @@ class OpenFile:
         self._buffered = buffered
         #: The thread that begins and ends write transactions.
         self.transaction_thread = TransactionThread()
+        #: LMDB's handles of the known tables, by name.
         self.handles: Mapping[str, Handle] = {}
         #: The reason why the file can no longer be used, or None.
         self.unusable_reason: str | None = None
@@ -335,7 +339,7 @@ class OpenFile:
         purpose = f"{self.path}: another process wrote while this one opened the store, so it must be opened again"
         with self.gate.exclude_transactions(self.lock_timeout, TransactionError, purpose):
             self.require_open()
-            self._open_lock.require_reader_table(self.lock_timeout)
+            self._open_lock.ensure_reader_table(self.lock_timeout)
             self.data.reopen_for_writing()
             self.handles = {}
 

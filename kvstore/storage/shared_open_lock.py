@@ -60,7 +60,7 @@ class SharedOpenLock:
                         f"the store for {timeout:g} s; wait for it to finish, or allow more time with lock_timeout (of "
                         "the command: --lock-timeout)"
                     )
-                if is_file_at(descriptor, self.path) and self._ensure_reader_table(descriptor, deadline):
+                if is_file_at(descriptor, self.path) and self._create_missing_table(descriptor, deadline):
                     self._descriptor, self.identity = descriptor, get_file_identity(descriptor)
             finally:
                 if self._descriptor is None:
@@ -126,22 +126,24 @@ class SharedOpenLock:
         self.identity = get_file_identity(self._descriptor)
         release_lock(old_descriptor)
 
-    def require_reader_table(self, timeout: float) -> None:
+    def ensure_reader_table(self, timeout: float) -> None:
         """Create the reader table if it is missing, before the store is reopened.
 
         Raises the errors of :meth:`acquire`.
         """
         assert self._descriptor is not None
         try:
-            self._ensure_reader_table(self._descriptor, time.monotonic() + timeout)
-        finally:
+            self._create_missing_table(self._descriptor, time.monotonic() + timeout)
+        finally:  # an attempt to lock the file exclusively loses the shared lock
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
-    def _ensure_reader_table(self, descriptor: int, deadline: float) -> bool:
+    def _create_missing_table(self, descriptor: int, deadline: float) -> bool:
         """Create the reader table if it is missing; return False if the lock on the data file was lost meanwhile."""
         directory = self.path.parent
         if not can_create_reader_table(directory):
             return True
+        # No other process may have the store open. Wait in short attempts, because another process may create the
+        # table.
         while not lock_until(descriptor, fcntl.LOCK_EX, time.monotonic() + MAX_PAUSE):
             if not can_create_reader_table(directory):
                 return False  # another process was about to create it

@@ -103,7 +103,7 @@ class LmdbView:
     def __init__(self, owner: OpenFile, transaction: PageTransaction | VerifiedTransaction) -> None:
         self._owner = owner
         self._transaction: Any = transaction
-        self._cached_buffer: ChangeBuffer | None = None
+        self._cached_buffer: ChangeBuffer | None = None  # the change buffer as this view sees it; None: not read yet
         self._buffered_tables = owner.buffer_reader.buffered_tables
         #: The number of the last commit that this view sees; equal for equal states.
         self.change = transaction.change

@@ -61,7 +61,7 @@ class WriteTransaction(LmdbView):
         super().__init__(owner, transaction)
         self._thread = get_ident()  # only this thread may use the transaction
         self._created_tables: dict[str, Handle] = {}
-        self._num_changes = 0
+        self._num_changes = 0  # so that a scan can detect a change meanwhile
         #: The buffered changes of this transaction, and their size in bytes.
         self._own_changes: dict[str, TableChanges] = {}
         self._own_bytes = 0
@@ -234,7 +234,7 @@ class WriteTransaction(LmdbView):
             if not changes:
                 return
         buffer = self._get_buffer()
-        if not self._own_changes:
+        if not self._own_changes:  # the first change: copy the buffer, which other views share
             self._committed_buffer, buffer = buffer, buffer.copy()
             self._cached_buffer = buffer
         self._num_changes += 1
@@ -244,6 +244,7 @@ class WriteTransaction(LmdbView):
         read_stored = self._make_table_reader(table)
         self._owner.page_releaser.count_reads(len(changes))
         try:
+            # Adds a piece for each change to ``own_pieces``, and the resulting version chain to ``chains``.
             self._own_bytes += record_changes(
                 changes, committed.newer, committed.older, read_stored, change_buffer.MAX_PATCHES, own_pieces, chains
             )

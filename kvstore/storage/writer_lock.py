@@ -45,9 +45,9 @@ class WriterLock:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._thread_lock = threading.Lock()
+        self._thread_lock = threading.Lock()  # the lock among the threads of this process
         self._holder: threading.Thread | None = None
-        self._descriptor: int | None = None
+        self._descriptor: int | None = None  # of the file, while this process has it locked
         _locks.add(self)
 
     def acquire(self, timeout: float) -> None:

@@ -269,7 +269,7 @@ def _load_or_create_settings(
         raise NotAStoreError(
             f"{environment.path} is a store whose creation was interrupted; create it again (create=True), or delete it"
         )
-    build_settings()
+    build_settings()  # reports invalid settings before anything is written
     with environment.hold_lmdb() as raw:
         kvstore_migrations.migrate(raw)
     return environment.write_with_growth(lambda view: _write_settings(view, build_settings))
@@ -287,7 +287,7 @@ def _read_settings(view: View) -> FixedSettings | None:
     if packed_format is not None:
         kvstore_migrations.check_format(int(records.unpack(packed_format, tables.META, _FORMAT)))
     settings = records.unpack(value, tables.META, tables.SETTINGS_KEY)
-    if settings["tokenizer"] in EARLIER_TOKENIZERS:
+    if settings["tokenizer"] in EARLIER_TOKENIZERS:  # the same rules, except for some scripts
         settings["tokenizer"] = ENGLISH_TOKENIZER
     return FixedSettings(**settings)
 
@@ -356,10 +356,8 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
             )
         if environment.readonly:
             return
-        refusal, outdated_structures, missing_derivations = (
-            explain_read_only(snapshot) or _explain_segmenter_mismatch(snapshot, fixed),
-            *_find_outdated_data(snapshot),
-        )
+        refusal = explain_read_only(snapshot) or _explain_segmenter_mismatch(snapshot, fixed)
+        outdated_structures, missing_derivations = _find_outdated_data(snapshot)
         has_earlier_tokenizer = _has_earlier_tokenizer(snapshot)
     if refusal is None and has_earlier_tokenizer:  # the current rules give the same terms: record them
         from ..structures.language_version import put_settings
@@ -422,12 +420,10 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             packed_format = snapshot.get(tables.META, _FORMAT)
             stored_format = 0 if packed_format is None else int(records.unpack(packed_format, tables.META, _FORMAT))
             is_pending, refusal = _is_rebuild_pending(snapshot), explain_read_only(snapshot)
-            is_incomplete = stored_format == kvstore_migrations.CURRENT_FORMAT and (
-                explain_migration(snapshot) is not None or _find_outdated_writing(snapshot) is not None
-            )
+            is_outdated = stored_format == kvstore_migrations.CURRENT_FORMAT and _has_outdated_data(snapshot)
         if refusal is not None:
             raise StoreFormatError(f"{environment.path}: {refusal}")
-        if stored_format == kvstore_migrations.CURRENT_FORMAT and not is_pending and not is_incomplete:
+        if stored_format == kvstore_migrations.CURRENT_FORMAT and not is_pending and not is_outdated:
             return Migrated([])
         if stored_format > kvstore_migrations.CURRENT_FORMAT:
             kvstore_migrations.check_format(stored_format)
@@ -439,11 +435,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         with environment.hold_lmdb() as raw:
             formats = kvstore_migrations.migrate(raw)
         with environment.snapshot() as snapshot:
-            needs_rebuild = (
-                _is_rebuild_pending(snapshot)
-                or explain_migration(snapshot) is not None
-                or _find_outdated_writing(snapshot) is not None
-            )
+            needs_rebuild = _is_rebuild_pending(snapshot) or _has_outdated_data(snapshot)
             fixed = _read_settings(snapshot) if needs_rebuild else None
         rebuilt = None
         if fixed is not None:
@@ -460,6 +452,11 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
 def _is_rebuild_pending(view: View) -> bool:
     """True if an interrupted rebuild must be finished before the store is used."""
     return view.get(tables.META, tables.REBUILD_KEY) is not None
+
+
+def _has_outdated_data(view: View) -> bool:
+    """True if data of a store in the current format must be derived from the documents again."""
+    return explain_migration(view) is not None or _find_outdated_writing(view) is not None
 
 
 def _find_free_path(path: Path, stored_format: int) -> Path:

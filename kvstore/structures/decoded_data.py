@@ -30,7 +30,7 @@ class EntryCache(Generic[Key, Value]):
         self._max_entries = max_entries
 
     def get_many(self, keys: Collection[Key], read: Callable[[list[Key]], Iterable[Value]]) -> dict[Key, Value]:
-        """Return the entry of each key, in their order. ``read`` returns the entries of the keys that are missing."""
+        """Return the entry of each key, in their order. ``read`` returns the entries of keys that are not cached."""
         # Another thread may add entries to the dictionary or replace it, but never removes an entry from it.
         entries = self.entries
         cached_entries = {key: entries[key] for key in keys if key in entries}
@@ -40,7 +40,7 @@ class EntryCache(Generic[Key, Value]):
         additions = dict(zip(missing, read(missing), strict=True))
         if len(entries) + len(additions) <= self._max_entries:
             entries.update(additions)
-        elif len(additions) <= self._max_entries:
+        elif len(additions) <= self._max_entries:  # full: begin again, in a new dictionary
             self.entries = dict(additions)
         cached_entries.update(additions)
         return {key: cached_entries[key] for key in keys}
@@ -61,7 +61,7 @@ class DecodedData:
         self._num_text_bytes = 0
 
     def add_text(self, document: int, text: bytes) -> None:
-        """Add the text of a document."""
+        """Add the text of a document, unless it is too long; if all texts together are too long, drop the others."""
         with self._lock:
             if document in self.texts or len(text) > _MAX_TEXT_BYTES:
                 return

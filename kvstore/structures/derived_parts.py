@@ -114,6 +114,7 @@ class DerivedPartWriter(DerivedParts):
         self.vectors = VectorWriter(view, dimension, get_vector_space(derivation))
         self._write_view = view
         last_record = next(view.scan(self.vectors.space.blocks, reverse=True), None)
+        # One above the number of the last block, which is its key.
         self._next_block = 1 if last_record is None else int(records.U32.unpack(last_record[0])[0]) + 1
 
     def put(self, document: int, part: Any, vectors: Matrix) -> None:

@@ -19,6 +19,7 @@ class DisplayEntities:
 
     def __init__(self, display_by_entity: dict[int, int]) -> None:
         self._display_by_entity = display_by_entity
+        # The same mapping as two arrays, ascending by entity.
         self._mapped_entities = np.array(sorted(display_by_entity), np.uint32)
         self._display_entities = np.array(
             [display_by_entity[entity] for entity in sorted(display_by_entity)], np.uint32
@@ -48,7 +49,7 @@ class DisplayEntities:
 
 
 def load_display_entities(state: State) -> DisplayEntities:
-    """Return the mapping of a state: the entity of every name that an alias joins to others is shown as one of them."""
+    """Return the display entity of every entity whose name an alias or merge joins to others."""
     display_by_entity: dict[int, int] = {}
     for alias_key, _ in state.aliases.iter_all():
         identity = state.resolve(alias_key)

@@ -156,13 +156,13 @@ class Postings(tables.ViewReader):
         sizes = (
             dict(zip(unique_terms, self.get_sizes(unique_terms), strict=True)) if known_sizes is None else known_sizes
         )
-        order = sorted(unique_terms, key=lambda term: sizes[term].postings)
-        if not order or not sizes[order[0]].postings:
+        rarest_first = sorted(unique_terms, key=lambda term: sizes[term].postings)
+        if not rarest_first or not sizes[rarest_first[0]].postings:
             return np.empty(0, np.uint64)
-        chunks = self.get(order[0]).chunks
+        chunks = self.get(rarest_first[0]).chunks
         if narrow is not None:
             chunks = narrow(chunks)
-        for term in order[1:]:
+        for term in rarest_first[1:]:
             if not len(chunks):
                 break
             chunks = self._intersect_chunks(chunks, term, sizes[term])

@@ -78,6 +78,7 @@ def append_tails(ranking: Ranking, *tails: Ranking, top: int) -> Ranking:
     others = dict.fromkeys(pair[0] for turn in zip_longest(*tails) for pair in turn if pair is not None)
     added = [chunk for chunk in others if chunk not in ranked][: top - len(ranking)]
     last_score, size = ranking[-1][1], len(ranking)
+    # A negative score times the ratio of ranks would increase, so it stays.
     return [
         *ranking,
         *((chunk, min(last_score, last_score * size / rank)) for rank, chunk in enumerate(added, size + 1)),

@@ -77,8 +77,8 @@ class Companion(Generic[Result]):
         self._rounds = rounds
         #: The requests of the next round; None at the end.
         self.pending: Sequence[ReadRequest[Any]] | None = None
-        self._result: Result
-        self.receive(None)
+        self._result: Result  # set at the end
+        self.receive(None)  # runs the computation up to its first requests
 
     def receive(self, answers: list[Any] | None) -> None:
         """Continue with the answers to the pending requests; None starts the computation."""
@@ -98,6 +98,7 @@ class BatchedReader(ABC):
     """A reader of one state of a store. It counts the ``rounds`` and the ``requests`` sent so far."""
 
     def __init__(self) -> None:
+        #: The numbers of rounds and of requests sent so far.
         self.rounds = 0
         self.requests = 0
         #: Called after each answer, to measure how long each takes.
@@ -150,7 +151,10 @@ class BatchedReader(ABC):
         return answers[0] if len(requests) == 1 else tuple(answers)
 
     def fetch_all(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
-        """Send any number of requests as one round; see :meth:`fetch`."""
+        """Send any number of requests as one round, with the pending requests of companions, and return their answers.
+
+        Each companion receives its answers, and its next requests join the next round.
+        """
         companions, self._companions = self._companions, []
         sent = [*requests, *(request for companion in companions for request in companion.pending or ())]
         self.rounds += 1

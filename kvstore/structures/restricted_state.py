@@ -270,13 +270,14 @@ class RestrictedFilter(EntityFilter):
         self._allowed = state.allowed
         self._forest = state.forest
         self._abstracts = state.abstracts
+        # Unrestricted, because the filter itself decides which of them are visible.
         self._entities = Entities(state.lmdb)
         self._aliases = Aliases(state.lmdb)
         self._visible_entries: dict[str, tuple[FilterEntry, Ids] | None] = {}  # a cache by name; None: hidden
 
     def find(self, key: str) -> FilterEntry | None:
         """Return the entry of a name with its visible addresses, or None if the name is hidden."""
-        visible_entry = self._look_up(key, None, 0)
+        visible_entry = self._look_up(key, limit=None, start=0)
         return visible_entry[0] if visible_entry else None
 
     def find_many(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
@@ -287,7 +288,7 @@ class RestrictedFilter(EntityFilter):
         """Return the entity and the first visible address of each name; 0 for an unknown name or a missing address."""
         entities, first_addresses = np.zeros(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
         for index, key in enumerate(keys):
-            visible_entry = self._look_up(key, None, 0)
+            visible_entry = self._look_up(key, limit=None, start=0)
             if visible_entry:
                 entry, visible_addresses = visible_entry
                 entities[index] = entry.entity

@@ -73,11 +73,16 @@ class State:
         open_indexes: OpenIndexes | None = None,
         node_cache: NodeCache | None = None,
     ) -> None:
+        """Create the state of the view ``lmdb``; ``settings`` are those that the store was created with.
+
+        ``open_indexes`` and ``node_cache`` are the caches of the open store, which its states share; None for a state
+        without them, such as that of a repair.
+        """
         self.lmdb = lmdb
         self.settings = settings
         self.open_indexes = open_indexes
         self._node_cache = node_cache
-        self._parts: dict[str, Any] = {}  # a cache by name
+        self._parts: dict[str, Any] = {}  # contents of additional parts, by name; see :meth:`get_part`
         self._derived_parts: dict[str, DerivedParts] = {}  # by name of the derivation
 
     @cached_property

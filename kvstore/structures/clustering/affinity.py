@@ -153,6 +153,7 @@ def _join_strongest_neighbors(num_nodes: int, edges: Edges, max_cluster_size: in
     other_ends = np.concatenate([edges.second, edges.first])
     strengths = np.tile(edges.weights, 2)
     order = np.lexsort((other_ends, -strengths, ends))
+    # The first edge of each node in this order is its strongest.
     nodes, positions = np.unique(ends[order], return_index=True)
     strongest = order[positions]
     return _join_nearest(num_nodes, nodes, other_ends[strongest], strengths[strongest], max_cluster_size)
@@ -195,10 +196,12 @@ def contract_edges(clusters: Partition, edges: Edges) -> Edges:
         np.maximum(first_clusters, second_clusters)[is_between],
     )
     num_clusters = int(clusters.max(initial=-1)) + 1
+    # A pair of clusters is encoded as one integer.
     pair_codes, pair_positions = np.unique(lower_clusters * num_clusters + higher_clusters, return_inverse=True)
     weights: IntArray = np.zeros(len(pair_codes), np.int64)
     np.add.at(weights, pair_positions, edges.weights[is_between])
-    return Edges(pair_codes // max(num_clusters, 1), pair_codes % max(num_clusters, 1), weights)
+    divisor = max(num_clusters, 1)  # without clusters, there are no pairs to decode
+    return Edges(pair_codes // divisor, pair_codes % divisor, weights)
 
 
 def renumber_clusters(labels: Sequence[int] | Partition) -> Partition:

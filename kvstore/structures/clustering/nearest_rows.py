@@ -118,7 +118,7 @@ def _normalize_rows(rows: npt.NDArray[Any], row_numbers: RowNumbers) -> Matrix:
         for column in part.T:  # always in the same order, for any shape
             squares += column * column
         norms = np.sqrt(squares)
-        norms[norms == 0] = 1
+        norms[norms == 0] = 1  # a row of zeros stays as it is
         units[start : start + _BATCH_ROWS] = np.rint(part / norms[:, None] * _SCALE) / _SCALE
     return units
 
@@ -131,6 +131,7 @@ def _hash_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
         part_hashes = np.zeros(len(units), np.uint64)
         for column in units.T:
             components = (column * _SCALE).astype(np.int64).view(np.uint64)
+            # Multiply, then shift the well mixed high bits to the low ones.
             part_hashes = (part_hashes ^ components) * _HASH_MULTIPLIER
             part_hashes ^= part_hashes >> np.uint64(29)
         hashes[start : start + _BATCH_ROWS] = part_hashes
@@ -167,7 +168,7 @@ def _update_nearest(units: Matrix, members: RowNumbers, batch: slice, nearest: R
         return
     queries = members[batch]
     products = _compute_products(units, batch)
-    products[np.arange(len(queries)), batch.start + np.arange(len(queries))] = -np.inf
+    products[np.arange(len(queries)), batch.start + np.arange(len(queries))] = -np.inf  # each row with itself
     candidates = _find_largest(products, min(_NUM_CANDIDATES, len(members) - 1))
     rows = units[batch].astype(np.float64)
     for positions in candidates.T:

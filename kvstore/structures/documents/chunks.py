@@ -86,6 +86,7 @@ class Chunks(tables.ViewReader):
         return [chunk_records[chunk] for chunk in ids]
 
     def _read_many(self, chunks: list[int]) -> list[ChunkRecord]:
+        """Read the records of chunks that must exist; raise CorruptionError if one does not."""
         return list(map(ChunkRecord._make, self._read_rows(chunks).tolist()))
 
     def get_vector_locations(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:

@@ -53,7 +53,7 @@ class DocumentTriples:
         return bool(self.names or self.triples)
 
     def list_key_pairs(self) -> list[tuple[str, str]]:
-        """Return the normal forms of the subject and object of each triple, as a pair.
+        """Return the pairs of names that the triples join, as normal forms.
 
         A single name is paired with itself, and so is the only name of a triple whose other phrase is a value. A triple
         of two values has no pair.

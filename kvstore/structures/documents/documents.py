@@ -210,11 +210,12 @@ class Documents(tables.ViewReader):
         super().__init__(view)
         #: The data that other states of the same commit decoded; None if the documents of the view can change.
         self._shared_data = shared_data
+        # A cache of 0 entries caches nothing.
         self._record_cache = EntryCache(0) if shared_data is None else shared_data.records
         self._outline_cache = EntryCache(0) if shared_data is None else shared_data.outlines
         #: Recently read texts. The hits of a query come from few documents, so the same texts are read repeatedly.
         self._text_cache: dict[int, bytes] = {}
-        self._key_cache: dict[int, str] = {}
+        self._key_cache: dict[int, str] = {}  # keys of documents, by id
 
     def find_id(self, key: str) -> int | None:
         """Return the id of the document with this key, or None.
@@ -284,7 +285,7 @@ class Documents(tables.ViewReader):
             yield DocumentRecord(records.U64.unpack(key)[0], *records.unpack(value, tables.DOCUMENTS, key))
 
     def scan_origin(self, origin: str) -> Iterator[DocumentRecord]:
-        """Yield the documents whose latest origin is this folder, in order of their ids."""
+        """Yield the documents that were last ingested from the folder ``origin``, in order of their ids."""
         encoded_origin = origin.encode(errors="surrogatepass")
         for key, value in self._view.scan(tables.DOCUMENTS):
             # A record without these bytes has another origin and is not decoded.

@@ -151,12 +151,14 @@ class EntityFilter:
     """
 
     def __init__(self, view: View, *, hash_seed: int) -> None:
+        """Open the filter of a view; ``hash_seed`` seeds the hash of names and must be that of the store."""
         self._view = view
         self._snapshot = view if isinstance(view, ReadTransaction) else None
         # Only one thread at a time may use a snapshot's transaction.
         self._lock = Lock()
         self._pages = FilterPages(view, _get_hasher(hash_seed), self._lock)
         self._lists = BlockLists(view)
+        # The kernel that finds and changes entries in the pages.
         self._index = EntityIndex(
             _get_hasher(hash_seed),
             self._pages.directory,
@@ -197,7 +199,7 @@ class EntityFilter:
 
         Returns None if the name is unknown. Raises InputError if ``limit`` is negative.
         """
-        return self._look_up(key, limit, 0)
+        return self._look_up(key, limit, start=0)
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
         """Return the entity of each name and its first address; 0 and 0 for an unknown name."""
@@ -422,10 +424,12 @@ class FilterCache:
         The cached filter is reused if nothing was committed since it was cached; otherwise the filter is new.
         """
         cached, self._cached = self._cached, None
-        if cached is None or transaction.change != cached[1] + 1:
-            return EntityFilter(transaction, hash_seed=hash_seed)
-        cached[0].switch_view(transaction)
-        return cached[0]
+        if cached is not None:
+            cached_filter, change = cached
+            if transaction.change == change + 1:  # the number of the commit that the transaction makes
+                cached_filter.switch_view(transaction)
+                return cached_filter
+        return EntityFilter(transaction, hash_seed=hash_seed)
 
     def put(self, entity_filter: EntityFilter, change: int) -> None:
         """Cache a filter whose changes were committed as change number ``change``, unless it has too many pages."""

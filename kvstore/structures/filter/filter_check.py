@@ -27,6 +27,7 @@ def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> I
         yield str(error)
         return
     yield from _check_page_lists(pages, bucket_numbers, block_numbers, pages_with_room)
+    # The kernel checks the pages, and collects the counts of addresses in block lists.
     check = PageCheck(index, bucket_numbers, block_numbers)
     yield from check.faults
     yield from _check_long_lists(lists, check.long_lists)
@@ -59,10 +60,10 @@ def _check_page_lists(
         yield f"block-list page {page} is on the list of pages with room, but not in use"
 
 
-def _check_long_lists(lists: BlockLists, expected: dict[int, int]) -> Iterator[str]:
+def _check_long_lists(lists: BlockLists, expected_counts: dict[int, int]) -> Iterator[str]:
     """Yield a sentence for each block of addresses that is out of order, and for each entity with a wrong count.
 
-    ``expected`` holds the number of addresses in blocks by entity, according to the entity records.
+    ``expected_counts`` holds the number of addresses in blocks by entity, according to the entity records.
     """
     counts: dict[int, int] = {}
     last_addresses: dict[int, int] = {}
@@ -81,9 +82,9 @@ def _check_long_lists(lists: BlockLists, expected: dict[int, int]) -> Iterator[s
             last_addresses[entity] = int(block[-1])
     except CorruptionError as error:
         yield str(error)
-    for entity in sorted(counts.keys() | expected.keys()):
-        if counts.get(entity, 0) != expected.get(entity, 0):
+    for entity in sorted(counts.keys() | expected_counts.keys()):
+        if counts.get(entity, 0) != expected_counts.get(entity, 0):
             yield (
                 f"entity {entity} has {counts.get(entity, 0)} addresses in blocks, but its record counts "
-                f"{expected.get(entity, 0)}"
+                f"{expected_counts.get(entity, 0)}"
             )

@@ -143,19 +143,22 @@ class PageReader:
             return page
         raise CorruptionError(f"table {table}: page {page_number} {fault}; run CHECK REPAIR, or restore from a backup")
 
-    def list_pages(self, prefix: bytes, unused_in: str | None, last_number: int) -> list[int]:
+    def list_pages(self, prefix: bytes, page_table: str | None, last_number: int) -> list[int]:
         """Return up to 64 page numbers above ``last_number``, ascending, of the stored list under ``prefix``.
 
-        Raises CorruptionError if one of them is the number of a page in the table ``unused_in``.
+        For a list of free pages, ``page_table`` is the table of the pages; None for any other list. Raises
+        CorruptionError if the table has a page that is listed as free.
         """
         stored_numbers = self.view.scan(
             tables.FILTER_DIRECTORY, prefix + records.encode_u32(last_number + 1), _make_end_key(prefix)
         )
-        keys = [key[1:] for key, _ in islice(stored_numbers, _LIST_BATCH)]
+        keys = [key[1:] for key, _ in islice(stored_numbers, _LIST_BATCH)]  # without the prefix of one byte
         for key in keys:
-            if unused_in is not None and self.view.get(unused_in, key) is not None:
+            if page_table is not None and self.view.get(page_table, key) is not None:
                 page_number = records.U32.unpack(key)[0]
-                raise CorruptionError(f"table {unused_in}: page {page_number} is in use, but listed as free; run CHECK")
+                raise CorruptionError(
+                    f"table {page_table}: page {page_number} is in use, but listed as free; run CHECK"
+                )
         return [records.U32.unpack(key)[0] for key in keys]
 
     def require_open(self) -> None:
@@ -212,7 +215,7 @@ class FilterPages:
         """Write every changed page, the lists and the head to the transaction."""
         self.blocks.settle()  # lists the page that is being filled, if it still has room
         if not self._reader.is_stored:
-            self.directory_table.mark_changed(0)
+            self.directory_table.mark_changed(0)  # the empty directory, which is not stored yet
             self._reader.is_stored = True
         for page_kind in self._page_kinds:
             self._flush_kind(view, page_kind)
@@ -250,6 +253,7 @@ class FilterPages:
 
     def _flush_kind(self, view: WriteView, page_kind: _PageKind) -> None:
         """Write the changed pages of a kind, delete its released pages, and update the lists of page numbers."""
+        # The numbers of pages that are no longer used, and of free pages that are used again.
         released, reused = page_kind.pages.take_freed()
         is_block_kind = page_kind.pages is self.block_pages
         has_room_flags = self._reader.has_room_flags if is_block_kind else {}
@@ -298,7 +302,7 @@ class FilterPages:
     def _make_page_kind(
         self, encoding: bytes, table: str, counts: tuple[int, int], prefix: bytes = b"", free_list: bytes | None = None
     ) -> _PageKind:
-        """Return the page table of one encoding; ``counts`` are the pages ever allocated and the pages in use."""
+        """Return a kind of pages with its page table; ``counts`` are the pages ever allocated and the pages in use."""
         load = partial(self._reader.load_page, table, prefix, encoding)
         list_free = None if free_list is None else partial(self._reader.list_pages, free_list, table)
         pages = PageTable(
@@ -322,7 +326,7 @@ def _decode_head(fields: object) -> _Head | None:
             and live_blocks < blocks <= PAGE_LIMIT
             and head.fork_pages <= PAGE_LIMIT
             and len(head.directory) == len(_Head.directory)
-            and head.directory[0] <= WIDEST_DIRECTORY
+            and head.directory[0] <= WIDEST_DIRECTORY  # the depth of the directory
         )
     except (TypeError, ValueError):
         return None

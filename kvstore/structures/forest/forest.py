@@ -224,12 +224,14 @@ class Forest(tables.ViewReader):
         return None if value is None else int(records.unpack(value, tables.REFUSED_UP, key))
 
     def compute_strength(self, child: int, parent: int) -> Strength:
-        """Compute the strength of an edge from its assertions."""
+        """Return the strength of an edge, computed from its assertions; the strongest edge sorts first."""
         assertions = list(self.iter_assertions(child, parent))
         return Strength(
-            -sum(round(1000 * assertion.confidence) for assertion in assertions),
-            min(0 if assertion.kind in DATA_KINDS else assertion.end - assertion.start for assertion in assertions),
-            min(assertion.start for assertion in assertions),
+            support=-sum(round(1000 * assertion.confidence) for assertion in assertions),
+            distance=min(
+                0 if assertion.kind in DATA_KINDS else assertion.end - assertion.start for assertion in assertions
+            ),
+            position=min(assertion.start for assertion in assertions),
         )
 
     def is_on_cycle(self, child: int, parent: int) -> bool:

@@ -105,7 +105,7 @@ class TransitiveReduction:
             }
             self._break_cycles({*edges, (child, parent)})
         else:
-            self._insert_edge(child, parent)
+            self._insert_acyclic_edge(child, parent)
 
     def update_strength(self, child: int, parent: int) -> None:
         """Break the cycles of an edge's component again, after the edge gained or lost one of several assertions."""
@@ -124,7 +124,7 @@ class TransitiveReduction:
         if is_deferred:
             self._delete_verdict(child, parent, verdict)
         else:
-            self._remove_edge(child, parent, verdict)
+            self._remove_acyclic_edge(child, parent, verdict)
             self._break_cycles(component)
 
     def judge_deferred(self) -> dict[tuple[int, int], int]:
@@ -162,7 +162,7 @@ class TransitiveReduction:
 
     # -- Changes by one edge of D, the stated edges that remain after cycles are broken
 
-    def _insert_edge(self, child: int, parent: int) -> None:
+    def _insert_acyclic_edge(self, child: int, parent: int) -> None:
         """Store the verdict on a new edge that closes no cycle; refuse the accepted edges that it makes redundant."""
         forest = self._forest
         if self._has_path(child, parent, forest.iter_parents, forest.iter_children):
@@ -173,8 +173,11 @@ class TransitiveReduction:
                 self._put_verdict(*edge, REDUNDANT)
             self._put_verdict(child, parent, ACCEPTED)
 
-    def _remove_edge(self, child: int, parent: int, verdict: int | None) -> None:
-        """Delete the verdict on an edge. If the edge was accepted, decide again on the edges that it made redundant."""
+    def _remove_acyclic_edge(self, child: int, parent: int, verdict: int | None) -> None:
+        """Delete the verdict on an edge. If the edge was accepted, decide again on the edges that it made redundant.
+
+        Such an edge leads from a node at or below ``child`` to a node at or above ``parent``.
+        """
         self._delete_verdict(child, parent, verdict)
         if verdict != ACCEPTED:
             return
@@ -187,7 +190,7 @@ class TransitiveReduction:
         for edge in sorted(candidates):
             if forest.get_verdict(*edge) == REDUNDANT:
                 self._delete_verdict(*edge, REDUNDANT)
-                self._insert_edge(*edge)
+                self._insert_acyclic_edge(*edge)
 
     def _find_newly_redundant(self, child: int, parent: int) -> list[Edge]:
         """Return the accepted edges that have a longer path once ``child`` is placed under ``parent``."""
@@ -217,13 +220,13 @@ class TransitiveReduction:
         for edge in sorted(cyclic):
             verdict = forest.get_verdict(*edge)
             if verdict != CYCLIC:
-                self._remove_edge(*edge, verdict)
+                self._remove_acyclic_edge(*edge, verdict)
                 self._put_verdict(*edge, CYCLIC)
         for edge in sorted(edges - cyclic):
             verdict = forest.get_verdict(*edge)
             if verdict in (None, CYCLIC):
                 self._delete_verdict(*edge, verdict)
-                self._insert_edge(*edge)
+                self._insert_acyclic_edge(*edge)
 
     # -- Search
 

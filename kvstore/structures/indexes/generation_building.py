@@ -177,9 +177,8 @@ class GenerationBuilder(IndexFiller):
             fitting_tokens = compute_fitting_tokens(prompt.tokens, error, prompt.answer_tokens)
             if fitting_tokens is None:
                 raise
-            overhead = prompt.tokens - token_estimate(
-                prompt.messages[-1]["content"]
-            )  # the last message has the sources
+            # The last message has the sources.
+            overhead = prompt.tokens - token_estimate(prompt.messages[-1]["content"])
             smaller_prompt = self._build_prompt(kind, task, max(1, fitting_tokens - overhead))
             if smaller_prompt is None:
                 raise
@@ -245,7 +244,7 @@ class GenerationBuilder(IndexFiller):
         with self._open_state() as state:
             record = Indexes(state.lmdb).get(kind)
             if record is not None and not kind.is_usable(record):
-                return  # it is not known yet which texts the first generation will name
+                return  # the first generation, which is not built yet, may name them
             stored_digests = list(WrittenTexts(state.lmdb).iter_digests_of_kind(kind.name))
             named_digests = {task.digest for task in _list_writing_tasks(kind, state)} if stored_digests else set()
             unnamed_digests = [digest for digest in stored_digests if digest not in named_digests]

@@ -64,10 +64,7 @@ def make_build_tools(
 
 
 class IndexFiller(ABC):
-    """The base class of objects that fill and remove indexes of certain kinds.
-
-    ``embed`` returns unit vectors of texts.
-    """
+    """The base class of objects that fill and remove indexes of certain kinds."""
 
     #: The open indexes of the store, whose caches the states use; None for no caches.
     _open_indexes: OpenIndexes | None = None
@@ -75,6 +72,7 @@ class IndexFiller(ABC):
     def __init__(
         self, environment: Environment, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
     ) -> None:
+        """Create the object for an open store; ``embed`` returns the unit vectors of texts, shape (n, dimension)."""
         self._environment = environment
         self._settings = settings
         self._embed = embed

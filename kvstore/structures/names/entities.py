@@ -237,7 +237,7 @@ class Entities(tables.ViewReader):
         if value is None:
             return None
         entity = int(records.U32.unpack(value)[0])
-        self._get_with_key(key, entity)
+        self._get_with_key(key, entity)  # verifies the entity's name
         return entity
 
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:

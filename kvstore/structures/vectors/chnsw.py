@@ -77,9 +77,10 @@ def build_layered_arrays(
 def _group_members(
     layer_starts: npt.NDArray[np.int64], parents: Sequence[npt.NDArray[np.int64]]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Group the nodes by parent: return all nodes with a parent (``members``), and the ``bounds`` of each group.
+    """Group the nodes by parent: return the nodes sorted by parent (``members``), and the ``bounds`` of each group.
 
-    The members of the i-th node above layer 0 are ``members[bounds[i]:bounds[i + 1]]``.
+    Nodes without a parent come first, and are in no group. The members of the i-th node above layer 0 are
+    ``members[bounds[i]:bounds[i + 1]]``.
     """
     # The parents, numbered over all layers; -1 for a node without a parent.
     owner_arrays = [

@@ -178,14 +178,15 @@ class HnswBuilder:
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
         num_rows = len(rows.labels)
         self._rows = rows
-        #: The upper layers of row *r* are ``_upper_links[_upper_offsets[r]:_upper_offsets[r + 1]]``.
+        #: The offsets of the rows in ``_upper_links``, which has their links in the layers above the lowest.
         self._upper_offsets = np.concatenate(
             (np.zeros(1, np.uint32), np.cumsum(_draw_heights(rows.labels, m), dtype=np.uint32))
         )
+        #: The links of each row in the lowest layer, padded with NONE.
         self._links = np.full((num_rows, 2 * m), NONE, np.uint32)
         self._upper_links = np.full((int(self._upper_offsets[-1]), m), NONE, np.uint32)
         self.num_linked = 0
-        entry = 0
+        entry = 0  # the row at which a search begins
         if base is not None:
             self.num_linked, entry = len(base), base.entry
             unpack_links(
@@ -231,6 +232,7 @@ def _draw_heights(labels: Ids, m: int) -> npt.NDArray[np.uint32]:
         hashes = (hashes ^ hashes >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
         hashes = (hashes ^ hashes >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
         hashes = hashes ^ hashes >> np.uint64(31)
+    # Uniformly distributed in (0, 1], with 53 random bits.
     uniforms = ((hashes >> np.uint64(11)) + np.uint64(1)).astype(np.float64) * 2.0**-53
     heights: npt.NDArray[np.uint32] = np.minimum(-np.log(uniforms) / np.log(m), _MAX_LAYERS).astype(np.uint32)
     return heights

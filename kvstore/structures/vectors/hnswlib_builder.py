@@ -48,11 +48,12 @@ class HnswlibBuilder:
         rows_by_node[state["label_lookup_internal"]] = state["label_lookup_external"]
         level_0 = state["data_level0"].view(np.uint8).reshape(-1, state["size_data_per_element"])[:count]
         links = np.empty((count, state["max_M0"]), np.uint32)
+        # A list of links is a count of 4 bytes, and 4 bytes for each of at most max_M0 nodes.
         links[rows_by_node] = _read_links(level_0[:, : 4 + 4 * state["max_M0"]], rows_by_node)
         heights = np.empty(count, np.uint32)
         heights[rows_by_node] = state["element_levels"][:count]
         bounds = np.concatenate((np.zeros(1, np.uint32), heights.cumsum(dtype=np.uint32)))
-        # hnswlib stores the upper layers by node, and kvstore by row.
+        # hnswlib stores the lists of the upper layers in the order of the nodes; reorder them by row.
         layers = state["link_lists"].view(np.uint8).reshape(-1, state["size_links_per_element"])
         nodes_by_row = rows_by_node.argsort()
         first_layers = np.concatenate((np.zeros(1, np.int64), state["element_levels"][:count].cumsum(dtype=np.int64)))

@@ -87,6 +87,7 @@ class _VectorBlock:
     """A block of float32 rows: a buffer, with its ids and its matrix as views of the buffer."""
 
     def __init__(self, buffer: bytearray | memoryview | bytes, dimension: int, rows: int) -> None:
+        """Open a buffer: the header, then the ids of all rows, then their vectors."""
         self.buffer = buffer
         self.ids: Ids = np.frombuffer(buffer, "<u8", rows, _HEADER.size)
         self._matrix: Matrix = np.frombuffer(buffer, "<f4", rows * dimension, _HEADER.size + 8 * rows).reshape(
@@ -112,6 +113,7 @@ class _QuantizedBlock(_VectorBlock):
     """A block of quantized rows: a vector is ``codes · scale``, with the scale that gives it unit length."""
 
     def __init__(self, buffer: bytearray | memoryview | bytes, dimension: int, rows: int) -> None:
+        """Open a buffer: the header, then the ids of all rows, then their scales, then their codes."""
         self.buffer = buffer
         self.ids = np.frombuffer(buffer, "<u8", rows, _HEADER.size)
         self._scales: Matrix = np.frombuffer(buffer, "<f4", rows, _HEADER.size + 8 * rows)
@@ -353,8 +355,8 @@ class VectorWriter(Vectors):
             self._open_blocks.append(block_number)
         block.clear(row)
 
-    def pack(self, limit: int) -> list[tuple[int, int, int]]:
-        """Empty up to ``limit`` of the last blocks by moving their vectors to free rows of earlier blocks.
+    def empty_last_blocks(self, max_blocks: int) -> list[tuple[int, int, int]]:
+        """Empty up to ``max_blocks`` of the last blocks by moving their vectors to free rows of earlier blocks.
 
         Returns the moved vectors: id, new block, new row. Must be called when no other changes are pending.
         """
@@ -365,7 +367,7 @@ class VectorWriter(Vectors):
         num_free = sum(free_counts.values())
         self._open_blocks = self._list_blocks_with_room()
         moves: list[tuple[int, int, int]] = []
-        last_records = itertools.islice(self._view.scan(self.space.blocks, reverse=True), limit)
+        last_records = itertools.islice(self._view.scan(self.space.blocks, reverse=True), max_blocks)
         for block_number in [int(records.U32.unpack(key)[0]) for key, _ in last_records]:
             num_free -= self._rows_per_block  # its own free rows, and those that its vectors take in other blocks
             if num_free < 0:
