@@ -91,6 +91,7 @@ class Asker:
         retrieve: RetrieveFunction,
         record_spending: Callable[[LanguageModel], None],
     ) -> None:
+        """Store the functions that answers are made with; the docstring of the class describes them."""
         self._get_session = get_session
         self._get_language_model = get_language_model
         self._embed = embed
@@ -339,11 +340,11 @@ class Asker:
         if reader is None:
             return None
         from .answer_reader.reading import read_passages
-        from .candidate_hits import add_nearest
+        from .candidate_hits import add_candidate_hits
         from .passages import build_passages
 
         if clauses.get("using") is None and clauses.get("within") is None:
-            hits = add_nearest(hits, query)
+            hits = add_candidate_hits(hits, query)
         passages = build_passages(hits, query.state)
         with query.trace.step("read sentences") as step:
             may_be_chain = not is_part and may_need_several_passages(query.question, hits)

@@ -22,7 +22,7 @@ from .extractive import MAX_CHUNKS
 _MAX_DOCUMENT_CHUNKS = 500
 
 
-def add_nearest(hits: Sequence[Hit], query: Query) -> list[Hit]:
+def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
     """Return the hits, then the nearest chunks by vector, then those of a document that the question identifies.
 
     Each chunk is returned once. The embedder must be able to embed the question.

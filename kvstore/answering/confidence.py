@@ -300,6 +300,7 @@ def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
     """Return for each hit the highest cosine of its chunks with the question, at least 0."""
     hit_chunks = [list_chunk_ids(hit, query.state) for hit in hits]
     chunk_ids = np.array(list(chain.from_iterable(hit_chunks)), np.uint64)
+    # One call for all chunks; each hit then takes the cosines of its own.
     cosines = iter(compute_cosines(query.state, chunk_ids, query.vector).tolist())
     return [max(0.0, *islice(cosines, len(chunks))) for chunks in hit_chunks]
 

@@ -63,6 +63,7 @@ class ModelDistiller:
         open_query: Callable[[str], AbstractContextManager[Query]],
         retrieve: Callable[[str, str | None], Evidence],
     ) -> None:
+        """Prepare requests to ``model`` with at most ``budget`` tokens each; see the docstring of the class."""
         self._model = model
         self._budget = budget
         self.open_query = open_query
@@ -79,7 +80,7 @@ class ModelDistiller:
         batches: list[list[Hit]] = []
         while remaining:
             batch = self._select_fitting(question, remaining, _POINTS_TASK)
-            if not batch:
+            if not batch:  # none fits, so the first is too long for any prompt
                 remaining = remaining[1:]
                 continue
             batches.append(batch)

@@ -226,6 +226,7 @@ class ScoredPassages:
     """Passages and the scores of their snippets, computed on first use if they are not given."""
 
     def __init__(self, passages: Sequence[Passage], relevance: Relevance, scores: SnippetScores | None = None) -> None:
+        """Combine passages with their scores; without ``scores``, they are computed on first use."""
         self.passages = passages
         self.relevance = relevance
         if scores is not None:

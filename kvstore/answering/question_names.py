@@ -121,13 +121,13 @@ class PassageWords:
 
     def _has_following(self, position: int, words: Sequence[tuple[str, str]], function_words: frozenset[str]) -> bool:
         """True if ``words``, pairs of a stem and the form in the question, follow the word at ``position``."""
-        for word, form in words:
+        for stem, form in words:
             candidates = range(position + 1, min(position + 2 + _MAX_WORDS_BETWEEN, len(self.words)))
             next_position = next(
                 (
                     index
                     for index in candidates
-                    if self._stems[index] == word and self._matches_form(index, form, function_words)
+                    if self._stems[index] == stem and self._matches_form(index, form, function_words)
                 ),
                 None,
             )
@@ -153,8 +153,8 @@ class PassageWords:
 def find_question_names(question: str, language: str | None = None) -> list[QuestionName]:
     """Return the names and technical tokens of a question in a language (None: English), in order.
 
-    If the language writes all nouns with capitals, names are words with digits or inner capitals, and adjacent nouns.
-    Other nouns have an article, a preposition or another word before them.
+    If the language writes all nouns with capitals, only words with digits or inner capitals and adjacent nouns are
+    names.
 
     >>> question = "Who wrote the Duke of York and what does --no-owner do in pg_dump?"
     >>> [name.text for name in find_question_names(question)]

@@ -95,6 +95,7 @@ class _TreeBuilder:
         texts: Sequence[str],
         stem: Callable[[str], str],
     ) -> None:
+        """Prepare the construction; the parameters are those of :func:`build_tree`."""
         self._sections = sections
         self._chunks = chunks
         self._texts = texts
@@ -145,7 +146,7 @@ class _TreeBuilder:
         return path[::-1]
 
     def _find_common_section(self, first: int, last: int) -> int:
-        """Return the innermost section that contains chunks ``first`` to ``last``, or -1."""
+        """Return the index of the innermost section that contains chunks ``first`` to ``last``, or -1."""
         first_path = self._get_section_path(self._chunks[first].section)
         last_path = self._get_section_path(self._chunks[last].section)
         shared = [section for section, other in zip(first_path, last_path, strict=False) if section == other]
@@ -185,7 +186,7 @@ class _TreeBuilder:
         return levels[1] if has_title and len(levels) > 1 else levels[0]
 
     def _find_top_section(self, chunk: int, top_level: int) -> int:
-        """Return the innermost section around a chunk that is at or above ``top_level``, or -1."""
+        """Return the index of the innermost section around a chunk that is at or above ``top_level``, or -1."""
         for section in reversed(self._get_section_path(self._chunks[chunk].section)):
             if self._sections[section].level <= top_level:
                 return section
@@ -306,6 +307,7 @@ def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[li
     ``previous_group`` link the groups that remain. A pair in the heap is outdated if the version of one of its groups
     is not the current one.
     """
+    # A group is numbered by its first vector, and its vector is the sum of those in it.
     next_group = list(range(1, len(vectors) + 1))
     previous_group = list(range(-1, len(vectors) - 1))
     groups: list[list[int]] = [[index] for index in range(len(vectors))]

@@ -57,7 +57,7 @@ def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, tex
 
 def _count_crlf_ends(text: str, start: int, end: int) -> int:
     """Return the number of CRLF line ends whose line feed is in the span from ``start`` to before ``end``."""
-    return text.count("\r\n", max(0, start - 1), end)
+    return text.count("\r\n", max(0, start - 1), end)  # a carriage return can be right before the span
 
 
 def _parse_span(key: str, number: int, bounds: Any) -> tuple[int, int]:

@@ -54,6 +54,8 @@ class Prose:
         for term, count in self.phrases.items():
             form_counts[term.form] += count
         singular_forms = {form: to_singular(form) or form for form in form_counts}
+        # The number of uses of each last word. A plural is not counted if its singular is, because a use of a plural is
+        # recorded under both.
         head_counts: Counter[str] = Counter()
         for form, count in form_counts.items():
             if singular_forms[form] not in form_counts or form == singular_forms[form]:

@@ -74,6 +74,7 @@ class RelationFilter:
     """A filter for the relations of one sentence."""
 
     def __init__(self, sentence: Sentence, phrases: NounPhrases) -> None:
+        """Prepare the filter for a parsed sentence and its noun phrases."""
         self._sentence = sentence
         self._words = sentence.words
         self._phrases = phrases

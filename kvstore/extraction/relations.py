@@ -89,6 +89,7 @@ class _SentenceRelations:
     """
 
     def __init__(self, sentence: Sentence) -> None:
+        """Prepare the noun phrases, clauses and filter of a sentence."""
         self._sentence = sentence
         self._words = sentence.words
         self._phrases = NounPhrases(sentence)

@@ -92,20 +92,20 @@ def _iter_pairs(blocks: Sequence[Block], english: bool) -> Iterator[tuple[str, s
     for block in blocks:
         if block.kind == "heading":
             items.clear()
-            yield from _push_name(HEADING, headings, block, _get_heading_name(block.title, english))
+            yield from _pair_with_ancestor(HEADING, headings, block, _get_heading_name(block.title, english))
         elif block.kind == "item" and block.title:
-            yield from _push_name(LIST, items, block, _get_item_name(block.title))
+            yield from _pair_with_ancestor(LIST, items, block, _get_item_name(block.title))
         elif block.level == 0:
             items.clear()
 
 
-def _push_name(
+def _pair_with_ancestor(
     kind: str, ancestors: list[tuple[int, str | None]], block: Block, name: str | None
 ) -> Iterator[tuple[str, str, str, Block]]:
-    """Add the name of a block to ``ancestors``, and yield its pair with the nearest name above it.
+    """Yield the pair of the name of a block and the nearest name above it, if both exist.
 
-    ``ancestors`` has the levels and names of the enclosing blocks. Blocks at the level of the block or below are
-    removed from it.
+    ``ancestors`` has the levels and names of the enclosing blocks. It is updated: blocks at the level of the block or
+    below are removed, and the block is added.
     """
     while ancestors and ancestors[-1][0] >= block.level:
         ancestors.pop()

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..extraction.validation import ValidDocument
 from ..models.embedder import is_english_only
-from ..models.language import ENGLISH, RULES, has_english
+from ..models.language import ENGLISH, RULES, is_english_installed
 from ..models.multilingual_embedder import is_installed
 from ..models.protocol import INSTALL_LANGUAGES, MULTILINGUAL_EMBEDDER
 from ..settings import FixedSettings
@@ -62,7 +62,7 @@ class DocumentLanguages:
         second_count = min(count for _, count in self._counts.most_common(2)) if len(self._counts) > 1 else 0
         if (language := self.main_language) is not None:
             settings["stemmer"] = language if language in list_stemmed_languages() else "none"
-            settings["language"] = ENGLISH if language == "english" and has_english() else RULES
+            settings["language"] = ENGLISH if language == "english" and is_english_installed() else RULES
         is_mixed = second_count >= max(2, self._counts.total() / 10)
         if is_mixed or (language is None and second_count):
             settings["stemmer"] = MULTILINGUAL

@@ -80,7 +80,7 @@ def write_bert(model: Path, folder: Path, make_graph: Callable[[Tensors], BertGr
 
 
 def _read_json(path: Path) -> Any:
-    """Return the content of a JSON file."""
+    """Parse a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -109,7 +109,7 @@ def _read_tokenizer(network: Path) -> dict[str, Any]:
 
 
 def read_safetensors(path: Path) -> Tensors:
-    """Read the weights in a safetensors file by name.
+    """Return the weights in a safetensors file by name, in float32.
 
     The file has 8 bytes of length (little-endian), a header of this length in JSON, and the numbers
     (https://huggingface.co/docs/safetensors).
@@ -133,6 +133,7 @@ class BertGraph:
     """
 
     def __init__(self, weights: Tensors) -> None:
+        """Begin an empty graph. ``weights`` are those of the model by name; adding operations removes them."""
         from onnx import helper, numpy_helper
 
         self._helper, self._numpy = helper, numpy_helper
@@ -318,7 +319,7 @@ class QuantizedBertGraph(BertGraph):
                 self._add_constant(f"{name}.weight", numbers),
                 self._add_number("unit", 1),
                 self._add_constant(f"{name}.scales", column_scales),
-                self._get_zero_point(shift),
+                self._add_zero_point(shift),
             ],
             f"{name}.integers",
             domain="com.microsoft",
@@ -348,12 +349,12 @@ class QuantizedBertGraph(BertGraph):
         factors = self._add_operation("Div", [steps, highest], f"{name}.factors")
         numbers = self._add_operation("Mul", [scaled, factors], f"{name}.numbers")
         bytes_name = self._add_operation(
-            "QuantizeLinear", [numbers, self._add_number("unit", 1), self._get_zero_point(shift)], f"{name}.bytes"
+            "QuantizeLinear", [numbers, self._add_number("unit", 1), self._add_zero_point(shift)], f"{name}.bytes"
         )
         return bytes_name, self._add_operation("Div", [highest, steps], f"{name}.row_scales"), scales, shift
 
-    def _get_zero_point(self, shift: float) -> str:
-        """Add the byte that represents the number 0, and return its name.
+    def _add_zero_point(self, shift: float) -> str:
+        """Add the byte that represents the number 0.
 
         It is the lowest byte for shifted rows, which are not negative, else the middle one.
         """

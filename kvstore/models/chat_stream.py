@@ -49,6 +49,11 @@ class ChatStream:
     """
 
     def __init__(self, reply: Reply, *, first: float, between: float, secret: str = "") -> None:
+        """Begin to read the answer in a reply.
+
+        ``first`` and ``between`` are the seconds to wait for the first piece and for each further one. ``secret`` is
+        replaced by stars.
+        """
         self._reply = reply
         self._between = between
         #: The latest time for the next piece; each piece moves it.

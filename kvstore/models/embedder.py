@@ -172,14 +172,14 @@ class NullEmbedder:
         self.description = f"no embedder: every document and question comes with vectors of {dimension} components"
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Raise EmbedderError."""
+        """Raise EmbedderError, because the user supplies all vectors."""
         raise EmbedderError(
             f"this store has no embedder ({self.name}); pass vectors of {self.dimension} components, or create a store "
             "with an embedder"
         )
 
     def embed_query(self, text: str) -> Embeddings:
-        """Raise EmbedderError."""
+        """Raise EmbedderError, because the user supplies all vectors."""
         return self.embed([text])
 
 

@@ -102,6 +102,10 @@ class Endpoint:
         unavailable: type[KvstoreError] | None = None,
         remedy: str = "check that the server runs, or give another base_url, timeout or attempts",
     ) -> None:
+        """Resolve the address and the key, and check them; the docstring of the class describes the parameters.
+
+        Raises ``error`` if one of them or a timeout is invalid.
+        """
         source_name, url = self._resolve_base_url(base_url, base_url_name)
         check_address(url, error, source_name)
         self.base_url = url.rstrip("/")

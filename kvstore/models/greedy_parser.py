@@ -31,6 +31,7 @@ class GreedyParser:
     """A pipeline component that replaces spaCy's parser and uses its model."""
 
     def __init__(self, parser: Any) -> None:
+        """Copy the moves, labels and weights of spaCy's trained parser in the form that the kernel reads."""
         self.model = parser.model
         moves = [parser.moves.get_class_name(number) for number in range(parser.moves.n_moves)]
         self._kinds = np.array([MOVE_LETTERS.index(move[0]) for move in moves], np.uint8)

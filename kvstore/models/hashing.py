@@ -44,7 +44,10 @@ class HashingEmbedder:
         )
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, shape (len(texts), dimension)."""
+        """Return the vectors of ``texts``, shape (len(texts), dimension).
+
+        The weight of a word grows with the logarithm of its count, and is less for a short word.
+        """
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             counts = Counter(WORD_PATTERN.findall(unicodedata.normalize("NFKC", text).casefold()))

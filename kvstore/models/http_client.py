@@ -50,6 +50,7 @@ class Reply:
     """
 
     def __init__(self, response: Any, connections: _Connections, timeouts: Timeouts, deadline: float) -> None:
+        """Begin to read an httpx response, in the event loop of ``connections`` and until ``deadline`` (monotonic)."""
         self._response = response
         self._parts = response.aiter_bytes()
         self._connections = connections

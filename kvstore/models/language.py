@@ -130,7 +130,7 @@ def open_language(name: str = ENGLISH) -> LanguagePipeline | None:
     return None if name == RULES else LanguagePipeline(name)
 
 
-def has_english() -> bool:
+def is_english_installed() -> bool:
     """True if the pipeline ``en`` is installed."""
     return _find_missing_package(ENGLISH) is None
 

@@ -48,7 +48,7 @@ class OnnxRuntime:
     """
 
     def __init__(self, folder: Path, open_tokenizer: Callable[[Path], Tokenize] | None = None) -> None:
-        """Load the model. ``open_tokenizer`` opens a tokenizer in the folder; without it, ``tokenizer.json`` is it."""
+        """Load the model. ``open_tokenizer`` opens the tokenizer in the folder (None: that of ``tokenizer.json``)."""
         onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
         threads = os.environ.get("OMP_NUM_THREADS", "")

@@ -43,6 +43,7 @@ class PluginEmbedder:
     """A wrapper of a package's embedder: its failures, and vectors of a wrong shape, become EmbedderErrors."""
 
     def __init__(self, plugin: Plugin, embedder: Any) -> None:
+        """Wrap the embedder that a plug-in created; raises EmbedderError if its name does not belong to the plug-in."""
         self._plugin = plugin
         self._embedder = embedder
         self.name = embedder.name

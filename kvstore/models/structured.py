@@ -107,6 +107,7 @@ class StructuredModel:
     """
 
     def __init__(self, model: LanguageModel, max_tokens: int | None = None) -> None:
+        """Begin with no requests; they may send at most ``max_tokens`` tokens together (None: any number)."""
         self.model = model
         self.max_tokens = max_tokens
         self.num_calls = 0

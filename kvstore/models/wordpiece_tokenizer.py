@@ -141,6 +141,7 @@ class _CharacterForms(dict[int, str]):
     """The text that replaces each character, by its code; a character that is a word by itself gets spaces."""
 
     def __init__(self) -> None:
+        """Read the table of characters; raises ValueError if it is damaged. Replacements are added on first use."""
         data = CHARACTERS_FILE.read_bytes()
         if hashlib.sha256(data).hexdigest() != _CHARACTERS_DIGEST:
             raise ValueError(f"{CHARACTERS_FILE} is damaged")

@@ -223,12 +223,12 @@ def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | N
     Raises InputError, EmbedderError, LanguageError or SettingsMismatchError if one is invalid.
     """
     from ..models.embedder import get_weights, open_embedder
-    from ..models.language import ENGLISH, RULES, has_english, open_language, require_installed
+    from ..models.language import ENGLISH, RULES, is_english_installed, open_language, require_installed
     from ..text.words import get_stemmer
 
     fixed = FixedSettings(**creation_settings)
     get_stemmer(fixed.stemmer)
-    if "language" not in creation_settings and not has_english():
+    if "language" not in creation_settings and not is_english_installed():
         fixed = replace(fixed, language=RULES)
     pipeline = open_language(fixed.language)
     if fixed.language == ENGLISH:

@@ -106,6 +106,10 @@ class CapitalNames:
     """The names in the sentences of one document in a language other than English."""
 
     def __init__(self, sentences: Sequence[str], language: str, words: NameWords) -> None:
+        """Find the capitalized runs of a document, and the words that it shows to be common or proper.
+
+        ``words`` are those of the language.
+        """
         self._words = words
         self._tokens = [_TOKEN_PATTERN.findall(sentence) for sentence in sentences]
         self._has_capital_nouns = capitalizes_nouns(language)
@@ -192,7 +196,7 @@ class CapitalNames:
         """Return the name in a run of a language that capitalizes names alone, or None."""
         while run.forms and self._is_title(run.keys[0]):
             run = run.drop_first()
-        if run.opens_sentence and run.forms:
+        if run.opens_sentence and run.forms:  # every word has a capital there
             key = run.keys[0]
             if key in self._common or key in self._words.common or (len(run.forms) == 1 and key not in self._proper):
                 run = run.drop_first()

@@ -275,6 +275,7 @@ class SentenceNames:
     """
 
     def __init__(self, sentences: Iterable[str]) -> None:
+        """Parse the sentences of a document. Collect its words in lower case, and its words capitalized inside them."""
         common: set[str] = set()
         capitalized: set[str] = set()
         self._titles: dict[int, list[str]] = {}

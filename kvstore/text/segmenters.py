@@ -26,6 +26,7 @@ class Segmenter:
     """A stemmer that leaves words unchanged, with ``split_run``, which splits a run without spaces into words."""
 
     def __init__(self, split_run: Callable[[str], tuple[str, ...]]) -> None:
+        """Store the function that splits a run of characters into words."""
         self.split_run = split_run
 
     def __call__(self, word: str) -> str:

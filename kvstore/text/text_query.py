@@ -142,6 +142,7 @@ class _Parser:
     """A recursive-descent parser of a query."""
 
     def __init__(self, text: str) -> None:
+        """Split the query ``text`` into tokens."""
         self._text = text
         #: The kind, text and offset of each token.
         self._tokens: list[tuple[str, str, int]] = []

@@ -192,6 +192,7 @@ class QuestionStemmer:
     """
 
     def __init__(self, languages: Iterable[str]) -> None:
+        """Open the stemmers of the languages of the documents, the most important language first."""
         self._stems = [get_document_stemmer(MULTILINGUAL, language) for language in languages] or [str]
 
     def __call__(self, word: str) -> str:
