@@ -52,7 +52,7 @@ class BlockFinder:
         section_index = bisect_right(outline, offset, key=lambda section: section.start)
         start = outline[section_index - 1].start if section_index else 0
         end = outline[section_index].start if section_index < len(outline) else record.size
-        if end - start > 4 * _CONTEXT_BYTES:
+        if end - start > 4 * _CONTEXT_BYTES:  # only a part of a long section is parsed
             start, end = self._narrow_range(record.id, start, end, offset)
         if (record.id, start, end) not in self._blocks_by_range:
             self._blocks_by_range[record.id, start, end] = self._parse_blocks(record.id, start, end)

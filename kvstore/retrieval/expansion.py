@@ -51,7 +51,7 @@ def expand_entity(
     is_truncated = False
     entity_nodes, abstracts = list_ranked_addresses(state, identity, limit)
     for tree_name, nodes in _group_nodes_by_tree(state, entity_nodes, tree).items():
-        rows.append(Relative(display_name, tree_name, 0, display_name, "", ""))
+        rows.append(Relative(entity=display_name, tree=tree_name, level=0, relative=display_name, via="", text=""))
         for is_upward in (True, False):
             if not (go_up if is_upward else go_down):
                 continue
@@ -65,7 +65,8 @@ def expand_entity(
             break
         rows.append(row)
     if is_truncated:
-        rows[limit:] = [Relative(display_name, rows[0].tree, 0, "…", "", f"cut at {limit} rows; LIMIT n shows more")]
+        text = f"cut at {limit} rows; LIMIT n shows more"
+        rows[limit:] = [Relative(entity=display_name, tree=rows[0].tree, level=0, relative="…", via="", text=text)]
     return rows
 
 
@@ -94,6 +95,7 @@ def _select_steps(
     for step in forest.walk(nodes, up=is_upward, depth=depth):
         if step.node in nodes:
             continue  # two names of the entity are ancestor and descendant: it is not its own relative
+        # Beyond the limit, a walk up goes on until it has reached the nearest roots.
         is_past_root = roots and step.distance > roots[0].distance
         if len(steps) >= limit and (is_past_root or not is_upward or len(steps) >= _MAX_SEARCH_STEPS):
             break
@@ -146,7 +148,8 @@ def _iter_abstract_relatives(
 ) -> Iterator[Relative]:
     """Yield rows for the abstracts at the entity's addresses and for those up to ``depth`` levels above or below.
 
-    ``addresses`` are ordered, best first. Only the first three documents (``_MAX_DOCUMENTS``) are shown.
+    ``addresses`` are ordered, best first. Only the first three documents (``_MAX_DOCUMENTS``) are shown or, with
+    ``tree``, only the document with this key. Each abstract is shown once.
     """
     shown_abstracts: set[int] = set()
     documents: set[int] = set()

@@ -40,10 +40,11 @@ class _Result(NamedTuple):
 class FusedStrategy:
     """A strategy that fuses the results of several strategies for several questions.
 
-    Without ``questions``, the only question is the query's. Each strategy receives only the options that it declares.
+    Each strategy receives only the options that it declares.
     """
 
     def __init__(self, strategies: Sequence[Strategy], questions: Sequence[str] = ()) -> None:
+        """Fuse the results of ``strategies`` for each of ``questions`` (empty: only for the question of the query)."""
         self.strategies = strategies
         self.questions = questions
         self.name = ", ".join(strategy.name for strategy in strategies)
@@ -83,7 +84,7 @@ class FusedStrategy:
             question_query = copy(query)
             if self.questions:
                 question_query.question = respell_question(question, query.state)[0]
-                vars(question_query).pop("vector", None)
+                vars(question_query).pop("vector", None)  # the cached vector of all questions together
             for strategy in self.strategies:
                 strategy_query = _copy_for_strategy(question_query, strategy)
                 evidence = strategy.retrieve(strategy_query)
@@ -122,6 +123,7 @@ def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
 
     The id of a hit is its chunk id or, if it is not a single chunk, a negative number.
     """
+    # In reverse order, so that the first of identical hits is kept.
     hits = {_get_hit_key(hit): hit for result in reversed(results) for hit in reversed(result.evidence.hits)}
     hit_ids = {
         key: _find_chunk(query, hit) if hit.kind == "chunk" else -number

@@ -17,12 +17,10 @@ _FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
 class Hierarchy:
-    """A builder of sentences about the nodes of the forest of one state.
-
-    A sentence names at most ``max_relatives`` ancestors and as many descendants.
-    """
+    """A builder of sentences about the nodes of the forest of one state."""
 
     def __init__(self, state: State, max_relatives: int) -> None:
+        """Build sentences that each name at most ``max_relatives`` ancestors and as many descendants."""
         self._state = state
         self._max_relatives = max_relatives
         self._decoded_nodes = state.get_decoded_nodes(max_relatives)

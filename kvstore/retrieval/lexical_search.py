@@ -147,13 +147,9 @@ def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
     try:
         search.score_only(ascending)
         for term, size in zip(terms, state.postings.get_sizes(terms), strict=True):
-            weight = weights.rarities[term]
-            search.add(
-                weight,
-                state.postings.get_candidate_blocks(term, ascending, size),
-                search.compute_term_bound(weight),
-                0.0,
-            )
+            rarity, blocks = weights.rarities[term], state.postings.get_candidate_blocks(term, ascending, size)
+            # All chunks are scored, whatever the other terms can add (0).
+            search.add(rarity, blocks, search.compute_term_bound(rarity), 0.0)
         scores = np.empty(len(chunks))
         scores[order] = _to_arrays(search)[1]
         return scores

@@ -29,6 +29,7 @@ class LoadedChunk:
     def __init__(
         self, state: State, chunk: int, record: ChunkRecord, document: DocumentRecord, outline: Sequence[Section]
     ) -> None:
+        """Store a chunk (an id) with its record, the record of its document, and the sections of that document."""
         self.chunk = chunk
         self.record = record
         self.document = document
@@ -55,6 +56,7 @@ class LoadedChunk:
     @property
     def starting_titles(self) -> Iterable[str]:
         """The titles of the sections that begin in the chunk."""
+        # ``record.section`` contains the start of the chunk (-1: no section does).
         for section in self._outline[max(0, self.record.section) :]:
             if section.start >= self.record.end:
                 return
@@ -137,10 +139,10 @@ def build_chunk_hits(
         num_loaded += len(batch)
         for loaded, (chunk, score) in zip(load_chunks([chunk for chunk, _ in batch]), batch, strict=True):
             if within is not None:
-                size = count_text_tokens(loaded.text)
-                if size > within:
+                num_tokens = count_text_tokens(loaded.text)
+                if num_tokens > within:
                     continue
-                within -= size
+                within -= num_tokens
             record = loaded.record
             heading = " > ".join(loaded.headings) if record.section >= 0 else ""
             fields = (loaded.document.key, record.ordinal, loaded.text, _get_path(paths, loaded))

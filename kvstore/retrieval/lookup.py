@@ -42,6 +42,7 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
     display_name = state.entities.get(identity.entry.entity).name
     nodes, abstract_addresses = list_ranked_addresses(state, identity, limit + _NUM_EXTRA_ADDRESSES)
     stated_nodes, prose_nodes = _split_by_tree(state, nodes)
+    # At most half of the rows are tree nodes, or more if there are too few abstracts to fill the rest.
     max_tree_rows = max(limit - len(abstract_addresses), (limit + 1) // 2)
     stated_rows = (row for node in stated_nodes for row in _iter_tree_locations(state, node, display_name, identity))
     stated_locations = list(islice(stated_rows, max_tree_rows))
@@ -76,7 +77,16 @@ def _iter_tree_locations(state: State, node: int, display_name: str, identity: I
     for parent in parents:
         text = f"{display_name} is under {parent}" if parent else f"{display_name} is a root"
         text += f"; above {children_text}" if children_text else ""
-        yield Location(display_name, identity.entry.temperature, tree, level, parent, None, None, text)
+        yield Location(
+            entity=display_name,
+            temperature=identity.entry.temperature,
+            tree=tree,
+            level=level,
+            parent=parent,
+            document=None,
+            abstract=None,
+            text=text,
+        )
 
 
 def _list_node_names(state: State, nodes: Sequence[int]) -> list[str]:
@@ -95,12 +105,20 @@ def _build_abstract_location(state: State, address: AbstractAddress, display_nam
     parent_record = None if record.parent is None else state.abstracts.get(record.parent)
     parent = None if parent_record is None else state.abstracts.get_heading(parent_record)
     text = None
-    if rank >= addresses.MIN_BODY_RANK and abstract < FIRST_UPPER_ABSTRACT:
+    if rank >= addresses.MIN_BODY_RANK and abstract < FIRST_UPPER_ABSTRACT:  # in the text below a leaf abstract
         text = _find_mention_sentence(state, record.document, abstract, identity.entity_ids)
     if text is None:
         text = state.abstracts.read_text(record)
-    ordinal = document.get_abstract_ordinal(abstract)
-    return Location(display_name, identity.entry.temperature, None, record.level, parent, document.key, ordinal, text)
+    return Location(
+        entity=display_name,
+        temperature=identity.entry.temperature,
+        tree=None,
+        level=record.level,
+        parent=parent,
+        document=document.key,
+        abstract=document.get_abstract_ordinal(abstract),
+        text=text,
+    )
 
 
 def _find_mention_sentence(state: State, document: int, leaf: int, entities: list[int]) -> str | None:
@@ -109,7 +127,7 @@ def _find_mention_sentence(state: State, document: int, leaf: int, entities: lis
     Returns the first heading that mentions one if no sentence does, or else None.
     """
     heading = None
-    chunks = range(GROUP_SIZE * leaf, GROUP_SIZE * leaf + GROUP_SIZE)
+    chunks = range(GROUP_SIZE * leaf, GROUP_SIZE * leaf + GROUP_SIZE)  # the chunk ids below a leaf abstract
     for chunk, mentions in zip(chunks, state.mentions.get_occurrences_many(chunks), strict=True):
         mention_starts = [start for entity, start, _ in mentions if entity in entities]
         if not mention_starts:

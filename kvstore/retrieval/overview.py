@@ -57,7 +57,9 @@ _ABOUT_PATTERN = compile_lazily(
 
 
 def is_overview_question(question: str) -> bool:
-    """True if a question asks for an overview of a whole.
+    """True if a question asks for an overview of a document or of all documents, not for a detail.
+
+    Any word that is not about summaries, documents, their points or the form of the answer makes it specific.
 
     >>> [is_overview_question(text) for text in ("Summarize the whole meeting.", "What are these documents about?")]
     [True, True]

@@ -60,6 +60,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         """Return the ``top`` chunks by BM25, with each phrase counted as one more term."""
         scores_by_chunk = dict(best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top))
         min_score = min(scores_by_chunk.values()) if len(scores_by_chunk) == self.top else 0.0
+        # The stems of a phrase depend on the language of a document; the rarest ones count.
         stemmers = open_document_stemmers(state.settings.stemmer, state.counters.languages)
         rarities = [
             self.share * max(self._sum_rarities(_list_terms(phrase, stem)) for stem in stemmers)
@@ -83,6 +84,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
             texts = dict.fromkeys([loaded.document.title or "", *loaded.headings, loaded.text])
             score = float(scores[index])
             for phrase, rarity in weighted_phrases:
+                # The words of a quoted phrase are compared exactly, so any stemmer will do.
                 num_occurrences = sum(count_occurrences(phrase, text, stemmers[0]) for text in texts)
                 score += rarity * self._compute_bm25_factor(num_occurrences, loaded.record.words)
             scores_by_chunk[loaded.chunk] = score

@@ -273,7 +273,7 @@ def evidence_of(
 
     The query's reranker reorders the ranking first. ``paths`` explain why each chunk was found; ``pool`` is the number
     of chunks that were ranked. The hits are segments instead of chunks if the query or the strategy (``as_segments``)
-    asks for them.
+    asks for them. A query can also ask for segments in addition to the hits.
     """
     if query.rerank is not None:
         ranking = query.rerank(query, ranking)

@@ -50,8 +50,9 @@ def render_relatives(relatives: Iterable[Relative]) -> str:
             if branches:
                 nearest = [relative for branch in branches.values() for relative in branch if abs(relative.level) == 1]
                 pieces.append(f"<ul><li>{label}{''.join(_render_branch(nearest, branches, set(), 1))}</li></ul>")
-        truncated = (member for member in members if not member.level and not member.via and member.relative == "…")
-        pieces += [markup.render_remark(member.text) for member in truncated]
+        # The text of a row whose relative is an ellipsis reports the limit.
+        limit_rows = (member for member in members if not member.level and not member.via and member.relative == "…")
+        pieces += [markup.render_remark(row.text) for row in limit_rows]
     return f"<div>{''.join(pieces)}</div>"
 
 

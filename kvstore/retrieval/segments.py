@@ -104,7 +104,8 @@ class _ChunkRun(NamedTuple):
 def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
     """Return the relevance of each chunk of a ranking, from 0 to 0.8, in order. It falls with the rank and the score.
 
-    The penalty of the plan is not subtracted.
+    It falls exponentially with the rank, more slowly if more chunks fit (``plan.room``). The penalty of the plan is not
+    subtracted.
     """
     if not ranking:
         return []
@@ -153,9 +154,8 @@ def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[S
     selected: list[Segment] = []
     tokens_left = plan.within
     for run in builder.list_runs():
-        if len(selected) == plan.top or (
-            tokens_left is not None and tokens_left < state.settings.chunk_tokens * _MIN_CHUNK_SHARE
-        ):
+        is_full = tokens_left is not None and tokens_left < state.settings.chunk_tokens * _MIN_CHUNK_SHARE
+        if is_full or len(selected) == plan.top:
             break
         segment = builder.build_segment(run, tokens_left)
         if segment is None:
@@ -182,6 +182,7 @@ class _SegmentBuilder:
     """A builder of the segments of one ranking, which do not overlap."""
 
     def __init__(self, state: State, ranking: Ranking, plan: SegmentPlan) -> None:
+        """Read the chunks of a ranking; the first :data:`MAX_CONSIDERED` of them can be joined."""
         from .block_borders import BlockFinder
 
         self._state = state

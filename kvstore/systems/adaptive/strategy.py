@@ -129,6 +129,7 @@ class AdaptiveStrategy:
             walk_result = None
         chunks, scores, paths = hybrid.chunks, hybrid.scores, hybrid.format_paths()
         if walk_result is not None:
+            # The paths are those of the walk, which are found for the best chunks only.
             chunks, scores, paths = *_merge_scores(hybrid, walk_result, weight), {}
         if has_triples:
             chunks, scores, joined_paths = _add_joined_chunks(query, hybrid, parts, chunks, scores)
@@ -159,6 +160,7 @@ def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[st
     A name that the question compares with another can be in any number of chunks.
     """
     compared = decompose(query.question, names).compared_keys
+    # A name in more of n chunks has less than this fraction of the information of a name in one chunk, log n.
     max_chunks = math.pow(query.chunk_count, 1 - _MIN_NAME_INFORMATION)
     return [
         seed for seed in names if 0 < spreads[seed.key].chunks <= (math.inf if seed.key in compared else max_chunks)
@@ -230,7 +232,10 @@ class _WalkFactors(NamedTuple):
 def _compute_walk_factors(
     query: Query, hybrid: HybridResult, names: Sequence[Seed], parts: Decomposition, spreads: Mapping[str, Spread]
 ) -> _WalkFactors:
-    """Compute the quantities that determine the weight of the walk for a question."""
+    """Compute the quantities that determine the weight of the walk for a question.
+
+    ``names`` are its known names, and ``spreads`` the number of chunks about each.
+    """
     stem = query.stem
     informative = get_informative_terms(query.question, stem)
     rest_terms = get_informative_terms(parts.remainder, stem) if parts.remainder != query.question else informative

@@ -56,7 +56,8 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
     def fetch(self, state: State) -> JoinedChunks:
         """Match the triples with the question, and read the chunks of the names in the best ones."""
         relations = StatedRelations(self.chunks).fetch(state)
-        matches = _select_other_names(match_relations(relations, self.rarities, self.stem, None), self.question_key)
+        all_matches = match_relations(relations, self.rarities, self.stem, limit=None)
+        matches = _select_other_names(all_matches, self.question_key)
         no_nodes = NeighborhoodRequest(
             np.empty(0, np.uint64), np.empty(0, np.uint32), _MAX_NAME_CHUNKS, with_links=False, vector=self.vector
         )

@@ -146,7 +146,7 @@ class _NodeLayers:
         progress: Callable[[int, int], None] = lambda done, total: None,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, npt.NDArray[Any]] | None:
-        """Return the arrays of the file, or None if cancelled."""
+        """Return the arrays of the index file, or None if cancelled."""
         arrays = build_layered_arrays(
             self.vectors,
             self.parents,
@@ -165,9 +165,8 @@ def _build_layers(state: State, communities: Communities) -> _NodeLayers:
     The parent of an entity is its finest community.
     """
     graph = build_entity_graph(state)
-    layers = _NodeLayers(
-        [compute_entity_vectors(graph, load_chunk_vectors(state, graph))], [], [graph.entities], [graph.keys]
-    )
+    entity_vectors = compute_entity_vectors(graph, load_chunk_vectors(state, graph))
+    layers = _NodeLayers(vectors=[entity_vectors], parents=[], nodes=[graph.entities], names=[graph.keys])
     parent_ids = [(communities.find_by_entity(entity) or [NO_COMMUNITY])[-1] for entity in graph.entities.tolist()]
     for community_ids in _group_by_level(communities):
         index_by_id = {community: index for index, community in enumerate(community_ids)}

@@ -161,7 +161,7 @@ class LinkedChunks(ReadRequest[list[list[list[int]]]]):
     layers: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[list[list[int]]]:
-        """Read the chunks that the nodes of each layer lead to."""
+        """Read the chunks that the nodes of each layer lead to; a node with too many chunks leads to none."""
         entities, *community_layers = self.layers
         communities = require_communities(state)
         community_ids = list(chain.from_iterable(community_layers))

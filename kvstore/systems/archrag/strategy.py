@@ -89,7 +89,7 @@ class ArchragStrategy:
             )
             step.count = len(reports)
         evidence, communities = insert_reports(
-            query, share, reports, lambda narrowed: self._rank_chunks(narrowed, layers)
+            query, share, reports, lambda limited_query: self._rank_chunks(limited_query, layers)
         )
         hit_layers = [0 if community is None else layers_by_community[community] for community in communities]
         groups = [

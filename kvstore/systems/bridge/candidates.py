@@ -118,9 +118,10 @@ class _PoolBuilder:
     """
 
     def __init__(self, state: State, request: Candidates) -> None:
+        """Start with an empty pool; ``request`` has its size, the depth and the allowed documents."""
         self._state = state
         self._request = request
-        #: Caches: the records of abstracts, and whether a chunk exists, by id.
+        #: Caches by id: the records of abstracts, and True or False for chunk ids that exist or not.
         self._abstracts: dict[int, AbstractRecord] = {}
         self._chunk_exists: dict[int, bool] = {}
         self.pool: dict[int, AbstractRoute] = {}
@@ -152,14 +153,16 @@ class _PoolBuilder:
 
     def _sort_addresses(self, packed_addresses: Sequence[int]) -> list[int]:
         """Sort the packed addresses of abstracts by rank, document key and abstract id."""
-        positions = {address: addresses.split_address(address) for address in packed_addresses}
-        self._cache_abstracts(abstract for _, abstract in positions.values())
-        documents = {address: self._abstracts[abstract].document for address, (_, abstract) in positions.items()}
+        rank_and_abstract = {address: addresses.split_address(address) for address in packed_addresses}
+        self._cache_abstracts(abstract for _, abstract in rank_and_abstract.values())
+        documents = {
+            address: self._abstracts[abstract].document for address, (_, abstract) in rank_and_abstract.items()
+        }
         keys = self._state.documents.get_keys(documents.values())
 
         def get_sort_key(address: int) -> tuple[int, str, int]:
-            """Return the sort key of an abstract: its rank, then its document and its position."""
-            rank, abstract = positions[address]
+            """Return the sort key of an address: its rank, then the document key and the id of its abstract."""
+            rank, abstract = rank_and_abstract[address]
             return rank, keys[documents[address]], abstract
 
         return sorted(packed_addresses, key=get_sort_key)

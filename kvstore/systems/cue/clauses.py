@@ -42,6 +42,7 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
     for index, word in enumerate(words):
         if word.pos not in ("VERB", "AUX") or not _is_coordinate(sentence, index) or not _is_finite(sentence, index):
             continue
+        # A clause is contiguous, follows the predicate that it depends on, and ends where a clause can end.
         first, last = subtrees.get_span(index)
         if (
             not _is_clause_end(sentence, last)

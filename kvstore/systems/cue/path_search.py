@@ -83,8 +83,16 @@ def search_paths(
     The paths are yielded beam by beam, best first. The beams are independent, but advance together, so that one round
     of reads serves a hop of all beams. ``scorer`` replaces the score of vectors and words.
     """
-    empty = UnitPath((), (), np.zeros(graph.vectors.shape[1], np.float32), 0.0, 0.0, 0, 0.0)
-    frontiers: list[_Frontier] = [[(empty, entities)] for entities in start_entities]
+    empty_path = UnitPath(
+        rows=(),
+        entities=(),
+        vector_sum=np.zeros(graph.vectors.shape[1], np.float32),
+        squared_norm=0.0,
+        dot_product=0.0,
+        word_mask=0,
+        score=0.0,
+    )
+    frontiers: list[_Frontier] = [[(empty_path, entities)] for entities in start_entities]
     for hop in range(beam.max_hops):
         graph.get_entity_rows(entity for frontier in frontiers for _, entities in frontier for entity in entities)
         extension_groups = list(filter(None, (_collect_extensions(graph, frontier, beam) for frontier in frontiers)))

@@ -93,8 +93,8 @@ def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
     for distance in numbers:
         start, length, subject = previous_end + distance, next(numbers), None
         if length < 0:
-            first = start + next(numbers)
-            length, subject = -length, (first, first + next(numbers))
+            subject_start = start + next(numbers)
+            length, subject = -length, (subject_start, subject_start + next(numbers))
         previous_end = start + length
         spans.append(UnitSpan(start, previous_end, subject))
     return spans
@@ -144,7 +144,7 @@ class UnitDerivation(Derivation):
         starts = np.array([chunk.start for chunk in document.chunks])
         spans = _iter_sentences(document, settings)
         for span in _iter_clauses(document, spans, settings.language) if options["clauses"] else spans:
-            ordinal = int(np.searchsorted(starts, span.start, "right")) - 1
+            ordinal = int(np.searchsorted(starts, span.start, "right")) - 1  # of the chunk in which it starts
             if ordinal >= 0 and span.start < document.chunks[ordinal].end:
                 part.spans[ordinal].append(span._replace(end=min(span.end, document.chunks[ordinal].end)))
         for ordinal, chunk in enumerate(document.chunks):
@@ -182,7 +182,8 @@ class UnitDerivation(Derivation):
         for ordinal, (spans, num_recorded) in enumerate(zip(unit_part.spans, unit_part.written_counts, strict=True)):
             chunk = document.chunks[ordinal]
             for start, end, subject in spans:
-                if not all(chunk.start <= a < b <= chunk.end for a, b in ((start, end), subject or (start, end))):
+                unit_spans = [(start, end), *([subject] if subject else [])]
+                if not all(chunk.start <= first < last <= chunk.end for first, last in unit_spans):
                     yield f"a unit lies outside chunk {ordinal}"
             num_written = len(find_written_units(document, ordinal))
             if num_recorded != num_written:
@@ -217,15 +218,15 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
     if pipeline is None:
         yield from sentence_spans
         return
-    is_english = language != ENGLISH or any(
-        detect_english([document.get_chunk_text(n).decode() for n in range(len(document.chunks))])
+    fits_parser = language != ENGLISH or any(
+        detect_english([document.get_chunk_text(ordinal).decode() for ordinal in range(len(document.chunks))])
     )
-    can_split = [is_english and text == render_unit(text) for text in texts]
+    can_split = [fits_parser and text == render_unit(text) for text in texts]
     parsed_clauses = pipeline.read(
-        (text for text, is_parsed in zip(texts, can_split, strict=True) if is_parsed), _extract_clauses
+        (text for text, is_splittable in zip(texts, can_split, strict=True) if is_splittable), _extract_clauses
     )
-    for span, text, is_parsed in zip(sentence_spans, texts, can_split, strict=True):
-        clauses = next(parsed_clauses) if is_parsed else []
+    for span, text, is_splittable in zip(sentence_spans, texts, can_split, strict=True):
+        clauses = next(parsed_clauses) if is_splittable else []
         if len(clauses) < 2:
             yield span
             continue

@@ -40,13 +40,14 @@ UnitRows = npt.NDArray[np.int64]
 
 
 class UnitGraph:
-    """The units read so far, and the entities that they mention. ``weights`` are those of the question's words.
+    """The units read so far, and the entities that they mention.
 
     A unit is identified by its row: its index in ``ids``, ``chunks``, ``vectors``, ``cosines`` (with the question) and
     ``squared_norms`` (the squared norms of the vectors).
     """
 
     def __init__(self, query: Query, weights: TermWeights) -> None:
+        """Start with no units; ``weights`` are the BM25 weights of the question's words."""
         self._query = query
         self._reading = query.reading
         self._stem: Callable[[str], str] = query.stem

@@ -193,6 +193,7 @@ def _list_mentioning_units(
     """
     if features & _TITLE_FLAGS:
         return units
+    # Without LOWER, the chunk never writes the entity in lower case.
     return state.get_part(UNITS).find_units_mentioning(entity, units, is_name=not features & edges.LOWER)
 
 
@@ -267,8 +268,8 @@ class TitleForms(ReadRequest[NameForms]):
         entities = np.array(list(chain.from_iterable(self.names)), np.uint32)
         links = graph.read_link_rows(entities[graph.read_degrees(entities).has_links])
         is_title = links.kinds == edges.TITLE_LINK
-        others: dict[int, list[int]] = {}
+        linked: dict[int, list[int]] = {}
         for entity, other in zip(links.entities[is_title].tolist(), links.others[is_title].tolist(), strict=True):
-            others.setdefault(entity, []).append(other)
-        groups = [{*name, *chain.from_iterable(others.get(entity, ()) for entity in name)} for name in self.names]
+            linked.setdefault(entity, []).append(other)
+        groups = [{*name, *chain.from_iterable(linked.get(entity, ()) for entity in name)} for name in self.names]
         return NameForms(_sort_by_key(state, groups), bind_index(state, SYNONYMS) is not None)

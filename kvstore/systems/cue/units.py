@@ -59,7 +59,7 @@ class _DocumentUnits:
     """The units of a document.
 
     Holds the number of units of each chunk and the locations of their vectors; spans are decoded on demand.
-    ``unit_offsets`` has the number of units before each chunk. ``derived_part`` is None for a document without units.
+    ``unit_offsets`` has the number of units before each chunk.
     """
 
     def __init__(
@@ -69,16 +69,17 @@ class _DocumentUnits:
         chunk_records: Sequence[ChunkRecord],
         derived_part: DerivedPart | None,
     ) -> None:
+        """Hold the stored units of a document, ``derived_part``; None for a document without units."""
         self.record = record
         self.chunk_records = chunk_records
         self.chunks = list(record.chunk_ids())
         self.ordinals = dict(zip(self.chunks, range(len(self.chunks)), strict=True))
-        #: The units of each chunk as stored: their number if a model wrote them, else their places in the text.
+        #: The units of each chunk as stored: their number if a model wrote them, else their encoded spans.
         self._rows = [0] * len(self.chunks) if derived_part is None else derived_part.part
         self.counts = list(map(count_units, self._rows))
         self.vector_locations = [] if derived_part is None else derived_part.vector_locations
         self.unit_offsets = [0, *accumulate(self.counts)]
-        #: The decoded places of units, by chunk ordinal; a cache.
+        #: The decoded spans of units, by chunk ordinal; a cache.
         self._spans: dict[int, list[UnitSpan]] = {}
         #: The model and the units it wrote, by chunk ordinal.
         self.written_units: dict[int, tuple[str, Sequence[str]]] = {}
@@ -235,7 +236,7 @@ class Units:
 
         If ``is_name`` is true, the chunk writes the entity only as a name, so its mentions are not checked for that.
         """
-        if not units or units[0].source != RULE:
+        if not units or units[0].source != RULE:  # a model wrote all units of the chunk
             return [unit for unit in units if entity in self._find_entities(unit)]
         name_spans = [(start, end) for _, start, end in self._iter_name_spans(units[0], entity)]
         if not is_name:

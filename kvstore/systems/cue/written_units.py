@@ -62,7 +62,10 @@ class _WrittenUnits(WrittenListFact):
     def convert_item(
         self, item: tuple[str, bool], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
-        """Return the sentence of an item of :meth:`list_items`. Raises ValueError if it is not usable."""
+        """Return the sentence of an item: a sentence, and True if the model wrote others in the same line.
+
+        Raises ValueError if ``check`` rejects it, if it depends on the others, or if no source supports it.
+        """
         text, has_neighbors = item
         check(text, name="a statement")
         if has_neighbors and has_unresolved_pronoun(text):

@@ -31,11 +31,16 @@ _MIN_INFORMATIVE_TERMS = 3
 class QueryBias:
     """The factors by which the steps from entities to chunks are multiplied, from 1 to e^strength.
 
-    They are computed from the chunks' cosines with ``vector``. ``max_cosine`` is the cosine of the best chunk.
-    ``chunks`` are the ids of the chunks whose factors are known, ascending.
+    They are computed from the chunks' cosines with ``vector``. ``chunks`` are the ids of the chunks whose factors are
+    known, ascending.
     """
 
     def __init__(self, vector: Matrix, max_cosine: float, strength: float) -> None:
+        """Start with no factors.
+
+        ``vector`` is that of the question without its names, ``max_cosine`` its cosine with the best chunk, and
+        ``strength`` how strongly the walk prefers similar chunks.
+        """
         self.vector = vector
         self.chunks: Ids = np.empty(0, np.uint64)
         self._scale = strength / max_cosine

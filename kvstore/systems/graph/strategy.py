@@ -126,9 +126,9 @@ def walk_graph(
     """
     reading = query.reading
     starts = compute_name_masses(names, degrees, parts.compared_keys)
-    share = weights.passages if starts else 1.0
+    chunk_mass = weights.passages if starts else 1.0  # of all chunks; the names have the mass 1 together
     for ranking in rankings:
-        _add_starts(starts, ranking[:_MAX_STARTS], share / len(rankings))
+        _add_starts(starts, ranking[:_MAX_STARTS], chunk_mass / len(rankings))
     inputs = _read_walk_inputs(query, parts, starts, names, degrees, rankings, weights.bias)
     _add_relation_starts(query, inputs, starts)
     if not starts:
@@ -207,7 +207,14 @@ def _read_walk_inputs(
             step.count = len(nearest)
         bias = build_query_bias(nearest_request, nearest, strength)
     node_degrees = dict(zip(entity_nodes, entity_degrees.total.tolist(), strict=True))
-    return _WalkInputs(words.list_lookup_terms(counts), counts, bias, relations, [(row_request, rows)], node_degrees)
+    return _WalkInputs(
+        terms=words.list_lookup_terms(counts),
+        counts=counts,
+        bias=bias,
+        relations=relations,
+        rows_read=[(row_request, rows)],
+        degrees=node_degrees,
+    )
 
 
 class GraphStrategy:
@@ -296,13 +303,13 @@ def _compute_path_shares(
     return shares
 
 
-def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> None:
-    """Add the chunks of a ranking to the start masses of a walk; divide ``share`` among them by their scores."""
+def _add_starts(starts: dict[int, float], ranking: Ranking, mass: float) -> None:
+    """Add the chunks of a ranking to the start masses of a walk; divide ``mass`` among them by their scores."""
     total = math.fsum(max(0.0, score) for _, score in ranking)
     for chunk, score in ranking:
-        if score > 0 and share > 0:
+        if score > 0 and mass > 0:
             node = make_chunk_node(chunk)
-            starts[node] = starts.get(node, 0.0) + share * score / total
+            starts[node] = starts.get(node, 0.0) + mass * score / total
 
 
 def _add_relation_starts(query: Query, inputs: _WalkInputs, starts: dict[int, float]) -> None:

@@ -152,7 +152,7 @@ def search_hybrid(query: Query, weights: Weights = Weights(), extra_chunks: Ids 
     with query.trace.step("resemblance") as step:
         chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
         if not len(chunks):
-            return HybridResult(chunks, np.empty(0), dense_ranking, lexical_ranking, tails, rarities, 0.0)
+            return HybridResult(chunks, np.empty(0), dense_ranking, lexical_ranking, tails, rarities, coverage=0.0)
         cosines = _collect_cosines(query, dense_ranking, word_search, chunks)
         noise = fit_noise([cosine for _, cosine in dense_ranking], query.chunk_count)
         dense = scale_to_best(cosines - noise.mean)
@@ -347,9 +347,10 @@ class _Bonuses(NamedTuple):
 
 
 class _BonusScorer:
-    """Computes the bonuses of chunks for one question. ``rarities`` are the IDF weights of the question's terms."""
+    """Computes the bonuses of chunks for one question."""
 
     def __init__(self, query: Query, rarities: Mapping[str, float]) -> None:
+        """Prepare the words and numbers of a question; ``rarities`` are the IDF weights of its terms."""
         self._stem = query.stem
         self._rarities = rarities
         self._total_rarity = math.fsum(rarities.values()) or 1.0  # a divisor
@@ -408,12 +409,10 @@ class _BonusScorer:
 
 
 class _WordPairs:
-    """Pairs of words that are adjacent in a question without its function words.
-
-    The weight of a pair is the sum of the rarities of its words.
-    """
+    """Pairs of words that are adjacent in a question without its function words."""
 
     def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
+        """Collect the pairs of a question; the weight of a pair is the sum of the ``rarities`` of its words."""
         terms = list(map(stem, list_content_words(question, stem=stem)))
         self._weights = {
             (first, second): rarities[first] + rarities[second]
@@ -426,7 +425,7 @@ class _WordPairs:
         for pair in self._weights:
             for term in pair:
                 self._pairs_by_term.setdefault(term, []).append(pair)
-        # Stems begin as their words do, except for the last letter ("fly", "flies").
+        # Only words of a text that begin as a term are stemmed; the last letter of a stem can differ ("fly", "flies").
         prefixes = sorted({re.escape(term[: max(1, min(3, len(term) - 1))]) for term in self._pairs_by_term})
         self._word_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\w*") if prefixes else None
         if any(map(is_unspaced, self._pairs_by_term)):  # character bigrams, which overlap
