@@ -31,6 +31,8 @@ from .script import ScriptError, ScriptItem, read_items
 _INTEGER_PATTERN = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
 _REAL_PATTERN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
+#: The initial prompt of the shell.
+DEFAULT_PROMPT = "kvstore> "
 #: The maximum nesting of .read.
 _MAX_READ_DEPTH = 16
 #: The statements that find nothing in an empty store.
@@ -83,7 +85,7 @@ class Console:
         self.keys = "emacs"
         #: The prompt, with ``\\d`` for the store's name, and the prompt of further lines; None: right-aligned under the
         #: first.
-        self.prompt = "kvstore> "
+        self.prompt = DEFAULT_PROMPT
         self.continuation: str | None = None
         #: The command that shows results longer than the screen; None shows them directly.
         self.pager: str | None = None

@@ -22,7 +22,7 @@ from kvstore.language import format_identifier, format_literal
 
 from .command_options import open_store_at
 from .configuration import KEYS, get_config_path, parse_switch
-from .console import Console, ShellExit, get_state_folder, parse_parameter_value
+from .console import DEFAULT_PROMPT, Console, ShellExit, get_state_folder, parse_parameter_value
 from .layout import format_definitions, wrap_message
 from .pager import get_default_pager
 from .psql_commands import find_equivalent, suggest_replacement
@@ -152,7 +152,9 @@ def _describe_tables(console: Console, arguments: list[str]) -> None:
         table = console.store.describe_table(arguments[0])
         console.write("DESCRIBE", ("column", "type"), [(column.name, column.type) for column in table.columns])
     else:
-        console.write("DESCRIBE", ("table", "description"), [(t.name, t.description) for t in console.store.tables()])
+        console.write(
+            "DESCRIBE", ("table", "description"), [(table.name, table.description) for table in console.store.tables()]
+        )
 
 
 def _set_expanded(console: Console, arguments: list[str]) -> None:
@@ -203,7 +205,7 @@ def _set_bail(console: Console, arguments: list[str]) -> None:
 
 def _set_prompt(console: Console, arguments: list[str]) -> None:
     """Set the prompts of the first line and of further lines; without arguments, restore the defaults."""
-    console.prompt = arguments[0] if arguments else "kvstore> "
+    console.prompt = arguments[0] if arguments else DEFAULT_PROMPT
     console.continuation = arguments[1] if len(arguments) > 1 else None
 
 

@@ -285,7 +285,8 @@ def info(store: Path, mode: str | None) -> int:
 def check(store: Path, repair: bool, mode: str | None) -> int:
     """Verify all checksums and invariants of STORE.
 
-    The exit status is 1 if any fails."""
+    The exit status is 1 if any fails.
+    """
     return _run_statement(store, "CHECK REPAIR" if repair else "CHECK", mode, readonly=not repair)
 
 

@@ -88,8 +88,10 @@ class FileVisit:
             or signature != _compute_signature(self.source, self._path)
         ):
             return None
-        if not self.source.is_remote and time.time_ns() - max(signature[1:3]) < SETTLED_SECONDS * 1e9:
-            return None
+        if not self.source.is_remote:
+            _, mtime_ns, ctime_ns, _ = signature
+            if time.time_ns() - max(mtime_ns, ctime_ns) < SETTLED_SECONDS * 1e9:
+                return None
         if not _is_valid_unicode(self._path):
             return None
         keys = list(self._digests)

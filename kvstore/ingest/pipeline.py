@@ -193,7 +193,8 @@ class _IngestRun:
                 yield self._build_progress(num_done, len(sources), visit.source.key)
                 if file is not None:
                     for key in file.documents:
-                        self._process_item(FileDocument(key, visit.source.path, b"", None), visit)
+                        unread_document = FileDocument(key, label=visit.source.path, digest=b"", extracted=None)
+                        self._process_item(unread_document, visit)
                     continue
                 while (item := next(items)) is not None:
                     chunks_before = self.report.chunks

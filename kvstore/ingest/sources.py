@@ -193,7 +193,10 @@ class _FileSearch:
         )
 
     def _append_file(self, path: str, relative_path: str, root: str | None, location: str, format: str | None) -> None:
-        """Add a file with its format; ``relative_path``, its path in the root, becomes the key of its document."""
+        """Add a file with its format; the other parameters are those of :class:`Source`.
+
+        ``relative_path``, the path of the file in the root, becomes the key of its document.
+        """
         self.files.append(Source(path, _escape_path(relative_path), format, root, location))
 
     def _has_known_format(self, relative_path: str) -> bool:

@@ -51,7 +51,7 @@ class _WatchedWorker:
         self.last_heard = time.monotonic()
 
     def finish_file(self, file_number: int) -> None:
-        """Remove a file from its task; messages of two tasks may arrive out of order."""
+        """Remove a finished file from its task, and begin the next task when no file is left in this one."""
         self.task = [task_file for task_file in self.task if task_file[0] != file_number]
         self.next_task = [task_file for task_file in self.next_task if task_file[0] != file_number]
         if not self.task:

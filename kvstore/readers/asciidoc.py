@@ -252,8 +252,8 @@ class _AsciiDocFile:
         body = list(lines[start + 1 : end])
         style = attributes[0] if attributes else ""
         if fence[0] == "/" and len(fence) >= 4:
-            return end + 1
-        if fence[0] in "-.`" and len(fence) >= 3:
+            return end + 1  # a comment
+        if fence[0] in "-.`" and len(fence) >= 3:  # a listing or literal block
             language = opening[2] or _get_language(attributes)
             if any(body):
                 blocks.append(

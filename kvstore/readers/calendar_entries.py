@@ -142,7 +142,7 @@ class _Moment:
 
     @property
     def formatted(self) -> str:
-        """The day, hour and time zone."""
+        """The day, the time and the time zone, as far as they are known."""
         return " ".join(filter(None, (self.formatted_day, self.formatted_time, self.zone)))
 
 

@@ -223,7 +223,10 @@ class DocxBody:
         return inline
 
     def _build_table(self, table: Any) -> list[MarkdownBlock]:
-        """Return the blocks of a table; a table of one cell becomes the blocks of that cell."""
+        """Return the blocks of a table; a table of one cell becomes the blocks of that cell.
+
+        Of vertically merged cells, each repeats the text of the first one.
+        """
         rows = [
             [cell for cell in _iter_unwrapped(row) if cell.tag == _CELL_TAG]
             for row in _iter_unwrapped(table)

@@ -115,8 +115,8 @@ class _EpubBook:
         self._navigation = self._read_navigation(ncx_path)
         self.title = _get_text(opf.find(f".//{_DC_NAMESPACE}title")) or None
         self.meta: dict[str, JSON] = {}
-        for name, field in _META_FIELDS.items():
-            texts = [text for element in opf.iter(f"{_DC_NAMESPACE}{name}") if (text := _get_text(element))]
+        for element_name, field in _META_FIELDS.items():
+            texts = [text for element in opf.iter(f"{_DC_NAMESPACE}{element_name}") if (text := _get_text(element))]
             if texts:
                 self.meta[field] = texts[0] if field != "author" else ", ".join(texts)
 

@@ -121,7 +121,10 @@ class _PageWalker:
             node = node.next
 
     def _skip_element(self, node: LexborNode, tag: str) -> bool:
-        """Return True if an element is a control or navigation; navigation is also added to ``left_out``."""
+        """Skip an element that is a control or navigation, and return True; else return False.
+
+        Navigation is added to ``left_out``.
+        """
         if tag in CONTROL_TAGS and self._navigation.is_control(node, tag):
             return True
         reason = self._navigation.find_removal_reason(

@@ -347,7 +347,7 @@ class PageSurvey:
                 shape = self.shapes.get(child.mem_id)
                 if shape is not None:
                     if shape.text_length and child.tag in _FLOW_TAGS and not shape.is_mostly_links:
-                        return node
+                        return node  # its own paragraphs would be lost if only one child were the content
                     if self._measure_weight(child) > _MIN_CONTENT_SHARE * self.body_weight:
                         heaviest = child
                     prose += shape.prose_length
@@ -355,7 +355,7 @@ class PageSurvey:
             if heaviest is None or heaviest.tag in ("ul", "ol", "a", "span"):
                 return node
             if prose - self.shapes[heaviest.mem_id].prose_length > _MAX_FINE_PRINT_CHARACTERS:
-                return node
+                return node  # the other children have too much prose to leave them out
             node = heaviest
 
     def _find_outside_title(

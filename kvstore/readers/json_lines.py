@@ -35,6 +35,11 @@ from .decoding import (
 from .markdown_blocks import join_blocks, make_code_block, make_heading
 from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, SkippedPart, choose_other_key
 
+#: The length of the longest number of 64 bits (a sign and 19 digits, or 20 digits), and how much of a number that does
+#: not fit is shown.
+_MAX_INTEGER_CHARACTERS = 20
+_NUM_SHOWN_CHARACTERS = 24
+
 _TEXT_FIELDS = ("text", "content", "body", "contents")
 _TITLE_FIELDS = ("title",)
 _KEY_FIELDS = ("id", "key")
@@ -223,16 +228,20 @@ def _parse_value(text: str) -> JSON:
 def _parse_integer(digits: str) -> int:
     """Parse an integer of a JSON text; raises BadLineError above 64 bits."""
     # The length comes first, because int() takes long for a long text.
-    if len(digits) <= 20 and -(1 << 63) <= (value := int(digits)) < 1 << 64:
+    if len(digits) <= _MAX_INTEGER_CHARACTERS and -(1 << 63) <= (value := int(digits)) < 1 << 64:
         return value
-    raise BadLineError(f"the number {digits[:24]}... does not fit into 64 bits; write it as a string")
+    raise BadLineError(
+        f"the number {digits[:_NUM_SHOWN_CHARACTERS]}... does not fit into 64 bits; write it as a string"
+    )
 
 
 def _parse_decimal(digits: str) -> float:
     """Parse a decimal number of a JSON text; raises BadLineError if it overflows."""
     value = float(digits)
     if value in (float("inf"), float("-inf")):
-        raise BadLineError(f"the number {digits[:24]} does not fit into 64 bits; write it as a string")
+        raise BadLineError(
+            f"the number {digits[:_NUM_SHOWN_CHARACTERS]} does not fit into 64 bits; write it as a string"
+        )
     return value
 
 

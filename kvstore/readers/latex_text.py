@@ -306,7 +306,7 @@ class _LatexText(LatexCursor):
     def _read_verbatim(self, name: str) -> None:
         """Read the code after a command such as ``verb``, between braces or two equal characters."""
         if name == "mintinline":
-            self._read_argument()
+            self._read_argument()  # the language
         if not name.startswith("verb"):
             self._read_option()
         delimiter = self._text[self._offset : self._offset + 1]

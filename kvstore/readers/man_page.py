@@ -440,7 +440,7 @@ def _read_table_cells(first_line: str, next_lines: Iterator[str], separator: str
 
     A cell of several lines is enclosed in ``T{`` and ``T}``; its lines are read from ``next_lines``.
     """
-    cells = [""]
+    cells = [""]  # the last one is not complete yet
     remaining = first_line
     while True:
         *complete_cells, open_cell = remaining.split(separator)
@@ -448,7 +448,7 @@ def _read_table_cells(first_line: str, next_lines: Iterator[str], separator: str
         cells += complete_cells[1:]
         if complete_cells:
             cells.append("")
-        if open_cell.strip() != "T{":
+        if open_cell.strip() != "T{":  # the cell ends with the line
             cells[-1] += open_cell
             return cells
         cell_lines: list[str] = []

@@ -188,7 +188,7 @@ class RoffInterpreter:
         else:
             is_true, args = self._evaluate_condition(args)
             if name == "ie":
-                del self._pending_conditions[_MAX_PENDING_CONDITIONS:]
+                del self._pending_conditions[_MAX_PENDING_CONDITIONS:]  # a page may have .ie without .el
                 self._pending_conditions.append(is_true)
         if is_true:
             args = args.lstrip()

@@ -33,7 +33,7 @@ def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -
     if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
         raise BadLineError(f"the field {key_field} must be the key of a document; write a string or an integer")
     lists = [fields.get("triples"), fields.get("entities")]
-    if lists == [None, None]:
+    if lists == [None, None]:  # the line is a triple itself
         lists = [[fields], None]
     rows, names = ([] if value is None else value for value in lists)
     if not isinstance(rows, list) or not isinstance(names, list):

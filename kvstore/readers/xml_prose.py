@@ -411,7 +411,7 @@ def _is_jats_head(element: Element) -> bool:
 
 
 def _prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    """Return the blocks of a definition with its term before the first paragraph."""
+    """Return the blocks of a definition with its term before the first paragraph; unchanged if ``term`` is empty."""
     if blocks and blocks[0].kind == "paragraph":
         return [MarkdownBlock("paragraph", f"{term}: {blocks[0].text}"), *blocks[1:]]
     return [MarkdownBlock("paragraph", f"{term}:" if blocks else term), *blocks] if term else blocks

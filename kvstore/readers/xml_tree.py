@@ -85,7 +85,7 @@ class _TreeParser:
     def parse(self, data: bytes) -> Element:
         """Return the root element; raises XmlError."""
         try:
-            self.parser.Parse(data, True)
+            self.parser.Parse(data, True)  # True: this is all of it
             return self._builder.close()
         except expat.ExpatError as error:
             raise XmlError(f"is not well-formed XML ({error})") from None

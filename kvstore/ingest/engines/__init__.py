@@ -51,7 +51,10 @@ class Engine(Protocol):
 
     @property
     def max_tries(self) -> int:
-        """The number of attempts at a file, alone in its task, at which a worker ended, maybe for another reason."""
+        """The maximum number of attempts at a file.
+
+        Only an attempt at which the worker ended, and had no other file in its task, counts.
+        """
         ...
 
     @property
