@@ -172,6 +172,7 @@ def test_names_in_a_question() -> None:
 
     assert named("Who led the Duke of York's men from Sund to Vale?") == ["Duke of York", "Sund", "Vale"]
     assert named("Restarting the pump after --no-wait in pump_mode") == ["--no-wait", "pump_mode"]
+    assert named("Is 2,500 more than 3.5 at 10:30?") == ["2,500", "3.5", "10:30"]
     assert named("Creating a New Table") == named("CREATING A NEW TABLE") == []
     passage = PassageWords("The Duke of York (Sund, 1402) starts with --no-wait.")
     assert [passage.has_name(name) for name in find_question_names("Is the Duke of York from Sund or York Vale?")] == [
