@@ -110,7 +110,7 @@ def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Float
 
 
 def _load_vectors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
-    """Return the vectors of chunks, shape (chunks, dimension)."""
+    """Return the vectors of ``chunks``, which are all chunks of the state, shape (chunks, dimension)."""
     vectors = np.empty((len(chunks), state.settings.dimension), np.float32)
     order = np.argsort(chunks)
     for ids, matrix in state.vectors.scan():

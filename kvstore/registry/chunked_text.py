@@ -43,13 +43,13 @@ class ChunkedText:
     language: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def get_chunk_text(self, chunk: int) -> bytes:
+    def get_chunk_text(self, ordinal: int) -> bytes:
         """Return the text of a chunk, by its ordinal in the document."""
-        return self.text[self.chunks[chunk].start : self.chunks[chunk].end]
+        return self.text[self.chunks[ordinal].start : self.chunks[ordinal].end]
 
-    def list_headings(self, chunk: int) -> list[str]:
-        """Return the titles of the sections around a chunk, outermost first."""
-        return build_heading_path(self.outline, self.chunks[chunk].section)
+    def list_headings(self, ordinal: int) -> list[str]:
+        """Return the titles of the sections around a chunk, given by its ordinal, outermost first."""
+        return build_heading_path(self.outline, self.chunks[ordinal].section)
 
 
 def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -> ChunkedText:

@@ -221,7 +221,7 @@ class DocumentFact(StatedFact[str, Value]):
     def read(self, state: State, row_key: bytes) -> tuple[str, Value]:
         """Return the document key and the value of a row, whose key is the document id."""
         key = state.documents.get(records.U64.unpack(row_key)[0]).key
-        row = state.lmdb.get(self.tables[0], row_key) or b""
+        row = state.lmdb.get(self.tables[0], row_key) or b""  # a missing row fails its checksum
         return key, self.parse_fields(*records.unpack(row, self.tables[0], row_key))
 
     def find(self, state: State, key: str) -> Value | None:

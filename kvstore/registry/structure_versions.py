@@ -30,6 +30,7 @@ def _iter_versions() -> Iterator[tuple[SystemOutline, str, int]]:
 
 def _get_expected_versions(view: View) -> dict[str, int]:
     """Return the current version of each structure and derivation that a store keeps."""
+    # A derivation with the name of an index is kept only in stores that have the index.
     return {
         name: version
         for outline, name, version in _iter_versions()

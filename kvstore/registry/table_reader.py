@@ -85,10 +85,12 @@ class TableReader:
     def find_entity(self, name: str) -> int | None:
         """Return the id of the entity with a name in any spelling, or None."""
         key = to_entity_key(name)
+        # No stored name is empty or longer than a key of LMDB.
         return self.state.entities.find_id(key) if 0 < len(key.encode()) <= MAX_KEY_BYTES else None
 
     def find_tree(self, name: str) -> int | None:
         """Return the id of the tree with a name, or None."""
+        # No stored name is empty or longer than a key of LMDB.
         return self.state.forest.find_tree(name) if 0 < len(name.encode()) <= MAX_KEY_BYTES else None
 
     def iter_chunks(self, key: str) -> Iterator[int]:

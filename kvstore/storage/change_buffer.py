@@ -58,7 +58,7 @@ UNCHANGED = b""
 TableChanges = dict[bytes, Chain]
 
 
-def depends_on_stored(chain: Chain) -> bool:
+def needs_stored_value(chain: Chain) -> bool:
     """True if the value in the table itself is needed to resolve a version chain."""
     return chain is not None and chain[:1] != _VALUE_KIND
 
@@ -250,7 +250,7 @@ class ChangeBuffer:
             num_added = 0
             for key in table_buffer.iter_keys():
                 chain = table_buffer.get_chain(key)
-                if not depends_on_stored(chain):  # a patch changes a record that the table has already
+                if not needs_stored_value(chain):  # a patch changes a record that the table has already
                     num_added += (chain is not None) - is_stored(key)
             table_buffer.num_added = num_added
         return table_buffer.num_added
@@ -289,15 +289,15 @@ class ChangeBuffer:
         get_chain, changed_key = self.get_table(table).get_chain, cast(bytes | None, first_key)
         for key, value in stored:
             while changed_key is not None and (changed_key > key if reverse else changed_key < key):
-                yield from _yield_present(table, changed_key, get_chain(changed_key), None)
+                yield from _yield_if_present(table, changed_key, get_chain(changed_key), None)
                 changed_key = next(keys, None)
             if changed_key == key:
-                yield from _yield_present(table, key, get_chain(key), value)
+                yield from _yield_if_present(table, key, get_chain(key), value)
                 changed_key = next(keys, None)
             else:
                 yield key, value
         while changed_key is not None:
-            yield from _yield_present(table, changed_key, get_chain(changed_key), None)
+            yield from _yield_if_present(table, changed_key, get_chain(changed_key), None)
             changed_key = next(keys, None)
 
     def is_full(self, max_bytes: int) -> bool:
@@ -305,7 +305,7 @@ class ChangeBuffer:
         return len(self.segment_keys) >= MAX_SEGMENTS or self.bytes >= max_bytes
 
 
-def _yield_present(
+def _yield_if_present(
     table: str, key: bytes, chain: Chain, stored_value: memoryview | None
 ) -> Iterator[tuple[bytes, memoryview]]:
     """Yield a changed record with its current value, unless it was removed."""

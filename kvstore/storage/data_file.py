@@ -438,7 +438,7 @@ class DataFile:
     def open_successor(self) -> None:
         """Open the file that COMPACT or a repair has renamed to this path; no transaction may be open."""
         last_change = self.environment.info()["last_txnid"]
-        self.reopen()
+        self.reopen()  # LMDB counts the commits of the new file from 1, and kvstore's change numbers only grow
         self._num_earlier_changes += last_change - self.environment.info()["last_txnid"]
 
     def remove_leftover_files(self) -> None:

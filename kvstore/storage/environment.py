@@ -247,7 +247,7 @@ class Environment(OpenFile):
                     self.grow_map(0)
             while True:
                 transaction, handles = self.transaction_thread.run(
-                    partial(self.begin_transaction, write=True), self._undo_begin
+                    partial(self.begin_transaction, write=True), self._abort_interrupted
                 )
                 if transaction.stat()["entries"] == len(handles):  # LMDB's main tree has an entry for each table
                     break
@@ -280,7 +280,7 @@ class Environment(OpenFile):
             except MapFull:
                 self.grow_map(self.lock_timeout)
 
-    def _undo_begin(self, transaction_and_handles: _LmdbTransaction) -> None:
+    def _abort_interrupted(self, transaction_and_handles: _LmdbTransaction) -> None:
         """Abort a write transaction whose caller was interrupted while it began."""
         transaction, _ = transaction_and_handles
         transaction.abort()
@@ -303,17 +303,17 @@ class Environment(OpenFile):
             raise
 
     def _exclude_writers(self) -> contextlib.AbstractContextManager[None]:
-        """Hold the writer lock within the block; a read-only file only shares it."""
+        """Return a context manager that holds the writer lock, or shares it if the file is read-only."""
         self.require_open()
         if self.data.readonly:
             return self._writer_lock.hold_shared(self.lock_timeout)
         return self._writer_lock.hold(self.lock_timeout)
 
-    def _after_fork(self) -> None:
+    def _invalidate_in_child(self) -> None:
         """Make the environment and its views unusable in a forked child."""
         self._reset_after_fork()
         for view in list(self._views):
-            view._after_fork()
+            view._invalidate_in_child()
 
     # -- Access for migrations
 
@@ -410,7 +410,7 @@ class Environment(OpenFile):
         """Return a sentence for every fault of the pages of the last commit. Reads every page; others can write."""
         with self.snapshot():  # keeps the pages that are read
             faults = self.data.verify()
-        # A commit may have written its meta page meanwhile.
+        # A commit may have written its meta page meanwhile: verify again without writers.
         return self.verify() if faults else []
 
     def verify(self) -> list[str]:
@@ -436,7 +436,7 @@ def _reset_environments_in_child() -> None:
     """Make all environments of the parent unusable in a forked child."""
     for environment in list(_environments):
         if not environment.closed:
-            environment._after_fork()
+            environment._invalidate_in_child()
 
 
 os.register_at_fork(after_in_child=_reset_environments_in_child)

@@ -318,11 +318,11 @@ def _write_file(descriptor: int, head: FileHead, arrays: Arrays) -> None:
     ]
     # The offsets of the arrays depend on the length of the head, which contains them. So reserve room for a head with
     # the longest numbers.
-    next_offset = _align(_HEADER.size + len(_pack_head(head, array_infos, [2**63] * len(contiguous_arrays))))
+    next_offset = _align_up(_HEADER.size + len(_pack_head(head, array_infos, [2**63] * len(contiguous_arrays))))
     offsets = []
     for array in contiguous_arrays:
         offsets.append(next_offset)
-        next_offset = _align(next_offset + array.nbytes)
+        next_offset = _align_up(next_offset + array.nbytes)
     packed_head = _pack_head(head, array_infos, offsets)
     os.ftruncate(descriptor, 0)
     with open(descriptor, "wb", closefd=False) as file:
@@ -414,7 +414,7 @@ def build_partial_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.new")
 
 
-def _align(offset: int) -> int:
+def _align_up(offset: int) -> int:
     """Return the lowest aligned offset that is not below this one."""
     return -(-offset // ALIGNMENT) * ALIGNMENT
 

@@ -141,6 +141,7 @@ class VerifiedTransaction:
 
     def get(self, key: bytes, *, db: WrittenTable) -> memoryview | None:
         """Return the value of a key, or None."""
+        # LMDB reads a changed table, because only LMDB knows the changed pages.
         if db.tree is not None:
             if not db.changed and 0 < len(key) <= MAX_KEY_BYTES:
                 return db.tree.get(key)
@@ -230,6 +231,7 @@ class VerifiedCursor:
     def __init__(self, cursor: lmdb.Cursor[memoryview], tree: Tree | None) -> None:
         self._cursor = cursor
         self._tree = tree
+        #: The methods that return the key and the value of the current record.
         self.key = cursor.key
         self.value = cursor.value
 

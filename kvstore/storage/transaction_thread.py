@@ -67,7 +67,7 @@ class TransactionThread:
     def __init__(self) -> None:
         self._start_lock = threading.Lock()
         self._tasks: SimpleQueue[_Task | None] | None = None
-        self._thread: int | None = None
+        self._thread: int | None = None  # its identifier
 
     def run(self, function: Callable[[], Result], undo: Callable[[Result], object] | None = None) -> Result:
         """Run ``function`` in the thread and return its result, or raise its error.
@@ -139,4 +139,4 @@ def _run_remaining_tasks(tasks: SimpleQueue[_Task | None]) -> None:
     with suppress(Empty):
         while (task := tasks.get(timeout=_GRACE_SECONDS)) is not None:
             task.run()
-    tasks.put(None)
+    tasks.put(None)  # ends :func:`_run_tasks`

@@ -21,7 +21,7 @@ from .change_buffer import (
     Chain,
     ChangeBuffer,
     TableBuffer,
-    depends_on_stored,
+    needs_stored_value,
     resolve_value,
     salvage_segments,
 )
@@ -137,7 +137,7 @@ class LmdbView:
                 for key in keys:
                     if key in newer or key in older:
                         chain = newer[key] if key in newer else older[key]
-                        stored_value = cursor.get(key) if cursor is not None and depends_on_stored(chain) else None
+                        stored_value = cursor.get(key) if cursor is not None and needs_stored_value(chain) else None
                         values.append(resolve_value(table, key, chain, stored_value))
                     else:
                         values.append(None if cursor is None else cursor.get(key))
@@ -196,7 +196,7 @@ class LmdbView:
                         unresolved.append((index, changed_key))
             for index, key in unresolved:
                 chain = changes.get_chain(key)
-                needs_stored = handle is not None and depends_on_stored(chain)
+                needs_stored = handle is not None and needs_stored_value(chain)
                 value = resolve_value(table, key, chain, transaction.get(key, db=handle) if needs_stored else None)
                 if value is None:  # removed, so an earlier record is the last
                     last_records[index] = next(self.scan(table, ranges[index][0], key, reverse=True), None)
@@ -239,7 +239,7 @@ class LmdbView:
     def _read_stored(self, table: str, key: bytes, chain: Chain) -> memoryview | None:
         """Return the value in the table itself, or None if ``chain`` does not depend on it."""
         handle = self._find_table(table)
-        if handle is None or not depends_on_stored(chain):
+        if handle is None or not needs_stored_value(chain):
             return None
         try:
             value: memoryview | None = self._get_transaction().get(key, db=handle)
@@ -312,7 +312,7 @@ class LmdbView:
             )
         return self._transaction
 
-    def _after_fork(self) -> None:
+    def _invalidate_in_child(self) -> None:
         """Make the view unusable in a forked child."""
         # Drop it without ending it: ending it would free the parent's entry in the reader table.
         self._transaction = None

@@ -372,13 +372,13 @@ class WriteTransaction(LmdbView):
             return self._owner.make_map_full_error()
         return translate_error(error, f"{self._owner.path}, {location}")
 
-    def _after_fork(self) -> None:
+    def _invalidate_in_child(self) -> None:
         """Make the transaction unusable in a forked child, and free its memory there."""
         if self._transaction is not None:
             # LMDB's binding waits for the thread that began the transaction, which a child does not have. This frees
             # the child's memory and leaves the mutex to the parent, whose thread holds it.
             self._transaction.abort()
-        super()._after_fork()
+        super()._invalidate_in_child()
 
     def _end(self) -> None:
         """Close the view, and tell the owner that the transaction has ended."""

@@ -76,7 +76,7 @@ class DecodedDataCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._change = -1
+        self._change = -1  # the change number of the cached data; no commit has this one
         self._data = DecodedData()
 
     def get(self, change: int) -> DecodedData:

@@ -21,6 +21,7 @@ class LogicalNames:
     """Logical names for the internal ids of one state."""
 
     def __init__(self, state: State, documents: dict[int, DocumentRecord]) -> None:
+        """Create the names of a state; ``documents`` has the records of all its documents, by id."""
         self._state = state
         self._documents = documents
 
@@ -59,7 +60,7 @@ class InternalNames(LogicalNames):
     """The internal ids themselves, used to compare rows of one store."""
 
     def __init__(self) -> None:
-        """Needs no state, unlike the base class."""
+        """Create the names, which need no state."""
 
     def _return_id(self, id: int, /) -> LogicalName:
         """Return an id as its own name."""

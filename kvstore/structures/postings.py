@@ -251,18 +251,22 @@ class PostingWriter(tables.ViewWriter, Postings):
         self._changes.remove(chunk, terms)
 
     def get_sizes(self, terms: Sequence[str]) -> list[TermSize]:
+        """Return the sizes of terms, after writing the collected changes of these terms."""
         self.flush(terms)
         return super().get_sizes(terms)
 
     def get_blocks(self, term: str) -> list[Record]:
+        """Return all blocks of a term, after writing its collected changes."""
         self.flush([term])
         return super().get_blocks(term)
 
     def get_candidate_blocks(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
+        """Return the blocks of a term that may contain one of ``chunks``, after writing its collected changes."""
         self.flush([term])
         return super().get_candidate_blocks(term, chunks, size)
 
     def find_chunks_by_prefix(self, prefix: str) -> Ids:
+        """Return the chunks with a term that begins with ``prefix``, after writing all collected changes."""
         self.flush()
         return super().find_chunks_by_prefix(prefix)
 

@@ -62,6 +62,7 @@ class ChunkSortKeys(ReadRequest[list[ChunkSortKey]]):
         return state.get_sort_keys(self.chunks)
 
     def list_chunks(self, answer: list[ChunkSortKey]) -> Iterable[int]:
+        """Return the requested chunks, because the answer has the sort keys of all of them."""
         return self.chunks
 
 
@@ -197,10 +198,12 @@ class StateReader(BatchedReader):
 
     @property
     def settings(self) -> FixedSettings:
+        """The settings the store was created with."""
         return self._state.settings
 
     @property
     def counters(self) -> Counters:
+        """The counters of the state."""
         return self._state.counters
 
     def _answer_requests(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
@@ -213,4 +216,5 @@ class StateReader(BatchedReader):
         return answers
 
     def _get_known_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
+        """Return the sort keys of chunks, read from the state."""
         return self._state.get_sort_keys(chunks)

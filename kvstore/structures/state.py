@@ -130,6 +130,7 @@ class State:
 
     @cached_property
     def counters(self) -> Counters:
+        """The totals over the stored documents, and the next ids."""
         return Counters.load(self.lmdb)
 
     @property
@@ -148,14 +149,17 @@ class State:
 
     @cached_property
     def documents(self) -> Documents:
+        """The documents: records, texts and outlines."""
         return Documents(self.lmdb, self._shared_data)
 
     @cached_property
     def chunks(self) -> Chunks:
+        """The records of chunks."""
         return Chunks(self.lmdb, self._shared_data)
 
     @cached_property
     def abstracts(self) -> Abstracts:
+        """The abstracts, which summarize chunks and sections."""
         return Abstracts(self.lmdb, self.documents)
 
     @cached_property

@@ -67,7 +67,7 @@ def join_sorted(chunk_arrays: Sequence[Ids]) -> Ids:
     """Return the distinct ids of several arrays, ascending. Each array is ascending and has distinct ids."""
     if len(chunk_arrays) == 1:
         return chunk_arrays[0]
-    return np.unique(np.concatenate([np.empty(0, np.uint64), *chunk_arrays]))
+    return np.unique(np.concatenate([np.empty(0, np.uint64), *chunk_arrays]))  # there may be no arrays
 
 
 def _list_shorter_stems(prefix: str, stem: Callable[[str], str]) -> set[str]:

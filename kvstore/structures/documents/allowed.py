@@ -46,6 +46,10 @@ class AllowedDocuments:
     """
 
     def __init__(self, documents: Ids, first_groups: Ids, group_counts: Ids, num_chunks: int) -> None:
+        """Create the set of ``documents``, which have ``num_chunks`` chunks together.
+
+        ``first_groups`` and ``group_counts`` are the first leaf group and the number of groups of each document.
+        """
         self.documents = documents
         self.starts: Ids = first_groups * np.uint64(GROUP_SIZE)
         self.stops: Ids = (first_groups + group_counts) * np.uint64(GROUP_SIZE)

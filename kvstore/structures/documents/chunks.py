@@ -211,7 +211,7 @@ class AbstractWriter(Abstracts):
 
     def put(self, abstract: int, record: AbstractRecord) -> None:
         """Store or replace the record of an abstract."""
-        row = [getattr(record, name) for name in AbstractRecord.__slots__]
+        row = [getattr(record, name) for name in AbstractRecord.__slots__]  # in the order of the fields
         self._write_view.put(tables.ABSTRACTS, records.encode_u64(abstract), records.pack(row))
 
     def remove(self, abstracts: Iterable[int]) -> None:

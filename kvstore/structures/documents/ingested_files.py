@@ -58,8 +58,8 @@ class IngestedFileWriter(tables.ViewWriter, IngestedFiles):
 
         ``digests`` are the digests that its documents were stored with, in the order of ``file.documents``.
         """
-        stored = map(documents.find_by_key, file.documents)
-        if all(record and record.digest == digest for record, digest in zip(stored, digests, strict=True)):
+        stored_records = map(documents.find_by_key, file.documents)
+        if all(record and record.digest == digest for record, digest in zip(stored_records, digests, strict=True)):
             self._write_view.put(tables.INGESTED_FILES, encode_key(file.source), records.pack(asdict(file)))
 
     def remove(self, sources: Iterable[str | None]) -> None:

@@ -205,6 +205,7 @@ class EntityFilter:
         """Return the entity of each name and its first address; 0 and 0 for an unknown name."""
         entities, first_addresses = np.empty(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
         with self._pin_snapshot():
+            # The kernel returns the positions of the names whose addresses are in a long list.
             for position in find_many(self._index, keys, entities, first_addresses):
                 with self._lock:
                     first_addresses[position] = self._lists.get_first(int(entities[position]))
@@ -219,6 +220,7 @@ class EntityFilter:
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
         """Return each name's addresses (nodes and abstracts) below ``stop``, ascending; empty for an unknown name."""
         with self._pin_snapshot():
+            # None for a name whose addresses are in a long list.
             address_tuples = list_addresses_below(self._index, keys, stop)
         return [
             self._read_addresses_below(key, stop) if addresses is None else addresses

@@ -235,16 +235,18 @@ class FilterPages:
     def iter_listed_pages(self, prefix: bytes) -> Iterator[int]:
         """Yield the page numbers of the stored list under ``prefix``, ascending; raise CorruptionError for damage."""
         for key, value in self.view.scan(tables.FILTER_DIRECTORY, prefix, _make_end_key(prefix)):
-            if bytes(value) != _LISTED_VALUE or len(key) != 5:
+            if bytes(value) != _LISTED_VALUE or len(key) != 1 + records.U32.size:
                 raise CorruptionError(f"table {tables.FILTER_DIRECTORY}, key {bytes(key).hex()}: damaged; run CHECK")
             yield records.U32.unpack(key[1:])[0]
 
     def list_bucket_numbers(self) -> list[int]:
         """Return the numbers of the bucket pages in use, ascending."""
+        # Page 0 is never used.
         return self.buckets.list_used([0, *self.iter_listed_pages(FREE_BUCKETS)])
 
     def list_block_numbers(self) -> list[int]:
         """Return the numbers of the block-list pages in use, ascending."""
+        # Page 0 is never used.
         return self.block_pages.list_used([0, *self.iter_listed_pages(FREE_BLOCKS)])
 
     def require_open(self) -> None:

@@ -105,7 +105,7 @@ class Forest(tables.ViewReader):
     def __init__(self, view: View, keys: dict[int, str] | None = None) -> None:
         super().__init__(view)
         self._entities = Entities(view)
-        self._key_cache = {} if keys is None else keys
+        self._key_cache = {} if keys is None else keys  # normal forms of the names of nodes, by node
 
     def get_node(self, node: int) -> Node:
         """Return the tree and the entity of a node that must exist; raise CorruptionError if it does not."""

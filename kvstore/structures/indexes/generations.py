@@ -91,10 +91,12 @@ class Outline(Columnar, list[OutlineRow]):
     """The lines of an outline; a notebook renders them as nested lists."""
 
     def _get_named_rows(self) -> NamedRows:
+        """Return the names of the columns, the rows, and the SQL types of the columns."""
         columns = {"level": "INTEGER", "title": "TEXT", "count": "INTEGER", "detail": "TEXT"}
         return tuple(columns), [*map(astuple, self)], tuple(columns.values())
 
     def _repr_html_(self) -> str:
+        """Return the HTML that a notebook displays: nested lists."""
         from ...rendering.markup import render_outline
 
         return render_outline((row.level, f"{row.title} ({row.count:,})", row.detail) for row in self)

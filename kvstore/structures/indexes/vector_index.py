@@ -176,6 +176,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return content
 
     def describe(self, content: ChunkSegments) -> str:
+        """Describe the size of the index, such as "25,000 vectors in 2 segments", for SHOW INDEXES."""
         segments = f"{len(content.segments)} segment" + ("" if len(content.segments) == 1 else "s")
         return f"{len(content):,} vectors in {segments}; newer chunks are compared exactly"
 

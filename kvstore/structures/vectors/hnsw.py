@@ -165,7 +165,7 @@ class HnswGraph:
 
 def make_unlinked_graph(rows: CodedRows) -> HnswGraph:
     """Return a graph without links, which is searched by comparing every code."""
-    return make_linked_graph(rows, np.zeros(1, np.uint32), np.empty(0, np.uint8), 0)
+    return make_linked_graph(rows, starts=np.zeros(1, np.uint32), links=np.empty(0, np.uint8), entry=0)
 
 
 class HnswBuilder:

@@ -19,7 +19,7 @@ from .hnsw import SEED, CodedRows, HnswGraph, make_linked_graph
 
 
 def import_hnswlib() -> Any:
-    """Return the module. Raises MissingExtraError if it is not installed."""
+    """Import and return hnswlib. Raises MissingExtraError if it is not installed."""
     return import_extra("hnswlib", "hnswlib", "engine = hnswlib")
 
 
@@ -28,7 +28,7 @@ class HnswlibBuilder:
 
     def __init__(self, rows: CodedRows, *, m: int, ef_construction: int) -> None:
         self._rows = rows
-        self._index = import_hnswlib().Index("ip", rows.codes.shape[1])
+        self._index = import_hnswlib().Index("ip", rows.codes.shape[1])  # by inner product
         self._index.init_index(max(1, len(rows.labels)), M=m, ef_construction=ef_construction, random_seed=SEED)
         self.num_linked = 0
 

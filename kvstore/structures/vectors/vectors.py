@@ -176,6 +176,7 @@ class VerifiedBlocks:
         """Record the checksums of blocks, ascending, in the form that :meth:`get_many` returns."""
         checksums = self._checksums
         if len(numbers) and numbers[-1] >= len(checksums):
+            # Add room for more blocks than these, so that the array rarely grows.
             checksums = np.concatenate((checksums, np.zeros(int(numbers[-1]) + 1024, np.uint64)))
         checksums[numbers] = block_checksums
         self._checksums = checksums
@@ -269,8 +270,8 @@ class Vectors:
 
     def count_vectors(self) -> int:
         """Return the number of vectors of the space, computed from the counts of free rows."""
-        free = (int(_FREE_COUNT_STRUCT.unpack(value)[0]) for _, value in self._view.scan(self.space.free_rows))
-        return self._rows_per_block * self._view.count(self.space.blocks) - sum(free)
+        free_counts = (int(_FREE_COUNT_STRUCT.unpack(value)[0]) for _, value in self._view.scan(self.space.free_rows))
+        return self._rows_per_block * self._view.count(self.space.blocks) - sum(free_counts)
 
     def count_free_rows(self, block_number: int) -> int:
         """Return the number of rows of a block that are recorded as free."""
