@@ -149,12 +149,19 @@ class Asker:
                 if answer is not None:
                     return evidence, yield_nothing(answer)
             scored_passages, reading, confidence = self._weigh_evidence(query, evidence, clauses)
-            if reading is not None and reading.needs_several_passages:  # rules choose the sentences
-                reading, words = None, _MAX_CHAIN_WORDS if words is None else words
+            if reading is not None and reading.needs_several_passages:
+                reading = None  # rules choose the sentences
+                words = _MAX_CHAIN_WORDS if words is None else words
             if confidence.value < self._session.least_confidence:
-                nearest = _build_refusal(evidence, scored_passages, reading, confidence)
+                refusal = _build_refusal(evidence, scored_passages, reading, confidence)
                 abstained = Answer(
-                    nearest.text, nearest.citations, True, None, evidence, weighed=confidence, abstained=True
+                    refusal.text,
+                    refusal.citations,
+                    extractive=True,
+                    model=None,
+                    evidence=evidence,
+                    weighed=confidence,
+                    abstained=True,
                 )
                 return evidence, yield_nothing(abstained)
             overview = None
@@ -162,7 +169,16 @@ class Asker:
                 overview = build_overview(evidence.hits, query.state, include_all=query.within is not None)
 
         prepared = _PreparedAnswer(
-            question, strategy, clauses, query, evidence, scored_passages, reading, confidence, overview, words
+            question=question,
+            strategy=strategy,
+            clauses=clauses,
+            query=query,
+            evidence=evidence,
+            scored_passages=scored_passages,
+            reading=reading,
+            confidence=confidence,
+            overview=overview,
+            max_words=words,
         )
         return evidence, self._generate_answer(prepared, language_model)
 

@@ -213,7 +213,19 @@ def estimate_confidence(
     sentence; it is called only if needed. ``reading`` is the result of the answer reader, if it read the passages.
     """
     if is_overview(query.question, hits):
-        return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
+        return Confidence(
+            1.0,
+            similarity=None,
+            nearby=None,
+            coverage=1.0,
+            amount=1.0,
+            phrases=1.0,
+            unnamed=0.0,
+            lacking=0.0,
+            missing=0.0,
+            unknown=(),
+            overview=True,
+        )
     state, hits = query.state, hits[:_MAX_CHUNKS]
     # The file name replaces a missing title.
     titles = [hit.title or PurePosixPath(hit.document).name for hit in hits]
@@ -229,7 +241,18 @@ def estimate_confidence(
         name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
     ]
     if not passages:
-        return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, question_terms.missing, question_terms.unknown)
+        return Confidence(
+            0.0,
+            similarity=None,
+            nearby=None,
+            coverage=0.0,
+            amount=0.0,
+            phrases=0.0,
+            unnamed=0.0,
+            lacking=0.0,
+            missing=question_terms.missing,
+            unknown=question_terms.unknown,
+        )
     best_cosines: list[float] = []
     cosine_weights = _select_weights(state.settings.embedder, query.question)
     if hits and cosine_weights is not None and query.given_vector is None:
@@ -240,7 +263,7 @@ def estimate_confidence(
     ]
     coverages = list(map(question_terms.compute_coverage, passage_terms))
     coverage = max(coverages)
-    parts = {
+    signals_by_name = {
         # Fall back to the best chunk if no sentence can be chosen.
         "similarity": get_nearest_cosine() or best_cosines[0] if best_cosines else 0.0,
         "nearby": math.fsum(best_cosines) / len(best_cosines) if best_cosines else 0.0,
@@ -252,14 +275,19 @@ def estimate_confidence(
         "missing": question_terms.missing,
     }
     weights = cosine_weights if cosine_weights is not None and best_cosines else WORD_WEIGHTS
-    logit = math.fsum(weight * parts.get(name, 1.0) for name, weight in weights.items())
+    # The constant has no signal, so its factor is 1.
+    logit = math.fsum(weight * signals_by_name.get(name, 1.0) for name, weight in weights.items())
     if reading is not None:
-        unknown_logit = weights["unnamed"] * parts["unnamed"] + weights["lacking"] * parts["lacking"]
+        unknown_logit = (
+            weights["unnamed"] * signals_by_name["unnamed"] + weights["lacking"] * signals_by_name["lacking"]
+        )
         logit = reading.compute_confidence(logit, unknown_logit if question_terms.unknown else 0.0)
     value = _to_probability(logit)
+    # Some questions ask for something with a recognizable form, such as a telephone number. Without a passage that has
+    # it, nothing answers.
     kind = classify_question(query.question, question_language)
     formed_passages, needs_form = passages, kind.name in KNOWN_BY_FORM
-    if question_language not in (None, "english"):  # for English, the reader reads whose form it is
+    if question_language not in (None, "english"):  # for English, the answer reader decides whose number it is
         named = [p for p in passages if all(p.has_name(name, function_words) for name in question_terms.names)]
         formed_passages = named or passages
         if kind.name == "money":  # the price in a passage about something else does not answer
@@ -268,7 +296,9 @@ def estimate_confidence(
     lacks_form = needs_form and not any(kind.is_met_by(passage.text) for passage in formed_passages)
     if lacks_form:
         value = 0.0
-    signals: dict[str, Any] = parts if best_cosines else {**parts, "similarity": None, "nearby": None}
+    signals: dict[str, Any] = dict(signals_by_name)
+    if not best_cosines:
+        signals |= {"similarity": None, "nearby": None}
     if reading is not None:
         signals |= {
             "reading": _to_probability(reading.logit_in_context),
@@ -355,7 +385,7 @@ class _QuestionTerms(NamedTuple):
         names = {name: math.fsum(map(get_rarity, terms)) for name, terms in question_names.items()}
         unknown = tuple(name.text for name, terms in question_names.items() if any(not counts[term] for term in terms))
         missing = _compute_rarity_fraction(rarities, {term for term in rarities if not counts[term]})
-        return cls(rarities, pairs, names, math.log(chunks), missing, unknown, stem)
+        return cls(rarities, pairs, names, max_rarity=math.log(chunks), missing=missing, unknown=unknown, stem=stem)
 
     def compute_coverage(self, terms: Sequence[str]) -> float:
         """Return the largest fraction of the question's total rarity that a run of ``terms`` has, from 0 to 1.

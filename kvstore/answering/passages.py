@@ -313,16 +313,16 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
             if part.kind != "item" or own_term or opens_item:
                 term, term_level = own_term, part.level
             for first, last in split_fields(text, start, end):
-                own_label = term if first == start else ""
+                label = term if first == start else ""
                 yield from split_prose(
                     text,
                     first,
                     last,
                     block_index,
-                    part.kind,
-                    own_label,
-                    language,
-                    has_own_term=bool(own_term and own_label),
+                    kind=part.kind,
+                    term=label,
+                    language=language,
+                    has_own_term=bool(own_term and label),
                     leads=part.leads and last == end,
                 )
 

@@ -47,7 +47,7 @@ def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> 
 
     ``language`` decides where sentences end (None: the rules for English).
     """
-    term, term_indent = "", 0
+    term, term_indent = "", 0  # the term or heading above the block, and its indentation
     lead_in_indent: int | None = None  # the indentation of a lead-in right before the block
     text_blocks = parse_blocks(text, "text")
     for block_index, block in enumerate(text_blocks):
@@ -73,6 +73,7 @@ def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> 
         for part in _split_paragraph(text, start, block.end, indent, starts_mid_line and block_index == 0):
             piece = text[part.start : part.end]
             is_unmarked = part.indent == 0 or not piece.startswith("-")
+            # A heading in capitals opens a section; any other is a term that indented text defines.
             if part.is_title or (part.is_heading and is_unmarked and piece.upper() == piece):
                 term, term_indent = "", 0
                 yield SnippetHeading(render_inline(piece))
@@ -99,9 +100,9 @@ def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> 
                 part.start,
                 part.end,
                 block_index,
-                "prose",
-                label,
-                language,
+                kind="prose",
+                term=label,
+                language=language,
                 has_own_term=bool(own_term),
                 leads=leads,
             )
@@ -184,7 +185,7 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
     if starts_mid_line and len(lines) > 1:
         lines[0] = _Line(lines[0].text_start - lines[1].indent, lines[0].end, lines[1].indent)
     entries = _find_entries(text, lines)
-    first, min_indent = 0, 0
+    first, min_indent = 0, 0  # the first line of the next part, and the indentation that its other lines need
     while first < len(lines):
         line = lines[first]
         if _is_title_line(text, lines, first, entries):

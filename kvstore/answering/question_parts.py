@@ -83,7 +83,7 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
     'by when approves the leave?'
     """
     subject = _find_subject(first_part)
-    if " of " in subject:
+    if " of " in subject:  # "that of a guest": the stay of a guest
         part = _THAT_OF_PATTERN.sub(lambda match: subject.partition(" of ")[0], part)
     pronoun = _PRONOUN_PATTERN.search(part)
     if pronoun is not None:
@@ -94,7 +94,7 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
             elif owner is not None:
                 subject = owner["owner"]
         elif pronoun.group().lower() in ("it", "its") and _PLURAL_PATTERN.fullmatch(subject):
-            subject = ""
+            subject = ""  # the pronoun means something else
         if subject:
             ending = "'s" if pronoun["possessive"] else ""
             return f"{part[: pronoun.start()]}{subject}{ending}{part[pronoun.end() :]}"
@@ -135,4 +135,5 @@ def _find_subject(question: str) -> str:
             del words[-1]
     if len(words) > 2 and get_everyday_kind(words[0]) in (VERB, ADJECTIVE) and words[1] in _PREPOSITIONS.split("|"):
         del words[:2]
-    return "" if words[:1] in (["I"], ["you"], ["we"]) else " ".join(words)
+    is_pronoun = words[:1] in (["I"], ["you"], ["we"])
+    return "" if is_pronoun else " ".join(words)

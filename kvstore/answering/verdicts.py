@@ -103,6 +103,7 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     own_terms = terms & set(list_content_terms(sentence, stem))
     if not own_terms or terms - own_terms - set(list_content_terms(context, stem)):
         return None
+    # A question with a negation is ambiguous.
     if _NEGATION_PATTERN.search(question) or not _has_all_seasons(question, sentence):
         return None
     verdict = _compare_quantities(question, sentence, asks_permission)
@@ -123,6 +124,7 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
         or (asks_permission and not _precedes_term(_PERMITTED_PATTERN, "; ".join(clauses), own_terms, stem))
     ):
         return None
+    # In another order, the names may have other roles.
     names = [name for name in find_names(question) if name in sentence]
     return "yes" if names == sorted(names, key=sentence.index) else None
 

@@ -124,7 +124,7 @@ class _TreeBuilder:
         """Return the tree: the leaves in text order, then the nodes above them, each after its children."""
         for first, last in self._split_leaves():
             section = self._find_common_section(first, last)
-            self._drafts.append(DraftAbstract(0, first, last, [], section))
+            self._drafts.append(DraftAbstract(0, first, last, children=[], section=section))
         num_leaves = len(self._drafts)
         self._leaf_ends = [self._chunks[draft.last_chunk].end for draft in self._drafts]
         for draft in self._drafts:
@@ -282,7 +282,7 @@ class _TreeBuilder:
         weights = compute_cover_weights(sentences, self._chunk_counts, len(self._chunks))
         selected = select_greedy_cover(sentences, weights, _MAX_SUMMARY_WORDS)
         # A displayed sentence is never longer than a summary, so the first fits if no sentence was selected.
-        return [spans[index] for index in selected or range(1)]
+        return [spans[index] for index in selected or [0]]
 
     @cached_property
     def _sentence_words(self) -> dict[Span, SentenceWords]:

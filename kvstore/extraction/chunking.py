@@ -99,7 +99,7 @@ def chunk_text(
     chunks: list[Chunk] = []
     units: list[Unit] = []
     lead_headings: list[Unit] = []  # headings without a body yet
-    section = current_section = -1
+    section = current_section = -1  # the indexes of the last heading, and of the section of the units
     previous: Block | None = None
     for block in blocks:
         if block.kind == "heading":

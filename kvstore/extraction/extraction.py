@@ -408,9 +408,9 @@ def add_vectors_to_digest(document: Document, vectors: npt.NDArray[np.float32]) 
         document.meta,
         document.format,
         document.text,
-        vectors.astype("<f4").tobytes(),
-        document.left_out,
-        document.own_chunks,
+        vectors=vectors.astype("<f4").tobytes(),
+        left_out=document.left_out,
+        own_chunks=document.own_chunks,
     )
     return replace(document, digest=digest)
 

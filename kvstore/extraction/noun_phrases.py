@@ -150,6 +150,7 @@ class NounPhrases:
         first = index
         while first > 0 and self._is_premodifier(first - 1, first, index):
             first -= 1
+        # A phrase begins with a word, not with a hyphen, number or mark.
         while first < index and self._words[first].tag in ("HYPH", "CD", ":", ",", "``", "''"):
             first += 1
         last = index
@@ -217,6 +218,7 @@ class NounPhrases:
             words[position].tag in FINITE_VERB_TAGS or words[position].label in ("cop", "aux")
         )
         members = self.get_members(index)
+        # Without a conjunction and three items, or if the last one is the subject of a verb, the parse decides.
         if not has_conjunction or is_before_verb or len(items) < 3:
             return list(members)
         return [*items, *(member for member in members if member > items[-1])]

@@ -96,7 +96,7 @@ class _SentenceRelations:
         self._arguments = ClauseArguments(sentence, self._phrases)
         self._factuality = Factuality(sentence)
         self._filter = RelationFilter(sentence, self._phrases)
-        # A sentence without a verb is a title, or its verb was tagged as a noun.
+        # A sentence without a verb is a title or, if it has more words and a period, its verb was tagged as a noun.
         has_verb = any(word.tag in FINITE_VERB_TAGS or word.pos in ("VERB", "AUX") for word in self._words)
         self._is_misread = not has_verb and len(self._words) > 4 and self._words[-1].text == "."
         # Predicate nouns whose "of" already states a relation: "the capital of France" in a statement about Paris.
@@ -184,7 +184,7 @@ class _SentenceRelations:
         )
 
     def _find_predicate_relations(self, predicate: int) -> Iterator[StatedRelation]:
-        """Yield the relations of ``X is a Y``."""
+        """Yield the relations of ``X is a Y`` and ``X is dependent on Y``, given ``Y`` or ``dependent``."""
         weight = self._factuality.compute_weight(predicate)
         subjects = list(self._arguments.find_subjects(predicate))
         if not weight or not subjects:
@@ -193,7 +193,7 @@ class _SentenceRelations:
         if word.lemma in ("dependent", "reliant"):
             complements = self._arguments.find_obliques(predicate, ("on", "upon"))
             yield from self._make_statements(subjects, complements, DEPENDS_ON, _VERB_CONFIDENCE * weight)
-        elif not self._sentence.get_dependent_lemmas(predicate, "case"):
+        elif not self._sentence.get_dependent_lemmas(predicate, "case"):  # not "X is in Y"
             yield from self._find_descriptions(
                 subjects, [predicate, *self._find_conjuncts(predicate)], _PREDICATE_CONFIDENCE * weight
             )
@@ -269,13 +269,13 @@ class _SentenceRelations:
         if self._words[apposed].is_proper or (self._words[noun].tag == "NNS" and len(members) > 1):
             if not is_proper:
                 yield from self._make_statements(members, classes, IS_A, _APPOSITION_CONFIDENCE)
-        elif self._is_marked_apposition(noun, apposed) and (
+        elif self._is_plain_apposition(noun, apposed) and (
             self._sentence.get_dependent_lemmas(apposed, "det") & {"a", "an", "the"}
             or (is_proper and self._phrases.find_complements(apposed, "of"))
         ):
             yield from self._find_descriptions([noun], members, _APPOSITION_CONFIDENCE)
 
-    def _is_marked_apposition(self, noun: int, apposed: int) -> bool:
+    def _is_plain_apposition(self, noun: int, apposed: int) -> bool:
         """True if no colon, semicolon, slash or quotation mark separates an apposition from its noun."""
         start, _ = self._phrases.find_phrase_bounds(apposed)
         words_between = {word.text for word in self._words[min(noun, apposed) + 1 : start]}

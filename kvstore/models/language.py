@@ -49,6 +49,9 @@ Result = TypeVar("Result")
 _ENGLISH_PACKAGE = "kvstore_english"
 _PIPELINE_FOLDER = "pipeline"
 
+#: The number of hexadecimal digits of a digest that serves as a version.
+_VERSION_DIGITS = 12
+
 _BORDER_PATTERNS = [compile_lazily(pattern) for pattern in (r"\n\s*\n", r"\n", r"(?<=[.!?])\s", r"\s")]
 
 
@@ -160,7 +163,7 @@ def get_language_version(name: str) -> str:
         digest = hashlib.sha256()
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
-        return digest.hexdigest()[:12]
+        return digest.hexdigest()[:_VERSION_DIGITS]
     try:
         description = json.loads((Path(name) / "meta.json").read_text(encoding="utf-8"))
         return str(description["version"])

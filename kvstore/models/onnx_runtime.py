@@ -52,8 +52,8 @@ class OnnxRuntime:
         onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
         threads = os.environ.get("OMP_NUM_THREADS", "")
-        options.intra_op_num_threads = 1
-        self._threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
+        options.intra_op_num_threads = 1  # each text has a thread of its own
+        self._num_threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
         try:
             description: dict[str, Any] = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
             for name, size in description["sizes"].items():
@@ -79,10 +79,10 @@ class OnnxRuntime:
         for first in range(0, len(texts), BLOCK_SIZE):
             block = [self._prompts[kind] + text for text in texts[first : first + BLOCK_SIZE]]
             tokens = self._tokenize(block)
-            if min(self._threads, len(block)) == 1:
+            if min(self._num_threads, len(block)) == 1:
                 rows = list(map(self._run, tokens))
             else:
-                with ThreadPoolExecutor(min(self._threads, len(block)), "kvstore-embedder") as pool:
+                with ThreadPoolExecutor(min(self._num_threads, len(block)), "kvstore-embedder") as pool:
                     rows = list(pool.map(self._run, tokens))
             vectors[first : first + len(block)] = rows
         return normalised(vectors)

@@ -348,10 +348,8 @@ def _parse_markdown(text: str) -> list[Block]:
             and not item_depth
             and _BOLD_QUESTION_PATTERN.fullmatch(tokens[index + 1].content.strip())
         ):
-            ((start, end),) = [(block.start, block.end) for block in _make_blocks(text, token, line_starts, "heading")]
-            blocks.append(
-                Block("heading", start, end, _QUESTION_LEVEL, to_plain_text(unwrap_links(tokens[index + 1].content)))
-            )
+            title = to_plain_text(unwrap_links(tokens[index + 1].content))
+            blocks += _make_blocks(text, token, line_starts, "heading", _QUESTION_LEVEL, title)
         elif kind or token.type == "paragraph_open":
             title = to_plain_text(unwrap_links(tokens[index + 1].content)) if opens_item and not kind else ""
             blocks += _make_blocks(

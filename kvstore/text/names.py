@@ -46,8 +46,8 @@ from .words import FUNCTION_WORDS, split_words
 #: The maximum length in bytes of a key that becomes an entity.
 MAX_NAME_KEY_BYTES = 200
 
-#: The maximum number of words of a run or title that is one name.
-_MAX_RUN_WORDS = 8
+#: The maximum number of words of a run or title that is one name, and of an emphasized term.
+_MAX_RUN_WORDS, _MAX_EMPHASIZED_WORDS = 8, 5
 #: A heading of these words alone does not name a subject.
 _GENERIC_HEADING_WORDS = GENERIC_HEADINGS | CONTEXTUAL_ADJECTIVES | FUNCTION_WORDS
 #: Words in a code font that are not identifiers.
@@ -226,7 +226,7 @@ def to_singular(form: str) -> str | None:
     lower = word.lower()
     if len(lower) < 4 or not lower.isalpha() or not lower.endswith("s") or lower.endswith(NON_PLURAL_ENDINGS):
         return None
-    if word.isupper():
+    if word.isupper():  # an abbreviation
         return None
     if lower.endswith("ies"):
         word = word[:-3] + "y"
@@ -401,9 +401,14 @@ def _iter_code_name(code: str) -> Iterator[Name]:
 
 
 def _is_emphasized_term(term: str) -> bool:
-    """True if an emphasized phrase is a term: at most five words, and an everyday word alone only if it is a noun."""
+    """True if an emphasized phrase is a term: of few words, and an everyday word alone only if it is a noun."""
     words = term.split()
-    if not term[:1].isalpha() or len(words) > 5 or not is_term(term) or term.casefold() in GENERIC_HEADINGS:
+    if (
+        not term[:1].isalpha()
+        or len(words) > _MAX_EMPHASIZED_WORDS
+        or not is_term(term)
+        or term.casefold() in GENERIC_HEADINGS
+    ):
         return False
     if not _LATIN_PATTERN.search(term):
         return False

@@ -82,7 +82,7 @@ def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, b
     """
     match = _UNDERLINED_PATTERN.match(text, text.rfind("\n", 0, start) + 1, end)
     if match is None or (match["over"] or match["under"])[0] != match["under"][0]:
-        return None
+        return None  # an overline has the same character
     title_line, underline, title = match["text"].expandtabs(), match["line"].expandtabs(), match["title"]
     if abs(len(title_line) - len(underline)) > _MAX_END_DISTANCE or 2 * len(match["under"]) < len(title):
         return None

@@ -33,6 +33,8 @@ _ABBREVIATIONS = frozenset(
     """.split()
 )
 
+#: The numbers of characters after a period, and before it or the word before it, that are examined.
+_MAX_AFTER, _MAX_BEFORE = 40, 20
 #: Abbreviations before names in texts of any language.
 _TITLES = frozenset("mr mrs ms dr prof st jr".split())
 #: A number in digits or Roman numerals at the end of a text.
@@ -119,12 +121,12 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
         following = text[match.end() : match.end() + 2].strip()
         # "Really?" he asked: the sentence continues in lower case after a closing quote.
         return mark[-1] not in "\"'”’" or not following[:1].islower()
-    text_after = text[match.end() : match.end() + 40].lstrip()
+    text_after = text[match.end() : match.end() + _MAX_AFTER].lstrip()
     if text_after[:1].islower():
         return False
-    last_word = _LAST_WORD_PATTERN.search(text, max(0, match.start() - 20), match.start())
+    last_word = _LAST_WORD_PATTERN.search(text, max(0, match.start() - _MAX_BEFORE), match.start())
     word = last_word.group() if last_word else ""
-    text_before = text[max(0, match.start() - len(word) - 20) : match.start() - len(word)]
+    text_before = text[max(0, match.start() - len(word) - _MAX_BEFORE) : match.start() - len(word)]
     if word.lower() in rules.after_numbers:
         return _NUMBER_END_PATTERN.search(text_before) is not None
     if word.lower() in rules.before_numbers and text_after[:1].isdigit():

@@ -60,7 +60,7 @@ class AnswerReader:
             if hashlib.sha256(data[name]).hexdigest() != digest:
                 raise ValueError(f"{folder / name} is damaged; install kvstore again")
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
+        options.intra_op_num_threads = 1  # each window has a thread of its own
         self._session = onnxruntime.InferenceSession(data[MODEL_FILE], options, providers=["CPUExecutionProvider"])
         self._tokenizer = WordPieceTokenizer(json.loads(data[TOKENIZER_FILE]))
         threads = os.environ.get("OMP_NUM_THREADS", "")

@@ -144,17 +144,20 @@ def read_passages(
     windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))[:_MAX_READ]
     readings = []
     for window, reading in zip(windows, reader.read(question, [window.text for window in windows]), strict=True):
+        # An answer in the title or heading is no part of the snippet.
         words = window.text[reading.start : reading.end] if reading.start >= window.offset else ""
         rule_score = rule_scores.scores[window.position]
         readings.append(
             SnippetReading(
                 window.position,
-                _LOGIT_WEIGHT * reading.logit + _RULES_WEIGHT * rule_score + MISSING_SCORE * window.is_kind_missing,
-                reading.logit,
-                rule_score,
-                window.is_kind_missing,
-                words,
-                relevance.compute_coverage(window.text),
+                score=_LOGIT_WEIGHT * reading.logit
+                + _RULES_WEIGHT * rule_score
+                + MISSING_SCORE * window.is_kind_missing,
+                logit=reading.logit,
+                rule_score=rule_score,
+                is_kind_missing=window.is_kind_missing,
+                words=words,
+                coverage=relevance.compute_coverage(window.text),
             )
         )
     readings.sort(key=lambda reading: (-reading.score, reading.position))

@@ -101,8 +101,8 @@ def _build_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple
     snippets = passage.snippets
     snippet = snippets[index]
     name = PurePosixPath(passage.document).stem
-    own_name = name if not set(numbers).isdisjoint(find_reference_numbers(name)) else ""
-    labels = [to_plain_text(label or "").strip() for label in (passage.title, own_name, snippet.heading)]
+    document_name = "" if set(numbers).isdisjoint(find_reference_numbers(name)) else name
+    labels = [to_plain_text(label or "").strip() for label in (passage.title, document_name, snippet.heading)]
     before = "".join(
         f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
         for label in dict.fromkeys(filter(None, labels))
