@@ -101,6 +101,7 @@ class Communities(StoredCommunities):
         self.preload(communities)
         first_members = [self._get_record(community)[FIRST_MEMBER_FIELD] for community in communities]
         member_exists = [True] * len(communities) if self._is_current else self._state.entities.has_many(first_members)
+        # If the member whose name sorts first was deleted, the names of all others are compared.
         member_groups = [
             [first_member] if exists else [entity for entity, _ in self.iter_members(community)]
             for community, first_member, exists in zip(communities, first_members, member_exists, strict=True)

@@ -89,8 +89,16 @@ def build_communities(state: State, options: CommunityOptions | None = None) -> 
     partitions, levels, parents = _number_communities(partition_entities(graph, vectors, options), len(graph.entities))
     weights = compute_home_weights(graph.strengths, graph.degrees[graph.mention_nodes])
     homes, shares = assign_homes(len(graph.chunks), graph.mention_chunks, partitions[:, graph.mention_nodes], weights)
-    community_vectors = _compute_community_vectors(partitions, levels, vectors)
-    return CommunityTree(graph, options, partitions, levels, parents, homes, shares, community_vectors)
+    return CommunityTree(
+        graph=graph,
+        options=options,
+        partitions=partitions,
+        level=levels,
+        parents=parents,
+        homes=homes,
+        shares=shares,
+        vectors=_compute_community_vectors(partitions, levels, vectors),
+    )
 
 
 def _number_communities(groupings: list[Partition], count: int) -> tuple[Partition, IntArray, IntArray]:

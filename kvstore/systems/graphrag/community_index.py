@@ -111,7 +111,7 @@ class CommunityIndex(GenerationIndex[Communities]):
         community_ids = range(len(communities))
 
         def iter_communities() -> Iterator[DumpRow]:
-            """Yield each community with its key, its summary and its findings."""
+            """Yield the fields of each community, then its key, its summary and its findings."""
             for community in community_ids:
                 summary = [
                     (names.name_chunk(span.chunk), span.start, span.end)
@@ -177,10 +177,10 @@ def _iter_outline_nodes(communities: Communities, community_ids: Iterable[int]) 
         children = [child for child in communities.get(community).children if communities.is_visible(child)]
         num_members, num_chunks = len(communities.list_members(community)), len(communities.list_chunks(community))
         yield OutlineNode(
-            communities.get_title(community),
-            f"{num_members:,} entities, {num_chunks:,} chunks",
-            len(children),
-            partial(_iter_outline_nodes, communities, children),
+            title=communities.get_title(community),
+            detail=f"{num_members:,} entities, {num_chunks:,} chunks",
+            count=len(children),
+            children=partial(_iter_outline_nodes, communities, children),
         )
 
 

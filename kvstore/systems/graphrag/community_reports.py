@@ -162,14 +162,14 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
             parent_material.sentences += selected.values()
             parent_material.relations += findings[:_MAX_INHERITED_FINDINGS]
             parent_material.spans.append(list(selected))
-        yield (
-            community,
-            CommunityReport(
-                [sentence.span for sentence in summary],
-                [Finding(reader.get_entities(nodes), weight, sentence.span) for weight, nodes, sentence in findings],
-                _compute_digest([*names, *map(reader.read_text, sources), *descriptions]),
-            ),
+        report = CommunityReport(
+            summary=[sentence.span for sentence in summary],
+            findings=[
+                Finding(reader.get_entities(nodes), weight, sentence.span) for weight, nodes, sentence in findings
+            ],
+            content=_compute_digest([*names, *map(reader.read_text, sources), *descriptions]),
         )
+        yield community, report
 
 
 def _compute_digest(parts: Iterable[str]) -> bytes:

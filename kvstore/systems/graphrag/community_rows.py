@@ -48,7 +48,7 @@ def build_community_rows(
     homes = _group_homes(tree)
     chunk_counts, document_counts = _count_sizes(tree)
     first_members = _find_first_members(tree)
-    max_sizes: dict[int, int] = {}
+    max_sizes: dict[int, int] = {}  # by level
     for level, size in zip(tree.level.tolist(), chunk_counts, strict=True):
         max_sizes[level] = max(size, max_sizes.get(level, 1))
     rows: dict[str, list[tuple[bytes, Any]]] = {table: [] for table in TABLES}
@@ -58,14 +58,14 @@ def build_community_rows(
         rows[COMMUNITIES].append(
             (
                 key,
-                [
+                [  # in the order of the fields in the module's docstring
                     level,
                     None if parent == NO_COMMUNITY else parent,
                     children.get(community, []),
                     len(members[community]) // 2,
                     chunk_counts[community],
                     document_counts[community],
-                    round(100 * chunk_counts[community] / max_sizes[level]),
+                    round(100 * chunk_counts[community] / max_sizes[level]),  # ten times the rating
                     report.content,
                     first_members[community],
                     [list(span) for span in report.summary],
@@ -86,7 +86,7 @@ def build_community_rows(
             records.encode_u32(block),
             tree.vectors[block * _VECTORS_PER_BLOCK : (block + 1) * _VECTORS_PER_BLOCK].astype("<f4").tobytes(),
         )
-        for block in range(-(-count // _VECTORS_PER_BLOCK))
+        for block in range(-(-count // _VECTORS_PER_BLOCK))  # rounded up
     ]
     return rows
 

@@ -89,7 +89,7 @@ class DriftStrategy:
             select_reports(
                 query, [ReportCandidate(community.community, "primer") for community in primer], _REPORT_SHARE
             ),
-            lambda narrowed: evidence_of(narrowed, self.name, ranking, paths, len(ranking)),
+            lambda limited_query: evidence_of(limited_query, self.name, ranking, paths, pool=len(ranking)),
         )
         return evidence
 

@@ -96,16 +96,23 @@ def build_mention_graph(state: State) -> EntityGraph:
     passage_graph = state.get_part(GRAPH)
     chunks, documents = _list_chunks(state)
     mention_chunks, entities, features = _read_mentions(passage_graph, chunks)
-    display = load_display_entities(state)
-    entities = display.resolve(entities)
+    entities = load_display_entities(state).resolve(entities)
     mention_chunks, entities, features = _merge_mentions(mention_chunks, entities, features)
-    keys, node_entities = _order_nodes(state, display, entities)
+    keys, node_entities = _order_nodes(state, entities)
+    # The node of an entity (an id) is its index in ``node_entities``, which are sorted by name.
     entity_indexes = np.searchsorted(np.sort(node_entities), entities)
     mention_nodes = np.argsort(node_entities)[entity_indexes] if len(node_entities) else entity_indexes
     order = np.argsort(mention_chunks * len(keys) + mention_nodes, kind="stable") if len(keys) else entity_indexes
     mention_chunks, mention_nodes, features = mention_chunks[order], mention_nodes[order], features[order]
     return EntityGraph(
-        node_entities, keys, chunks, documents, mention_chunks, mention_nodes, features, _sum_edges(len(keys), [])
+        entities=node_entities,
+        keys=keys,
+        chunks=chunks,
+        documents=documents,
+        mention_chunks=mention_chunks,
+        mention_nodes=mention_nodes,
+        features=features,
+        edges=_sum_edges(len(keys), []),
     )
 
 
@@ -138,7 +145,10 @@ def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) 
 def _merge_mentions(
     mention_chunks: IntArray, entities: npt.NDArray[np.uint32], features: npt.NDArray[np.uint16]
 ) -> _MentionArrays:
-    """Merge the mentions of an entity in a chunk, and drop entities with too few or too many chunks to be nodes."""
+    """Merge the mentions of an entity in a chunk, and drop entities with too few or too many chunks to be nodes.
+
+    Merged mentions have the greatest of their features. The result is sorted by chunk and entity.
+    """
     codes = mention_chunks << 32 | entities.astype(np.int64)  # a pair of chunk and entity
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
@@ -151,9 +161,7 @@ def _merge_mentions(
     return mention_chunks[is_node], entities[is_node], features[is_node]
 
 
-def _order_nodes(
-    state: State, display: DisplayEntities, entities: npt.NDArray[np.uint32]
-) -> tuple[list[str], npt.NDArray[np.uint32]]:
+def _order_nodes(state: State, entities: npt.NDArray[np.uint32]) -> tuple[list[str], npt.NDArray[np.uint32]]:
     """Return the normal forms of the entities that are nodes, sorted, and their ids in the same order."""
     nodes = set(np.unique(entities).tolist())
     names = [(key, entity) for key, entity in state.entities.iter_names() if entity in nodes]

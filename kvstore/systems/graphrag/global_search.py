@@ -86,7 +86,7 @@ class GlobalStrategy:
             suffix = f", {tree.omitted_count} chunks in no community omitted" if tree.omitted_count else ""
             step.detail = f"{len(hits)} of {count} communities{suffix}"
             step.count = sum(len(hit.spans) for hit in hits)
-        return Evidence(query.question, self.name, hits, [], query.trace.steps, tree.scored_count)
+        return Evidence(query.question, self.name, hits, steps=query.trace.steps, pool=tree.scored_count)
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Return the points that the model extracts from reports: those that it rates as relevant, on the way down.
@@ -111,6 +111,7 @@ class _ScoredTree:
     """
 
     def __init__(self, query: Query) -> None:
+        """Find the chunks near the question and those in no community; communities are scored later."""
         reading = query.reading
         self._query = query
         self._stem = query.stem

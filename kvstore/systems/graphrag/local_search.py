@@ -114,7 +114,7 @@ class LocalStrategy:
             query,
             share,
             self._build_reports(query, starts, share),
-            lambda narrowed: evidence_of(narrowed, self.name, ranking, paths, len(ranking)),
+            lambda limited_query: evidence_of(limited_query, self.name, ranking, paths, pool=len(ranking)),
         )
         return replace(evidence, context=self._list_entity_lines(query, starts))
 

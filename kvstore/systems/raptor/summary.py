@@ -66,7 +66,7 @@ def summarize(query: Query, strategy: str) -> Evidence:
         parts = overview.iter_parts(selected, min(query.top, max(1, max_tokens // _MIN_PART_TOKENS)))
         hits = [Hit(rank, coverage, *fields, "summary", spans) for rank, (fields, spans) in enumerate(parts, 1)]
         step.detail, step.count = f"in {len(hits)} parts of {overview.kind}", len(hits)
-    return Evidence(query.question, strategy, hits, [], query.trace.steps, overview.chunk_count)
+    return Evidence(query.question, strategy, hits, steps=query.trace.steps, pool=overview.chunk_count)
 
 
 def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:

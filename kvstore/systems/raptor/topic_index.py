@@ -189,7 +189,10 @@ def _iter_outline_nodes(topics: Topics, topic_ids: Iterable[int]) -> Iterator[Ou
             detail = f"related content, {detail}" if detail else "related content"
         children = topics.list_children(topic)
         yield OutlineNode(
-            topics.get_title(topic), detail, chunk_counts[topic], partial(_iter_outline_nodes, topics, children)
+            title=topics.get_title(topic),
+            detail=detail,
+            count=chunk_counts[topic],
+            children=partial(_iter_outline_nodes, topics, children),
         )
 
 

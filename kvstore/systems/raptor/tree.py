@@ -100,7 +100,7 @@ def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> E
             if len(hits) == query.top:
                 break
         step.detail, step.count = f"top {query.top}", len(hits)
-    return Evidence(query.question, strategy, hits, [], query.trace.steps, len(nodes))
+    return Evidence(query.question, strategy, hits, steps=query.trace.steps, pool=len(nodes))
 
 
 def _iter_hits(reading: BatchedReader, nodes: Sequence[TreeNode], batch_size: int) -> Iterator[Hit]:
