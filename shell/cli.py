@@ -34,7 +34,7 @@ from .statement_commands import ask, check, compact, info, shell
     cls=CommandGroup,
     commands=[shell, ingest, watch, ask, evaluate, info, check, compact],
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Installed packages can add commands; kvstore plugins lists them.",
+    epilog="Installed packages can add commands; kvstore plugins lists the added commands.",
 )
 @click.version_option(kvstore.__version__, prog_name="kvstore")
 def cli() -> None:
@@ -48,8 +48,8 @@ def cli() -> None:
     "--compact/--no-compact",
     default=True,
     show_default=True,
-    help="Omit free pages from the copy. With --no-compact the file is copied page by page, and writers wait until "
-    "it is done.",
+    help="Omit free pages from the copy. With --no-compact, kvstore copies the data file page by page, and writers "
+    "wait until the copy is complete.",
 )
 def backup(store: Path, destination: Path, compact: bool) -> int:
     """Copy STORE to DESTINATION.
@@ -103,7 +103,7 @@ def completion(shell: str) -> int:
 def demo(store: Path | None, embedder: str | None) -> int:
     """Run a tour with sample documents.
 
-    It ingests them, looks up names, asks questions, changes a document and asks again."""
+    The tour ingests the documents, looks up names, asks questions, changes a document and asks again."""
     from .demo import run_tour
 
     return run_tour(store, embedder)
@@ -114,7 +114,7 @@ def demo(store: Path | None, embedder: str | None) -> int:
 def plugins(mode: str | None) -> int:
     """List the plug-ins of installed packages.
 
-    These are embedders, readers, strategies and commands. The state shows problems."""
+    Plug-ins are embedders, readers, strategies and commands. The column state shows problems."""
     from shutil import get_terminal_size
 
     from .render import write_result
@@ -138,7 +138,9 @@ def plugins(mode: str | None) -> int:
 )
 @click.option("--strategy", metavar="NAME", help="Strategy for calls that do not name one.")
 @click.option(
-    "--where", metavar="CONDITION", help="Serve only documents that satisfy this, such as \"key LIKE 'hr/%'\"."
+    "--where",
+    metavar="CONDITION",
+    help="Serve only documents that satisfy this condition, such as \"key LIKE 'hr/%'\".",
 )
 def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str | None) -> int:
     """Serve STORE over the Model Context Protocol.
@@ -154,7 +156,7 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
 
 @cli.command()
 @STORE
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of 127.0.0.1 (default 0: any free port).")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1 (default 0: any free port).")
 @click.option("--no-browser", is_flag=True, help="Print the URL, but do not open a browser.")
 def explore(store: Path, port: int, no_browser: bool) -> int:
     """Browse STORE in a web browser.
@@ -193,7 +195,7 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
 def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
     """Write a graph of names to a file.
 
-    It is the graph around NAME, or without NAME the trees of STORE: a picture, or data for other programs."""
+    The file contains the graph around NAME, or all trees of STORE without NAME, as a picture or as data."""
     from kvstore.integrations.entity_network import build_network_around, build_whole_network
     from kvstore.integrations.network_files import FORMATS, format_network
     from kvstore.language import format_count

@@ -36,7 +36,7 @@ _SETTINGS_OPTIONS = (
         "settings",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Setting of a new store, such as chunk_tokens=200 (repeatable). An existing store must have the same.",
+        help="Setting of a new store, such as chunk_tokens=200 (repeatable); an existing store must have the same.",
     ),
     click.option("--language", metavar="NAME", help="Same as --setting language=NAME: en, rules, or a spaCy pipeline."),
     click.option("--stemmer", metavar="NAME", help="Same as --setting stemmer=NAME: english, german, ..., none."),
@@ -47,7 +47,7 @@ LOCK_TIMEOUT = click.option(
     default=_DEFAULT_LOCK_TIMEOUT,
     metavar="SECONDS",
     show_default=True,
-    help="How long to wait for another writer.",
+    help="Time to wait for another writer.",
 )
 PARAMETERS = click.option(
     "-p",

@@ -74,7 +74,7 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
     multiple=True,
     callback=_parse_bounds,
     metavar="[NAME=]SHARE",
-    help="Exit with 1 if a figure of the current strategy is below this: right (default), answered, refused or hit@3 "
+    help="Exit with 1 if a figure of the current strategy is below SHARE: right (default), answered, refused or hit@3 "
     "(repeatable).",
 )
 @MODE
@@ -93,8 +93,8 @@ def evaluate(
 ) -> int:
     """Measure how well STORE answers, and which settings are better.
 
-    The questions are made by rule from headings, definitions, tables and dates of the documents, or come from a file.
-    Near misses are questions that no document answers; they should be refused.
+    Rules make the questions from headings, definitions, tables and dates of the documents; a file can replace them.
+    Near misses are questions that no document answers and that kvstore should refuse.
     """
     from kvstore import evaluation
     from kvstore.evaluation.report_page import format_report_page

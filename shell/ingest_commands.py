@@ -38,7 +38,9 @@ from .command_options import (
 @click.option(
     "--prune", is_flag=True, help="Delete documents whose files no longer exist in the given folders and patterns."
 )
-@click.option("--embedder", metavar="NAME", help="Embedder of a new store. An existing store must have the same.")
+@click.option(
+    "--embedder", metavar="NAME", help="Embedder of a new store; an existing store must have the same embedder."
+)
 @add_settings_options
 @LOCK_TIMEOUT
 @click.option("--quiet", is_flag=True, help="Print only failures.")
@@ -89,7 +91,7 @@ def ingest(
 ) -> int:
     """Ingest files, folders and globs into STORE.
 
-    STORE is created if it does not exist."""
+    The command creates STORE if it does not exist."""
     from kvstore.language import format_count
 
     from .interrupts import DeferredInterrupts
@@ -160,7 +162,9 @@ def _format_counts(report: kvstore.IngestReport) -> str:
 @FORMAT
 @INCLUDE
 @click.option("--no-prune", is_flag=True, help="Keep documents whose files are deleted.")
-@click.option("--embedder", metavar="NAME", help="Embedder of a new store. An existing store must have the same.")
+@click.option(
+    "--embedder", metavar="NAME", help="Embedder of a new store; an existing store must have the same embedder."
+)
 @add_settings_options
 @LOCK_TIMEOUT
 @click.option(
@@ -169,7 +173,7 @@ def _format_counts(report: kvstore.IngestReport) -> str:
     metavar="SECONDS",
     default=0.5,
     show_default=True,
-    help="Wait until nothing has changed for this long, then ingest all changes in one commit.",
+    help="Wait until no file has changed for SECONDS, then ingest all changes in one commit.",
 )
 @click.option(
     "--poll",
@@ -196,7 +200,7 @@ def watch(
 ) -> int:
     """Keep STORE in sync with FOLDER... until Ctrl-C.
 
-    STORE is created if it does not exist."""
+    The command creates STORE if it does not exist."""
     from .watching import ingest_on_change, make_watcher
 
     for folder in folders:

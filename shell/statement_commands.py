@@ -65,7 +65,9 @@ def _list_strategies() -> list[str]:
 @MODE
 @click.option("--readonly", is_flag=True, help="Open the store read-only; do not create it.")
 @click.option("--bail", is_flag=True, help="Stop at the first failure, and roll back an open transaction.")
-@click.option("--embedder", metavar="NAME", help="Embedder of a new store. An existing store must have the same.")
+@click.option(
+    "--embedder", metavar="NAME", help="Embedder of a new store; an existing store must have the same embedder."
+)
 @add_settings_options
 @LOCK_TIMEOUT
 @click.option("--no-warn", is_flag=True, help="Do not ask for confirmation before DELETE FROM.")
@@ -84,10 +86,10 @@ def shell(
     lock_timeout: float,
     no_warn: bool,
 ) -> int:
-    """Run statements on STORE, or without STORE on an empty one that is deleted at the end.
+    """Run statements on STORE, or without STORE on an empty temporary store.
 
-    The shell is interactive unless statements come from -c, -f or standard input. If STORE does not exist, it is
-    created; a script creates it only when a statement stores something.
+    The shell is interactive unless statements come from -c, -f or standard input. If STORE does not exist, the
+    shell creates it; a script creates STORE only when a statement stores something.
     """
 
     if store is None:
@@ -196,7 +198,7 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
     "--using",
     metavar="STRATEGY",
     shell_complete=completing.complete_words(_list_strategies),
-    help="Strategy of retrieval; the statement SHOW STRATEGIES lists them.",
+    help="Retrieval strategy; the statement SHOW STRATEGIES lists all strategies.",
 )
 @click.option("--top", type=click.IntRange(1, 10_000), help="Number of hits that the answer uses as evidence.")
 @click.option("--depth", type=click.IntRange(0, 64), help="Number of levels of abstracts to expand.")
@@ -206,7 +208,9 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 @click.option(
     "--where", metavar="CONDITION", help="Use only documents that satisfy this condition, such as \"key LIKE 'hr/%'\"."
 )
-@click.option("--within", type=click.IntRange(1, 10**18 - 1), metavar="TOKENS", help="Maximum size of the evidence.")
+@click.option(
+    "--within", type=click.IntRange(1, 10**18 - 1), metavar="TOKENS", help="Maximum size of the evidence in tokens."
+)
 @click.option("--words", type=click.IntRange(1, 10_000), help="Maximum number of words of an extractive answer.")
 @click.option("--long", "is_long", is_flag=True, help=f"Same as --words {_LONG_ANSWER_WORDS}.")
 @PARAMETERS
@@ -285,7 +289,7 @@ def info(store: Path, mode: str | None) -> int:
 def check(store: Path, repair: bool, mode: str | None) -> int:
     """Verify all checksums and invariants of STORE.
 
-    The exit status is 1 if any fails.
+    The exit status is 1 if a check fails.
     """
     return _run_statement(store, "CHECK REPAIR" if repair else "CHECK", mode, readonly=not repair)
 
@@ -296,7 +300,7 @@ def check(store: Path, repair: bool, mode: str | None) -> int:
 def compact(store: Path, mode: str | None) -> int:
     """Reclaim the space of deleted data in STORE.
 
-    No other process may have it open."""
+    No other process may have STORE open."""
     return _run_statement(store, "COMPACT", mode, readonly=False)
 
 

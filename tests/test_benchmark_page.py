@@ -76,7 +76,7 @@ def test_a_tool_that_misses_a_target_shows_its_measurement(tmp_path: Path, monke
     outcome = benchmark_page.run_measurement(measurement, tmp_path / "data", work)
     (kept / "ours.json").write_text(json.dumps(asdict(outcome)))
     page = benchmark_page.build_page(kept)
-    assert "```text\nopen_ms  25  NOT met\n```\n\nIt ended with status 1: working\n" in page
+    assert "```text\nopen_ms  25  NOT met\n```\n\nThe tool ended with status 1: working\n" in page
     assert "`python tools/bench_ours.py build/benchmarks/new/store`" in page
     assert "Larger measurement: `python tools/bench_ours.py 9`" in page
 

@@ -161,10 +161,10 @@ def build_page(kept: Path) -> str:
     seconds = sum(outcome.processor_seconds for outcome in outcomes.values())
     parts = [
         "# Benchmarks\n",
-        "This page contains the unedited output of the benchmark tools. `make benchmark` generates it again, and",
-        "`python tools/benchmark_page.py --only NAME` generates one part of it. The option `--help` of each tool",
-        f"explains its figures. All parts together take less than {MINUTES} minutes of one processor ({seconds:,} s",
-        "here). Below each part is the command for a larger measurement.\n",
+        "This page contains the unedited output of the benchmark tools. `make benchmark` generates this page, and",
+        "`python tools/benchmark_page.py --only NAME` generates one section. The option `--help` of a tool explains",
+        f"its figures. All sections together take less than {MINUTES} minutes of processor time ({seconds:,} s",
+        "for this page). The last line of a section is the command for a larger measurement.\n",
     ]
     for measurement, outcome in outcomes.items():
         busy_note = " The machine was busy: compare ratios, not times." if outcome.busy >= 1 else ""
@@ -176,7 +176,7 @@ def build_page(kept: Path) -> str:
             output = "\n".join(line.rstrip() for line in outcome.output.splitlines())
             parts.append(f"```text\n{output}\n```\n")
         if outcome.failure:
-            introduction = "It ended with" if outcome.output else "Not measured:"
+            introduction = "The tool ended with" if outcome.output else "Not measured:"
             parts.append(f"{introduction} {outcome.failure}\n")
         if measurement.larger:
             parts.append(f"Larger measurement: `{_format_command(measurement.larger)}`\n")

@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 STATUS = (
     ("0", "success"),
-    ("1", "a statement, a file or a check failed; the rest was completed"),
-    ("2", "invalid command; nothing was done"),
-    ("130", "Ctrl-C; committed changes remain"),
+    ("1", "a statement, a file or a check failed; all others were completed"),
+    ("2", "the command was invalid; nothing was done"),
+    ("130", "Ctrl-C interrupted the command; committed changes remain"),
 )
 ENVIRONMENT = (
     ("KVSTORE_LLM_MODEL, KVSTORE_LLM_URL, KVSTORE_LLM_KEY", "the language model that answers, its server and its key"),
@@ -72,16 +72,17 @@ def build_page(cli: click.Group) -> str:
         "# The command",
         "",
         str(cli.help),
-        "`kvstore COMMAND --help` (or `-h`) prints this reference, and so does `man kvstore` if kvstore is installed",
-        "as a package. `tools/command_reference.py` generates this page.",
+        "`kvstore COMMAND --help` (or `-h`) prints the part of this reference about one command. If kvstore is",
+        "installed as a package, `man kvstore` prints the whole reference. `tools/command_reference.py` generates this",
+        "page.",
         "",
         "| exit status | meaning |",
         "|---|---|",
         *(f"| {status} | {meaning} |" for status, meaning in STATUS),
         "",
-        "Results go to standard output, everything else to standard error.",
+        "kvstore prints results to standard output, and all other messages to standard error. The page",
         "[Settings](settings.md#environment-variables) lists environment variables. Installed packages can add",
-        "commands; `kvstore plugins` lists them.",
+        "commands; `kvstore plugins` lists the added commands.",
     ]
     for name, command in sorted(cli.commands.items()):
         lines += ["", f"## kvstore {name}", "", f"```plain\nkvstore {name} {format_usage(command)}\n```"]

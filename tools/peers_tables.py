@@ -50,8 +50,15 @@ class Row:
 
 
 ROWS = (
-    Row("load, with given vectors (kvstore also derives names, graph and filter)", ("load_s",), "s", short="loading"),
-    Row("memory of the load, without that of the interpreter", ("load_memory_mb",), "MB", short="memory of a load"),
+    Row(
+        "load all passages, with given vectors (kvstore also derives names, graph and filter)",
+        ("load_s",),
+        "s",
+        short="loading",
+    ),
+    Row(
+        "memory of the load, without the memory of the interpreter", ("load_memory_mb",), "MB", short="memory of a load"
+    ),
     Row(
         "size on disk, relative to text and vectors",
         ("disk_ratio",),
@@ -68,28 +75,33 @@ ROWS = (
     Row("vector search", ("vector_ms",), "ms"),
     Row("BM25", ("bm25_ms",), "ms", short="BM25 search"),
     Row("hybrid search", ("hybrid_ms",), "ms"),
-    Row("replace a document (mean)", ("replace_ms",), "ms", short="time to replace a document"),
-    Row("written to replace it", ("replace_written_kb",), "kB", short="bytes written to replace a document"),
+    Row("replace a document (mean time)", ("replace_ms",), "ms", short="time to replace a document"),
+    Row(
+        "bytes written to replace a document",
+        ("replace_written_kb",),
+        "kB",
+        short="bytes written to replace a document",
+    ),
     Row("delete a tenth of the documents at once", ("delete_s",), "s", short="deleting many documents at once"),
-    Row("from the start of a process to its first hybrid answer", ("open_hybrid_ms",), "s", 0.001, "a cold start"),
+    Row("time from the start of a process to its first hybrid answer", ("open_hybrid_ms",), "s", 0.001, "a cold start"),
 )
 #: The rows of README, by their first figures.
 README_FIGURES = ("filter_1_ms", "hybrid_ms", "replace_ms", "load_s")
 
-_MORE = "they store rows, vectors and words; kvstore also derives names, mentions, a graph and a filter"
+_MORE = "the other systems store rows, vectors and words; kvstore also derives names, mentions, a graph and a filter"
 #: The reasons why another system is ahead.
 REASONS = {
     "load_s": f"{_MORE}, from which each document can be removed exactly",
-    "load_memory_mb": "a first load links all names at its end",
-    "disk_ratio": "they store rows, vectors and words, and no derived data",
-    "filter_1_ms": "an index specialized in this",
-    "filter_10_ms": "an index specialized in this",
-    "vector_ms": "an index specialized in this",
-    "bm25_ms": "an engine specialized in this",
+    "load_memory_mb": "kvstore links all names at the end of a first load",
+    "disk_ratio": "the other systems store rows, vectors and words, and no derived data",
+    "filter_1_ms": "the other system has an index specialized in this search",
+    "filter_10_ms": "the other system has an index specialized in this search",
+    "vector_ms": "the other system has an index specialized in this search",
+    "bm25_ms": "the other system is an engine specialized in BM25",
     "hybrid_ms": "kvstore also scores headings, list entries and words that occur together",
     "replace_ms": "kvstore also updates everything derived from the document, including mentions in other documents",
-    "replace_written_kb": "it appends new data, and removes old data later",
-    "delete_s": "they remove or mark rows; kvstore also removes everything derived from the documents",
+    "replace_written_kb": "lancedb appends new data, and removes old data later",
+    "delete_s": "the other systems remove or mark rows; kvstore also removes everything derived from the documents",
     "open_hybrid_ms": "kvstore spends the time on importing numpy and opening the store",
 }
 
@@ -144,7 +156,7 @@ def build_tables(run: Mapping[str, Any]) -> dict[str, str]:
                 [Row(row.name.partition(";")[0], row.figures[:1], row.unit) for row in readme_rows],
             )
         ),
-        "losses": "\n".join(["| row | ahead | why |", "|---|---|---|", *_iter_losses(sizes)]),
+        "losses": "\n".join(["| row | systems that are ahead | reason |", "|---|---|---|", *_iter_losses(sizes)]),
     }
 
 
