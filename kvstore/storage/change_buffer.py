@@ -141,7 +141,7 @@ class TableBuffer:
         return self.older.get(key, UNCHANGED)
 
     def add(self, pieces: TableChanges) -> None:
-        """Append one piece to the version chain of each given record; None removes the record."""
+        """Append one piece, a value or a patch, to the version chain of each given record; None removes the record."""
         self._register_keys(pieces)
         add_pieces(self.newer, self.older, pieces)
 

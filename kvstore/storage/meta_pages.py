@@ -62,6 +62,7 @@ def find_first_leaf(
     ``verify_meta`` is called after the meta page is read, and raises an error if it may be overwritten. Raises
     CorruptionError if a page on the path is damaged.
     """
+    # Commits alternate between the two meta pages: an even number writes page 0, an odd one page 1.
     meta = os.pread(descriptor, page_size, (change & 1) * page_size)
     verify_meta()
     depth, page_number = _TREE.unpack_from(meta, _MAIN_TREE_OFFSET)

@@ -326,7 +326,8 @@ def dump_generation(
     depend on the text alone. Vectors of a neural model differ in the last bits.
     """
     record = Indexes(state.lmdb).get(kind)
-    # Vectors that are computed from the text alone, that are missing, and that the user passes.
+    # The prefixes mean: vectors computed from the text alone ("hashing"), no vectors ("none:"), vectors that the user
+    # passes ("given").
     has_exact_vectors = state.settings.embedder.startswith(("hashing", "none:", "given"))
     if (
         record is None

@@ -168,7 +168,7 @@ class IndexBuilder(IndexFiller):
             try:
                 is_record_current = self._environment.write_with_growth(
                     lambda view: IndexWriter(view).add_trusted_token(record, token),
-                    None if is_cancelled is None else _LOCK_RETRY_SECONDS,
+                    timeout=None if is_cancelled is None else _LOCK_RETRY_SECONDS,
                 )
                 break
             except LockTimeoutError:

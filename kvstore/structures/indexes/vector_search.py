@@ -120,7 +120,8 @@ def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
         parts = _update_parts(state, cache, max_vectors=1.5 * chunks + 1000)
         if parts is None:
             can_cache = not state.lmdb.writable and chunks * state.vectors.dimension * 4 <= cache.limit
-            if not can_cache or (cache.vectors is not None and cache.vectors.coverage[-1][0] > change):
+            is_cache_newer = cache.vectors is not None and cache.vectors.coverage[-1][0] > change
+            if not can_cache or is_cache_newer:
                 return list(state.vectors.scan())
             parts = [state.vectors.read_all()] if chunks else []
             if parts:
