@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .answer_reader.reading import PassageReading
     from .citations import Citation
     from .confidence import Confidence
-    from .extractive import ExtractedAnswer, Relevance, ScoredPassages
+    from .extractive import ExtractedAnswer, ScoredPassages, SnippetScorer
     from .prompt import Prompt
 
 #: The fewest chunks a prompt must have room for to use segments, which would otherwise crowd out other chunks.
@@ -323,14 +323,14 @@ class Asker:
         from .extractive import MAX_CHUNKS, ScoredPassages
         from .passages import build_passages
 
-        relevance = self._build_relevance(query)
-        reading = self._read_passages(query, evidence, relevance, clauses, is_part=is_part)
+        scorer = self._build_scorer(query)
+        reading = self._read_passages(query, evidence, scorer, clauses, is_part=is_part)
         if reading is None:
-            return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.state), relevance), None
-        return ScoredPassages(reading.passages, relevance, reading.rule_scores), reading
+            return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.state), scorer), None
+        return ScoredPassages(reading.passages, scorer, reading.rule_scores), reading
 
     def _read_passages(
-        self, query: Query, evidence: Evidence, relevance: Relevance, clauses: Clauses, *, is_part: bool = False
+        self, query: Query, evidence: Evidence, scorer: SnippetScorer, clauses: Clauses, *, is_part: bool = False
     ) -> PassageReading | None:
         """Return the answer reader's result for the passages around the evidence and around the nearest chunks.
 
@@ -364,7 +364,7 @@ class Asker:
         passages = build_passages(hits, query.state)
         with query.trace.step("read sentences") as step:
             may_be_chain = not is_part and may_need_several_passages(query.question, hits)
-            reading = read_passages(reader, passages, relevance, may_be_chain=may_be_chain)
+            reading = read_passages(reader, passages, scorer, may_be_chain=may_be_chain)
             if reading is not None:
                 step.detail = f"the best scores {reading.best.score:.2f}"
                 step.count = len(reading.readings)
@@ -397,7 +397,7 @@ class Asker:
                 if reading is None:
                     return None
                 confidences.append(self._estimate_confidence(query, part_evidence, scored_passages, reading))
-                parts.append(PartReading(text, reading, scored_passages.relevance))
+                parts.append(PartReading(text, reading, scored_passages.scorer))
         answered = [confidence.value >= threshold for confidence in confidences]
         if not any(answered):
             return None
@@ -412,19 +412,19 @@ class Asker:
             parts=extracted.parts,
         )
 
-    def _build_relevance(self, query: Query) -> Relevance:
+    def _build_scorer(self, query: Query) -> SnippetScorer:
         """Return the scorer of snippets for a question. Without an embedder, all its cosines are 0."""
         from ..retrieval.decomposition import decompose
         from ..retrieval.recognition import recognize_entities
         from .confidence import compute_question_rarities
-        from .extractive import Relevance
+        from .extractive import SnippetScorer
 
         state = query.state
         stem = query.stem
         language = detect_question_language(query.question, state.main_language)
         rarities = compute_question_rarities(query.question, state, language, stem)
         if state.settings.embedder.startswith("none:"):
-            return Relevance(query.question, language, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
+            return SnippetScorer(query.question, language, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
         uncounted_query = replace(query, count_hits=lambda keys: None)  # the retrieval counted the hits already
         names = recognize_entities(uncounted_query)
         rest_vector = query.embed_part(decompose(query.question, names).remainder)
@@ -435,7 +435,7 @@ class Asker:
             question_cosines, rest_cosines = cosines(vectors, query.vector), cosines(vectors, rest_vector)
             return list(zip(question_cosines.tolist(), rest_cosines.tolist(), strict=True))
 
-        return Relevance(query.question, language, rarities, stem, compute_similarities)
+        return SnippetScorer(query.question, language, rarities, stem, compute_similarities)
 
 
 def is_english_question(question: str, likely: str | None) -> bool:
@@ -477,7 +477,7 @@ def _build_refusal(
         passages, nearest = scored_passages.passages, list_nearest(scored_passages)
     else:
         passages, nearest = reading.passages, list_nearest_read(reading, MAX_NEAREST)
-    return build_refusal(passages, nearest, scored_passages.relevance, confidence.unknown, confidence.formless)
+    return build_refusal(passages, nearest, scored_passages.scorer, confidence.unknown, confidence.formless)
 
 
 def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
@@ -494,22 +494,22 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
         if prepared.overview is not None:
             extracted: ExtractedAnswer | None = ExtractedAnswer(*prepared.overview)
         elif prepared.reading is not None:
-            extracted = extract_read_answer(evidence, prepared.reading, scored_passages.relevance, prepared.max_words)
+            extracted = extract_read_answer(evidence, prepared.reading, scored_passages.scorer, prepared.max_words)
         else:
             extracted = extract_answer(evidence, scored_passages, prepared.max_words)
-        shown = extracted or _build_refusal(evidence, scored_passages, None, confidence)
+        content = extracted or _build_refusal(evidence, scored_passages, None, confidence)
         reason = "no language model is configured" if problem is None else "the language model did not answer"
         chooser = "rules" if prepared.reading is None else "the answer reader"
-        step.detail, step.count = f"extractive, chosen by {chooser}: {reason}", len(shown.citations)
+        step.detail, step.count = f"extractive, chosen by {chooser}: {reason}", len(content.citations)
     return Answer(
-        shown.text,
-        shown.citations,
+        content.text,
+        content.citations,
         extractive=True,
         model=None,
         evidence=evidence,
         problem=problem,
         weighed=confidence if extracted else replace(confidence, value=0.0),
         abstained=extracted is None,
-        answer_span=shown.span,
-        verdict=shown.verdict,
+        answer_span=content.span,
+        verdict=content.verdict,
     )

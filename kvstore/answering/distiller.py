@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 #: The maximum number of points per prompt, and the best rating of a passage.
 _MAX_POINTS = 20
 _MAX_RATING = 5
-#: The number of tokens reserved for a task, its schema and the error of an earlier answer, per token of the task.
+#: The number of tokens reserved for a task with its schema and corrections, as a multiple of the tokens of the task.
 _TASK_FACTOR = 4
 #: The number of tokens reserved for the titles of a prompt and the rules of quotation.
 _FIXED_TOKENS = 200

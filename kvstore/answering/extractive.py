@@ -1,6 +1,6 @@
 """Extractive answers, without a language model: snippets of the evidence, word for word, each run with its citation.
 
-In: passages around the retrieved chunks, and a :class:`Relevance` that scores their snippets. Out: a few runs of
+In: passages around the retrieved chunks, and a :class:`SnippetScorer` that scores their snippets. Out: a few runs of
 snippets, best first, each a paragraph. A run that does not name its subject begins with the title or heading that does.
 The relations of the question's rarest entity in the entity forest follow, if the evidence has them. If the store does
 not answer, the text says so and shows the nearest sentences.
@@ -93,8 +93,8 @@ class SnippetScores(NamedTuple):
 
 
 @frozen_dataclass
-class Relevance:
-    """A scorer of the relevance of snippets to a question.
+class SnippetScorer:
+    """A scorer of snippets by their relevance to a question.
 
     ``language`` is the language of the question (None: English).
     ``rarities`` has the rarity of each term of the question, see :func:`~.confidence.compute_question_rarities`.
@@ -225,17 +225,17 @@ def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
 class ScoredPassages:
     """Passages and the scores of their snippets, computed on first use if they are not given."""
 
-    def __init__(self, passages: Sequence[Passage], relevance: Relevance, scores: SnippetScores | None = None) -> None:
+    def __init__(self, passages: Sequence[Passage], scorer: SnippetScorer, scores: SnippetScores | None = None) -> None:
         """Combine passages with their scores; without ``scores``, they are computed on first use."""
         self.passages = passages
-        self.relevance = relevance
+        self.scorer = scorer
         if scores is not None:
             self.snippet_scores = scores
 
     @cached_property
     def snippet_scores(self) -> SnippetScores:
         """The scores of the snippets, computed on first use."""
-        return self.relevance.score_snippets(self.passages)
+        return self.scorer.score_snippets(self.passages)
 
 
 class ExtractedAnswer(NamedTuple):
@@ -263,19 +263,19 @@ def extract_answer(evidence: Evidence, scored: ScoredPassages, max_words: int | 
         runs = _select_group_runs(evidence, passages, scores)
     else:
         runs = select_runs(passages, scores, MAX_WORDS if max_words is None else max_words)
-    text, citations = render_runs(passages, runs, scored.relevance)
+    text, citations = render_runs(passages, runs, scored.scorer)
     paragraphs = [*filter(None, [text]), *(f"{line}." for line in evidence.context[:1])]
     return ExtractedAnswer("\n\n".join(paragraphs), citations) if paragraphs else None
 
 
 def render_runs(
-    passages: Sequence[Passage], runs: Sequence[Run], relevance: Relevance, first_number: int = 1
+    passages: Sequence[Passage], runs: Sequence[Run], scorer: SnippetScorer, first_number: int = 1
 ) -> tuple[str, list[Citation]]:
     """Return a paragraph for each run, with its citation; the citations are numbered from ``first_number``."""
     paragraphs, citations = [], []
     for number, run in enumerate(runs, first_number):
         passage = passages[run.passage]
-        text = render_run(passage, run, relevance)
+        text = render_run(passage, run, scorer)
         # Bracketed numbers of the document would look like citations.
         paragraphs.append(f"{neutralize_citations(text)} [{number}]")
         citations.append(build_run_citation(number, passage, run, text))
@@ -315,7 +315,7 @@ def list_nearest(scored: ScoredPassages) -> list[Run]:
 def build_refusal(
     passages: Sequence[Passage],
     nearest: Sequence[Run],
-    relevance: Relevance,
+    scorer: SnippetScorer,
     unknown: Sequence[str],
     formless: str = "",
 ) -> ExtractedAnswer:
@@ -325,7 +325,7 @@ def build_refusal(
     for if no passage has any.
     """
     heading = _describe_refusal(unknown, formless)
-    text, citations = render_runs(passages, nearest, relevance)
+    text, citations = render_runs(passages, nearest, scorer)
     return ExtractedAnswer(f"{heading} Nearest:\n\n{text}" if citations else heading, citations)
 
 
@@ -388,7 +388,7 @@ def render_snippet(snippet: Snippet) -> str:
     return f"{snippet.label}: {snippet.text}" if snippet.label else snippet.text
 
 
-def render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
+def render_run(passage: Passage, run: Run, scorer: SnippetScorer) -> str:
     """Return the displayed text of a run: sentences in a paragraph; items, rows and code on lines of their own."""
     snippets = passage.snippets[run.first : run.last + 1]
     is_list = snippets[0].kind == snippets[-1].kind == "item" and snippets[0].block != snippets[-1].block
@@ -410,7 +410,7 @@ def render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
         else:
             separator = "\n" if previous is not None and previous.kind in ("code", "table") else " "
             text += f"{separator}{piece}" if text else piece
-    subject = _find_subject(passage, snippets, relevance)
+    subject = _find_subject(passage, snippets, scorer)
     if not subject:
         return text.lstrip("\n")
     separator = "" if text.startswith("\n") else " "
@@ -437,21 +437,21 @@ def _truncate_snippet(text: str) -> str:
     return text if len(words) <= _MAX_SNIPPET_WORDS else " ".join(words[:_MAX_SNIPPET_WORDS]) + " …"
 
 
-def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance) -> str:
+def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: SnippetScorer) -> str:
     """Return the title and heading to display before a run, joined by ``>``; empty if it needs none.
 
     A run needs them if its first snippet does not name its subject. A title or heading is also included if the question
     has a term of it that the run lacks. The file name can replace a missing title.
     """
     first = snippets[0]
-    run_terms = set(list_terms(" ".join(map(render_snippet, snippets)), relevance.stem))
+    run_terms = set(list_terms(" ".join(map(render_snippet, snippets)), scorer.stem))
     is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)
     heading = to_plain_text(passage.heading.rpartition(" > ")[2])
     title = to_plain_text(passage.title or "")
     parts = []
     for part, is_needed in ((title, not is_self_contained), (heading, not is_self_contained and not title)):
-        part_terms = set(list_terms(part, relevance.stem))
-        is_asked_for = any(term in relevance.rarities for term in part_terms - run_terms)
+        part_terms = set(list_terms(part, scorer.stem))
+        is_asked_for = any(term in scorer.rarities for term in part_terms - run_terms)
         if (
             part
             and count_written_words(part) <= _MAX_LABEL_WORDS
@@ -462,11 +462,11 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Rele
     if not title:
         # The file name replaces a missing title.
         path = PurePosixPath(passage.document)
-        part_terms = set(list_terms(path.stem, relevance.stem))
+        part_terms = set(list_terms(path.stem, scorer.stem))
         if (
             part_terms
             and not part_terms <= run_terms
-            and (part_terms <= relevance.rarities.keys() or (path.suffix and not is_self_contained))
+            and (part_terms <= scorer.rarities.keys() or (path.suffix and not is_self_contained))
         ):
             parts.insert(0, path.stem)
     return " > ".join(dict.fromkeys(parts))

@@ -75,8 +75,9 @@ class Chunk:
 def get_sentence_language(language: str | None, settings: FixedSettings) -> str | None:
     """Return the language whose rules split the sentences of a document, or None for the rules for English.
 
-    ``language`` is that of the document, or None if it is unknown; the result is then ``unknown``, which has the
-    general rules. The setting ``tokenizer`` of a store of an earlier kvstore demands the rules for English.
+    ``language`` is that of the document, or None if it is unknown; the result is then ``unknown``, whose rules have the
+    punctuation of all languages. The setting ``tokenizer`` of a store of an earlier kvstore demands the rules for
+    English.
     """
     return None if settings.tokenizer == ENGLISH_TOKENIZER else language or "unknown"
 

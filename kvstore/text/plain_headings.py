@@ -82,7 +82,7 @@ def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, b
     """
     match = _UNDERLINED_PATTERN.match(text, text.rfind("\n", 0, start) + 1, end)
     if match is None or (match["over"] or match["under"])[0] != match["under"][0]:
-        return None  # an overline has the same character
+        return None  # an overline must have the same character
     title_line, underline, title = match["text"].expandtabs(), match["line"].expandtabs(), match["title"]
     if abs(len(title_line) - len(underline)) > _MAX_END_DISTANCE or 2 * len(match["under"]) < len(title):
         return None
@@ -95,8 +95,8 @@ def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, b
 def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
     """Return the numbered headings of a text by start offset.
 
-    A heading counts only if its number follows that of the heading before it. The result is empty if there are too few
-    such headings, or if none is a subsection.
+    A heading counts only if its number follows that of the heading before it. The result is empty if the text has too
+    few such headings, or only headings of one level.
     """
     headings: dict[int, PlainHeading] = {}
     previous: tuple[int, ...] = (0,)

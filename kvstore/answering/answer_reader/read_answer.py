@@ -16,7 +16,7 @@ from ...retrieval.evidence import Evidence
 from ...text.patterns import compile_lazily
 from ..answer_span import AnswerPart, AnswerSpan
 from ..citations import Citation, neutralize_citations
-from ..extractive import ExtractedAnswer, Relevance, render_runs, render_snippet
+from ..extractive import ExtractedAnswer, SnippetScorer, render_runs, render_snippet
 from ..passages import Passage
 from ..question_kinds import classify_question
 from ..runs import Run, SnippetPosition, extend_over_definition, find_required_span
@@ -44,7 +44,7 @@ _LIST_QUESTION_PATTERN = compile_lazily(
 
 
 def extract_read_answer(
-    evidence: Evidence, reading: PassageReading, relevance: Relevance, max_words: int | None
+    evidence: Evidence, reading: PassageReading, scorer: SnippetScorer, max_words: int | None
 ) -> ExtractedAnswer:
     """Return the answer that the reader chose, with its context, its citations and the words that answer.
 
@@ -69,7 +69,7 @@ def extract_read_answer(
             displayed_positions.add(position)
             num_words += snippet.words
             runs.append(_make_single_run(position, best.score))
-    text, citations = render_runs(reading.passages, runs, relevance)
+    text, citations = render_runs(reading.passages, runs, scorer)
     text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
     return ExtractedAnswer(text, citations, _locate_answer_words(best, text), reading.verdict)
 
@@ -79,7 +79,7 @@ class PartReading(NamedTuple):
 
     text: str
     reading: PassageReading
-    relevance: Relevance
+    scorer: SnippetScorer
 
 
 def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool]) -> ExtractedAnswer:
@@ -109,7 +109,7 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
                 is_shown = _identify_snippet(passage, index - 1) in citation_places
                 first = index if is_shown else index - 1
             run = Run(passage_index, first, last, best.score)
-            paragraph, (citation,) = render_runs(part.reading.passages, [run], part.relevance, len(citations) + 1)
+            paragraph, (citation,) = render_runs(part.reading.passages, [run], part.scorer, len(citations) + 1)
             citation_places[sentence] = (citation.number, len(text) + len(separator))
             text += separator + paragraph
             citations.append(citation)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..answer_span import Verdict
-from ..extractive import Relevance, SnippetScores
+from ..extractive import SnippetScorer, SnippetScores
 from ..passages import Passage
 from ..question_kinds import classify_question, find_asking_sentence, is_yes_no_question
 from ..runs import SnippetPosition
@@ -129,18 +129,18 @@ class PassageReading(NamedTuple):
 
 
 def read_passages(
-    reader: AnswerReader, passages: Sequence[Passage], relevance: Relevance, *, may_be_chain: bool
+    reader: AnswerReader, passages: Sequence[Passage], scorer: SnippetScorer, *, may_be_chain: bool
 ) -> PassageReading | None:
     """Read the likeliest snippets of the passages and return their readings; None if no snippet can be quoted.
 
     The reader gets the sentence that asks, as in training. The sentences before it only help to choose the snippets.
     ``may_be_chain`` is True if the question may need facts of several passages, so that no single snippet answers it.
     """
-    question = find_asking_sentence(relevance.question)
-    windows = select_windows(classify_question(question), passages, relevance)
+    question = find_asking_sentence(scorer.question)
+    windows = select_windows(classify_question(question), passages, scorer)
     if not windows:
         return None
-    rule_scores = relevance.score_snippets(passages, [window.position for window in windows])
+    rule_scores = scorer.score_snippets(passages, [window.position for window in windows])
     windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))[:_MAX_READ]
     readings = []
     for window, reading in zip(windows, reader.read(question, [window.text for window in windows]), strict=True):
@@ -157,12 +157,12 @@ def read_passages(
                 rule_score=rule_score,
                 is_kind_missing=window.is_kind_missing,
                 words=words,
-                coverage=relevance.compute_coverage(window.text),
+                coverage=scorer.compute_coverage(window.text),
             )
         )
     readings.sort(key=lambda reading: (-reading.score, reading.position))
     is_yes_no = is_yes_no_question(question)
-    verdict = _find_verdict(passages, readings[0].position, relevance) if is_yes_no else None
+    verdict = _find_verdict(passages, readings[0].position, scorer) if is_yes_no else None
     best_window = next(window for window in windows if window.position == readings[0].position)
     logit_in_context = _read_in_context(reader, question, best_window, passages, readings[0].logit)
     return PassageReading(passages, readings, rule_scores, is_yes_no, verdict, may_be_chain, logit_in_context)
@@ -179,7 +179,7 @@ def _read_in_context(
     return logit if text is None else (logit + reader.read(question, [text])[0].logit) / 2
 
 
-def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, relevance: Relevance) -> Verdict | None:
+def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, scorer: SnippetScorer) -> Verdict | None:
     """Return yes or no if the snippet at ``position`` settles the question, otherwise None.
 
     Its title, heading and label, and the sentence that it refers to, can name its subject.
@@ -192,4 +192,4 @@ def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, releva
         previous = passage.snippets[index - 1]
         # A pronoun can stand for a name in the previous sentence; the rest of that sentence is another statement.
         context += [previous.text] if previous.is_question else find_names(previous.text)
-    return decide_verdict(relevance.question, snippet.text, " ".join(context), relevance.stem)
+    return decide_verdict(scorer.question, snippet.text, " ".join(context), scorer.stem)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ...text.blocks import to_plain_text
 from ...text.words import find_reference_numbers, list_terms
-from ..extractive import Relevance, list_candidates, render_snippet
+from ..extractive import SnippetScorer, list_candidates, render_snippet
 from ..passages import Passage
 from ..question_kinds import QuestionKind
 from ..runs import SnippetPosition, find_required_span
@@ -39,12 +39,12 @@ class Window(NamedTuple):
     is_kind_missing: bool
 
 
-def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: Relevance) -> list[Window]:
+def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: SnippetScorer) -> list[Window]:
     """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
 
     ``kind`` is the kind of thing that the question asks for.
     """
-    rarities, stem = relevance.rarities, relevance.stem
+    rarities, stem = scorer.rarities, scorer.stem
     total = math.fsum(rarities.values()) or 1.0
 
     def list_question_terms(text: str) -> set[str]:
@@ -75,7 +75,7 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], relevance: R
             + _MISSING_WEIGHT * is_kind_missing
         )
 
-    numbers = frozenset(find_reference_numbers(relevance.question))
+    numbers = frozenset(find_reference_numbers(scorer.question))
     # Each candidate, with True if it lacks what the question asks for, even with the block that it introduces.
     candidates = {
         (passage_index, index): kind.is_missing_in(_render_with_block(passages[passage_index].snippets, index))
