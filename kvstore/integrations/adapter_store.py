@@ -41,7 +41,7 @@ class AdapterStore:
     _owns_store: bool
 
     def close(self) -> None:
-        """Close the store, if it was opened here."""
+        """Close the store if this adapter opened it."""
         if self._owns_store:
             self.store.close()
 
@@ -68,6 +68,7 @@ class QuestionStore(AdapterStore):
         *,
         create: bool = False,
     ) -> None:
+        """Open the store at ``path``, or use ``store``; ``adapter`` is the class name that errors begin with."""
         embeds_questions = isinstance(embedder, FrameworkEmbedder) and _has_no_embedder(path, store)
         self.store, self._owns_store = resolve_store(
             adapter, path, store, None if embeds_questions else embedder, create=create
@@ -88,7 +89,7 @@ class QuestionStore(AdapterStore):
 
 def _has_no_embedder(path: str | os.PathLike[str] | None, store: Store | None) -> bool:
     """True if the store exists and was created without an embedder, so that its users supply the vectors."""
-    if store is not None or path is None or isinstance(path, Store):
+    if store is not None or path is None or isinstance(path, Store):  # resolve_store rejects invalid arguments
         return isinstance(store, Store) and store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
     try:
         with open_store(path, readonly=True) as opened_store:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
+#: The number of keys that the warning contains.
+_MAX_SHOWN = 3
+
 
 def warn_blank_texts(keys: Sequence[str], total: int, noun: str) -> None:
     """Warn that the documents with these keys were skipped because they have no text.
@@ -13,5 +16,7 @@ def warn_blank_texts(keys: Sequence[str], total: int, noun: str) -> None:
     no warning.
     """
     if keys:
-        key_list = ", ".join(map(repr, keys[:3])) + (f" and {len(keys) - 3:,} more" if len(keys) > 3 else "")
+        num_more = len(keys) - _MAX_SHOWN
+        key_list = ", ".join(map(repr, keys[:_MAX_SHOWN])) + (f" and {num_more:,} more" if num_more > 0 else "")
+        # The warning names the line that called the adapter.
         warnings.warn(f"{len(keys):,} of {total:,} {noun} have no text and were skipped: {key_list}", stacklevel=4)

@@ -1,6 +1,6 @@
 """Networks of names for drawing: around one name, or of a store's trees.
 
-In: a store, and optionally a name or a tree. Out: an :class:`EntityNetwork` of names and joins. A join is *solid* if a
+In: a store, and optionally a name or a tree. Out: an :class:`EntityNetwork` of names and edges. An edge is *solid* if a
 tree contains it: an edge from the lower name to the higher. It is *dashed* if it comes from links or shared passages.
 The module uses only the public API: it calls :meth:`~kvstore.database.queryable.Queryable.neighbours` name by name,
 nearest and strongest first, so that a limit cuts the least relevant names. Results depend only on the store's content.
@@ -19,9 +19,9 @@ from ..errors import InputError
 
 #: The maximum number of neighbors that the central name adds, and that every other name adds.
 MAX_NEIGHBOURS, MAX_FURTHER_NEIGHBOURS = 40, 8
-#: The number of a name's neighbors that are searched for joins between included names.
+#: The number of a name's neighbors that are searched for edges between included names.
 MAX_SCANNED_NEIGHBOURS = 60
-#: The maximum number of dashed joins from a name to included names, besides the join that added it.
+#: The maximum number of dashed edges from a name to included names, besides the edge that added it.
 _MAX_CROSS_EDGES = 2
 
 
@@ -35,7 +35,7 @@ class NetworkName:
 
 @dataclass(frozen=True, slots=True)
 class NetworkEdge:
-    """A join of two names.
+    """An edge between two names.
 
     ``trees`` are those in which ``source`` is directly under ``target``. If there is none, ``links`` are the links
     between the names, ``passages`` is the number of passages that mention both, and ``score`` is their score.
@@ -50,13 +50,13 @@ class NetworkEdge:
 
     @property
     def solid(self) -> bool:
-        """True if a tree contains the join."""
+        """True if a tree contains the edge."""
         return bool(self.trees)
 
 
 @dataclass(slots=True)
 class EntityNetwork:
-    """Names and joins, the nearest and strongest first; ``left_out`` counts the visited names that the limit cut."""
+    """Names and edges, the nearest and strongest first; ``left_out`` counts the visited names that the limit cut."""
 
     names: list[NetworkName] = field(default_factory=list)
     edges: list[NetworkEdge] = field(default_factory=list)
@@ -64,12 +64,12 @@ class EntityNetwork:
 
 
 def build_edges(neighbour: Neighbour) -> list[NetworkEdge]:
-    """Return the joins of an entity and a neighbor: one solid join per direction in a tree, else one dashed join."""
-    entity, other = neighbour.entity, neighbour.name
+    """Return the edges of an entity and a neighbor: one solid edge per direction in a tree, else one dashed edge."""
+    entity, neighbour_name = neighbour.entity, neighbour.name
     details = neighbour.links, neighbour.passages, neighbour.score
-    solid = [NetworkEdge(entity, other, neighbour.above, *details)] if neighbour.above else []
-    solid += [NetworkEdge(other, entity, neighbour.below, *details)] if neighbour.below else []
-    return solid or [NetworkEdge(entity, other, (), *details)]
+    tree_edges = [NetworkEdge(entity, neighbour_name, neighbour.above, *details)] if neighbour.above else []
+    tree_edges += [NetworkEdge(neighbour_name, entity, neighbour.below, *details)] if neighbour.below else []
+    return tree_edges or [NetworkEdge(entity, neighbour_name, (), *details)]
 
 
 def build_network_around(
@@ -123,7 +123,7 @@ def build_network_around(
 
 
 def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 150) -> EntityNetwork:
-    """Return the network of a store's trees, or of one of them, with the other joins of their names.
+    """Return the network of a store's trees, or of one of them, with the other edges of their names.
 
     The network has at most ``limit`` names (None: all). The names with the most edges come first, each with its
     surroundings. A store without trees has its most mentioned names.
@@ -137,7 +137,7 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
         neighbours.setdefault(parent, []).append(child)
     names = _order_names(neighbours, limit)
     if not neighbours:
-        max_names = 2**31 - 1 if limit is None else limit
+        max_names = -1 if limit is None else limit  # LIMIT -1 is no limit
         query = "SELECT name FROM entities ORDER BY mentions DESC, key LIMIT ?"
         names = [name for (name,) in store.execute(query, (max_names,))]
     selected = dict.fromkeys(names, 0)
@@ -159,7 +159,10 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
 
 
 def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:
-    """Return the accepted edges, as pairs of child and parent, with the trees that contain them."""
+    """Return the accepted edges as pairs (child, parent), with the trees that contain them.
+
+    If ``tree`` is not None, only its edges are returned. Raises InputError for an unknown tree.
+    """
     if tree is not None and not store.execute("SELECT 1 FROM trees WHERE name = ?", (tree,)).fetchone():
         tree_names = (
             ", ".join(name for (name,) in store.execute("SELECT name FROM trees ORDER BY name LIMIT 5")) or "none"
@@ -174,10 +177,13 @@ def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, 
 
 
 def _order_names(neighbours: dict[str, list[str]], limit: int | None) -> list[str]:
-    """Return names by descending number of edges, each followed by its surroundings in breadth-first order."""
-    seeds = sorted(neighbours, key=lambda name: (-len(neighbours[name]), name))
+    """Return names by descending number of edges, each followed by its surroundings in breadth-first order.
+
+    No further name is added once there are ``limit`` of them (None: no limit).
+    """
+    names_by_degree = sorted(neighbours, key=lambda name: (-len(neighbours[name]), name))
     ordered: dict[str, None] = {}
-    for seed in seeds:
+    for seed in names_by_degree:
         queue = deque([seed] if seed not in ordered else [])
         while queue and (limit is None or len(ordered) < limit):
             name = queue.popleft()
@@ -195,12 +201,13 @@ def _order_names(neighbours: dict[str, list[str]], limit: int | None) -> list[st
 
 def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, limit: int) -> EntityNetwork:
     """Return the network of a name and the names above and below it in one tree, up to ``depth`` levels away."""
+    # A name can occur in several rows.
     rows = store.expand(name, depth=depth, tree=tree, limit=4 * limit)
     network = EntityNetwork()
     distances: dict[str, int] = {}
     edges: dict[tuple[str, str], NetworkEdge] = {}
     for row in rows:
-        if row.relative == "…":
+        if row.relative == "…":  # the last row if EXPAND reached its limit
             network.left_out += 1
             continue
         if row.relative not in distances and len(distances) >= limit:
@@ -223,7 +230,7 @@ def _get_neighbours(store: kvstore.Store, cache: dict[str, list[Neighbour]], nam
 
 
 def _add_edges(edges: dict[tuple[str, str], NetworkEdge], new_edges: Iterable[NetworkEdge]) -> None:
-    """Add edges to ``edges`` in place. A solid join replaces a dashed join of the same two names, never the reverse."""
+    """Add edges to ``edges`` in place. A solid edge replaces a dashed edge of the same two names, never the reverse."""
     for edge in new_edges:
         pair, reverse = (edge.source, edge.target), (edge.target, edge.source)
         if edge.solid or not (pair in edges or reverse in edges):
@@ -238,7 +245,7 @@ def _add_cross_edges(
     names: dict[str, int],
     edges: dict[tuple[str, str], NetworkEdge],
 ) -> None:
-    """Add joins among the included names to ``edges`` in place: all solid joins, and the strongest dashed joins."""
+    """Add edges among the included names to ``edges`` in place: all solid edges, and the strongest dashed edges."""
     num_added: Counter[str] = Counter()
     for name in names:
         for neighbour in _get_neighbours(store, cache, name):

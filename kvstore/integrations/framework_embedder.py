@@ -35,6 +35,7 @@ class FrameworkEmbedder:
         embed_passages: Callable[[list[str]], Sequence[Sequence[float]]],
         embed_question: Callable[[str], Sequence[float]],
     ) -> None:
+        """Create an embedder from the framework's functions for a list of passages and for one question."""
         self.name = name
         self.description = f"{name}, an embedding supplied by the application"
         self._embed_passages = embed_passages

@@ -161,7 +161,7 @@ def _describe_tool(tool: StoreTool) -> Any:
 
 
 async def _run_in_thread(call: Callable[[], Any]) -> Any:
-    """Run a call in a thread and return its result. Other calls run concurrently, and a canceled call is abandoned."""
+    """Run a call in a thread and return its result. A canceled call ends unobserved in its thread."""
     return await to_thread.run_sync(call, abandon_on_cancel=True)
 
 

@@ -4,7 +4,7 @@ In: an :class:`~.entity_network.EntityNetwork` and a title. Out: the text of a f
 (one self-contained file, which shows the picture without JavaScript), ``dot`` (Graphviz), ``graphml`` (the GraphML of
 yEd, networkx and igraph), ``gexf`` (1.3, of Gephi), ``json`` (nodes and links by name).
 
-In all data formats a join has its trees, links, number of passages and score. A join that a tree contains is directed
+In all data formats an edge has its trees, links, number of passages and score. An edge that a tree contains is directed
 from the lower name to the higher.
 """
 
@@ -53,7 +53,7 @@ def _to_drawing(network: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge
 
 
 def _describe_edge(edge: NetworkEdge) -> str:
-    """Return the tooltip of a join."""
+    """Return the tooltip of an edge."""
     if edge.solid:
         return f"{edge.source} under {edge.target}: {', '.join(edge.trees)}"
     passages = [f"{edge.passages:,} passage{'' if edge.passages == 1 else 's'}"] if edge.passages else []
@@ -144,6 +144,7 @@ def _render_dot(network: EntityNetwork, title: str) -> str:
         for name in network.names:
             yield f"  {_quote_dot(name.name)};"
         for edge in network.edges:
+            # Graphviz draws edges with more weight shorter, so trees stay together.
             style = "style=solid" if edge.solid else "style=dashed, dir=none"
             attributes = (
                 f"weight={1 + 2 * edge.solid}, trees={_quote_dot(', '.join(edge.trees))}, passages={edge.passages}"
@@ -162,7 +163,7 @@ def _quote_dot(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\0", "") + '"'
 
 
-#: The attributes of a join: name, type in GraphML and GEXF, and a function that returns the value.
+#: The attributes of an edge: name, type in GraphML and GEXF, and a function that returns the value.
 _EDGE_ATTRIBUTES: tuple[tuple[str, str, Callable[[NetworkEdge], str]], ...] = (
     ("tree", "boolean", lambda edge: str(edge.solid).lower()),
     ("trees", "string", lambda edge: ", ".join(edge.trees)),
@@ -174,7 +175,7 @@ _EDGE_ATTRIBUTES: tuple[tuple[str, str, Callable[[NetworkEdge], str]], ...] = (
 
 def _render_graphml(network: EntityNetwork, title: str) -> str:
     """Return the network as GraphML."""
-    ids = {name.name: f"n{number}" for number, name in enumerate(network.names)}
+    ids = {name.name: f"n{index}" for index, name in enumerate(network.names)}
 
     def iter_lines() -> Iterator[str]:
         """Yield the lines of the file."""
@@ -202,7 +203,7 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
 
 def _render_gexf(network: EntityNetwork, title: str) -> str:
     """Return the network as GEXF 1.3."""
-    ids = {name.name: str(number) for number, name in enumerate(network.names)}
+    ids = {name.name: str(index) for index, name in enumerate(network.names)}
 
     def iter_lines() -> Iterator[str]:
         """Yield the lines of the file."""
@@ -222,7 +223,7 @@ def _render_gexf(network: EntityNetwork, title: str) -> str:
             yield f'      <node id="{ids[node.name]}" label="{escape_text(node.name)}">{values}</node>'
         yield "    </nodes>"
         yield "    <edges>"
-        for edge_number, edge in enumerate(network.edges):
+        for edge_index, edge in enumerate(network.edges):
             type = "directed" if edge.solid else "undirected"
             endpoints = f'source="{ids[edge.source]}" target="{ids[edge.target]}" type="{type}"'
             attributes = "".join(
@@ -231,7 +232,7 @@ def _render_gexf(network: EntityNetwork, title: str) -> str:
             )
             weight = f"{max(edge.score, 0.001):g}"
             edge_content = f"<attvalues>{attributes}</attvalues>"
-            yield f'      <edge id="{edge_number}" {endpoints} weight="{weight}">{edge_content}</edge>'
+            yield f'      <edge id="{edge_index}" {endpoints} weight="{weight}">{edge_content}</edge>'
         yield "    </edges>"
         yield "  </graph>"
         yield "</gexf>"

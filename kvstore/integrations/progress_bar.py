@@ -26,6 +26,7 @@ class ProgressBar:
     """
 
     def __init__(self) -> None:
+        """Create a bar without progress; it is displayed at the first report."""
         self._text = "0 files"
         self._fraction = 0.0
         self._next_time = 0.0
@@ -67,7 +68,7 @@ class ProgressBar:
         ipython = sys.modules.get("IPython")
         if ipython is None or ipython.get_ipython() is None:
             end = "\n" if self._fraction == 1 else ""
-            print(f"\r{self._text}\x1b[K", end=end, file=sys.stderr, flush=True)
+            print(f"\r{self._text}\x1b[K", end=end, file=sys.stderr, flush=True)  # the code clears the rest of the line
         elif self._display is None:
             self._display = ipython.display.display(self, display_id=True)
         else:

@@ -21,6 +21,10 @@ from ..answering.prompt import Quotation, sanitize_slice, to_one_line
 
 #: The prefix of a document's URI; the percent-encoded key follows.
 SCHEME = "kvstore:///"
+#: A count with more digits than any real one, to reserve tokens for the note on omitted parts.
+_LONGEST_COUNT = 10**9
+#: The number of displayed spans, and of displayed characters of a client's text.
+_MAX_SPANS, _MAX_SHOWN_CHARS = 8, 80
 
 
 def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, render_note: Callable[[int], str]) -> str:
@@ -30,7 +34,7 @@ def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, rende
     number of omitted parts, which is appended if there are any.
     """
     quotation = Quotation(text for part in parts for text in (part.head, part.quoted or ""))
-    max_tokens = tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{render_note(10**9)}") - 2
+    max_tokens = tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{render_note(_LONGEST_COUNT)}") - 2
     texts = [part.to_text(quotation) for part in parts]
     num_fitting = _count_fitting(texts, separator, max_tokens)
     fitting = texts[:num_fitting] or [parts[0].truncate(quotation, max_tokens)]
@@ -54,7 +58,7 @@ def render_lines(
     all_lines = list(lines)
     quotation = Quotation([heading, *all_lines])
     header = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"
-    max_tokens = tokens - kvstore.token_estimate(header + quotation.quote("") + render_note(10**9)) - 2
+    max_tokens = tokens - kvstore.token_estimate(header + quotation.quote("") + render_note(_LONGEST_COUNT)) - 2
     fitting = all_lines[: _count_fitting(all_lines, "\n", max_tokens)] or [truncate(all_lines[0], max_tokens)]
     num_left = len(all_lines) - len(fitting)
     footer = f"\n{render_note(num_left)}" if num_left or always_note else ""
@@ -102,7 +106,7 @@ class ResultPart:
 
 
 def _count_fitting(texts: Sequence[str], separator: str, tokens: int) -> int:
-    """Return the number of leading texts that, joined by the separator, have at most ``tokens`` tokens."""
+    """Return the number of leading texts that fit in ``tokens`` tokens if the separator joins them."""
     for count, text in enumerate(texts):
         tokens -= kvstore.token_estimate(text + separator) + 1
         if tokens < 0:
@@ -122,8 +126,8 @@ def truncate(text: str, tokens: int, ending: str = " ... (cut)") -> str:
 
 
 def shorten(text: str) -> str:
-    """Return a client's text in quotation marks for an error message, cut after 80 characters."""
-    return repr(text if len(text) <= 80 else f"{text[:80]}...")
+    """Return a client's text in quotation marks for an error message, truncated if it is long."""
+    return repr(text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}...")
 
 
 def format_source(key: str, title: str | None) -> str:
@@ -142,12 +146,18 @@ def parse_key(text: str) -> str:
 
 
 def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
-    """Return the byte ranges of the first eight spans; a span in another document than the first has its key."""
-    first = spans[0]["document"]
-    return "bytes " + ", ".join(
-        f"{'' if span['document'] == first else format_key(span['document']) + ' '}{span['start']}-{span['end']}"
-        for span in spans[:8]
+    """Return the byte ranges of the first spans as text, such as "bytes 0-90, 120-200".
+
+    At most _MAX_SPANS are listed. A span in another document than the first one is preceded by the document's key.
+    """
+    first_document = spans[0]["document"]
+    ranges = (
+        f"{span['start']}-{span['end']}"
+        if span["document"] == first_document
+        else f"{format_key(span['document'])} {span['start']}-{span['end']}"
+        for span in spans[:_MAX_SPANS]
     )
+    return f"bytes {', '.join(ranges)}"
 
 
 def quote_cell(value: Any) -> Any:

@@ -65,10 +65,10 @@ def describe_missing(name: str, queries: dict[str, str]) -> str:
 def _write_queries(queries: dict[str, str]) -> None:
     """Replace the file by these statements, atomically. Raises InputError if the file cannot be written."""
     path = get_config_folder() / "queries.json"
-    part = path.with_name(f"{path.name}.{os.getpid()}")
+    new_file = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(queries, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-        os.replace(part, path)
+        new_file.write_text(json.dumps(queries, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        os.replace(new_file, path)
     except OSError as error:
         raise InputError(f"{path}: the statement cannot be saved ({error.strerror})") from None

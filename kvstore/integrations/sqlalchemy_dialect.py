@@ -50,11 +50,13 @@ class KvstoreDialect(SQLiteDialect):
     returns_native_bytes = True
 
     def __init__(self, dbapi: ModuleType | None = None, **options: Any) -> None:
+        """Create a dialect with the module :mod:`kvstore.dbapi`."""
         super().__init__(**options)  # passing the module would query its SQLite version
         self.dbapi = dbapi
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
+        """Return the module that implements the Python database API."""
         from .. import dbapi
 
         return dbapi
@@ -80,6 +82,7 @@ class KvstoreDialect(SQLiteDialect):
     # Transactions: a connection commits explicitly, or after each statement
 
     def get_isolation_level_values(self, dbapi_connection: Any) -> list[str]:
+        """Return the names of the supported isolation levels."""
         return ["SERIALIZABLE", "AUTOCOMMIT"]
 
     def set_isolation_level(self, dbapi_connection: Any, level: str) -> None:
@@ -87,9 +90,11 @@ class KvstoreDialect(SQLiteDialect):
         dbapi_connection.autocommit = level == "AUTOCOMMIT"
 
     def get_isolation_level(self, dbapi_connection: Any) -> str:
+        """Return the isolation level of a connection."""
         return "AUTOCOMMIT" if dbapi_connection.autocommit else "SERIALIZABLE"
 
     def detect_autocommit_setting(self, dbapi_conn: Any) -> bool:
+        """True if a connection commits after each statement."""
         return bool(dbapi_conn.autocommit)
 
     # Reflection
@@ -122,6 +127,7 @@ class KvstoreDialect(SQLiteDialect):
     def get_table_comment(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
     ) -> dict[str, str]:
+        """Return the description of a table as its comment."""
         return {"text": _describe_table(connection, table_name).description}
 
     def get_table_options(

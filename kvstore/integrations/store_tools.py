@@ -68,10 +68,11 @@ class StoreTools:
         strategy: str | None = None,
         where: str | None = None,
     ) -> None:
+        """Open a session on ``store`` for the tools; see the class for the limits."""
         if tokens < MIN_TOKENS:
             raise InputError(f"tokens must be at least {MIN_TOKENS}, not {tokens}")
         if where is not None:
-            store.count(where)
+            store.count(where)  # raises an error if the condition is invalid
         self._handle = store
         self._store = store.session()
         self._store.set("prompt_tokens", tokens)
@@ -128,7 +129,8 @@ class StoreTools:
     def retrieve(
         self, question: str, strategy: str | None = None, top: int | None = None, where: str | None = None
     ) -> ToolResult:
-        """Return the passages that answer a question."""
+        """Return the passages that answer a question, best first."""
+        # The columns of RETRIEVE are rank, score, document, ordinal, text, path, kind, spans and chunk.
         rows = self._query(*self._build_statement("RETRIEVE", question, strategy, where, top))
         titles = self._load_titles([row[2] for row in rows])
         data = build_list_data(
@@ -167,19 +169,19 @@ class StoreTools:
             cursor.fetchall()
         )
         origin = "" if outcome != "answered" else ", extractive" if model is None else f", written by {model}"
-        words = f"; answer_span: {to_one_line(answer_span['text'])}" if answer_span else ""
+        details = f"; answer_span: {to_one_line(answer_span['text'])}" if answer_span else ""
         if verdict is not None:
-            words = f"; verdict: {verdict}{words}"
+            details = f"; verdict: {verdict}{details}"
         sources = [
             f"[{citation['number']}] {format_key(citation['document'])}, {format_spans(citation['spans'])}"
             for citation in citations
         ]
-        parts = [f"(outcome: {outcome}{origin}{words})", *(["Sources:"] if sources else []), *sources]
+        lines = [f"(outcome: {outcome}{origin}{details})", *(["Sources:"] if sources else []), *sources]
         if cursor.message:
-            parts.append(to_one_line(cursor.message))
+            lines.append(to_one_line(cursor.message))
         # The only numbers in brackets in an answer are those of its citations.
-        pieces = [ResultPart("", answer), *map(ResultPart, parts)]
-        text = render_parts(self._tokens, pieces, "\n", lambda left: f"({left} more lines do not fit)")
+        result_parts = [ResultPart("", answer), *map(ResultPart, lines)]
+        text = render_parts(self._tokens, result_parts, "\n", lambda left: f"({left} more lines do not fit)")
         fields = ("number", "document", "start", "end")
         data = {
             "outcome": outcome,
@@ -259,32 +261,41 @@ class StoreTools:
         return ToolResult(text, data)
 
     def document(self, key: str, start: int = 0) -> ToolResult:
-        """Return a document's text from a byte offset on."""
+        """Return a document's text from a byte offset on, as much as fits in a result.
+
+        Raises DocumentNotFoundError if the document is missing or not allowed.
+        """
         key = parse_key(key)
-        stored = self._store.get(key) if self._where is None or self._select_allowed([key]) else None
-        if stored is None:
+        document = self._store.get(key) if self._where is None or self._select_allowed([key]) else None
+        if document is None:
             if self._where is None:
                 self._store.describe_document(key)  # raises the error that suggests similar keys
             raise DocumentNotFoundError(f"there is no document {shorten(key)} here; overview lists the documents")
-        head = f"{format_source(stored.key, stored.title)}, {stored.bytes:,} bytes"
-        if stored.meta and not start:
-            head += f", meta {to_one_line(json.dumps(stored.meta, ensure_ascii=False))}"
-        encoded = stored.text.encode()
+        header = f"{format_source(document.key, document.title)}, {document.bytes:,} bytes"
+        if document.meta and not start:
+            header += f", meta {to_one_line(json.dumps(document.meta, ensure_ascii=False))}"
+        encoded = document.text.encode()
         while start < len(encoded) and encoded[start] & 0xC0 == 0x80:  # within a character
             start += 1
         text = encoded[start:].decode()
-        head = truncate(head, self._tokens // 2)
-        quotation = Quotation([head, text])
-        end = "\n(continues; start at byte {})"
-        frame = "\n\n".join((quotation.rule, head, quotation.quote("")))
-        max_tokens = self._tokens - kvstore.token_estimate(frame) - kvstore.token_estimate(end) - 10
+        header = truncate(header, self._tokens // 2)
+        quotation = Quotation([header, text])
+        continuation_note = "\n(continues; start at byte {})"
+        frame = "\n\n".join((quotation.rule, header, quotation.quote("")))
+        max_tokens = self._tokens - kvstore.token_estimate(frame) - kvstore.token_estimate(continuation_note) - 10
         excerpt = truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
-        last = start + len(excerpt.encode())
-        continuation = "" if excerpt == text else end.format(last)
+        end_byte = start + len(excerpt.encode())
+        continuation = "" if excerpt == text else continuation_note.format(end_byte)
         quoted = sanitize_slice(excerpt)
-        data = {"document": stored.key, "title": stored.title, "bytes": stored.bytes, "start": start, "end": last}
+        data = {
+            "document": document.key,
+            "title": document.title,
+            "bytes": document.bytes,
+            "start": start,
+            "end": end_byte,
+        }
         return ToolResult(
-            f"{quotation.rule}\n\n{head}\n{quotation.quote(quoted)}{continuation}", {**data, "text": quoted}
+            f"{quotation.rule}\n\n{header}\n{quotation.quote(quoted)}{continuation}", {**data, "text": quoted}
         )
 
     def overview(self, prefix: str = "", after: str = "") -> str:
@@ -303,7 +314,10 @@ class StoreTools:
             names = ", ".join(strategy.name for strategy in self._store.strategies())
             lines.append(f"Strategies: {names}; default {self._strategy or get_default_strategy(self._store)}.")
             if self._where is None:
-                tables = (f"{t.name}({', '.join(c.name for c in t.columns)})" for t in self._store.tables()[:5])
+                tables = (
+                    f"{table.name}({', '.join(column.name for column in table.columns)})"
+                    for table in self._store.tables()[:5]
+                )
                 lines.append(f"Tables: {'; '.join(tables)}; SHOW TABLES lists all.")
         if not rows:
             return "\n".join(lines)
@@ -318,7 +332,10 @@ class StoreTools:
         )
 
     def put(self, key: str, text: str, title: str | None = None, meta: Mapping[str, Any] | None = None) -> str:
-        """Store a document. Raises InputError if the condition on documents does not allow it."""
+        """Store a document; return a sentence that says if the store changed.
+
+        Raises InputError if the condition on documents does not allow the document.
+        """
         key = parse_key(key)
         with self._store.transaction() as transaction:
             exists = key in transaction
@@ -334,7 +351,7 @@ class StoreTools:
         return f"{format_key(key)}: {('changed' if exists else 'stored') if changed else 'unchanged'}"
 
     def delete(self, key: str) -> str:
-        """Delete a document. Raises DocumentNotFoundError if it is missing or not allowed."""
+        """Delete a document and return a confirmation. Raises DocumentNotFoundError if it is missing or not allowed."""
         key = parse_key(key)
         with self._store.transaction(models=False) as transaction:
             if key not in transaction or not self._is_allowed(transaction, key):
@@ -343,12 +360,12 @@ class StoreTools:
         return f"{format_key(key)}: deleted"
 
     def put_edge(self, child: str, parent: str, tree: str = "edges") -> str:
-        """Add an edge to a tree."""
+        """Add an edge to a tree; return a sentence that says if it is new."""
         is_new = self._store.put_edge(child, parent, tree=tree)
         return to_one_line(f"{child} under {parent} in tree {tree}: {'added' if is_new else 'already known'}")
 
     def alias(self, name: str, entity: str) -> str:
-        """Add an alias."""
+        """Add an alias of an entity; return a sentence that says if it is new."""
         return to_one_line(f"{name} for {entity}: {'added' if self._store.alias(name, entity) else 'already known'}")
 
     # Documents as resources, and the prompt

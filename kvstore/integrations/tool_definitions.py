@@ -174,7 +174,7 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
 def _build_output_schema(**fields: str) -> dict[str, Any]:
     """Return the JSON schema of an object, which has all fields.
 
-    ``fields`` gives the type of each field, with ``?`` if it can be null.
+    ``fields`` has the JSON type of each field, followed by ``?`` if it can be null.
     """
     return {"type": "object", **_build_item_schema(**fields), "required": list(fields)}
 
@@ -183,13 +183,17 @@ def _build_item_schema(**fields: str) -> dict[str, Any]:
     """Return the JSON schema of an item of a list, as short as possible: only the types of its fields."""
     return {
         "properties": {
-            name: {"type": [kind[:-1], "null"] if kind.endswith("?") else kind} for name, kind in fields.items()
+            name: {"type": [json_type[:-1], "null"] if json_type.endswith("?") else json_type}
+            for name, json_type in fields.items()
         }
     }
 
 
 def _build_list_schema(name: str, items: Mapping[str, Any], **fields: str) -> dict[str, Any]:
-    """Return the JSON schema of an object with a list ``name`` of items, ``left_out``, and further ``fields``."""
+    """Return the JSON schema of an object with a list ``name`` and ``left_out``, the number of items that do not fit.
+
+    ``items`` is the schema of an item. ``fields`` are the types of further fields, as in :func:`_build_output_schema`.
+    """
     schema = _build_output_schema(**fields, **{name: "array"})
     schema["properties"][name]["items"] = items
     schema["properties"]["left_out"] = {"type": "integer"}
@@ -238,14 +242,14 @@ def check_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
             raise InputError(f"{tool.name} needs the argument {name}")
     for name, value in arguments.items():
         schema = tool.arguments[name]
-        kind, expected = _ARGUMENT_TYPES[schema["type"]]
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise InputError(f"{name} must be {expected}, not {shorten(json.dumps(value))}")
+        python_type, description = _ARGUMENT_TYPES[schema["type"]]
+        if not isinstance(value, python_type) or isinstance(value, bool):
+            raise InputError(f"{name} must be {description}, not {shorten(json.dumps(value))}")
         if isinstance(value, str):
             check_text(name, value, MAX_DOCUMENT_CHARS if name == "text" else MAX_ARGUMENT_CHARS)
         if "enum" in schema and value not in schema["enum"]:
             raise InputError(f"{name} must be one of {', '.join(schema['enum'])}, not {shorten(str(value))}")
-        if kind is int and not schema["minimum"] <= value <= schema["maximum"]:
+        if python_type is int and not schema["minimum"] <= value <= schema["maximum"]:
             raise InputError(
                 f"{name} must be from {schema['minimum']} to {schema['maximum']:,}, not {shorten(str(value))}"
             )

@@ -52,6 +52,7 @@ class DocumentTexts:
     """A reader of document texts and formats that caches every document it has read."""
 
     def __init__(self, store: kvstore.Store) -> None:
+        """Create a reader of ``store`` that has read no document."""
         self._store = store
         self._documents: dict[str, tuple[bytes, str]] = {}
 
@@ -87,8 +88,8 @@ def render_runs(runs: Sequence[Mapping[str, Any]], words: str | None) -> Markup:
             url = escape(build_spans_url(run["document"], run["places"]))
             inserts.append(Insert(start, len(source), f'<a class="said" href="{url}">', "</a>", is_link=True))
         if words and words in run["text"]:
-            begin = start + run["text"].index(words)
-            inserts.append(Insert(begin, begin + len(words), "<mark>", "</mark>"))
+            mark_start = start + run["text"].index(words)
+            inserts.append(Insert(mark_start, mark_start + len(words), "<mark>", "</mark>"))
             words = None
         end = start + len(run["text"].rstrip())
         inserts += [
@@ -124,14 +125,17 @@ def _iter_runs(paragraph: str, citations: Mapping[int, kvstore.Citation], texts:
 def _iter_sentence_runs(
     text: str, numbers: tuple[int, ...], citations: Sequence[kvstore.Citation], texts: DocumentTexts
 ) -> Iterator[AnswerRun]:
-    """Yield the sentences before a citation as runs. Only the last run has the citation numbers."""
+    """Yield the sentences before a citation as runs. Only the last run has the citation numbers.
+
+    A sentence that the cited texts do not contain gets the spans of the first citation in its first document.
+    """
     sentences = [match[0] for match in _SENTENCE_PATTERN.finditer(text)] or [""]
     first_document = citations[0].spans[0].document
     citation_spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == first_document)
-    for sentence_number, sentence in enumerate(sentences, start=1):
+    for num_sentences, sentence in enumerate(sentences, start=1):
         match = next(filter(None, (_find_sentence(sentence, citation, texts) for citation in citations)), None)
         document, spans = (first_document, citation_spans) if match is None else match
-        yield AnswerRun(sentence, numbers if sentence_number == len(sentences) else (), document, spans)
+        yield AnswerRun(sentence, numbers if num_sentences == len(sentences) else (), document, spans)
 
 
 def _find_sentence(
@@ -147,9 +151,13 @@ def _find_sentence(
     for span in citation.spans[:_MAX_SPANS]:
         text = texts.read_slice(span.document, span.start, span.end)
         letters = list(_LETTER_PATTERN.finditer(text))
-        position = "".join(letter[0] for letter in letters).find(sentence_letters)
-        if position >= 0:
-            match_start, match_end = letters[position].start(), letters[position + len(sentence_letters) - 1].end()
+        letter_index = "".join(letter[0] for letter in letters).find(sentence_letters)
+        if letter_index >= 0:
+            match_start, match_end = (
+                letters[letter_index].start(),
+                letters[letter_index + len(sentence_letters) - 1].end(),
+            )
+            # Closing punctuation belongs to the sentence.
             match_end += len(text[match_end:]) - len(text[match_end:].lstrip(".!?…;\"'”’)]`*_"))
             start = span.start + len(text[:match_start].encode())
             return span.document, ((start, start + len(text[match_start:match_end].encode())),)

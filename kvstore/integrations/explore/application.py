@@ -93,7 +93,7 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
     routes: list[Any] = [Mount("/static", StaticFiles(directory=STATIC))]
     for page in PAGES:
         for suffix in ("", ".json", *page.forms):
-            url = "/index" if page.url == "/" and suffix else page.url
+            url = "/index" if page.url == "/" and suffix else page.url  # such as /index.json
             if not page.is_named:
                 method = page.forms[suffix].method if suffix in page.forms else "GET"
                 routes.append(Route(url + suffix, _make_endpoint(store, page, suffix), methods=[method]))
@@ -140,13 +140,13 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
             content = page.build_content(page_request)
             if suffix == ".json":
                 return Response(format_json(content), media_type=_JSON_TYPE)
-            html_parts = get_template(page.template).generate(
+            html_pieces = get_template(page.template).generate(
                 _build_variables(store, session, page, request, name, content)
             )
             if not any(isinstance(value, Iterator) for value in content.values()):
-                return Response("".join(html_parts), media_type="text/html")
+                return Response("".join(html_pieces), media_type="text/html")
             return StreamingResponse(
-                iterate_in_threadpool(_stream_and_close(html_parts, stack.pop_all())), media_type="text/html"
+                iterate_in_threadpool(_stream_and_close(html_pieces, stack.pop_all())), media_type="text/html"
             )
         except KvstoreError as error:
             status = next((status for error_type, status in _ERROR_STATUSES if isinstance(error, error_type)), 500)
@@ -156,7 +156,7 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
 def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: Request) -> tuple[str, str]:
     """Return the name that a page shows, and the requested form of the page (``.json``, or '' for HTML).
 
-    Both are in the path. A name that a path cannot express is in the arguments ``name`` and ``requested_form`` instead.
+    Both are in the path. A name that a path cannot express is in the argument ``name``, and the form in ``form``.
     """
     if not name:
         requested_form = request.query_params.get("form", "")
@@ -225,20 +225,22 @@ def _build_variables(
 
     def build_url_with_arguments(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
         """Return the URL of this page with changed arguments, and with a facet added or removed."""
-        new_arguments = [
+        kept_arguments = [
             argument
             for argument in arguments
             if argument[0] not in changed and argument != ("facet", without) and argument[1]
         ]
-        new_arguments += [(argument, str(value)) for argument, value in changed.items() if value is not None]
+        kept_arguments += [(argument, str(value)) for argument, value in changed.items() if value is not None]
         return add_query(
             url,
-            new_arguments if facet is None or ("facet", facet) in new_arguments else [*new_arguments, ("facet", facet)],
+            kept_arguments
+            if facet is None or ("facet", facet) in kept_arguments
+            else [*kept_arguments, ("facet", facet)],
         )
 
     return {
         "page": page,
-        "pages": [listed for listed in PAGES if listed.label is not None],
+        "pages": [other_page for other_page in PAGES if other_page.label is not None],
         "store_name": store.path.resolve().name,
         "here": url,
         "in_form": build_form_url,

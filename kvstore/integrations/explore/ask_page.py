@@ -98,10 +98,13 @@ def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str,
 
 
 def _list_answer_words(answer: kvstore.Answer) -> list[str | None]:
-    """Return for each paragraph the words in it that answer, or None; the first if there are several."""
+    """Return for each paragraph the words in it that answer the question, or None.
+
+    If several words in a paragraph do, the first are returned.
+    """
     spans = [span for span in (answer.answer_span, *(part.span for part in answer.parts)) if span is not None]
-    words = {answer.text.count("\n\n", 0, span.start): span.text for span in reversed(spans)}
-    return [words.get(number) for number in range(answer.text.count("\n\n") + 1)]
+    words_by_paragraph = {answer.text.count("\n\n", 0, span.start): span.text for span in reversed(spans)}
+    return [words_by_paragraph.get(paragraph) for paragraph in range(answer.text.count("\n\n") + 1)]
 
 
 def _group_by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
@@ -143,7 +146,7 @@ def build_hit_data(
 
 def build_steps_data(steps: Sequence[kvstore.Step]) -> list[dict[str, Any]]:
     """Return steps as JSON data, each with the fractions of the total time before it and in it."""
-    total_milliseconds = sum(step.milliseconds or 0.0 for step in steps) or 1.0
+    total_milliseconds = sum(step.milliseconds or 0.0 for step in steps) or 1.0  # not 0, since it divides
     rows, elapsed = [], 0.0
     for step in steps:
         milliseconds = step.milliseconds or 0.0

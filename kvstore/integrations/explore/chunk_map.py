@@ -35,10 +35,10 @@ AXIS_STEPS = 65535
 
 @dataclass(frozen=True, slots=True)
 class ChunkGroups:
-    """The groups of a coloring: their names and sizes, and the group of every chunk."""
+    """The groups of a coloring: their names and sizes, and the index of the group of every chunk."""
 
     names: list[tuple[str, int]]
-    numbers: npt.NDArray[np.uint8]
+    indexes: npt.NDArray[np.uint8]
 
 
 def _fetch_rows(store: kvstore.Store, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -55,6 +55,7 @@ class ChunkMap:
     """
 
     def __init__(self, store: kvstore.Store) -> None:
+        """Compute the layout from a sample of the chunks, and the position, cluster and label of every chunk."""
         rows = _fetch_rows(store, "SELECT id, document, ordinal FROM chunks")
         rows.sort(key=lambda row: row[1:])
         self.documents = sorted({document for _, document, _ in rows})
@@ -64,7 +65,8 @@ class ChunkMap:
         self._indexes = {(document, ordinal): index for index, (_, document, ordinal) in enumerate(rows)}
         ids = [chunk for chunk, _, _ in rows]
         self._indexes_by_id = {chunk: index for index, chunk in enumerate(ids)}
-        self._layout = MapLayout(store.vectors(ids[:: -(-len(ids) // _MAX_SAMPLED) or 1]))
+        step = max(1, -(-len(ids) // _MAX_SAMPLED))  # rounded up, so that at most _MAX_SAMPLED chunks are sampled
+        self._layout = MapLayout(store.vectors(ids[::step]))
         points = np.zeros((len(ids), 2), np.float32)
         self.clusters = np.zeros(len(ids), np.uint8)
         cosines = np.zeros(len(ids), np.float32)
@@ -89,21 +91,21 @@ class ChunkMap:
         return self._layout.method
 
     def _make_labels(self, store: kvstore.Store, ids: Sequence[int], cosines: npt.NDArray[np.float32]) -> list[str]:
-        """Return a label for each cluster, from the chunks nearest to its center."""
-        clusters: list[list[tuple[str, str]]] = []
+        """Return a label for each cluster, made of the headings and texts of the chunks nearest to its center."""
+        texts_by_cluster: list[list[tuple[str, str]]] = []
         for cluster in range(self._layout.num_clusters):
             members = np.flatnonzero(self.clusters == cluster)
             nearest = members[np.argsort(-cosines[members], kind="stable")][:_MAX_LABELED]
-            chosen = [ids[index] for index in nearest.tolist()]
+            nearest_ids = [ids[index] for index in nearest.tolist()]
             rows = _fetch_rows(
                 store,
                 "SELECT coalesce(title, '') || ' > ' || coalesce(heading, ''), text FROM "
-                f"(SELECT document, heading, text FROM chunks WHERE id IN ({','.join('?' * len(chosen))})) "
+                f"(SELECT document, heading, text FROM chunks WHERE id IN ({','.join('?' * len(nearest_ids))})) "
                 "JOIN documents ON key = document",
-                chosen,
+                nearest_ids,
             )
-            clusters.append([(str(heading), str(text)) for heading, text in rows])
-        return label_clusters(clusters)
+            texts_by_cluster.append([(str(heading), str(text)) for heading, text in rows])
+        return label_clusters(texts_by_cluster)
 
     def list_label_points(self) -> list[dict[str, Any]]:
         """Return each label with its number of chunks and the median x and y of its cluster, from 0 to 1."""
@@ -120,11 +122,11 @@ class ChunkMap:
         x, y = ((self._layout.project(vector[None]) - self._low) / self._span)[0].tolist()
         return x, y
 
-    def find_chunk(self, document: str, ordinal: int) -> int | None:
+    def find_index(self, document: str, ordinal: int) -> int | None:
         """Return the index of a chunk, or None if it does not exist."""
         return self._indexes.get((document, ordinal))
 
-    def find_chunk_by_id(self, chunk: int) -> int | None:
+    def find_index_by_id(self, chunk: int) -> int | None:
         """Return the index of the chunk with an id of SELECT, or None if it does not exist."""
         return self._indexes_by_id.get(chunk)
 
@@ -142,27 +144,32 @@ class ChunkMap:
 
 
 def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
-    """Group chunks by their labels (None: no label). All but the largest groups are merged into the last group."""
+    """Return the groups of chunks with the same label (None: no label).
+
+    All but the largest groups are merged into the last group.
+    """
     counts = Counter(labels)
     num_unlabeled = counts.pop(None, 0)
-    largest = sorted(counts.items(), key=lambda label_and_count: (-label_and_count[1], str(label_and_count[0])))[
+    largest_groups = sorted(counts.items(), key=lambda label_and_count: (-label_and_count[1], str(label_and_count[0])))[
         :MAX_GROUPS
     ]
-    group_numbers = {label: group_number for group_number, (label, _) in enumerate(largest)}
-    num_rest = len(labels) - sum(count for _, count in largest)
-    names = [(str(label), count) for label, count in largest]
-    if num_rest:
-        names.append(("none" if num_rest == num_unlabeled else f"{len(counts) - len(largest):,} others", num_rest))
-    return ChunkGroups(names, np.array([group_numbers.get(label, len(largest)) for label in labels], np.uint8))
+    group_indexes = {label: group_index for group_index, (label, _) in enumerate(largest_groups)}
+    num_others = len(labels) - sum(count for _, count in largest_groups)
+    names = [(str(label), count) for label, count in largest_groups]
+    if num_others:
+        names.append(
+            ("none" if num_others == num_unlabeled else f"{len(counts) - len(largest_groups):,} others", num_others)
+        )
+    return ChunkGroups(names, np.array([group_indexes.get(label, len(largest_groups)) for label in labels], np.uint8))
 
 
 def _label_by_cluster(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return the label of each chunk's cluster."""
+    """Return for each chunk the label of its cluster."""
     return [chunks.labels[cluster] for cluster in chunks.clusters.tolist()]
 
 
 def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return the title of each chunk's document."""
+    """Return for each chunk the title of its document, followed by the key if several documents have this title."""
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT key, coalesce(title, key) FROM documents"))
     # Two documents with the same title are two groups.
     duplicate_titles = {title for title, count in Counter(titles.values()).items() if count > 1}
@@ -179,21 +186,21 @@ def _label_by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[
 
 
 def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return for each chunk the title of its coarsest topic."""
+    """Return for each chunk the title of its coarsest topic, or None."""
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT topic, title FROM topics WHERE level = 0"))
-    parents = _load_coarse_titles(store)
+    coarse_titles = _load_coarse_titles(store)
     labels: list[str | None] = [None] * len(chunks)
     for topic, document, ordinal in _fetch_rows(
         store, "SELECT topic, document, chunk FROM topic_members WHERE tree = 'similarity'"
     ):
-        index = chunks.find_chunk(document, ordinal)
+        index = chunks.find_index(document, ordinal)
         if index is not None:
-            labels[index] = parents.get(topic) or titles.get(topic)
+            labels[index] = coarse_titles.get(topic) or titles.get(topic)
     return labels
 
 
 def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
-    """Return for each topic the title of its coarsest ancestor at a level with several topics."""
+    """Return for each topic the title of its coarsest ancestor, below the root if there is only one root."""
     rows = _fetch_rows(store, "SELECT topic, parent, title FROM topics WHERE tree = 'similarity'")
     parents = {topic: parent for topic, parent, _ in rows}
     titles = {topic: title for topic, _, title in rows}
@@ -208,9 +215,9 @@ def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
 
 
 def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return for each chunk the title of the coarsest community of most of its names; ties go to the first key."""
+    """Return for each chunk the title of the coarsest community of most of its names, or None."""
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
-    communities_by_name: dict[str, str] = {}
+    communities_by_name: dict[str, str] = {}  # of several communities of a name, the first by key is stored last
     for community, entity in _fetch_rows(
         store, "SELECT community, entity FROM community_members WHERE level = 0 ORDER BY community DESC"
     ):
@@ -218,7 +225,7 @@ def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | No
     votes: dict[int, Counter[str]] = {}
     for name, community in communities_by_name.items():
         for (chunk,) in _fetch_rows(store, "SELECT DISTINCT chunk FROM mentions WHERE entity = ?", (name,)):
-            index = chunks.find_chunk_by_id(chunk)
+            index = chunks.find_index_by_id(chunk)
             if index is not None:
                 votes.setdefault(index, Counter())[community] += 1
     labels: list[str | None] = [None] * len(chunks)
@@ -239,6 +246,7 @@ _LOCK = threading.Lock()
 
 def get_chunk_map(store: kvstore.Store) -> ChunkMap:
     """Return the map of the store's current state, from the cache or computed now."""
+    # The inode changes if the store is replaced by another one, and the change with every commit.
     key = str(store.path), os.stat(store.path / "data.mdb").st_ino, int(store.statistics()["change"])
     with _LOCK:  # concurrent requests wait for the same map
         cached = _CACHE.get(key)

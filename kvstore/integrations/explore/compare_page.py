@@ -33,14 +33,16 @@ def build_content(request: PageRequest) -> PageContent:
     If the page can be streamed, its columns are sent as the strategies finish.
     """
     store, question = request.store, request.get_text("q")
-    default = get_default_strategy(store)
+    default_strategy = get_default_strategy(store)
     strategy_names = [strategy.name for strategy in store.strategies()]
     chosen_names = [name for name in request.get_texts("using") if name]
-    unknown = [name for name in chosen_names if name not in strategy_names]
-    if unknown:
-        raise InputError(f"there is no strategy {unknown[0][:40]!r}; strategies are {', '.join(strategy_names)}")
+    unknown_names = [name for name in chosen_names if name not in strategy_names]
+    if unknown_names:
+        raise InputError(f"there is no strategy {unknown_names[0][:40]!r}; strategies are {', '.join(strategy_names)}")
     # The default comes first: the others are compared with it.
-    strategies = sorted(chosen_names or strategy_names, key=lambda name: (name != default, strategy_names.index(name)))
+    strategies = sorted(
+        chosen_names or strategy_names, key=lambda name: (name != default_strategy, strategy_names.index(name))
+    )
     top = request.get_number("top", _DEFAULT_TOP, minimum=1, maximum=_MAX_TOP)
     where = request.get_text("where")
     columns: Iterator[dict[str, Any]] = iter(())
@@ -66,7 +68,7 @@ def _iter_columns(
     """Yield the evidence of each strategy; a passage has the same letter and color in every column."""
     store = request.store
     texts = DocumentTexts(store)
-    passage_numbers: dict[tuple[Any, ...], int] = {}
+    passage_indexes: dict[tuple[Any, ...], int] = {}
     first_ranks: dict[tuple[Any, ...], int] | None = None
     for name in strategies:
         column: dict[str, Any] = {"strategy": name, "description": store.describe_strategy(name).description}
@@ -82,7 +84,7 @@ def _iter_columns(
         hits = []
         for hit in evidence.hits:
             passage = hit.document, hit.start, hit.end, hit.kind
-            number = passage_numbers.setdefault(passage, len(passage_numbers))
+            passage_index = passage_indexes.setdefault(passage, len(passage_indexes))
             # The number of ranks above the rank in the first column, or "new".
             rank_change = (
                 None if first_ranks is None else first_ranks[passage] - hit.rank if passage in first_ranks else "new"
@@ -90,8 +92,8 @@ def _iter_columns(
             hits.append(
                 build_hit_data(hit, texts)
                 | {
-                    "letter": _format_letter(number),
-                    "hue": number % _NUM_HUES + 1,
+                    "letter": _format_letters(passage_index),
+                    "hue": passage_index % _NUM_HUES + 1,
                     "shown": hit.text[:_MAX_SHOWN_CHARS],
                     "rank_change": rank_change,
                 }
@@ -101,21 +103,21 @@ def _iter_columns(
         yield column | {"problem": None, "hits": hits, "milliseconds": milliseconds}
 
 
-def _format_letter(number: int) -> str:
-    """Format a number from 0 on as letters: A, B, … Z, AA, AB, …
+def _format_letters(index: int) -> str:
+    """Format an index as letters: A, B, … Z, AA, AB, …
 
-    >>> _format_letter(0), _format_letter(25), _format_letter(26)
+    >>> _format_letters(0), _format_letters(25), _format_letters(26)
     ('A', 'Z', 'AA')
     """
     letters = ""
-    number += 1
-    while number:
-        number, digit = divmod(number - 1, 26)
+    index += 1
+    while index:
+        index, digit = divmod(index - 1, 26)
         letters = chr(ord("A") + digit) + letters
     return letters
 
 
-def _render_file(request: PageRequest) -> str:
+def _render_comparison_file(request: PageRequest) -> str:
     """Return the comparison as one self-contained HTML file. Raises InputError without a question."""
     content = build_content(request)
     if not content["question"]:
@@ -132,5 +134,5 @@ PAGE = ExplorerPage(
     build_content,
     "compare.html",
     label="Compare",
-    forms={".html": PageForm("text/html", _render_file, "comparison.html")},
+    forms={".html": PageForm("text/html", _render_comparison_file, "comparison.html")},
 )

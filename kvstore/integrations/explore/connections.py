@@ -34,6 +34,7 @@ class _BoundedProtocol(H11Protocol):
     """A connection; ``waiting`` holds the server's connections whose request has not arrived, the oldest first."""
 
     def __init__(self, *arguments: Any, waiting: dict[_BoundedProtocol, None], **options: Any) -> None:
+        """Create a connection with the arguments of uvicorn; ``waiting`` is shared by all connections of a server."""
         super().__init__(*arguments, **options)
         self._waiting = waiting
         self._timer: asyncio.TimerHandle | None = None
@@ -76,7 +77,7 @@ class _BoundedProtocol(H11Protocol):
         self.transport.abort()
 
 
-def connection_factory() -> Callable[..., asyncio.Protocol]:
+def make_connection_factory() -> Callable[..., asyncio.Protocol]:
     """Return a factory of connections for one server, which share its limit on waiting connections."""
     return partial(_BoundedProtocol, waiting={})
 

@@ -45,7 +45,10 @@ def _get_last_change(store: kvstore.Store) -> int:
 
 
 def _read_content(request: PageRequest) -> PageContent:
-    """Read the content of the page; see :func:`build_content`."""
+    """Return the content of the page as read now; see :func:`build_content`.
+
+    Raises DocumentNotFoundError if the document does not exist.
+    """
     store, key = request.store, request.name
     document = store.get(key)
     if document is None:
@@ -59,8 +62,8 @@ def _read_content(request: PageRequest) -> PageContent:
     )
     marks, notice = _collect_marks(request, text)
     parts = _split_parts(chunks, len(text))
-    part_number = _select_part(request, parts, marks)
-    start, end = parts[part_number]
+    part_index = _select_part(request, parts, marks)
+    start, end = parts[part_index]
     end = max([end, *(span[1] for span in merge_spans(marks) if start <= span[0] < end)])
     names = store.query(
         'SELECT entity, start, "end" FROM mentions WHERE document = ?', (key,), max_rows=None
@@ -81,7 +84,7 @@ def _read_content(request: PageRequest) -> PageContent:
             "chunks": document.chunks,
             "changed": document.changed,
         },
-        "part": {"number": part_number, "of": len(parts), "start": start, "end": end},
+        "part": {"number": part_index, "of": len(parts), "start": start, "end": end},
         "text": text[start:end].decode(),
         "marks": [
             {"start": mark_start, "end": mark_end, "text": text[mark_start:mark_end].decode()}
@@ -117,15 +120,16 @@ def _render_text(
     anchors = [chunk["start"] for chunk in chunks]
     if document.format != "markdown" or request.get_text("view") == "text":
         return render_marked_text(text, part, marks=marks, names=names, anchors=anchors)
+    # (start, end, opening tag, closing tag, is_link), in bytes of the text.
     elements = [(start, start, f'<span id="byte-{start}"></span>', "", False) for start in anchors]
     elements += [
         (start, end, f'<mark id="mark{f"-{number}" if number > 1 else ""}">', "</mark>", False)
         for number, (start, end) in enumerate(merge_spans(marks), start=1)
     ]
     elements += [(link.start, link.end, link.opening, link.closing, True) for link in link_names(text, names)]
-    count_chars = _make_char_counter(text, part)
+    to_char_offset = _make_offset_converter(text, part)
     inserts = [
-        Insert(count_chars(max(start, part[0])), count_chars(min(end, part[1])), opening, closing, is_link)
+        Insert(to_char_offset(max(start, part[0])), to_char_offset(min(end, part[1])), opening, closing, is_link)
         for start, end, opening, closing, is_link in elements
         if start < part[1] and end >= part[0]
     ]
@@ -134,13 +138,14 @@ def _render_text(
     )
 
 
-def _make_char_counter(text: bytes, part: ByteSpan) -> Callable[[int], int]:
+def _make_offset_converter(text: bytes, part: ByteSpan) -> Callable[[int], int]:
     """Return a function that converts a byte offset in the text to a character offset in the part."""
-    piece = text[slice(*part)]
-    if piece.isascii():
+    part_text = text[slice(*part)]
+    if part_text.isascii():
         return lambda offset: offset - part[0]
-    starts = [index for index, byte in enumerate(piece) if byte & 0xC0 != 0x80]
-    return lambda offset: bisect_left(starts, offset - part[0])
+    # Bytes of the form 10xxxxxx continue a character.
+    character_starts = [index for index, byte in enumerate(part_text) if byte & 0xC0 != 0x80]
+    return lambda offset: bisect_left(character_starts, offset - part[0])
 
 
 def _query_rows(store: kvstore.Store, sql: str, key: str) -> list[dict[str, Any]]:
@@ -157,11 +162,11 @@ def _collect_marks(request: PageRequest, text: bytes) -> tuple[list[ByteSpan], s
     if len(starts) != len(ends):
         raise InputError(f"every start needs an end, but there are {len(starts)} starts and {len(ends)} ends")
     spans = list(zip(starts, ends, strict=True))
-    valid = [span for span in spans if _is_valid_span(text, span)]
-    if len(valid) == len(spans):
-        return valid, None
-    bad_start, bad_end = next(span for span in spans if span not in valid)
-    return valid, (
+    valid_spans = [span for span in spans if _is_valid_span(text, span)]
+    if len(valid_spans) == len(spans):
+        return valid_spans, None
+    bad_start, bad_end = next(span for span in spans if span not in valid_spans)
+    return valid_spans, (
         f"Bytes {bad_start} to {bad_end} are not in this text, which has {len(text):,} bytes. It may have changed "
         "since it was cited."
     )
@@ -171,11 +176,15 @@ def _is_valid_span(text: bytes, span: ByteSpan) -> bool:
     """True if a span is within a text and does not split a character."""
     start, end = span
     in_bounds = 0 <= start < end <= len(text)
+    # Bytes of the form 10xxxxxx continue a character.
     return in_bounds and all(edge == len(text) or text[edge] & 0xC0 != 0x80 for edge in span)
 
 
 def _split_parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[ByteSpan]:
-    """Split a long text into parts that begin at chunk boundaries."""
+    """Return the spans of the parts of a long text, which begin at chunk boundaries.
+
+    The last part has at least a quarter of _PART_BYTES.
+    """
     bounds = [0]
     for chunk in chunks:
         if chunk["start"] - bounds[-1] >= _PART_BYTES and size - chunk["start"] >= _PART_BYTES // 4:
@@ -191,40 +200,40 @@ def _select_part(request: PageRequest, parts: Sequence[ByteSpan], marks: Sequenc
 
 
 def _find_part(byte: int, parts: Sequence[ByteSpan]) -> int:
-    """Return the index of the part that contains a byte; the last part if the byte is after all parts."""
-    return next((number for number, (_, end) in enumerate(parts) if byte < end), len(parts) - 1)
+    """Return the index of the part that contains a byte, or of the last part if the byte is after all parts."""
+    return next((index for index, (_, end) in enumerate(parts) if byte < end), len(parts) - 1)
 
 
 def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan]) -> list[dict[str, Any]]:
-    """Return the headings in order, each with the offset of its first chunk."""
+    """Return the headings in order, each with its level, the offset of its first chunk, and the part with it."""
     headings: list[dict[str, Any]] = []
-    previous: list[str] = []
+    previous_path: list[str] = []
     for chunk in chunks:
         path = [title for title in (chunk["heading"] or "").split(" > ") if title]
-        num_same = next(
+        num_shared_levels = next(
             (
                 level
-                for level, (previous_title, title) in enumerate(zip(previous, path, strict=False))
+                for level, (previous_title, title) in enumerate(zip(previous_path, path, strict=False))
                 if previous_title != title
             ),
-            min(len(previous), len(path)),
+            min(len(previous_path), len(path)),
         )
-        for level in range(num_same, len(path)):
+        for level in range(num_shared_levels, len(path)):
             start = chunk["start"]
             headings.append({"title": path[level], "level": level, "start": start, "part": _find_part(start, parts)})
-        previous = path
+        previous_path = path
     return headings
 
 
 def _build_trees(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the trees of abstracts; ``below`` are the children of a node, sorted by their spans of the text."""
+    """Return the trees of abstracts as nested nodes; ``below`` are the children of a node, in text order."""
     rows = _query_rows(
         store, "SELECT id, parent, level, first_chunk, last_chunk, text FROM abstracts WHERE document = ?", key
     )
     ids = [chunk["id"] for chunk in chunks]
     nodes: dict[int, dict[str, Any]] = {}
     for row in rows:
-        # A number without a chunk is a gap.
+        # The range of ids can include ids without a chunk.
         first_index, last_index = bisect_left(ids, row["first_chunk"]), bisect_right(ids, row["last_chunk"])
         start, end = (
             (chunks[first_index]["start"], chunks[last_index - 1]["end"]) if first_index < last_index else (0, 0)

@@ -202,18 +202,18 @@ def _render_pieces(
 ) -> Iterable[str]:
     """Yield the HTML of the text between boundaries, in the elements of all layers; the first layer is outermost.
 
-    An ``anchors`` offset gets a link target.
+    Each offset in ``anchors`` gets a link target. The elements of a layer are in order and do not overlap.
     """
-    positions = [0] * len(layers)
+    element_indexes = [0] * len(layers)
     open_elements: list[Element | None] = [None] * len(layers)
     for start, end in pairwise(boundaries):
         next_elements: list[Element | None] = []
         for layer_index, layer in enumerate(layers):
-            while positions[layer_index] < len(layer) and layer[positions[layer_index]].end <= start:
-                positions[layer_index] += 1
-            element = layer[positions[layer_index]] if positions[layer_index] < len(layer) else None
+            while element_indexes[layer_index] < len(layer) and layer[element_indexes[layer_index]].end <= start:
+                element_indexes[layer_index] += 1
+            element = layer[element_indexes[layer_index]] if element_indexes[layer_index] < len(layer) else None
             next_elements.append(element if element is not None and element.start <= start else None)
-        num_same = next(
+        num_unchanged = next(
             (
                 depth
                 for depth, (next_element, open_element) in enumerate(zip(next_elements, open_elements, strict=True))
@@ -221,10 +221,10 @@ def _render_pieces(
             ),
             len(layers),
         )
-        yield from (element.closing for element in reversed(open_elements[num_same:]) if element is not None)
+        yield from (element.closing for element in reversed(open_elements[num_unchanged:]) if element is not None)
         if start in anchors:
             yield f'<span id="byte-{start}"></span>'
-        yield from (element.opening for element in next_elements[num_same:] if element is not None)
+        yield from (element.opening for element in next_elements[num_unchanged:] if element is not None)
         open_elements = next_elements
         yield _escape_bytes(text[start:end])
     yield from (element.closing for element in reversed(open_elements) if element is not None)

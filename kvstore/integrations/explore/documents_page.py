@@ -89,7 +89,8 @@ def _build_json_path(name: str) -> str:
 
 
 def _count_fields(request: PageRequest, where_clause: str, parameters: list[Any]) -> list[dict[str, Any]]:
-    """Return the metadata fields of the documents that match, each with its most frequent values."""
+    """Return the metadata fields of the matching documents, each with its most frequent values and their counts."""
+    # Fields whose values are all different, such as ids, come last.
     rows = request.store.query(
         f"""WITH chosen AS (SELECT meta FROM documents{where_clause} LIMIT {_MAX_COUNTED}),
         fields AS (

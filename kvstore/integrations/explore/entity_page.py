@@ -50,8 +50,9 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _list_documents(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
-    """Return the documents that mention a name, each once, the most relevant first."""
+    """Return the documents that mention a name, each once with its first mention, the most relevant first."""
     entries_by_document: dict[str, dict[str, Any]] = {}
+    # Several mentions can be in the same document.
     for mention in store.lookup(name, limit=8 * _MAX_DOCUMENTS):
         if mention.document is not None and mention.document not in entries_by_document:
             entries_by_document[mention.document] = {
@@ -60,25 +61,24 @@ def _list_documents(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
                 "text": mention.text,
             }
     entries = list(entries_by_document.values())[:_MAX_DOCUMENTS]
-    mentions = 'SELECT start, "end" FROM mentions WHERE document = ? AND entity = ? ORDER BY start LIMIT 1'
-    for document_entry, document in zip(
-        entries, store.get_many([document_entry["document"] for document_entry in entries]), strict=True
-    ):
-        document_entry["title"] = document and document.title
-        document_entry["start"], document_entry["end"] = store.query(
-            mentions, (document_entry["document"], name)
-        ).fetchone() or (None, None)
+    first_mention_query = 'SELECT start, "end" FROM mentions WHERE document = ? AND entity = ? ORDER BY start LIMIT 1'
+    for entry, document in zip(entries, store.get_many([entry["document"] for entry in entries]), strict=True):
+        entry["title"] = document and document.title
+        entry["start"], entry["end"] = store.query(first_mention_query, (entry["document"], name)).fetchone() or (
+            None,
+            None,
+        )
     return entries
 
 
 def _load_community(store: kvstore.Store, key: str) -> dict[str, Any]:
-    """Return the description of a community as JSON data."""
+    """Return the key and the displayed properties of a community."""
     description = store.describe("community", key)
     return {"key": key, **{name: description[name] for name in ("level", "title", "entities", "strongest", "text")}}
 
 
 def _list_topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
-    """Return the finest topics of the chunks that mention a name, by descending number of chunks."""
+    """Return up to five of the finest topics of the chunks that mention a name, by descending number of chunks."""
     if "topics" not in list_built_indexes(store):
         return []
     counts = store.query(

@@ -22,6 +22,7 @@ class FollowedStore:
     """The store at a path, opened read-only. The constructor and every session raise the errors of kvstore.open."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open the store at ``path`` read-only."""
         self.path = Path(path)
         self._lock = threading.Lock()
         self._file_identity: tuple[int, int] | None = None

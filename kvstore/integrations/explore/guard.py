@@ -72,6 +72,7 @@ class Guard:
     """
 
     def __init__(self, application: Callable[..., Any], token: str, port: int) -> None:
+        """Protect ``application`` with a token; the cookie that it is exchanged for has a new random value."""
         self._application = application
         self._token = token
         names = "127.0.0.1", "localhost"
@@ -97,7 +98,7 @@ class Guard:
         elif not self._has_cookie(scope):
             await _send_page(scope, send, 403, _render_page("This explorer needs its token", _TOKEN_FORM))
         else:
-            await self._application(scope, receive, _add_headers(send))
+            await self._application(scope, receive, _add_security_headers(send))
 
     def _check_request(self, scope: Any) -> _Rejection | None:
         """Return the rejection of a request, or None if its headers and method are allowed."""
@@ -189,7 +190,7 @@ async def _send_page(scope: Any, send: Any, status: int, page: str, headers: Ite
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else page.encode()})
 
 
-def _add_headers(send: Any) -> Any:
+def _add_security_headers(send: Any) -> Any:
     """Wrap ``send`` so that every response has the security headers."""
 
     async def send_with_headers(message: Any) -> None:

@@ -20,6 +20,7 @@ class RowList:
     """A query for the rows of a table that satisfy conditions, with ``size`` rows per page."""
 
     def __init__(self, request: PageRequest, table: str, *, size: int = PAGE_SIZE) -> None:
+        """Create a query without conditions; ``table`` can be a join."""
         self._request = request
         self._table = table
         self._size = size
@@ -69,7 +70,10 @@ class RowList:
 
 
 def build_level_list(request: PageRequest, index: str, columns: str, order: str) -> PageContent:
-    """Return the rows of an index with levels that contain ``q`` in their title or text; ``level`` selects a level."""
+    """Return the rows of an index that contain ``q`` in their title or text, and the levels of the index.
+
+    ``level`` of the request selects a level. If the index is not built, there are no rows.
+    """
     if index not in list_built_indexes(request.store):
         return {"index": index, "is_built": False, "documents": len(request.store)}
     rows = RowList(request, index)

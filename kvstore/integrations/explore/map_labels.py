@@ -16,6 +16,8 @@ from itertools import pairwise
 
 #: The number of terms of a label, and the maximum number of characters of a term.
 _NUM_TERMS, _MAX_TERM_CHARS = 3, 32
+#: Two words with the same first letters, so many of them, do not occur in one label.
+_STEM_CHARS = 5
 #: A word in more than this share of chunks is no term, and a pair of words does not contain it. Function words are
 #: short in most languages, so the share of a word in lower case is smaller the shorter it is, by number of characters.
 _MAX_SHARE = 0.22
@@ -32,49 +34,51 @@ _NO_PROSE_PATTERN = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<[^>\n]*>|https
 
 
 def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
-    """Return a label for each cluster; a cluster is a list of pairs, the heading and the text of a chunk.
+    """Return a label for each cluster, such as "Tea · leaves"; a cluster is a list of (heading, text) of its chunks.
 
     >>> label_clusters([[("Tea", "Tea leaves dry."), ("Tea", "Tea leaves wilt.")], [("Rum", "Rum is old.")]])
     ['Tea · leaves', 'Rum · old']
     """
     terms_by_cluster = [[_find_terms(*chunk) for chunk in chunks] for chunks in clusters]
     spellings: dict[str, Counter[str]] = {}
-    counts: list[Counter[str]] = []
-    headings: list[Counter[str]] = []
+    counts_by_cluster: list[Counter[str]] = []
+    heading_counts_by_cluster: list[Counter[str]] = []
     for chunk_terms in terms_by_cluster:
-        counts.append(Counter())
-        headings.append(Counter())
+        counts_by_cluster.append(Counter())
+        heading_counts_by_cluster.append(Counter())
         for terms, heading_terms in chunk_terms:
-            counts[-1].update(terms.keys())
-            headings[-1].update(heading_terms)
+            counts_by_cluster[-1].update(terms.keys())
+            heading_counts_by_cluster[-1].update(heading_terms)
             for term, spelling in terms.items():
                 spellings.setdefault(term, Counter())[spelling] += 1
     totals: Counter[str] = Counter()
-    for count in counts:
-        totals.update(count)
+    for term_counts in counts_by_cluster:
+        totals.update(term_counts)
     num_chunks = sum(len(chunks) for chunks in clusters)
-    names = {
-        term: max(spelling.items(), key=lambda item: (item[1], item[0]))[0] for term, spelling in spellings.items()
+    name_by_term = {
+        term: max(spelling_counts.items(), key=lambda item: (item[1], item[0]))[0]
+        for term, spelling_counts in spellings.items()
     }
-    in_headings = Counter[str]()
-    for heading_count in headings:
-        in_headings.update(heading_count)
-    common = {
+    heading_totals = Counter[str]()
+    for heading_counts in heading_counts_by_cluster:
+        heading_totals.update(heading_counts)
+    common_words = {
         term
         for term, total in totals.items()
-        if " " not in term and total > max(2, num_chunks * _get_max_share(names[term], in_headings[term] / total))
+        if " " not in term
+        and total > max(2, num_chunks * _get_max_share(name_by_term[term], heading_totals[term] / total))
     }
     labels = []
-    for chunks, count, heading_count in zip(clusters, counts, headings, strict=True):
+    for chunks, term_counts, heading_counts in zip(clusters, counts_by_cluster, heading_counts_by_cluster, strict=True):
         weights = {
-            term: _compute_weight(term, number, heading_count[term], totals[term], len(chunks), num_chunks)
-            for term, number in count.items()
-            if not common.intersection(term.split())
-            and number >= min(2, len(chunks))
-            and _is_collocation(term, names[term], totals)
+            term: _compute_weight(term, num_cluster_chunks, heading_counts[term], totals[term], len(chunks), num_chunks)
+            for term, num_cluster_chunks in term_counts.items()
+            if not common_words.intersection(term.split())
+            and num_cluster_chunks >= min(2, len(chunks))
+            and _is_collocation(term, name_by_term[term], totals)
         }
-        chosen = _choose_terms(weights)
-        labels.append(" · ".join(names[term] for term in chosen))
+        label_terms = _choose_terms(weights)
+        labels.append(" · ".join(name_by_term[term] for term in label_terms))
     return _make_unique(labels)
 
 
@@ -96,10 +100,10 @@ def _is_collocation(term: str, name: str, totals: Counter[str]) -> bool:
 
 
 def _find_terms(heading: str, text: str) -> tuple[dict[str, str], set[str]]:
-    """Return the terms of a chunk with their spelling, by their case-folded form, and the terms that its heading
-    contains.
+    """Return the terms of a chunk, and those of them that its heading contains.
 
-    Terms are short headings, words, and pairs of adjacent words.
+    Terms are short headings, words, and pairs of adjacent words. The first result maps their case-folded form to
+    their spelling.
     """
     parts = [_NUMBERING_PATTERN.sub("", part.strip(" .:#*_`")) for part in heading.split(" > ")]
     terms: dict[str, str] = {}
@@ -120,33 +124,35 @@ def _find_terms(heading: str, text: str) -> tuple[dict[str, str], set[str]]:
     return terms, heading_terms | (heading_words & terms.keys())
 
 
-def _compute_weight(term: str, number: int, in_headings: int, total: int, size: int, num_chunks: int) -> float:
-    """Return the weight of a term for a cluster of ``size`` chunks.
+def _compute_weight(
+    term: str, num_cluster_chunks: int, num_headings: int, num_term_chunks: int, cluster_size: int, num_chunks: int
+) -> float:
+    """Return the weight of a term for a cluster of ``cluster_size`` chunks.
 
     It is the product of the fraction of the cluster's chunks with the term, the term's information, the fraction of the
     term's chunks in the cluster, and the factors of pairs and headings.
 
-    ``number`` chunks of the cluster have the term, ``in_headings`` of them in a heading, and ``total`` of all
-    ``num_chunks`` chunks have it.
+    ``num_cluster_chunks`` chunks of the cluster have the term, ``num_headings`` of them in a heading, and
+    ``num_term_chunks`` of all ``num_chunks`` chunks have it.
     """
-    information = math.log((num_chunks + 1) / total)
+    information = math.log((num_chunks + 1) / num_term_chunks)
     factor = _PAIR_FACTOR if " " in term else 1.0
-    factor *= 1 + (_HEADING_FACTOR - 1) * in_headings / number
-    return factor * number / size * information * (number / total)
+    factor *= 1 + (_HEADING_FACTOR - 1) * num_headings / num_cluster_chunks
+    return factor * num_cluster_chunks / cluster_size * information * (num_cluster_chunks / num_term_chunks)
 
 
 def _choose_terms(weights: dict[str, float]) -> list[str]:
     """Return up to three terms by descending weight. No two share a word, compared by its first five letters."""
-    chosen: list[str] = []
+    terms: list[str] = []
     stems: set[str] = set()
     for term in sorted(weights, key=lambda term: (-weights[term], term)):
-        term_stems = {word[:5] for word in term.split()}
+        term_stems = {word[:_STEM_CHARS] for word in term.split()}
         if not term_stems & stems:
-            chosen.append(term)
+            terms.append(term)
             stems |= term_stems
-        if len(chosen) == _NUM_TERMS:
+        if len(terms) == _NUM_TERMS:
             break
-    return chosen
+    return terms
 
 
 def _make_unique(labels: Iterable[str]) -> list[str]:

@@ -39,6 +39,7 @@ class MapLayout:
     """
 
     def __init__(self, sample: MapVectors) -> None:
+        """Compute the clusters of a sample, shape (vectors, dimension), and their discs and axes, or fit UMAP to it."""
         num_vectors, dimension = sample.shape
         self._mean = sample.mean(0) if num_vectors else np.zeros(dimension, np.float32)
         vectors = self._normalize(sample)
@@ -77,21 +78,22 @@ class MapLayout:
             members = clusters == cluster
             local = (normalized[members] - self._centers[cluster]) @ axes / scale
             distance = np.linalg.norm(local, axis=1, keepdims=True)
+            # tanh keeps every member inside the disc of its cluster.
             points[members] += local / np.maximum(distance, 1e-9) * np.tanh(distance) * self._radii[cluster]
         return points
 
 
 def _find_centers(vectors: MapVectors, num_clusters: int) -> MapVectors:
     """Return the centers of the best of several runs of spherical k-means, in order of descending size."""
-    random = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     best_score, best_centers = -np.inf, vectors[:1]
     for _ in range(_NUM_STARTS):
-        centers = vectors[[random.integers(len(vectors))]]
+        centers = vectors[[generator.integers(len(vectors))]]
         while len(centers) < num_clusters:  # k-means++
             distances = np.maximum(1 - (vectors @ centers.T).max(1), 0).astype(np.float64)
             total = distances.sum()
-            chosen = random.choice(len(vectors), p=distances / total) if total > 0 else 0
-            centers = np.concatenate([centers, vectors[[chosen]]])
+            index = generator.choice(len(vectors), p=distances / total) if total > 0 else 0
+            centers = np.concatenate([centers, vectors[[index]]])
         for _ in range(_NUM_STEPS):
             clusters = np.argmax(vectors @ centers.T, 1)
             sums = np.zeros_like(centers)
@@ -102,7 +104,7 @@ def _find_centers(vectors: MapVectors, num_clusters: int) -> MapVectors:
                 break
             centers = next_centers
         score = float((vectors @ centers.T).max(1).sum())
-        if score > best_score + 1e-6:
+        if score > best_score + 1e-6:  # by more than rounding errors
             best_score, best_centers = score, centers
     sizes = np.bincount(np.argmax(vectors @ best_centers.T, 1), minlength=len(best_centers))
     return best_centers[np.argsort(-sizes, kind="stable")]
@@ -116,14 +118,17 @@ def _place_discs(centers: MapVectors, radii: npt.NDArray[np.float64]) -> npt.NDA
     positions = np.zeros((len(centers), 2))
     count = min(2, len(centers))
     positions[:, :count] = eigenvectors[:, ::-1][:, :count] * np.sqrt(np.maximum(eigenvalues[::-1][:count], 0))
+    # The sign of an eigenvector is arbitrary: make its greatest component positive. Then separate equal centers.
     positions *= np.where(positions[np.abs(positions).argmax(0), np.arange(2)] < 0, -1.0, 1.0)
     positions += 1e-3 * np.stack([np.cos(np.arange(len(positions))), np.sin(np.arange(len(positions)))], 1)
-    needed = radii[:, None] + radii + _GAP * radii.mean()
+    min_distances = radii[:, None] + radii + _GAP * radii.mean()
     for _ in range(_NUM_MOVES):
-        steps = positions[:, None] - positions
-        distances = np.linalg.norm(steps, axis=2) + np.eye(len(positions))
-        overlaps = np.maximum(needed - distances, 0) * (1 - np.eye(len(positions)))
-        positions += (steps / distances[:, :, None] * overlaps[:, :, None]).sum(1) * 0.25
+        differences = positions[:, None] - positions
+        distances = np.linalg.norm(differences, axis=2) + np.eye(len(positions))
+        overlaps = np.maximum(min_distances - distances, 0) * (1 - np.eye(len(positions)))
+        positions += (differences / distances[:, :, None] * overlaps[:, :, None]).sum(
+            1
+        ) * 0.25  # overlapping discs apart
         positions -= (positions - positions.mean(0)) * 0.004  # keeps the map compact
     return positions
 
@@ -133,9 +138,10 @@ def _find_axes(members: MapVectors) -> tuple[MapVectors, float]:
     axes = np.zeros((members.shape[1], 2), np.float32)
     if len(members) < 2:
         return axes, 1.0
-    sample = members[:: -(-len(members) // _MAX_MEMBERS)]
+    sample = members[:: -(-len(members) // _MAX_MEMBERS)]  # a step rounded up, for at most _MAX_MEMBERS
     _, _, directions = np.linalg.svd(sample - sample.mean(0), full_matrices=False)
     axes[:, : len(directions[:2])] = directions[:2].T
+    # The sign of a direction is arbitrary: make its greatest component positive.
     axes *= np.where(axes[np.abs(axes).argmax(0), np.arange(2)] < 0, -1.0, 1.0).astype(np.float32)
     return axes, max(float(np.linalg.norm((sample - sample.mean(0)) @ axes, axis=1).mean()), 1e-6)
 

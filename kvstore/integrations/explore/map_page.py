@@ -47,8 +47,8 @@ def build_content(request: PageRequest) -> PageContent:
         "colorings": colorings,
         "colour": coloring,
         "groups": [
-            {"name": name, "chunks": count, "hue": group_number + 1}
-            for group_number, (name, count) in enumerate(groups.names)
+            {"name": name, "chunks": count, "hue": group_index + 1}
+            for group_index, (name, count) in enumerate(groups.names)
         ],
         "q": question,
         "question_point": None,
@@ -61,7 +61,7 @@ def build_content(request: PageRequest) -> PageContent:
         content["points"] = {
             "x": (chunk_map.points[:, 0] / AXIS_STEPS).round(4).tolist(),
             "y": (chunk_map.points[:, 1] / AXIS_STEPS).round(4).tolist(),
-            "group": groups.numbers.tolist(),
+            "group": groups.indexes.tolist(),
             "document": [chunk_map.documents[owner] for owner in chunk_map.owners.tolist()],
             "ordinal": chunk_map.ordinals.tolist(),
             "chunk": chunk_map.ordinals.tolist(),  # the deprecated name
@@ -99,11 +99,11 @@ def _parse_coloring(request: PageRequest, colorings: list[str]) -> str:
 
 def _locate_question(store: kvstore.Store, chunk_map: ChunkMap, question: str) -> dict[str, Any]:
     """Return the evidence of a question and its position on the map, or the error if it cannot be embedded."""
-    retrieved = store.retrieve(question, top=_MAX_EVIDENCE)
-    evidence = []
-    for hit in retrieved.hits:
+    evidence = store.retrieve(question, top=_MAX_EVIDENCE)
+    evidence_data = []
+    for hit in evidence.hits:
         span = hit.spans[0]
-        evidence.append(
+        evidence_data.append(
             {
                 "rank": hit.rank,
                 "score": hit.score,
@@ -114,14 +114,14 @@ def _locate_question(store: kvstore.Store, chunk_map: ChunkMap, question: str) -
                 "start": span.start,
                 "end": span.end,
                 "text": hit.text[:_MAX_SHOWN_CHARS],
-                "point": chunk_map.find_chunk(span.document, span.ordinal),
+                "point": chunk_map.find_index(span.document, span.ordinal),
             }
         )
     try:
         question_point = chunk_map.locate_vector(np.asarray(store.embed([question])[0]))
     except EmbedderError as error:  # the user supplied the vectors, or the model is not available
-        return {"evidence": evidence, "strategy": retrieved.strategy, "error": str(error)}
-    return {"evidence": evidence, "strategy": retrieved.strategy, "question_point": list(question_point)}
+        return {"evidence": evidence_data, "strategy": evidence.strategy, "error": str(error)}
+    return {"evidence": evidence_data, "strategy": evidence.strategy, "question_point": list(question_point)}
 
 
 def _render_points(request: PageRequest) -> bytes:
@@ -129,11 +129,11 @@ def _render_points(request: PageRequest) -> bytes:
     chunk_map = get_chunk_map(request.store)
     groups = chunk_map.get_groups(request.store, _parse_coloring(request, _list_colorings(request.store)))
     points = chunk_map.points.astype("<u2")
-    return points[:, 0].tobytes() + points[:, 1].tobytes() + groups.numbers.tobytes()
+    return points[:, 0].tobytes() + points[:, 1].tobytes() + groups.indexes.tobytes()
 
 
-def _describe_point(request: PageRequest) -> str:
-    """Return the chunk at a point as JSON."""
+def _render_point(request: PageRequest) -> str:
+    """Return the chunk at the requested point as JSON. Raises InputError if there is none."""
     chunk_map = get_chunk_map(request.store)
     if not len(chunk_map):
         raise InputError("there are no chunks yet; kvstore ingest adds documents")
@@ -169,6 +169,6 @@ PAGE = ExplorerPage(
     label="Map",
     forms={
         ".points": PageForm("application/octet-stream", _render_points),
-        ".point": PageForm("application/json", _describe_point),
+        ".point": PageForm("application/json", _render_point),
     },
 )

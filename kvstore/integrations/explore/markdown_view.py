@@ -25,10 +25,14 @@ from markupsafe import Markup
 
 from .urls import build_document_url
 
-#: The first and last characters of the markers that begin and end a span. They contain the number of the span.
-_BEGIN, _END, _LAST = "\ufdd0", "\ufdd1", "\ufdd2"
-_MARKER_PATTERN = re.compile(f"[{_BEGIN}{_END}](\\d+){_LAST}")
-_PIECE_PATTERN = re.compile(f"(<[^>]*>|[{_BEGIN}{_END}]\\d+{_LAST})")
+#: The first characters of the markers that begin and end a span, and the last character of both. Between them is the
+#: index of the span.
+_MARKER_BEGIN, _MARKER_END, _MARKER_CLOSE = "\ufdd0", "\ufdd1", "\ufdd2"
+#: The order of markers at the same offset: the end of a span precedes the beginning of the next one, unless the span is
+#: empty.
+_ORDER_END, _ORDER_BEGIN, _ORDER_EMPTY_END = range(3)
+_MARKER_PATTERN = re.compile(f"[{_MARKER_BEGIN}{_MARKER_END}](\\d+){_MARKER_CLOSE}")
+_PIECE_PATTERN = re.compile(f"(<[^>]*>|[{_MARKER_BEGIN}{_MARKER_END}]\\d+{_MARKER_CLOSE})")
 #: The characters that begin a block of Markdown, which a marker must not precede.
 _BLOCK_START_PATTERN = re.compile(r"[ \t]*(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|>|\|)[ \t]+|```[^\n]*\n|~~~[^\n]*\n|\|)*")
 _RULE_PATTERN = re.compile(r"[ \t]*(?:[-=*_:| \t]{3,}|\[[^\]\n]+\]:[^\n]*)$", re.MULTILINE)
@@ -88,7 +92,7 @@ def render_markdown(
     """
     inserts = list(inserts)
     parser = _get_parser()
-    source = _insert_markers(re.sub(f"[{_BEGIN}{_END}{_LAST}]", "\ufffd", text), inserts)
+    source = _insert_markers(re.sub(f"[{_MARKER_BEGIN}{_MARKER_END}{_MARKER_CLOSE}]", "\ufffd", text), inserts)
     tokens = parser.parseInline(source) if inline else parser.parse(source)
     _adapt_tokens(tokens, lambda url: _resolve_link(url, key, has_document))
     return Markup("".join(_replace_markers(parser.renderer.render(tokens, parser.options, {}), inserts)))
@@ -100,14 +104,16 @@ def _insert_markers(text: str, inserts: Sequence[Insert]) -> str:
     A marker never precedes block syntax such as a list bullet. A span without rendered text gets no markers.
     """
     markers: list[tuple[int, int, str]] = []
-    for number, insert in enumerate(inserts):
+    for index, insert in enumerate(inserts):
         start = _skip_block_start(text, insert.start)
         # After the last bar of a row of a table there is no cell.
         end = insert.start + len(text[insert.start : insert.end].rstrip(" \t\r\n|"))
         if start is None or (end <= start and insert.start < insert.end):
             continue
-        markers.append((start, 1, f"{_BEGIN}{number}{_LAST}"))
-        markers.append((max(start, end), 2 if end <= start else 0, f"{_END}{number}{_LAST}"))
+        markers.append((start, _ORDER_BEGIN, f"{_MARKER_BEGIN}{index}{_MARKER_CLOSE}"))
+        markers.append(
+            (max(start, end), _ORDER_EMPTY_END if end <= start else _ORDER_END, f"{_MARKER_END}{index}{_MARKER_CLOSE}")
+        )
     pieces, position = [], 0
     for offset, _, marker in sorted(markers, key=lambda marker: marker[:2]):
         pieces += [text[position:offset], marker]
@@ -148,12 +154,12 @@ def _adapt_tokens(tokens: Iterable[Token], resolve: Callable[[str], str | None])
             if url is not None:
                 token.attrs |= {"href": url} | ({} if url.startswith("/") else {"rel": "noopener noreferrer"})
         _adapt_tokens(token.children or (), resolve)
-    opened: list[str] = []
+    open_tags: list[str] = []
     for token in tokens:
         if token.type == "link_open":
-            opened.append(token.tag)
+            open_tags.append(token.tag)
         elif token.type == "link_close":
-            token.tag = opened.pop()
+            token.tag = open_tags.pop()
 
 
 def _resolve_link(url: str, key: str | None, has_document: Callable[[str], bool]) -> str | None:
@@ -172,36 +178,39 @@ def _resolve_link(url: str, key: str | None, has_document: Callable[[str], bool]
 
 def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
     """Yield the rendered HTML without markers, with the text between the markers of a span in the span's HTML."""
-    open_numbers: list[int] = []
+    open_indexes: list[int] = []
     # A marker is lost in text that is not rendered, such as a URL; a span without an end is ignored.
-    ended = {int(number) for number in re.findall(f"{_END}(\\d+){_LAST}", html)}
-    seen: set[int] = set()
-    num_links = 0
+    ended_indexes = {int(index) for index in re.findall(f"{_MARKER_END}(\\d+){_MARKER_CLOSE}", html)}
+    used_ids: set[int] = set()
+    num_open_links = 0
     for piece in _PIECE_PATTERN.split(html):
         marker = _MARKER_PATTERN.fullmatch(piece)
         if marker is None and piece.startswith("<"):
-            num_links += piece.startswith("<a ") - (piece == "</a>")
+            num_open_links += piece.startswith("<a ") - (piece == "</a>")
             yield _MARKER_PATTERN.sub("", piece)
         elif marker is not None:
-            number = int(marker[1])
-            if number not in ended:
+            index = int(marker[1])
+            if index not in ended_indexes:
                 continue
-            if piece[0] == _BEGIN:
-                open_numbers.append(number)
-                if inserts[number].start >= inserts[number].end:
-                    yield inserts[number].opening + inserts[number].closing
-            elif number in open_numbers:
-                open_numbers.remove(number)
+            if piece[0] == _MARKER_BEGIN:
+                open_indexes.append(index)
+                if inserts[index].start >= inserts[index].end:
+                    yield inserts[index].opening + inserts[index].closing
+            elif index in open_indexes:
+                open_indexes.remove(index)
         elif piece.strip():
-            wraps = [inserts[number] for number in open_numbers if not (inserts[number].is_link and num_links)]
-            wraps = [insert for insert in wraps if insert.start < insert.end]
-            links = [insert for insert in wraps if insert.is_link]
-            wraps = [insert for insert in wraps if not insert.is_link] + links[-1:]
+            active_inserts = [
+                inserts[index] for index in open_indexes if not (inserts[index].is_link and num_open_links)
+            ]
+            active_inserts = [insert for insert in active_inserts if insert.start < insert.end]
+            active_links = [insert for insert in active_inserts if insert.is_link]
+            active_inserts = [insert for insert in active_inserts if not insert.is_link] + active_links[-1:]
             # Only the first piece of a span has its id.
             openings = [
-                re.sub(r' id="[^"]*"', "", insert.opening) if id(insert) in seen else insert.opening for insert in wraps
+                re.sub(r' id="[^"]*"', "", insert.opening) if id(insert) in used_ids else insert.opening
+                for insert in active_inserts
             ]
-            seen.update(id(insert) for insert in wraps)
-            yield "".join(openings) + piece + "".join(insert.closing for insert in reversed(wraps))
+            used_ids.update(id(insert) for insert in active_inserts)
+            yield "".join(openings) + piece + "".join(insert.closing for insert in reversed(active_inserts))
         else:
             yield piece

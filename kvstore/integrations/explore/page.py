@@ -46,6 +46,7 @@ class PageRequest:
         as_data: bool = True,
         calls: BoundedQueries | None = None,
     ) -> None:
+        """Create a request whose deadline begins now; ``arguments`` are the names and values of the URL's query."""
         self.store = store
         self.name = name
         self.arguments = tuple(arguments)
@@ -90,7 +91,7 @@ class PageRequest:
         return _parse_number(name, value, minimum, maximum) if value else default
 
     def get_flag(self, name: str) -> bool:
-        """True if an argument is given and is neither empty nor 0."""
+        """True if an argument is present and is neither empty nor 0."""
         return self.get_text(name) not in ("", "0")
 
 

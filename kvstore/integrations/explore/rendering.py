@@ -73,7 +73,7 @@ def _build_static_url(name: str) -> str:
 
 
 def _format_number(value: float, num_decimals: int = 2) -> str:
-    """Format a number with thin spaces between thousands and few decimal places."""
+    """Format a number with narrow spaces between thousands; integers have no decimal places."""
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u202f")
     return f"{value:,.{num_decimals}f}".replace(",", "\u202f")

@@ -28,7 +28,7 @@ import_extra("uvicorn", "explore", "the explorer")
 import uvicorn  # noqa: E402
 
 from .application import make_explorer  # noqa: E402
-from .connections import LOGGING, MAX_ACCEPTED, connection_factory  # noqa: E402
+from .connections import LOGGING, MAX_ACCEPTED, make_connection_factory  # noqa: E402
 
 _HOST = "127.0.0.1"
 #: The maximum number of bytes of a request head: the URL contains an SQL statement.
@@ -56,7 +56,7 @@ def serve(
             server = uvicorn.Server(
                 uvicorn.Config(
                     make_explorer(store, token=token, port=port),
-                    http=connection_factory(),
+                    http=make_connection_factory(),
                     ws="none",
                     backlog=MAX_ACCEPTED,
                     log_config=LOGGING,
@@ -76,9 +76,9 @@ def serve(
                 _run_server(server, listener, store)
     finally:
         # Closing waits for readers; a reader that cannot be stopped ends with the process.
-        closing = threading.Thread(target=_close_store, args=(store,), daemon=True)
-        closing.start()
-        closing.join(_CLOSE_SECONDS)
+        closer = threading.Thread(target=_close_store, args=(store,), daemon=True)
+        closer.start()
+        closer.join(_CLOSE_SECONDS)
 
 
 def _close_store(store: FollowedStore) -> None:
@@ -88,11 +88,14 @@ def _close_store(store: FollowedStore) -> None:
 
 
 def _run_server(server: uvicorn.Server, listener: socket.socket, store: FollowedStore) -> None:
-    """Run the server in a thread until Ctrl-C, which also interrupts running pages. Raises the error that ends it."""
+    """Run the server in a thread until Ctrl-C, which also interrupts running pages.
+
+    Raises the error that ends the server.
+    """
     failures: list[BaseException] = []
 
     def run() -> None:
-        """Run the server, and keep the error that ends it."""
+        """Run the server, and record the error that ends it in ``failures``."""
         try:
             server.run(sockets=[listener])
         except BaseException as error:

@@ -39,7 +39,8 @@ def build_content(request: PageRequest) -> PageContent:
     """Return the rows of the reading statement ``sql``, within limits. It takes no parameters.
 
     ``sort`` is the number of a column, from 1, to sort by; ``down`` reverses its order. ``page`` counts from 1. ``run``
-    is a name of this request, for ``/sql/stop``.
+    is a name of this request, by which ``/sql/stop`` interrupts it. If the statement is invalid, ``problem`` is its
+    error; JSON has the error itself.
     """
     statement, page = request.get_text("sql"), request.get_number("page", 1, minimum=1, maximum=_MAX_ROWS)
     sort, is_descending = request.get_number("sort", 0, maximum=2000), request.get_flag("down")
@@ -59,7 +60,7 @@ def build_content(request: PageRequest) -> PageContent:
     if not request.as_data:
         content["examples"] = _EXAMPLES
         content["most"] = _MAX_ROWS
-        content["saved"] = _load_saved()
+        content["saved"] = _load_saved_statements()
         content["tables"] = [
             {"name": table.name, "columns": [column.name for column in table.columns], "description": table.description}
             for table in request.store.tables()
@@ -123,14 +124,14 @@ def _allow_stopping(request: PageRequest) -> Iterator[None]:
 
 
 def _interrupt_statement(request: PageRequest) -> str:
-    """Interrupt the running statement of the request named ``run``; return as JSON whether there was one."""
+    """Interrupt the running statement of the request named ``run``; return as JSON if there was one."""
     session = _RUNNING.get(request.get_text("run"))
     if session is not None:
         session.interrupt()
     return json.dumps({"stopped": session is not None})
 
 
-def _load_saved() -> list[dict[str, str]]:
+def _load_saved_statements() -> list[dict[str, str]]:
     """Return the saved statements, or an empty list if their file is damaged."""
     try:
         return [{"name": name, "sql": statement} for name, statement in load_queries().items()]
@@ -138,14 +139,14 @@ def _load_saved() -> list[dict[str, str]]:
         return []
 
 
-def _save_or_delete(request: PageRequest) -> str:
+def _save_or_delete_statement(request: PageRequest) -> str:
     """Save the statement ``sql`` under ``name``, or delete it if ``sql`` is empty; return all saved ones as JSON."""
     name, statement = request.get_text("name"), request.get_text("sql")
     if statement:
         save_query(name, statement)
     else:
         delete_query(name)
-    return json.dumps(_load_saved())
+    return json.dumps(_load_saved_statements())
 
 
 def _count_rows(request: PageRequest, statement: str) -> int | None:
@@ -193,11 +194,11 @@ def _render_csv(request: PageRequest) -> Iterator[str]:
     return (f"{line}\r\n" for line in ROW_FORMATS["csv"](content["columns"], content["rows"]))
 
 
-def _list_completions(request: PageRequest) -> str:
-    """Return the completions of the text ``before`` as JSON: the shell's completions for reading statements."""
+def _format_completions(request: PageRequest) -> str:
+    """Return the shell's completions of the text ``before`` as JSON; the first word must begin a reading statement."""
     text_before = (request.get_texts("before") or [""])[-1]
     completions = complete_statement(text_before, StoreCatalog(lambda: request.store))
-    offered = [
+    allowed_completions = [
         completion
         for completion in completions
         if text_before[: completion.start].strip() or completion.text in _READING_KEYWORDS
@@ -205,7 +206,7 @@ def _list_completions(request: PageRequest) -> str:
     return json.dumps(
         [
             {"text": completion.text, "start": completion.start, "kind": completion.kind}
-            for completion in offered[:_MAX_COMPLETIONS]
+            for completion in allowed_completions[:_MAX_COMPLETIONS]
         ]
     )
 
@@ -217,8 +218,8 @@ PAGE = ExplorerPage(
     label="SQL",
     forms={
         ".csv": PageForm("text/csv", _render_csv, "rows.csv"),
-        "/completions.json": PageForm("application/json", _list_completions),
+        "/completions.json": PageForm("application/json", _format_completions),
         "/stop": PageForm("application/json", _interrupt_statement),
-        "/saved": PageForm("application/json", _save_or_delete, method="POST"),
+        "/saved": PageForm("application/json", _save_or_delete_statement, method="POST"),
     },
 )

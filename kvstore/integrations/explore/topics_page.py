@@ -19,20 +19,22 @@ def build_list(request: PageRequest) -> PageContent:
 
 def build_topic(request: PageRequest) -> PageContent:
     """Return a topic with its parent, its subtopics and its chunks."""
-    number, store = request.name, request.store
+    topic_id, store = request.name, request.store
     rows = (
-        _load_topics(request, "topic", number) if number.isdecimal() and "topics" in list_built_indexes(store) else []
+        _load_topics(request, "topic", topic_id)
+        if topic_id.isdecimal() and "topics" in list_built_indexes(store)
+        else []
     )
     if not rows:
-        raise EntityNotFoundError(f"there is no topic {number[:40]!r}; /topics lists the topics")
+        raise EntityNotFoundError(f"there is no topic {topic_id[:40]!r}; /topics lists the topics")
     topic = rows[0]
-    subtopics = _load_topics(request, "parent", number)
+    subtopics = _load_topics(request, "parent", topic_id)
     members = RowList(
         request,
         "topic_members JOIN chunks ON chunks.document = topic_members.document "
         "AND chunks.ordinal = topic_members.chunk JOIN documents ON key = chunks.document",
     )
-    members.add_condition("topic = ?", int(number))
+    members.add_condition("topic = ?", int(topic_id))
     content = members.build(
         'chunks.document AS document, documents.title AS title, heading, start, "end", chunks.text AS text',
         "chunks.document, ordinal",
@@ -41,10 +43,10 @@ def build_topic(request: PageRequest) -> PageContent:
     return content | {"topic": topic, "parent": parent, "subtopics": subtopics}
 
 
-def _load_topics(request: PageRequest, column: str, number: Any) -> list[dict[str, Any]]:
-    """Return the topics whose ``column`` (``topic`` or ``parent``) has this number, the largest first."""
+def _load_topics(request: PageRequest, column: str, topic_id: Any) -> list[dict[str, Any]]:
+    """Return the topics whose ``column`` (``topic`` or ``parent``) has this id, the largest first."""
     query = f"SELECT {_COLUMNS} FROM topics WHERE {column} = ? ORDER BY chunks DESC, topic LIMIT 200"
-    return fetch_named_rows(request.store.query(query, (int(number),)))
+    return fetch_named_rows(request.store.query(query, (int(topic_id),)))
 
 
 PAGE = ExplorerPage("/topics", build_list, "levels.html", label="Topics")

@@ -36,16 +36,16 @@ def build_list(request: PageRequest) -> PageContent:
 
 
 def build_tree(request: PageRequest) -> PageContent:
-    """Return a tree, or its part below the name ``under``, as nested names."""
+    """Return a tree, or its part below the name ``under``, as nested names with their numbers of children."""
     store, tree = request.store, request.name
     trees = fetch_named_rows(store.query("SELECT name, nodes, source FROM trees WHERE name = ?", (tree,)))
     if not trees:
         raise EntityNotFoundError(f"there is no tree {tree[:80]!r}; /trees lists the trees")
     under = request.get_text("under")
-    nodes = RowList(request, "nodes", size=_MAX_CHILDREN)
-    nodes.add_condition("tree = ?", tree)
-    nodes.add_condition("entity = ?", under) if under else nodes.add_condition("level = 0")
-    content = nodes.build("entity, children", "children DESC, entity")
+    rows = RowList(request, "nodes", size=_MAX_CHILDREN)
+    rows.add_condition("tree = ?", tree)
+    rows.add_condition("entity = ?", under) if under else rows.add_condition("level = 0")
+    content = rows.build("entity, children", "children DESC, entity")
     if under and not content["rows"]:
         raise EntityNotFoundError(f"the tree {tree[:80]!r} has no name {under[:80]!r}")
     _add_children(store, tree, content["rows"])

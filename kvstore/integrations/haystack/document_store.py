@@ -41,6 +41,7 @@ class KvstoreDocumentStore(AdapterStore):
         embedder: str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
+        """Open or create the store at ``path``, or use ``store``; see the class for the arguments."""
         self._embedder, self._settings = embedder, settings
         self.store, self._owns_store = resolve_store("KvstoreDocumentStore", path, store, embedder, settings)
 
@@ -71,20 +72,23 @@ class KvstoreDocumentStore(AdapterStore):
         with self.store.snapshot() as state:
             return load_documents(state, self._find_keys(filters, state))
 
-    def _find_keys(self, filters: Filters | None, state: Any = None) -> list[str]:
-        """Return the keys of the documents that satisfy the filters, or all keys, in order. Raises FilterError."""
+    def _find_keys(self, filters: Filters | None, reader: Any = None) -> list[str]:
+        """Return the keys of the documents that satisfy the filters, or all keys, in order.
+
+        ``reader`` is a snapshot or a transaction to read from, instead of the store. Raises FilterError.
+        """
         try:
-            keys: list[str] = (state or self.store).keys(where=build_condition(filters))
+            keys: list[str] = (reader or self.store).keys(where=build_condition(filters))
         except InputError as error:
             raise FilterError(str(error)) from error
         return keys
 
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
-        """Put documents in one commit; return how many were written. NONE is FAIL.
+        """Put documents in one commit; return the number of written ones.
 
-        Raises DuplicateDocumentError for an existing document with FAIL (if another process wrote it meanwhile, after
-        the other documents are stored), and ValueError for anything but a list of
-        documents.
+        With the policy FAIL, and with NONE, which is the same, an existing document raises DuplicateDocumentError. If
+        another process wrote it meanwhile, the other documents are stored first. Raises ValueError for anything but a
+        list of documents.
         """
         if not isinstance(documents, list) or not all(isinstance(document, Document) for document in documents):
             raise ValueError("write_documents() takes a list of Haystack documents")
@@ -97,11 +101,11 @@ class KvstoreDocumentStore(AdapterStore):
         keys = [row["key"] for row in rows]
         if policy != DuplicatePolicy.SKIP:
             with self.store.snapshot() as state:
-                _require_new([key for key, count in Counter(keys).items() if count > 1 or key in state])
-        written = self.store.put_many(rows, replace=False)
+                _reject_duplicates([key for key, count in Counter(keys).items() if count > 1 or key in state])
+        written_flags = self.store.put_many(rows, replace=False)
         if policy != DuplicatePolicy.SKIP:  # another process may have written one of them meanwhile
-            _require_new([key for key, is_written in zip(keys, written, strict=True) if not is_written])
-        return sum(written)
+            _reject_duplicates([key for key, is_written in zip(keys, written_flags, strict=True) if not is_written])
+        return sum(written_flags)
 
     def delete_documents(self, document_ids: list[str]) -> None:
         """Delete the documents with these ids in one commit; unknown ids are ignored."""
@@ -139,10 +143,13 @@ class KvstoreDocumentStore(AdapterStore):
         return {name: len(_find_unique_values(metadata, name)) for name in metadata_fields}
 
     def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
-        """Return the type of each metadata field: ``boolean``, ``int``, ``float`` or ``keyword``."""
-        names = {bool: "boolean", int: "int", float: "float"}
+        """Return the type of each metadata field: ``boolean``, ``int``, ``float`` or ``keyword``.
+
+        A field has the type of its value in the last document that has one.
+        """
+        type_names = {bool: "boolean", int: "int", float: "float"}
         return {
-            name: {"type": names.get(type(value), "keyword")}
+            name: {"type": type_names.get(type(value), "keyword")}
             for metadata in self._list_metadata()
             for name, value in metadata.items()
             if value is not None
@@ -183,7 +190,7 @@ class KvstoreDocumentStore(AdapterStore):
     write_documents_async = make_async(write_documents)
 
 
-def _require_new(duplicates: Sequence[str]) -> None:
+def _reject_duplicates(duplicates: Sequence[str]) -> None:
     """Raise DuplicateDocumentError if there are duplicates, which are keys of documents that already exist."""
     if duplicates:
         raise DuplicateDocumentError(f"there is already a document {duplicates[0]!r}; write it with OVERWRITE or SKIP")

@@ -23,28 +23,28 @@ _NEVER: FilterMapping = {"$key": {"$in": []}}
 
 def build_condition(filters: Mapping[str, Any] | None) -> FilterMapping | None:
     """Convert filters to a condition. Raises FilterError if they are invalid."""
-    return _build_part(filters) if filters else None
+    return _convert_filter(filters) if filters else None
 
 
-def _build_part(filters: Mapping[str, Any]) -> FilterMapping:
+def _convert_filter(filters: Mapping[str, Any]) -> FilterMapping:
     """Convert a comparison or a combination of filters to a condition. Raises FilterError if it is invalid."""
     is_comparison = "field" in filters
     for name in ("operator", "value") if is_comparison else ("operator", "conditions"):
         if name not in filters:
             raise FilterError(f"the filter {filters!r} has no {name!r}; add it")
     if is_comparison:
-        return _build_comparison(filters["field"], filters["operator"], filters["value"])
+        return _convert_comparison(filters["field"], filters["operator"], filters["value"])
     operator = filters["operator"]
     if operator not in ("AND", "OR", "NOT"):
         raise FilterError(f"there is no operator {operator!r} for conditions; operators are AND, OR and NOT")
-    parts = [_build_part(part) for part in filters["conditions"]]
+    parts = [_convert_filter(part) for part in filters["conditions"]]
     if operator == "OR":
         return {"$or": parts} if parts else _NEVER
     conjunction = {"$and": parts} if parts else {}
     return conjunction if operator == "AND" else {"$not": conjunction}
 
 
-def _build_comparison(field: str, operator: str, value: Any) -> FilterMapping:
+def _convert_comparison(field: str, operator: str, value: Any) -> FilterMapping:
     """Convert the comparison of a field with a value to a condition. Raises FilterError if it is invalid."""
     if operator not in _OPERATORS:
         raise FilterError(f"there is no operator {operator!r}; operators are {', '.join(_OPERATORS)}")

@@ -34,6 +34,7 @@ class KvstoreRetriever:
         filter_policy: FilterPolicy = FilterPolicy.REPLACE,
         clauses: Mapping[str, Any] | None = None,
     ) -> None:
+        """Create a retriever of ``document_store``; the other arguments are defaults of :meth:`run`."""
         self.document_store = document_store
         self.strategy = strategy
         self.top_k = top_k

@@ -12,6 +12,7 @@ class KvstoreEmbeddings(Embeddings):
     """The embedder of a store as LangChain embeddings; the vectors have length 1."""
 
     def __init__(self, store: Store) -> None:
+        """Use the embedder of an open store."""
         self._store = store
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:

@@ -44,6 +44,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         embedding: Embeddings | str | None = None,
         source_id_key: str | Callable[[Document], Any] = "source",
     ) -> None:
+        """Open the store at ``path``, or use ``store``; see the class for the arguments."""
         super().__init__(namespace)
         self.store, self._owns_store = resolve_store(
             "KvstoreRecordManager", path, store, make_embedder(embedding), create=False
@@ -75,14 +76,16 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
             )
         for batch in _split_batches(list(zip(keys, group_ids or [None] * len(keys), strict=True))):
             self._check_groups(batch)
-        moment = max(self.get_time(), time_at_least or 0.0)
+        confirmation_time = max(self.get_time(), time_at_least or 0.0)
         new_origins: dict[str, str | None] = {}
-        for key, origin, _ in self._load_origins(keys):
-            parsed = DocumentOrigin.parse(origin)
+        for key, origin in self._load_origins(keys):
+            stored_origin = DocumentOrigin.parse(origin)
             # Documents added by this run are confirmed by their own commit.
-            is_fresh = parsed is not None and time_at_least is not None and parsed.confirmed >= time_at_least
-            if parsed is None or parsed.namespace != self.namespace or not is_fresh:
-                new_origins[key] = str(DocumentOrigin(self.namespace, moment))
+            is_confirmed = (
+                stored_origin is not None and time_at_least is not None and stored_origin.confirmed >= time_at_least
+            )
+            if stored_origin is None or stored_origin.namespace != self.namespace or not is_confirmed:
+                new_origins[key] = str(DocumentOrigin(self.namespace, confirmation_time))
         if new_origins:
             self.store.set_origins(new_origins)
 
@@ -91,17 +94,16 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
 
         ``batch`` has pairs of key and group; a group of None is not checked.
         """
-        groups = {key: group for key, group in batch if group is not None}
-        for key, actual_group in self._iter_groups(list(groups)):
-            if actual_group != groups[key]:
+        expected_groups = {key: group for key, group in batch if group is not None}
+        for key, actual_group in self._iter_groups(list(expected_groups)):
+            if actual_group != expected_groups[key]:
                 raise ValueError(
-                    f"document {key!r} is in group {groups[key]!r}, but in {actual_group!r} by its metadata: give "
-                    "the record "
-                    f"manager the source_id_key of index() instead of {self._source_id_key!r}"
+                    f"document {key!r} is in group {expected_groups[key]!r}, but in {actual_group!r} by its metadata: "
+                    f"give the record manager the source_id_key of index() instead of {self._source_id_key!r}"
                 )
 
     def exists(self, keys: Sequence[str]) -> list[bool]:
-        """Return for each key whether the store has its document."""
+        """Return a list with True for each key whose document the store has, else False."""
         with self.store.snapshot() as state:
             return [key in state for key in keys]
 
@@ -115,11 +117,11 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
     ) -> list[str]:
         """Return the keys of documents of the namespace in order, filtered by time of confirmation and by group."""
         matching_keys: list[str] = []
-        for key, origin, _ in self._load_origins(None if not group_ids else self._list_group_keys(group_ids)):
-            parsed = DocumentOrigin.parse(origin)
-            if parsed is None or parsed.namespace != self.namespace:
+        for key, origin in self._load_origins(None if not group_ids else self._list_group_keys(group_ids)):
+            stored_origin = DocumentOrigin.parse(origin)
+            if stored_origin is None or stored_origin.namespace != self.namespace:
                 continue
-            if (before and parsed.confirmed >= before) or (after and parsed.confirmed <= after):
+            if (before and stored_origin.confirmed >= before) or (after and stored_origin.confirmed <= after):
                 continue
             matching_keys.append(key)
             if limit and len(matching_keys) == limit:
@@ -135,7 +137,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         unique_groups = list(dict.fromkeys(groups))
         if isinstance(self._source_id_key, str):
             return self.store.keys(where={self._source_id_key: {"$in": unique_groups}})
-        keys = [key for key, origin, _ in self._load_origins(None) if DocumentOrigin.parse(origin) is not None]
+        keys = [key for key, origin in self._load_origins(None) if DocumentOrigin.parse(origin) is not None]
         return [key for key, group in self._iter_groups(keys) if group in unique_groups]
 
     def _iter_groups(self, keys: Sequence[str]) -> Iterator[tuple[str, Any]]:
@@ -150,18 +152,18 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
                     document = Document(id=stored.key, page_content=stored.text, metadata=stored.meta)
                     yield stored.key, self._source_id_key(document)
 
-    def _load_origins(self, keys: Sequence[str] | None) -> Iterator[tuple[str, str | None, str]]:
-        """Yield key, origin and time of the last change of the documents with these keys.
+    def _load_origins(self, keys: Sequence[str] | None) -> Iterator[tuple[str, str | None]]:
+        """Yield key and origin of the documents with these keys.
 
         With None, yield those of all documents that were added through LangChain, in order of key.
         """
-        columns = "SELECT key, origin, changed FROM documents WHERE"
+        selection = "SELECT key, origin FROM documents WHERE"
         if keys is None:
-            yield from self.store.execute(f"{columns} origin LIKE '{ORIGIN_PREFIX}%' ORDER BY key").fetchall()
+            yield from self.store.execute(f"{selection} origin LIKE '{ORIGIN_PREFIX}%' ORDER BY key").fetchall()
             return
         for batch in _split_batches(keys):
             placeholders = ", ".join("?" * len(batch))
-            yield from self.store.execute(f"{columns} key IN ({placeholders})", batch).fetchall()
+            yield from self.store.execute(f"{selection} key IN ({placeholders})", batch).fetchall()
 
     acreate_schema = make_async(create_schema)
     aget_time = make_async(get_time)
@@ -172,7 +174,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
 
 
 def _split_batches(items: Sequence[Any]) -> Iterator[list[Any]]:
-    """Yield the items in lists of at most 500, which fit in one statement."""
+    """Yield the items in lists of at most _BATCH_SIZE, which fit in one statement."""
     remaining = iter(items)
     while batch := list(islice(remaining, _BATCH_SIZE)):
         yield batch

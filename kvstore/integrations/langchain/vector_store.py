@@ -46,6 +46,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         namespace: str = "",
         settings: Mapping[str, Any] | None = None,
     ) -> None:
+        """Open or create the store at ``path``, or use ``store``; see the class for the arguments."""
         self.store, self._owns_store = resolve_store(
             "KvstoreVectorStore", path, store, make_embedder(embedding), settings
         )
@@ -108,8 +109,10 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         return stored_documents.put_documents(self.store, documents, ids, origin, batch_size)
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """Delete documents by id, in one commit; None: all documents of the namespace that were added through
-        LangChain."""
+        """Delete documents by id, in one commit.
+
+        Without ids, all documents of the namespace that were added through LangChain are deleted.
+        """
         _reject_arguments("delete", kwargs)
         keys = self.record_manager().list_keys() if ids is None else ids
         self.store.delete_many(keys)
@@ -129,13 +132,16 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     def similarity_search_with_score(
         self, query: str, k: int = 4, filter: Filter | None = None, *, using: str = "vector", **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """Do the same as :meth:`similarity_search`, with scores: cosines for ``vector``; higher is always nearer."""
+        """Return the ``k`` documents nearest to a question with their scores: cosines if ``using`` is ``vector``.
+
+        A higher score is better for every value of ``using``, which can also be ``hybrid`` or ``lexical``.
+        """
         _reject_arguments("similarity_search", kwargs)
         if using == "vector":
             return self._search_nearest(self.embeddings.embed_query(query), k, filter)
         with self.store.snapshot() as state:
             hits = state.search(query, using=using, top=k, where=filter) if k > 0 else []
-            return self._pair_scores(state, hits)
+            return self._build_scored_documents(state, hits)
 
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
@@ -169,8 +175,10 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         filter: Filter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Do the same as :meth:`max_marginal_relevance_search`, for a vector; document vectors are read from the
-        store."""
+        """Return ``k`` diverse documents of the ``fetch_k`` nearest to a vector; the store has their vectors.
+
+        ``lambda_mult`` is 1 for similarity alone and 0 for diversity alone; see :mod:`..marginal_relevance`.
+        """
         _reject_arguments("max_marginal_relevance_search", kwargs)
         with self.store.snapshot() as state:
             hits = self._search_hits(state, embedding, max(k, fetch_k), filter) if k > 0 else []
@@ -184,7 +192,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     def _search_nearest(self, vector: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, float]]:
         """Return the ``k`` documents nearest to a vector, with their cosine similarities."""
         with self.store.snapshot() as state:
-            return self._pair_scores(state, self._search_hits(state, vector, k, filter) if k > 0 else [])
+            return self._build_scored_documents(state, self._search_hits(state, vector, k, filter) if k > 0 else [])
 
     @staticmethod
     def _search_hits(state: Snapshot, vector: Sequence[float], k: int, filter: Filter | None) -> list[Hit]:
@@ -192,7 +200,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         return state.search("", using="vector", top=k, where=filter, vector=vector)
 
     @staticmethod
-    def _pair_scores(state: Snapshot, hits: list[Hit]) -> list[tuple[Document, float]]:
+    def _build_scored_documents(state: Snapshot, hits: list[Hit]) -> list[tuple[Document, float]]:
         """Return the documents of hits, each with its score."""
         documents = stored_documents.build_documents(state, hits, evidence=False)
         return [(document, hit.score) for document, hit in zip(documents, hits, strict=True)]

@@ -57,16 +57,17 @@ class KvstoreStore(AdapterStore, BaseStore):
         ttl: TTLConfig | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
+        """Open or create the store at ``path``, or use ``store``; see the class for the arguments."""
         embedding = None if index is None else ensure_embeddings(index.get("embed"))
         self.index_config, self.embeddings = index, embedding
-        own_embedder = (
+        store_embedder = (
             embedder
             if embedding is None
             else FrameworkEmbedder(
                 build_embedding_name("langgraph", embedding), embedding.embed_documents, embedding.embed_query
             )
         )
-        self.store, self._owns_store = resolve_store("KvstoreStore", path, store, own_embedder, settings)
+        self.store, self._owns_store = resolve_store("KvstoreStore", path, store, store_embedder, settings)
         self._fields = list(fields or (index or {}).get("fields") or ["$"])
         self._search_kind = search
         self.ttl_config = ttl
@@ -105,7 +106,7 @@ class KvstoreStore(AdapterStore, BaseStore):
             items = list(self._search(state, operation, now))
         elif isinstance(operation, ListNamespacesOp):
             return _list_namespaces(state, operation, now)
-        elif isinstance(operation, PutOp):
+        elif isinstance(operation, PutOp):  # written later
             return None
         else:
             raise ValueError(f"there is no operation {type(operation).__name__}; use those of langgraph.store.base")
@@ -121,8 +122,8 @@ class KvstoreStore(AdapterStore, BaseStore):
         num_items = search.offset + search.limit
         hits: dict[str, Hit] = {}
         if search.query:
-            indexed = {"$and": [*condition["$and"], {TIMES: {"indexed": True}}]}
-            hits = self._find_best_hits(state, search.query, indexed, num_items)
+            indexed_condition = {"$and": [*condition["$and"], {TIMES: {"indexed": True}}]}
+            hits = self._find_best_hits(state, search.query, indexed_condition, num_items)
         keys = list(hits)
         if len(keys) < num_items:
             keys += [key for key in state.keys(where=condition) if key not in hits]
@@ -153,46 +154,49 @@ class KvstoreStore(AdapterStore, BaseStore):
 
         A put without a value deletes its item.
         """
-        deleted = [key for key, put in puts.items() if put.value is None]
+        deleted_keys = [key for key, put in puts.items() if put.value is None]
         with self.store.snapshot() as state:
-            refreshed = {
+            refreshed_metadata = {
                 document.key: meta
                 for document in state.get_many(sorted(used_keys))
                 if document is not None and (meta := stored_items.refresh_times(document, now)) is not None
             }
-            previous = dict(zip(puts, state.get_many(list(puts)), strict=True))
+            previous_documents = dict(zip(puts, state.get_many(list(puts)), strict=True))
         rows = [
             stored_items.to_row(
-                put, self._fields, previous[key] if stored_items.is_live_item(previous[key], now) else None, now
+                put,
+                self._fields,
+                previous_documents[key] if stored_items.is_live_item(previous_documents[key], now) else None,
+                now,
             )
             for key, put in puts.items()
             if put.value is not None
         ]
-        if not deleted and not refreshed:
+        if not deleted_keys and not refreshed_metadata:
             if rows:
                 self.store.put_many(rows)  # embeds before it takes the writer's lock, which a transaction cannot
             return
         with self.store.transaction() as transaction:
-            for key, meta in refreshed.items():
+            for key, meta in refreshed_metadata.items():
                 if key in transaction:
                     transaction.update(key, meta=meta)
-            transaction.delete_many(deleted)
+            transaction.delete_many(deleted_keys)
             transaction.put_many(rows)
 
 
 def _list_namespaces(state: Snapshot, operation: ListNamespacesOp, now: datetime) -> list[tuple[str, ...]]:
-    """Return a page of the namespaces that match all conditions, in order."""
+    """Return a page of the namespaces that match all conditions, in order, truncated to the maximum depth."""
     keys = state.keys(where=stored_items.build_prefix_condition((), now))
     namespaces = {stored_items.split_key(key)[0] for key in keys}
-    matching = {
+    matching_namespaces = {
         namespace[: operation.max_depth]
         for namespace in namespaces
-        if all(_matches(condition, namespace) for condition in operation.match_conditions or ())
+        if all(_matches_condition(condition, namespace) for condition in operation.match_conditions or ())
     }
-    return sorted(matching)[operation.offset : operation.offset + operation.limit]
+    return sorted(matching_namespaces)[operation.offset : operation.offset + operation.limit]
 
 
-def _matches(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
+def _matches_condition(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
     """True if a namespace begins or ends, by the type of the condition, with its path; ``*`` matches any label."""
     length = len(condition.path)
     if len(namespace) < length:

@@ -16,17 +16,18 @@ from ... import Document, Hit
 
 #: The metadata fields of a document: the value of its item, and its times as mapping.
 VALUE, TIMES = "value", "item"
-_END = ".."
+_NAMESPACE_END = ".."
+_TEXT_SEPARATOR = "\n\n"
 
 
 def build_key(namespace: Sequence[str], key: str) -> str:
-    """Return the key of the document that stores an item."""
-    return f"{'.'.join(namespace)}{_END}{key}"
+    """Return the key of the document that stores the item with this namespace and key."""
+    return f"{'.'.join(namespace)}{_NAMESPACE_END}{key}"
 
 
 def split_key(key: str) -> tuple[tuple[str, ...], str]:
     """Split a document's key into the namespace and the key of its item."""
-    namespace, _, item_key = key.partition(_END)
+    namespace, _, item_key = key.partition(_NAMESPACE_END)
     return tuple(namespace.split(".")), item_key
 
 
@@ -59,10 +60,10 @@ def to_row(put: PutOp, fields: Sequence[str], stored: Document | None, now: date
     spans, start = [], 0
     for text in texts:
         spans.append((start, start + len(text)))
-        start += len(text) + 2
+        start += len(text) + len(_TEXT_SEPARATOR)
     return {
         "key": build_key(put.namespace, put.key),
-        "text": "\n\n".join(texts),
+        "text": _TEXT_SEPARATOR.join(texts),
         "meta": {VALUE: value, TIMES: times},
         "chunks": spans,
     }

@@ -17,7 +17,7 @@ CONTENT, KIND, SOURCE = "_node_content", "_node_type", "ref_doc_id"
 _HIDDEN_FIELDS = ["evidence"]
 
 
-def to_document(node: BaseNode) -> dict[str, Any]:
+def to_row(node: BaseNode) -> dict[str, Any]:
     """Convert a node to the arguments of ``put``; ``meta`` contains its metadata and its other fields."""
     source = node.metadata.get("file_path")
     return {
@@ -44,9 +44,11 @@ def load_nodes(state: Snapshot, keys: Sequence[str]) -> list[BaseNode]:
     """
     documents = [document for document in state.get_many(keys) if document is not None]
     nodes = [build_node(document) for document in documents]
-    embedded = [(node, document.key) for node, document in zip(nodes, documents, strict=True) if document.chunks == 1]
-    vectors = state.vectors([(key, 0) for _, key in embedded])
-    for (node, _), vector in zip(embedded, vectors, strict=True):
+    nodes_with_vectors = [
+        (node, document.key) for node, document in zip(nodes, documents, strict=True) if document.chunks == 1
+    ]
+    vectors = state.vectors([(key, 0) for _, key in nodes_with_vectors])
+    for (node, _), vector in zip(nodes_with_vectors, vectors, strict=True):
         node.embedding = vector.tolist()
     return nodes
 

@@ -48,6 +48,7 @@ class KvstoreRetriever(BaseRetriever):
         fill: Literal["none", "hybrid"] = "hybrid",
         **kwargs: Any,
     ) -> None:
+        """Open the store at ``path``, or use ``store``; see the class for the arguments."""
         super().__init__(**kwargs)
         if filters is not None and where is not None:
             raise InputError("KvstoreRetriever takes filters or where, not both; put all conditions into one of them")

@@ -26,7 +26,7 @@ from ..framework_embedder import FrameworkEmbedder
 from ..marginal_relevance import select_by_mmr
 from .embed_model import make_embedder
 from .filters import FilterMapping, build_condition, join_conditions
-from .nodes import CONTENT, SOURCE, build_hit_nodes, load_nodes, to_document
+from .nodes import CONTENT, SOURCE, build_hit_nodes, load_nodes, to_row
 
 _LEXICAL_MODES = (VectorStoreQueryMode.SPARSE, VectorStoreQueryMode.TEXT_SEARCH)
 _HYBRID_MODES = (VectorStoreQueryMode.HYBRID, VectorStoreQueryMode.SEMANTIC_HYBRID)
@@ -62,6 +62,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         embed_model: BaseEmbedding | str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
+        """Open or create the store at ``path``, or use ``store``; see the class for the arguments."""
         super().__init__()
         self._path, self._settings = path, dict(settings or {})
         if path is not None and store is None and embed_model is None:
@@ -104,22 +105,20 @@ class KvstoreVectorStore(BasePydanticVectorStore):
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Put nodes, replacing those with the same ids, in one commit; return the ids of the stored ones."""
-        documents = [to_document(node) for node in nodes]
-        blank_keys = [document["key"] for document in documents if not document["text"].strip()]
-        warn_blank_texts(blank_keys, len(documents), "nodes")
-        documents = [document for document in documents if document["text"].strip()]
-        if not documents:
+        rows = [to_row(node) for node in nodes]
+        blank_keys = [row["key"] for row in rows if not row["text"].strip()]
+        warn_blank_texts(blank_keys, len(rows), "nodes")
+        rows = [row for row in rows if row["text"].strip()]
+        if not rows:
             return []
         store = self._store
         if store is None:
-            first_vector = next(
-                (document["vectors"][0] for document in documents if document["vectors"] is not None), None
-            )
+            first_vector = next((row["vectors"][0] for row in rows if row["vectors"] is not None), None)
             if first_vector is None:
                 raise InputError("the first nodes have no vectors; give the vector store an embed_model, or embed them")
             store = self._open_store(f"none:{len(first_vector)}")
-        store.put_many(documents)
-        return [document["key"] for document in documents]
+        store.put_many(rows)
+        return [row["key"] for row in rows]
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes of a LlamaIndex document, in one commit."""
@@ -199,8 +198,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         else:
             raise InputError(
                 f"a store does not support the query mode {mode.value!r}; modes are default, sparse, text_search, "
-                "hybrid, "
-                "semantic_hybrid and mmr"
+                "hybrid, semantic_hybrid and mmr"
             )
         return hits, [hit.score for hit in hits]
 
