@@ -19,12 +19,12 @@ cdef extern from *:
 
     namespace {
 
-    /* Positions of a state that the network reads; scores that are kept in registers together. */
-    constexpr int64_t PLACES = 13, TOGETHER = 32;
+    /* The positions of a state whose tokens the network reads; the scores whose sums are in registers together. */
+    constexpr int64_t NUM_POSITIONS = 13, BLOCK_SCORES = 32;
 
     struct Network {
         const float *rows, *padding, *bias, *upper, *upper_bias;
-        int64_t hidden, pieces, width;  /* width: columns of upper, a multiple of TOGETHER */
+        int64_t hidden, pieces, width;  /* units, pieces of a unit, columns of upper (a multiple of BLOCK_SCORES) */
     };
 
     /* On x86-64, no product is fused with an addition, as in the library that spaCy uses. */
@@ -34,10 +34,10 @@ cdef extern from *:
         const int64_t row = net.hidden * net.pieces;
         for (int64_t i = 0; i < row; i++)
             sums[i] = 0;
-        for (int64_t place = 0; place < PLACES; place++) {
-            const float *source = tokens[place] < 0 ? net.padding : net.rows + tokens[place] * PLACES * row;
+        for (int64_t position = 0; position < NUM_POSITIONS; position++) {
+            const float *source = tokens[position] < 0 ? net.padding : net.rows + tokens[position] * NUM_POSITIONS * row;
             for (int64_t i = 0; i < row; i++)
-                sums[i] += source[place * row + i];
+                sums[i] += source[position * row + i];
         }
         for (int64_t i = 0; i < row; i++)
             sums[i] += net.bias[i];
@@ -48,15 +48,15 @@ cdef extern from *:
                     best = sums[unit * net.pieces + piece];
             sums[unit] = best;
         }
-        for (int64_t column = 0; column < net.width; column += TOGETHER) {
-            float kept[TOGETHER] = {};
+        for (int64_t column = 0; column < net.width; column += BLOCK_SCORES) {
+            float block_sums[BLOCK_SCORES] = {};
             for (int64_t unit = 0; unit < net.hidden; unit++) {
                 const float *weights = net.upper + unit * net.width + column;
-                for (int64_t i = 0; i < TOGETHER; i++)
-                    kept[i] += sums[unit] * weights[i];
+                for (int64_t i = 0; i < BLOCK_SCORES; i++)
+                    block_sums[i] += sums[unit] * weights[i];
             }
-            for (int64_t i = 0; i < TOGETHER; i++)
-                scores[column + i] = kept[i] + net.upper_bias[column + i];
+            for (int64_t i = 0; i < BLOCK_SCORES; i++)
+                scores[column + i] = block_sums[i] + net.upper_bias[column + i];
         }
     }
 
@@ -78,7 +78,7 @@ cdef extern from *:
 
     }
     """
-    const Py_ssize_t PLACES, TOGETHER
+    const Py_ssize_t NUM_POSITIONS, BLOCK_SCORES
     cdef struct Network:
         const float *rows
         const float *padding
@@ -98,7 +98,7 @@ cdef enum:
     BREAK
     MOVES
 
-#: The first letters of the names of moves, in the order of the numbers in the argument ``kinds`` of :func:`parse`.
+#: The first letters of the kinds of moves, in the order of their indexes in the argument ``kinds`` of :func:`parse`.
 MOVE_LETTERS = "SDLRB"
 
 
@@ -111,61 +111,61 @@ cdef struct State:
     vector[uint8_t] begins  # 1 if a sentence begins at the token
     vector[int32_t] last_left  # the latest child of a token on each side
     vector[int32_t] last_right
-    vector[int32_t] before  # by child: the previous child of its head on the same side
+    vector[int32_t] previous_sibling  # by child: the previous child of its head on the same side
 
 
 cdef inline int32_t get_stack_token(const State &state, size_t depth) noexcept nogil:
-    """Return the token ``depth`` places below the top of the stack; -1 if the stack is shorter."""
+    """Return the token at a depth in the stack, 0 for its top; -1 if the stack is shorter."""
     return state.stack[state.stack.size() - 1 - depth] if depth < state.stack.size() else -1
 
 
-cdef inline int32_t get_buffer_token(const State &state, size_t ahead) noexcept nogil:
-    """Return the token ``ahead`` places behind the first one of the buffer; -1 if the buffer is shorter.
+cdef inline int32_t get_buffer_token(const State &state, size_t offset) noexcept nogil:
+    """Return the token at an offset in the buffer, 0 for its first one; -1 if the buffer is shorter.
 
     Returned tokens come before those that were never on the stack.
     """
-    if ahead < state.returned.size():
-        return state.returned[state.returned.size() - 1 - ahead]
-    cdef int32_t token = state.following + <int32_t>(ahead - state.returned.size())
+    if offset < state.returned.size():
+        return state.returned[state.returned.size() - 1 - offset]
+    cdef int32_t token = state.following + <int32_t>(offset - state.returned.size())
     return token if token < state.length else -1
 
 
 cdef inline int32_t get_child(
-    const vector[int32_t] &last, const vector[int32_t] &before, int32_t head, int back
+    const vector[int32_t] &last_child, const vector[int32_t] &previous_sibling, int32_t head, bint before_last
 ) noexcept nogil:
-    """Return the latest child of a token, or with ``back`` 1 the one before it; -1 if there is none."""
-    if head < 0 or last[head] < 0:
+    """Return the latest child of a token on one side, or the one before it if ``before_last``; -1 if it is missing."""
+    if head < 0 or last_child[head] < 0:
         return -1
-    return before[last[head]] if back else last[head]
+    return previous_sibling[last_child[head]] if before_last else last_child[head]
 
 
-cdef void fill_tokens(const State &state, int32_t *tokens) noexcept nogil:
-    """Set ``tokens`` to the tokens in the positions that the network was trained on."""
+cdef void collect_tokens(const State &state, int32_t *tokens) noexcept nogil:
+    """Write to ``tokens`` the tokens in the 13 positions of a state that the network reads, -1 for none."""
     cdef int32_t top = get_stack_token(state, 0), below = get_stack_token(state, 1), first = get_buffer_token(state, 0)
     tokens[0] = first
     tokens[1] = get_buffer_token(state, 1)
     tokens[2] = top
     tokens[3] = below
     tokens[4] = get_stack_token(state, 2)
-    tokens[5] = get_child(state.last_left, state.before, top, 0)
-    tokens[6] = get_child(state.last_right, state.before, top, 0)
-    tokens[7] = get_child(state.last_left, state.before, first, 0)
-    tokens[8] = get_child(state.last_right, state.before, top, 1)
-    tokens[9] = get_child(state.last_left, state.before, below, 0)
-    tokens[10] = get_child(state.last_left, state.before, below, 1)
-    tokens[11] = get_child(state.last_right, state.before, below, 0)
-    tokens[12] = get_child(state.last_right, state.before, below, 1)
+    tokens[5] = get_child(state.last_left, state.previous_sibling, top, 0)
+    tokens[6] = get_child(state.last_right, state.previous_sibling, top, 0)
+    tokens[7] = get_child(state.last_left, state.previous_sibling, first, 0)
+    tokens[8] = get_child(state.last_right, state.previous_sibling, top, 1)
+    tokens[9] = get_child(state.last_left, state.previous_sibling, below, 0)
+    tokens[10] = get_child(state.last_left, state.previous_sibling, below, 1)
+    tokens[11] = get_child(state.last_right, state.previous_sibling, below, 0)
+    tokens[12] = get_child(state.last_right, state.previous_sibling, below, 1)
 
 
 cdef void find_possible_moves(const State &state, bint *possible) noexcept nogil:
-    """Set ``possible`` for the kinds of moves that are possible in this state."""
-    cdef size_t left = state.length - state.following + state.returned.size()
+    """Set ``possible[kind]`` for each kind of move to 1 if a move of this kind is possible in this state, else to 0."""
+    cdef size_t num_left = state.length - state.following + state.returned.size()
     cdef int32_t first = get_buffer_token(state, 0), second = get_buffer_token(state, 1)
-    cdef bint within = left > 0 and not state.begins[first]
-    possible[SHIFT] = state.stack.empty() or (left >= 2 and within and not state.returned_once[first])
+    cdef bint is_inside_sentence = num_left > 0 and not state.begins[first]
+    possible[SHIFT] = state.stack.empty() or (num_left >= 2 and is_inside_sentence and not state.returned_once[first])
     possible[REDUCE] = not state.stack.empty()
-    possible[LEFT] = possible[RIGHT] = not state.stack.empty() and within
-    possible[BREAK] = left >= 2 and second == first + 1 and not state.begins[second]
+    possible[LEFT] = possible[RIGHT] = not state.stack.empty() and is_inside_sentence
+    possible[BREAK] = num_left >= 2 and second == first + 1 and not state.begins[second]
 
 
 cdef void shift_token(State &state) noexcept nogil:
@@ -179,7 +179,10 @@ cdef void shift_token(State &state) noexcept nogil:
 
 
 cdef void apply_move(State &state, int kind, int32_t move, int32_t *heads, int32_t *labels) noexcept nogil:
-    """Change a state by a possible move of this kind; ``move`` is its number, which becomes the label of an arc."""
+    """Apply a possible move of this kind to a state, and record the arc that it adds.
+
+    ``move`` is the index of the move among all moves. It becomes the label of the arc's child in ``labels``.
+    """
     cdef int32_t top = get_stack_token(state, 0), first = get_buffer_token(state, 0)
     if kind == SHIFT:
         shift_token(state)
@@ -190,21 +193,23 @@ cdef void apply_move(State &state, int kind, int32_t move, int32_t *heads, int32
             state.returned_once[top] = True
     elif kind == LEFT:
         if heads[top] >= 0:  # it is the latest child of its head, because others come only after it has left
-            state.last_right[heads[top]] = state.before[top]
+            state.last_right[heads[top]] = state.previous_sibling[top]
         heads[top], labels[top] = first, move
-        state.before[top], state.last_left[first] = state.last_left[first], top
+        state.previous_sibling[top], state.last_left[first] = state.last_left[first], top
         state.returned_once[first] = False
         state.stack.pop_back()
     elif kind == RIGHT:
         heads[first], labels[first] = top, move
-        state.before[first], state.last_right[top] = state.last_right[top], first
+        state.previous_sibling[first], state.last_right[top] = state.last_right[top], first
         shift_token(state)
     else:
         state.begins[get_buffer_token(state, 1)] = True
 
 
-cdef void parse_document(Network &net, int32_t length, const uint8_t *kinds, Py_ssize_t moves, float *sums, float *scores,
-                    int32_t *heads, int32_t *labels) noexcept nogil:
+cdef void parse_document(
+    Network &net, int32_t length, const uint8_t *kinds, Py_ssize_t num_moves, float *sums, float *scores,
+    int32_t *heads, int32_t *labels,
+) noexcept nogil:
     """Parse one document: make the possible move with the highest score until the buffer and the stack are empty."""
     cdef State state
     cdef int32_t[13] tokens
@@ -216,13 +221,13 @@ cdef void parse_document(Network &net, int32_t length, const uint8_t *kinds, Py_
     state.begins.assign(length, 0)
     state.last_left.assign(length, -1)
     state.last_right.assign(length, -1)
-    state.before.assign(length, -1)
+    state.previous_sibling.assign(length, -1)
     while state.following < length or not state.returned.empty() or not state.stack.empty():
-        fill_tokens(state, tokens)
+        collect_tokens(state, tokens)
         score(net, tokens, sums, scores)
         find_possible_moves(state, possible)
         best = -1
-        for move in range(moves):
+        for move in range(num_moves):
             if possible[kinds[move]] and (best < 0 or scores[move] > scores[best]):
                 best = move
         apply_move(state, kinds[best], <int32_t>best, heads, labels)
@@ -236,47 +241,49 @@ def parse(const float[:, ::1] rows not None, const float[::1] bias not None, con
     ``rows``: first the row for "no token", then one row per token: the outputs of the network's first layer for each
     position, one after the other. With ``bias`` added, they are the inputs of the hidden units. The pieces of a unit,
     of which the largest counts, are adjacent. ``upper``, shape (hidden units, moves padded with zeros to a multiple of
-    32), and ``upper_bias``: the weights of the moves. ``kinds``: the number of each move in :data:`MOVE_LETTERS`; all
-    kinds must occur. Writes to ``heads`` and ``labels`` the head of each token within its document and the move that
-    assigned it, -1 for none. Raises ValueError if the shapes do not match.
+    32), and ``upper_bias``: the weights of the moves. ``kinds``: for each move the index of its kind in
+    :data:`MOVE_LETTERS`; SHIFT and REDUCE must occur. ``lengths``: the number of tokens of each document. Writes to
+    ``heads`` and ``labels`` the head of each token within its document and the move that assigned it, -1 for none. Raises ValueError if the shapes do not match.
     """
     cdef Network net
-    cdef Py_ssize_t document, first = 0, tokens = rows.shape[0] - 1, row = bias.shape[0], total = 0
+    cdef Py_ssize_t document, index, first_token = 0, tokens = rows.shape[0] - 1, row_size = bias.shape[0]
+    cdef Py_ssize_t total_length = 0
     cdef bint[5] is_kind_present
-    for document in range(MOVES):
-        is_kind_present[document] = False
-    for document in range(kinds.shape[0]):
-        if kinds[document] >= MOVES:
-            raise ValueError(f"{kinds[document]} is not a kind of move")
-        is_kind_present[kinds[document]] = True
+    for index in range(MOVES):
+        is_kind_present[index] = False
+    for index in range(kinds.shape[0]):
+        if kinds[index] >= MOVES:
+            raise ValueError(f"{kinds[index]} is not a kind of move")
+        is_kind_present[kinds[index]] = True
     for document in range(lengths.shape[0]):
         if lengths[document] < 0:
             raise ValueError("a document has a negative length")
-        total += lengths[document]
+        total_length += lengths[document]
     if not (
-        is_kind_present[SHIFT] and is_kind_present[REDUCE] and upper.shape[0] and row and row % upper.shape[0] == 0
-        and rows.shape[1] == PLACES * row and upper.shape[1] % TOGETHER == 0 and upper.shape[1] >= kinds.shape[0]
-        and upper_bias.shape[0] == upper.shape[1] and total == tokens == heads.shape[0] == labels.shape[0]
+        is_kind_present[SHIFT] and is_kind_present[REDUCE] and upper.shape[0] and row_size
+        and row_size % upper.shape[0] == 0 and rows.shape[1] == NUM_POSITIONS * row_size
+        and upper.shape[1] % BLOCK_SCORES == 0 and upper.shape[1] >= kinds.shape[0]
+        and upper_bias.shape[0] == upper.shape[1] and total_length == tokens == heads.shape[0] == labels.shape[0]
     ):
         raise ValueError("the weights, rows, moves and documents of a parse do not match in shape")
-    cdef vector[float] sums = vector[float](row), scores = vector[float](upper.shape[1])
+    cdef vector[float] sums = vector[float](row_size), scores = vector[float](upper.shape[1])
     # The kernel uses its own copies of the sizes, because the input arrays may share memory with the output arrays.
-    cdef vector[int32_t] sizes, parsed_heads, moves
-    cdef vector[uint8_t] kind
+    cdef vector[int32_t] sizes, parsed_heads, parsed_moves
+    cdef vector[uint8_t] move_kinds
     if not tokens:
         return
     sizes.assign(&lengths[0], &lengths[0] + lengths.shape[0])
-    kind.assign(&kinds[0], &kinds[0] + kinds.shape[0])
+    move_kinds.assign(&kinds[0], &kinds[0] + kinds.shape[0])
     parsed_heads.assign(tokens, -1)
-    moves.assign(tokens, -1)
+    parsed_moves.assign(tokens, -1)
     net.padding, net.bias, net.upper, net.upper_bias = &rows[0, 0], &bias[0], &upper[0, 0], &upper_bias[0]
-    net.hidden, net.pieces, net.width = upper.shape[0], row // upper.shape[0], upper.shape[1]
+    net.hidden, net.pieces, net.width = upper.shape[0], row_size // upper.shape[0], upper.shape[1]
     with nogil:
         for document in range(<Py_ssize_t> sizes.size()):
             if sizes[document]:
-                net.rows = &rows[1 + first, 0]
-                parse_document(net, sizes[document], kind.data(), <Py_ssize_t> kind.size(), sums.data(), scores.data(),
-                          &parsed_heads[first], &moves[first])
-                first += sizes[document]
+                net.rows = &rows[1 + first_token, 0]
+                parse_document(net, sizes[document], move_kinds.data(), <Py_ssize_t> move_kinds.size(), sums.data(),
+                               scores.data(), &parsed_heads[first_token], &parsed_moves[first_token])
+                first_token += sizes[document]
         memcpy(&heads[0], parsed_heads.data(), tokens * sizeof(int32_t))
-        memcpy(&labels[0], moves.data(), tokens * sizeof(int32_t))
+        memcpy(&labels[0], parsed_moves.data(), tokens * sizeof(int32_t))

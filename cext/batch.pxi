@@ -123,7 +123,7 @@ def list_addresses_below(EntityIndex index not None, keys, uint64_t stop) -> lis
     cdef Query query
     cdef Py_ssize_t length
     cdef uint32_t count, i, n
-    cdef const uint8_t* at
+    cdef const uint8_t* cursor
     results = []
     for key in keys:
         query.key = get_utf8(key, &length)
@@ -136,10 +136,10 @@ def list_addresses_below(EntityIndex index not None, keys, uint64_t stop) -> lis
             continue
         n = 0
         if count:
-            at = query.record + _R_HEADER + kv_get16(query.record + _R_KEY_LENGTH)
-            while n < count and kv_get64(at + 8 * n) < stop:
+            cursor = query.record + _R_HEADER + kv_get16(query.record + _R_KEY_LENGTH)
+            while n < count and kv_get64(cursor + 8 * n) < stop:
                 n += 1
-        results.append(tuple([kv_get64(at + 8 * i) for i in range(n)]))
+        results.append(tuple([kv_get64(cursor + 8 * i) for i in range(n)]))
     return results
 
 

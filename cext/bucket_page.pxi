@@ -101,7 +101,7 @@ cdef int insert_slot(uint8_t* page, uint64_t slot, uint32_t first) noexcept nogi
     cdef uint8_t seen[_BUCKETS]
     cdef uint32_t second = get_other_bucket(<uint32_t> (slot >> 32), first)
     cdef uint32_t bucket, target
-    cdef int head = 0, tail = 2, at, k, kicks = 0
+    cdef int head = 0, tail = 2, index, k, kicks = 0
     if count_used(buckets + 4 * second) < count_used(buckets + 4 * first):
         first, second = second, first
     k = count_used(buckets + 4 * first)
@@ -123,14 +123,14 @@ cdef int insert_slot(uint8_t* page, uint64_t slot, uint32_t first) noexcept nogi
             queue[tail], parent[tail], parent_slot[tail] = target, head, k
             tail += 1
             if buckets[4 * target + 3] == 0:
-                at = tail - 1
-                while parent[at] != 0xFF:
-                    target, bucket, k = queue[at], queue[parent[at]], parent_slot[at]
+                index = tail - 1
+                while parent[index] != 0xFF:
+                    target, bucket, k = queue[index], queue[parent[index]], parent_slot[index]
                     buckets[4 * target + count_used(buckets + 4 * target)] = buckets[4 * bucket + k]
                     remove_slot(buckets + 4 * bucket, k)
                     kicks += 1
-                    at = parent[at]
-                target = queue[at]
+                    index = parent[index]
+                target = queue[index]
                 buckets[4 * target + 3] = slot
                 kv_put16(page + _BP_ENTRIES, kv_get16(page + _BP_ENTRIES) + 1)
                 kv_put32(page + _BP_KICKS, kv_get32(page + _BP_KICKS) + kicks)

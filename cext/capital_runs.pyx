@@ -16,35 +16,38 @@ cdef enum:
 cdef class RunRules:
     """The words and word endings that decide whether a run is a name."""
 
-    # Particles join words of a name (``of``), bridges are pairs of them (``of the``). Bodies are words for
-    # organizations (``Council``), counted words precede a number (``Table 5``), and words beside names are no names
-    # themselves (``Mr``). Broken are hyphens at the end of a line, opening marks begin a sentence.
-    cdef frozenset function_words, particles, bridges, bodies, counted, calendar, calendar_short, beside_names
-    cdef frozenset peoples, numerals, parts_of_text, broken, opening, saints, keeping_dot
-    # Endings of the words for peoples (``ish``), of adjectives, and of the names of fields of knowledge.
-    cdef tuple ends_of_peoples, ends_of_adjectives, ends_of_fields
-    cdef Py_ssize_t longest
-    cdef object kind_of, is_digest, is_contraction
+    # Particles join words of a name (``of``, and the pair ``of the``). An organization word is one such as ``Council``.
+    # A numbered word precedes a number (``Table 5``). Titles and units are next to names, but are no names (``Mr``).
+    # A broken hyphen is one at the end of a line. An opening mark begins a sentence.
+    cdef frozenset function_words, particles, particle_pairs, organization_words, numbered_words, calendar, calendar_short, titles_and_units
+    cdef frozenset demonyms, numerals, parts_of_text, broken_hyphens, opening_marks, saints, dotted_words
+    # Endings of demonyms (``ish``), of adjectives, and of the names of fields of knowledge.
+    cdef tuple demonym_endings, adjective_endings, field_endings
+    cdef Py_ssize_t max_words
+    cdef object get_kind, is_digest, is_contraction
 
-    def __init__(self, words, ends, Py_ssize_t longest, kind_of, is_digest, is_contraction):
-        """``words`` and ``ends`` are grouped by purpose. A name has at most ``longest`` words. ``kind_of`` returns the
-        kind of a common word; ``is_digest`` and ``is_contraction`` test the form of a word."""
-        if None in words.values() or None in ends.values():
+    def __init__(self, words, endings, Py_ssize_t max_words, get_kind, is_digest, is_contraction):
+        """Store the rules: ``words`` and ``endings`` by purpose, and the maximum number of words of a name.
+
+        ``get_kind`` returns the kind of a common word (``noun``), or None for another word. ``is_digest`` and
+        ``is_contraction`` match the form of a word, and return None if it does not match.
+        """
+        if None in words.values() or None in endings.values():
             raise TypeError("words are a frozenset and ends a tuple, not None")
         self.function_words, self.particles = words["function"], words["particles"]
-        self.bridges, self.bodies, self.counted = words["bridges"], words["bodies"], words["counted"]
+        self.particle_pairs, self.organization_words, self.numbered_words = words["particle_pairs"], words["organization_words"], words["numbered_words"]
         self.calendar, self.calendar_short = words["calendar"], words["calendar_short"]
-        self.beside_names, self.peoples = words["beside_names"], words["peoples"]
+        self.titles_and_units, self.demonyms = words["titles_and_units"], words["demonyms"]
         self.numerals, self.parts_of_text = words["numerals"], words["parts_of_text"]
-        self.broken, self.opening, self.saints = words["broken"], words["opening"], words["saints"]
-        self.keeping_dot = words["keeping_dot"]
-        self.ends_of_peoples, self.ends_of_adjectives = ends["peoples"], ends["adjectives"]
-        self.ends_of_fields, self.longest = ends["fields"], longest
-        self.kind_of, self.is_digest, self.is_contraction = kind_of, is_digest, is_contraction
+        self.broken_hyphens, self.opening_marks, self.saints = words["broken_hyphens"], words["opening_marks"], words["saints"]
+        self.dotted_words = words["dotted_words"]
+        self.demonym_endings, self.adjective_endings = endings["demonyms"], endings["adjectives"]
+        self.field_endings, self.max_words = endings["fields"], max_words
+        self.get_kind, self.is_digest, self.is_contraction = get_kind, is_digest, is_contraction
 
-    def is_adjective_of_people(self, str word not None) -> bool:
-        """True if a word that follows others is an adjective of a people: ``South Korean``, ``African American``."""
-        return self._is_people_adjective(word)
+    def is_demonym(self, str word not None) -> bool:
+        """True if a word is a demonym, such as ``Korean``."""
+        return self._is_demonym(word)
 
     def starts_with_page_heading(self, list run not None) -> bool:
         """True if a run begins with the page heading of a manual, before a text: ``SUPPORT Limited``, ``NOTES The``."""
@@ -56,9 +59,9 @@ cdef class RunRules:
 
     cdef bint _is_common(self, str word) except -1:
         """True if a word is a common word of the language, capitalized or not."""
-        return self.kind_of(word) is not None
+        return self.get_kind(word) is not None
 
-    cdef bint _are_all_common(self, list run) except -1:
+    cdef bint _has_only_common_words(self, list run) except -1:
         """True if all words of a run are common words of the language."""
         cdef str word
         for word in run:
@@ -66,7 +69,7 @@ cdef class RunRules:
                 return False
         return True
 
-    cdef bint _is_any_common(self, list run) except -1:
+    cdef bint _has_common_word(self, list run) except -1:
         """True if a word of a run is a common word of the language."""
         cdef str word
         for word in run:
@@ -74,14 +77,14 @@ cdef class RunRules:
                 return True
         return False
 
-    cdef bint _is_people_adjective(self, str word) except -1:
-        """True if a word is the adjective of a people: ``British``, ``Korean``."""
+    cdef bint _is_demonym(self, str word) except -1:
+        """True if a word is a demonym (the adjective of a people): ``British``, ``Korean``."""
         cdef str lower = word.lower()
-        if lower in self.peoples:
+        if lower in self.demonyms:
             return True
-        if len(lower) > 5 and word[0].isupper() and lower.endswith(self.ends_of_peoples):
+        if len(lower) > 5 and word[0].isupper() and lower.endswith(self.demonym_endings):
             return True
-        return _has_ending(lower, "an") and self.kind_of(word) == "adjective"
+        return _has_ending(lower, "an") and self.get_kind(word) == "adjective"
 
     cdef bint _is_date_word(self, str word, bint short) except -1:
         """True if a word is the name of a month or a day, or, if ``short``, its abbreviation (``Mar.``)."""
@@ -89,8 +92,8 @@ cdef class RunRules:
         return lower in self.calendar or (short and lower.rstrip(".") in self.calendar_short)
 
     cdef bint _keeps_dot(self, str word) except -1:
-        """True if the dot at the end belongs to the word: an initial or an abbreviation of letters."""
-        return len(word) == 2 or word.find(".", 0, len(word) - 1) >= 0 or word in self.keeping_dot
+        """True if the dot at the end of a word belongs to it, because it is an initial or an abbreviation."""
+        return len(word) == 2 or word.find(".", 0, len(word) - 1) >= 0 or word in self.dotted_words
 
     cdef bint _is_contracted(self, str word) except -1:
         """True if a word is a contraction such as ``It's``."""
@@ -99,21 +102,24 @@ cdef class RunRules:
     # -- Runs
 
     cdef list _find_runs(self, list pieces):
-        """Return the runs of capitalized words of a sentence, each with a flag that it opens the sentence, and the
-        pieces of code and emphasis."""
+        """Return the runs of capitalized words of a sentence, and its pieces of code and emphasis, in order.
+
+        A run is a pair: its words, and True if it opens the sentence. ``pending`` are words in lower case that belong
+        to the run if a capitalized word follows.
+        """
         cdef list runs = [], run = [], pending = []
-        cdef bint first = True, at_start = True, ended
+        cdef bint at_sentence_start = True, at_start = True, ended
         cdef bint after_slash = False  # a slash directly precedes the run
-        cdef Py_ssize_t number
-        cdef str piece, word, before
+        cdef Py_ssize_t index
+        cdef str piece, word, previous
         cdef Py_UCS4 c
-        for number in range(len(pieces)):
-            piece = pieces[number]
+        for index in range(len(pieces)):
+            piece = pieces[index]
             if not piece:
                 raise ValueError("a piece of a sentence must not be empty")
             c = piece[0]
             if not run and c.islower():  # most pieces
-                first = "_" in piece
+                at_sentence_start = "_" in piece
                 continue
             if c.isalnum():
                 ended = _has_ending(piece, ".") and not self._keeps_dot(piece)
@@ -121,7 +127,7 @@ cdef class RunRules:
                 if "_" in word or self._is_contracted(word):
                     ended = True  # an identifier or another piece that is not a name
                 elif word[0].isupper() or (run and not pending and len(word) <= MAX_NUMBER_DIGITS and word.isdigit()):
-                    if len(pending) == 1 and pending[0] == "and" and not self._continues_after_and(run, pieces, number):
+                    if len(pending) == 1 and pending[0] == "and" and not self._continues_after_and(run, pieces, index):
                         runs.append((run, at_start))
                         run, pending = [], []
                     elif run and not pending and _get_last_word(run).isdigit() and word.isupper() and (<str> run[0]).isupper():
@@ -130,10 +136,10 @@ cdef class RunRules:
                     if after_slash and len(run) == 1 and not pending:
                         run = []  # "Tool/API Name": the slash joins it to the previous word
                     if not run:
-                        at_start = first
-                    if number:
-                        before = <str> pieces[number - 1]
-                        after_slash = before == "/" or before in self.broken
+                        at_start = at_sentence_start
+                    if index:
+                        previous = <str> pieces[index - 1]
+                        after_slash = previous == "/" or previous in self.broken_hyphens
                     else:
                         after_slash = False
                     run += pending
@@ -143,44 +149,46 @@ cdef class RunRules:
                     pending.append(word)
                 else:
                     ended = True
-                first = "_" in word or (first and c.isdigit())
+                at_sentence_start = "_" in word or (at_sentence_start and c.isdigit())
                 if not ended:
                     continue
             elif c == u"&" and len(piece) == 1 and run and not pending:
                 pending.append(piece)
                 continue
-            elif run and not pending and (piece in self.broken or (piece == "/" and len(run) > 1)):
+            elif run and not pending and (piece in self.broken_hyphens or (piece == "/" and len(run) > 1)):
                 # "Debian GNU/Linux", "Diffie- Hellman": the mark joins it to the next word.
                 run = _remove_last_word(run)
             if run:
                 runs.append((run, at_start))
                 run, pending = [], []
-            if c == u" " or piece in self.opening:
-                first = True
+            if c == u" " or piece in self.opening_marks:
+                at_sentence_start = True
             elif len(piece) > 1 and (c == u"`" or c == u"*"):
-                first = False
+                at_sentence_start = False
                 runs.append(piece)
         if run:
             runs.append((run, at_start))
         return runs
 
     cdef bint _can_join_with_and(self, list run, list pending, str word) except -1:
-        """True if an ``and`` may join two common words after an ``of`` (``Bureau of Weights and Measures``), or before
-        a word such as ``Administration`` (``Food and Drug Administration``)."""
+        """True if ``word`` is an ``and`` that may continue a run, because it follows a common word of the run.
+
+        Examples are ``Bureau of Weights and Measures`` and ``Food and Drug Administration``.
+        """
         return word == "and" and not pending and self._is_common(_get_last_word(run))
 
     cdef bint _can_connect(self, list run, list pending, str word) except -1:
-        """True if a word in lower case can connect a run, and the ``pending`` words after it, with more of a name."""
+        """True if a word in lower case can connect a run, and the ``pending`` words after it, with further capitalized words."""
         cdef str lower = word.lower()
-        if lower == "for" and not pending and not self._is_common(_get_last_word(run)) and _get_last_word(run).lower() not in self.bodies:
+        if lower == "for" and not pending and not self._is_common(_get_last_word(run)) and _get_last_word(run).lower() not in self.organization_words:
             return False  # "Slovenia for Ljubljana"
         if lower not in self.particles or lower == "the":
-            return len(pending) == 1 and ((<str> pending[0]).lower(), lower) in self.bridges
-        return not pending or (len(pending) == 1 and ((<str> pending[0]).lower(), lower) in self.bridges)
+            return len(pending) == 1 and ((<str> pending[0]).lower(), lower) in self.particle_pairs
+        return not pending or (len(pending) == 1 and ((<str> pending[0]).lower(), lower) in self.particle_pairs)
 
-    cdef bint _continues_after_and(self, list run, list pieces, Py_ssize_t at) except -1:
-        """True if a run continues over an ``and`` with the word at ``at``."""
-        cdef Py_ssize_t end = at
+    cdef bint _continues_after_and(self, list run, list pieces, Py_ssize_t position) except -1:
+        """True if a run continues after an ``and`` with the piece at ``position``, as one name."""
+        cdef Py_ssize_t end = position
         cdef list words_after = []
         cdef str piece
         while end < len(pieces) and (<str> pieces[end])[0].isupper():
@@ -190,60 +198,60 @@ cdef class RunRules:
             if _has_ending(piece, "."):
                 break
         if "of" in run[max(0, len(run) - 4):len(run) - 1] and self._is_common(words_after[0]):
-            if self._are_all_common(run[_find_last(run, "of") + 1:]):
+            if self._has_only_common_words(run[_find_last(run, "of") + 1:]):
                 return True
         if len(words_after) == 1:
             # "Love and Honor": neither word is a name alone.
-            return len(run) == 1 and self._is_common(words_after[0]) and not (at > 2 and pieces[at - 3] == ",")
-        return _get_last_word(words_after).lower() in self.bodies and _get_last_word(run).lower() not in self.bodies
+            return len(run) == 1 and self._is_common(words_after[0]) and not (position > 2 and pieces[position - 3] == ",")
+        return _get_last_word(words_after).lower() in self.organization_words and _get_last_word(run).lower() not in self.organization_words
 
     # -- Parts of runs
 
     cdef bint _has_page_heading(self, list run) except -1:
         """True if the first of at least two words is the page heading of a manual: ``NOTES The``."""
-        cdef str opening = <str> run[0], second = <str> run[1]
-        if not opening.isupper() or (second.isupper() and second != "A"):
+        cdef str first = <str> run[0], second = <str> run[1]
+        if not first.isupper() or (second.isupper() and second != "A"):
             return False
-        return opening.lower() in self.parts_of_text or (len(opening) > 3 and self._is_common(opening))
+        return first.lower() in self.parts_of_text or (len(first) > 3 and self._is_common(first))
 
     cdef list _cut_before_sentence(self, list run, bint at_start):
-        """Return the part of a run before a sentence that follows an identifier, as in lists of definitions: ``EFAULT
-        The``, ``VmLib Shared``."""
-        cdef Py_ssize_t at
-        cdef str before, word
+        """Return the part of a run before the beginning of a sentence in it, else the whole run.
+
+        In lists of definitions, a sentence follows an identifier: ``EFAULT The``, ``VmLib Shared``.
+        """
+        cdef Py_ssize_t position
+        cdef str previous, word
         cdef bint marked
-        for at in range(1, len(run)):
-            before, word = <str> run[at - 1], <str> run[at]
+        for position in range(1, len(run)):
+            previous, word = <str> run[position - 1], <str> run[position]
             if not word[0].isupper() or word.isupper():
                 continue
-            marked = at_start and len(run) == 2 and _looks_like_code(before)
-            marked = marked and not ("-" in before or "'" in before or "’" in before)
-            if (before.isupper() and word.lower() in self.function_words) or (marked and self._is_common(word)):
-                return run[:at]
-            if at > 1 and _is_in_capitals(before) and _is_in_capitals(<str> run[at - 2]):
-                return run[:at]  # a line in capitals before a text
+            marked = at_start and len(run) == 2 and _looks_like_code(previous)
+            marked = marked and not ("-" in previous or "'" in previous or "’" in previous)
+            if (previous.isupper() and word.lower() in self.function_words) or (marked and self._is_common(word)):
+                return run[:position]
+            if position > 1 and _is_in_capitals(previous) and _is_in_capitals(<str> run[position - 2]):
+                return run[:position]  # a line in capitals before a text
         return run
 
     cdef list _remove_date(self, list run):
-        """Return a run without a date at its end; an empty run if it is a date: ``May 28``, ``July 2000``, ``Mar 2026
-        17``."""
-        cdef Py_ssize_t end = len(run), at
-        cdef bint short = False, dated = False
+        """Return a run without a date at its end (``May 28``, ``July 2000``); an empty run if it is only a date."""
+        cdef Py_ssize_t end = len(run), position
+        cdef bint short = False, has_date_word = False
         if not end or not (_get_last_word(run).isdigit() or self._is_date_word(_get_last_word(run), True)):
             return run  # most runs
-        for at in range(end):
-            short = short or (<str> run[at]).isdigit()
+        for position in range(end):
+            short = short or (<str> run[position]).isdigit()
         while end and ((<str> run[end - 1]).isdigit() or self._is_date_word(<str> run[end - 1], short)):
             end -= 1
-        for at in range(end, len(run)):
-            dated = dated or self._is_date_word(<str> run[at], short)
-        return run[:end] if dated and (end == 0 or run[end - 1] not in self.particles) else run
+        for position in range(end, len(run)):
+            has_date_word = has_date_word or self._is_date_word(<str> run[position], short)
+        return run[:end] if has_date_word and (end == 0 or run[end - 1] not in self.particles) else run
 
     cdef list _remove_reference(self, list run):
-        """Return a run without a reference to a part of a text at its end: ``Table 53``, ``Section 34``, ``Figure
-        A``."""
+        """Return a run without a reference to a part of a text at its end: ``Table 53``, ``Figure A``."""
         cdef Py_ssize_t end = len(run) - 2
-        if end >= 0 and (<str> run[end]).lower().rstrip("s") in self.counted:
+        if end >= 0 and (<str> run[end]).lower().rstrip("s") in self.numbered_words:
             if _get_last_word(run).isdigit() or len(_get_last_word(run)) == 1:
                 while end and ((<str> run[end - 1])[0].islower() or run[end - 1] == "&"):
                     end -= 1  # the word that joins it to the rest: the Museum of Section 34
@@ -255,65 +263,66 @@ cdef class RunRules:
         cdef str word
         if len(run) < 2:
             return False
-        if self._is_people_adjective(_get_last_word(run)) or _get_last_word(run).endswith(self.ends_of_adjectives):
+        if self._is_demonym(_get_last_word(run)) or _get_last_word(run).endswith(self.adjective_endings):
             return True
         for word in run:
-            if self.kind_of(word) != "adjective":
+            if self.get_kind(word) != "adjective":
                 return False
         return True
 
     cdef bint _can_be_person(self, list run) except -1:
         """True if a run can be the name of a person: several words, none of them a common one."""
-        return len(run) > 1 and "&" not in run and not self._is_any_common(run)
+        return len(run) > 1 and "&" not in run and not self._has_common_word(run)
 
     cdef bint _splits_at_of_the(self, list run) except -1:
-        """True if an ``of the`` introduces the group of a person and is not part of the name: ``John Lennon of the
-        Beatles``."""
-        cdef Py_ssize_t at
+        """True if ``of the`` introduces the group of a person, as in ``John Lennon of the Beatles``: two names."""
+        cdef Py_ssize_t position
         if "of" not in run:
             return False
-        at = _find_last(run, "of")
-        if run[at + 1] != "the":
+        position = _find_last(run, "of")
+        if run[position + 1] != "the":
             return False
-        return self._can_be_person(run[:at]) or (at > 1 and len(run) == at + 3 and _get_last_word(run).isupper())
+        return self._can_be_person(run[:position]) or (position > 1 and len(run) == position + 3 and _get_last_word(run).isupper())
 
 
 cdef class CapitalRuns:
     """The runs of capitalized words of one document, and the names that they form.
 
     The whole document distinguishes common words from names: ``common`` are words that it has in lower case,
-    ``capitalised`` those that it capitalizes in the middle of a sentence.
+    ``capitalized`` those that it capitalizes in the middle of a sentence.
     """
 
     cdef RunRules rules
-    cdef set common, capitalised
+    cdef set common, capitalized
     cdef list runs
-    cdef dict alone, names_of_runs
+    cdef dict standalone_counts, names_of_runs
 
     def __init__(
-        self, RunRules rules not None, list pieces not None, set common not None, set capitalised not None
+        self, RunRules rules not None, list pieces not None, set common not None, set capitalized not None
     ):
-        """``pieces`` has the pieces of each sentence."""
+        """Find the runs of each sentence; ``pieces`` has the pieces of each."""
         cdef list run
-        self.rules, self.common, self.capitalised = rules, common, capitalised
+        self.rules, self.common, self.capitalized = rules, common, capitalized
         self.runs = []
         for sentence_pieces in pieces:
             if not isinstance(sentence_pieces, list):
                 raise TypeError("the pieces of a sentence must be a list")
             self.runs.append(rules._find_runs(<list> sentence_pieces))
         # The number of times that each run occurs alone in the document. Single words at the start of a sentence do not count.
-        self.alone, self.names_of_runs = {}, {}
+        self.standalone_counts, self.names_of_runs = {}, {}
         for sentence_pieces in self.runs:
             for item in <list> sentence_pieces:
                 if type(item) is tuple:
                     run = <list> (<tuple> item)[0]
                     if len(run) > 1 or not (<tuple> item)[1]:
                         key = tuple(run)
-                        self.alone[key] = self.alone.get(key, 0) + 1
+                        self.standalone_counts[key] = self.standalone_counts.get(key, 0) + 1
 
     def list_names(self, Py_ssize_t sentence) -> list:
-        """Return the names of a sentence in order: for each run of capitalized words a list of forms, and the pieces of
-        code and emphasis unchanged."""
+        """Return for each run of capitalized words of a sentence the names that it forms, in order.
+
+        Pieces of code and emphasis are returned unchanged, as strings among the lists.
+        """
         cdef list results = [], names, run
         cdef bint at_start
         for item in <list> self.runs[sentence]:
@@ -331,10 +340,10 @@ cdef class CapitalRuns:
         return results
 
     cdef int _add_names(self, list run, bint at_start, list names) except -1:
-        """Add the names that a run forms: the whole run, and names inside it."""
+        """Append the names that a run forms to ``names``: the whole run, and names inside it."""
         cdef RunRules rules = self.rules
         cdef Py_ssize_t full_length = len(run), index
-        cdef bint opens, own
+        cdef bint opens, is_separate_name
         cdef str word, bare
         cdef list after
         if full_length == 1:  # most runs
@@ -354,7 +363,7 @@ cdef class CapitalRuns:
             while run and (<str> run[0]).lower() in rules.function_words:
                 run = run[1:]
         run = rules._cut_before_sentence(run, at_start)
-        if 1 < len(run) < full_length and rules._are_all_common(run) and tuple(run) not in self.alone:
+        if 1 < len(run) < full_length and rules._has_only_common_words(run) and tuple(run) not in self.standalone_counts:
             return 0  # "Known Causes of Trouble": the removed part belonged to it
         run = rules._remove_reference(rules._remove_date(run))
         for item in run:
@@ -385,32 +394,32 @@ cdef class CapitalRuns:
                     continue
                 if index or not rules._is_common(bare):
                     names.append(" ".join([*run[:index], bare]))
-                own = not (rules._are_all_common(after) if index else rules._is_any_common(after))
-                if (own and (<str> after[0]).lower() not in rules.bodies) or self._occurs_alone(after):
+                is_separate_name = not (rules._has_only_common_words(after) if index else rules._has_common_word(after))
+                if (is_separate_name and (<str> after[0]).lower() not in rules.organization_words) or self._occurs_standalone(after):
                     self._add_part(after, names)
         if run:
-            if len(run) <= rules.longest and not rules._splits_at_of_the(run):
+            if len(run) <= rules.max_words and not rules._splits_at_of_the(run):
                 names.append(" ".join(run))
             self._add_parts(run, names)
         return 0
 
     cdef int _add_parts(self, list run, list names) except -1:
-        """Add the names that a connecting word joins in a run (``the Analytical Engine of Charles Babbage``)."""
+        """Append the names that ``of`` and ``for`` join in a run (``the Analytical Engine of Charles Babbage``)."""
         cdef list segments, segment, parts, part
-        cdef Py_ssize_t number
+        cdef Py_ssize_t index
         if "of" not in run and "for" not in run:  # most runs
             return 0
         segments = _split_at_word(run, "for")
         for segment in segments:
-            if len(segments) > 1 and ("of" in segment or self._occurs_alone(segment)):
+            if len(segments) > 1 and ("of" in segment or self._occurs_standalone(segment)):
                 # "Best Actress for House of Cards" names House of Cards; "Institute for Advanced Study" does not.
                 names.append(" ".join(segment))
             parts = _split_at_word(segment, "of")
             if len(parts) < 2:
                 continue
-            for number in range(len(parts)):
-                part = <list> parts[number]
-                if number or self._occurs_alone(part):
+            for index in range(len(parts)):
+                part = <list> parts[index]
+                if index or self._occurs_standalone(part):
                     self._add_part(part, names)
                 elif len(part) > 1 and self.rules._splits_at_of_the(segment):
                     names.append(" ".join(part))
@@ -420,55 +429,55 @@ cdef class CapitalRuns:
                     names.append(" ".join(part))
         return 0
 
-    cdef bint _occurs_alone(self, list part) except -1:
-        """True if a part of a run also occurs alone."""
-        return tuple(part) in self.alone and (len(part) > 1 or not self.rules._is_common(<str> part[0]))
+    cdef bint _occurs_standalone(self, list part) except -1:
+        """True if a part of a run also occurs as a run of its own, and is not a single common word."""
+        return tuple(part) in self.standalone_counts and (len(part) > 1 or not self.rules._is_common(<str> part[0]))
 
     cdef int _add_part(self, list part, list names) except -1:
-        """Add a part of a run if it is a name itself."""
+        """Append a part of a run to ``names`` if it is a name itself."""
         cdef bint of_field
         if not part or (<str> part[0]).isdigit() or "and" in part or _is_possessive(_get_last_word(part)):
             return 0
         of_field = len(part) > 1 and (
-            _get_last_word(part).lower().endswith(self.rules.ends_of_fields) or self.rules._is_people_adjective(<str> part[0])
+            _get_last_word(part).lower().endswith(self.rules.field_endings) or self.rules._is_demonym(<str> part[0])
         )
-        if of_field and self.rules._are_all_common(part) and not self._occurs_alone(part):
+        if of_field and self.rules._has_only_common_words(part) and not self._occurs_standalone(part):
             return 0  # "Register of Historic Places", "Museum of American Art"
         if len(part) > 1 or (not self.rules._is_common(<str> part[0]) and self._is_single_word_name(<str> part[0], False)):
             names.append(" ".join(part))
         return 0
 
     cdef bint _is_capitalized_by_position(self, list run) except -1:
-        """True if the first word of a run at the start of a sentence is capitalized only because of its position."""
+        """True if the first word of a run, which opens a sentence, is capitalized only because of this position."""
         cdef str word = <str> run[0], lower = word.lower()
         if lower in self.rules.function_words:
             return True
-        if len(run) == 1 or word in self.capitalised or word.isupper():
+        if len(run) == 1 or word in self.capitalized or word.isupper():
             return False
         if lower in self.common:
             return True
-        kind = self.rules.kind_of(word)
+        kind = self.rules.get_kind(word)
         return kind == "verb" or kind == "other" or _has_ending(word, "ing")
 
     cdef bint _is_single_word_name(self, str word, bint at_start) except -1:
-        """True if a single capitalized word is a name."""
+        """True if a single capitalized word is a name. ``at_start``: it opens the sentence."""
         cdef RunRules rules = self.rules
         cdef str lower = word.lower(), bare = lower.rstrip(".")
         if lower in rules.function_words or lower in rules.calendar or lower in rules.parts_of_text or len(bare) < 2:
             return False
-        if bare in rules.beside_names or lower.endswith(rules.ends_of_adjectives) or rules.is_digest(word) is not None:
+        if bare in rules.titles_and_units or lower.endswith(rules.adjective_endings) or rules.is_digest(word) is not None:
             return False
-        if lower in rules.numerals or rules._is_people_adjective(word):
+        if lower in rules.numerals or rules._is_demonym(word):
             return False
         if word.isupper():
-            return not rules._is_common(word) or self.alone.get((word,), 0) > MIN_ALONE_OCCURRENCES
-        if at_start and word not in self.capitalised:
+            return not rules._is_common(word) or self.standalone_counts.get((word,), 0) > MIN_ALONE_OCCURRENCES
+        if at_start and word not in self.capitalized:
             return False
         # A common word is a name if it is a noun that the document repeatedly capitalizes and never has in lower case.
-        kind = rules.kind_of(word)
+        kind = rules.get_kind(word)
         if kind is None:
             return True
-        return kind == "noun" and not at_start and lower not in self.common and self.alone.get((word,), 0) > 1
+        return kind == "noun" and not at_start and lower not in self.common and self.standalone_counts.get((word,), 0) > 1
 
 
 cdef inline str _get_last_word(list run):
@@ -492,30 +501,30 @@ cdef inline str _strip_possessive(str word):
 
 
 cdef inline bint _is_in_capitals(str word) except -1:
-    """True if a word is in capitals and too long to be an abbreviation such as ``USA``."""
+    """True if a word is in capitals and has more than three letters, unlike an abbreviation such as ``USA``."""
     return len(word) > 3 and word.isupper()
 
 
 def is_code(str word not None) -> bool:
-    """True if a word is not written like a word of a language: it has a mark, a digit or a capital inside."""
+    """True if a word is written like code: it has a mark, a digit or a capital inside."""
     return _looks_like_code(word)
 
 
 cdef bint _looks_like_code(str word) except -1:
-    """True if a word is not written like a word of a language; see is_code."""
+    """True if a word is written like code; see is_code."""
     return not word.isalpha() or not (word.islower() or word.istitle() or word.isupper())
 
 
 cdef Py_ssize_t _find_last(list run, str word) except -1:
-    """Return the last position of a word that occurs in a run."""
-    cdef Py_ssize_t at = len(run) - 1
-    while run[at] != word:
-        at -= 1
-    return at
+    """Return the index of the last occurrence of a word in a run, which must contain it."""
+    cdef Py_ssize_t index = len(run) - 1
+    while run[index] != word:
+        index -= 1
+    return index
 
 
 cdef list _remove_last_word(list run):
-    """Return a run without its last word and without the word that joins it to the others."""
+    """Return a run without its last word and the words in lower case that join it to the others."""
     cdef Py_ssize_t end = len(run) - 1
     while end and not (<str> run[end - 1])[0].isupper():
         end -= 1
@@ -523,12 +532,12 @@ cdef list _remove_last_word(list run):
 
 
 cdef list _split_at_word(list run, str connecting):
-    """Return the parts of a run between the occurrences of a connecting word, without articles after it."""
+    """Return the parts of a run between the occurrences of a connecting word, without a ``the`` after it."""
     cdef list parts = []
-    cdef Py_ssize_t start = 0, at
-    for at in range(len(run)):
-        if run[at] == connecting:
-            parts.append(run[start:at])
-            start = at + 1 + (run[at + 1] == "the")
+    cdef Py_ssize_t start = 0, position
+    for position in range(len(run)):
+        if run[position] == connecting:
+            parts.append(run[start:position])
+            start = position + 1 + (run[position + 1] == "the")
     parts.append(run[start:])
     return parts

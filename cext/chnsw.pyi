@@ -39,7 +39,7 @@ class LayeredGraphBuilder:
         ef_construction: int = 100,
     ) -> None: ...
     def link_nodes(self, count: int) -> int: ...
-    def arrays(
+    def build_arrays(
         self,
     ) -> tuple[
         npt.NDArray[np.uint32],

@@ -55,7 +55,7 @@ cdef struct Layered:
 
 
 cdef inline uint32_t* get_link_row(const Layered& graph, uint32_t node) noexcept nogil:
-    """Return the links of a node."""
+    """Return the row of links of a node in its layer."""
     if node < graph.first[1]:
         return graph.links0 + <Py_ssize_t> node * graph.bottom_width
     return graph.links + <Py_ssize_t> (node - graph.first[1]) * graph.upper_width
@@ -100,13 +100,13 @@ cdef cppclass Walk:
 
 
 cdef void set_query(Walk* walk, const float* values, Py_ssize_t dimension) noexcept nogil:
-    """Set the query vector of a walk."""
+    """Set the query vector of a walk, padded with zeros."""
     walk.query.assign((dimension + SIDE - 1) // SIDE * SIDE, 0)
     if dimension:
         memcpy(walk.query.data(), values, dimension * sizeof(float))
 
 
-cdef void start_walk(Walk* walk, size_t nodes) noexcept nogil:
+cdef void clear_marks(Walk* walk, size_t nodes) noexcept nogil:
     """Mark all nodes as not visited. A new epoch makes old marks invalid; they are cleared only when it overflows."""
     walk.epoch += 1
     if walk.marks.size() != nodes or not walk.epoch:
@@ -114,8 +114,8 @@ cdef void start_walk(Walk* walk, size_t nodes) noexcept nogil:
         walk.epoch = 1
 
 
-cdef bint compare_new_nodes(Walk* walk, const Layered& graph) noexcept nogil:
-    """Write the cosines of the new nodes; False if one fails its checksum."""
+cdef bint compute_new_cosines(Walk* walk, const Layered& graph) noexcept nogil:
+    """Set ``walk.cosines`` to those of ``walk.new_nodes`` with the query; False if a node fails its checksum."""
     cdef size_t i
     cdef uint32_t node
     walk.rows.resize(walk.new_nodes.size())
@@ -133,15 +133,15 @@ cdef bint compare_new_nodes(Walk* walk, const Layered& graph) noexcept nogil:
     return True
 
 
-cdef bint compare_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t limit) noexcept nogil:
-    """Find the ``limit`` nearest nodes of a layer by comparing all; False if one fails its checksum."""
+cdef bint scan_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t limit) noexcept nogil:
+    """Set ``walk.results`` to the ``limit`` nearest nodes of a layer by comparing all; False if one fails its checksum."""
     cdef uint32_t node
     cdef size_t i
     walk.new_nodes.clear()
     walk.results.clear()
     for node in range(graph.first[layer], graph.first[layer + 1]):
         walk.new_nodes.push_back(node)
-    if not compare_new_nodes(walk, graph):
+    if not compute_new_cosines(walk, graph):
         return False
     for i in range(walk.new_nodes.size()):
         if walk.cosines[i] == walk.cosines[i]:
@@ -150,14 +150,14 @@ cdef bint compare_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size
     return True
 
 
-cdef bint walk_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t ef) noexcept nogil:
+cdef bint search_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t ef) noexcept nogil:
     """Find about the ``ef`` nearest nodes of a layer from ``walk.starts``; False if a node fails its checksum.
 
-    Algorithm 2, SearchLayer: ``ahead`` are nodes whose links have not been followed yet, ``best`` the best so far.
+    Malkov, Yashunin 2018, Algorithm 2 (SEARCH-LAYER); the result is ``walk.results``. ``unfollowed`` are nodes whose links have not been followed yet, ``best`` the best so far.
     """
-    cdef priority_queue[Near] ahead, best
+    cdef priority_queue[Near] unfollowed, best
     cdef Near nearest
-    cdef uint32_t node, other, low = graph.first[layer], high = graph.first[layer + 1]
+    cdef uint32_t node, neighbor, layer_start = graph.first[layer], layer_end = graph.first[layer + 1]
     cdef const uint32_t* links
     cdef Py_ssize_t index, width
     cdef size_t i
@@ -166,12 +166,12 @@ cdef bint walk_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t 
     walk.new_nodes.clear()
     for i in range(walk.starts.size()):
         node = walk.starts[i]
-        if low <= node < high and walk.marks[node] != walk.epoch:
+        if layer_start <= node < layer_end and walk.marks[node] != walk.epoch:
             walk.marks[node] = walk.epoch
             walk.new_nodes.push_back(node)
     while True:
         if walk.new_nodes.size():
-            if not compare_new_nodes(walk, graph):
+            if not compute_new_cosines(walk, graph):
                 return False
             for i in range(walk.new_nodes.size()):
                 cosine, node = walk.cosines[i], walk.new_nodes[i]
@@ -179,24 +179,24 @@ cdef bint walk_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t 
                     continue
                 # best.top() is the worst: negated cosine, and the larger number among equals.
                 if best.size() < ef or Near(-cosine, <int64_t> node) < best.top():
-                    ahead.push(Near(cosine, -<int64_t> node))
+                    unfollowed.push(Near(cosine, -<int64_t> node))
                     best.push(Near(-cosine, <int64_t> node))
                     if best.size() > ef:
                         best.pop()
-        if ahead.empty():
+        if unfollowed.empty():
             break
-        nearest = ahead.top()
+        nearest = unfollowed.top()
         if best.size() == ef and -nearest.first > best.top().first:
             break
-        ahead.pop()
+        unfollowed.pop()
         node = <uint32_t> (-nearest.second)
         links, width = get_link_row(graph, node), get_row_width(graph, node)
         walk.new_nodes.clear()
         for index in range(width):
-            other = links[index]
-            if low <= other < high and walk.marks[other] != walk.epoch:
-                walk.marks[other] = walk.epoch
-                walk.new_nodes.push_back(other)
+            neighbor = links[index]
+            if layer_start <= neighbor < layer_end and walk.marks[neighbor] != walk.epoch:
+                walk.marks[neighbor] = walk.epoch
+                walk.new_nodes.push_back(neighbor)
     while not best.empty():
         walk.results.push_back(best.top())
         best.pop()
@@ -210,8 +210,10 @@ cdef class PooledWalk:
 
 
 def compute_checksums(const uint32_t[::1] layers not None, const float[:, ::1] vectors not None) -> np.ndarray:
-    """Compute the checksums of nodes without links for :class:`LayeredGraph`. Raises ValueError if the layers do not
-    match the vectors."""
+    """Return the checksum of each node of a :class:`LayeredGraph` without links.
+
+    Raises ValueError if the layers do not match the vectors.
+    """
     cdef Py_ssize_t nodes = vectors.shape[0], node
     check_layers(layers, nodes)
     cdef uint32_t none = _NONE
@@ -301,7 +303,7 @@ cdef class LayeredGraph:
         cdef const int64_t* layer_counts = &counts[0] if levels else NULL
         with nogil:
             results.resize(levels)
-            sound = descend(walk, self._graph, &query[0] if query.shape[0] else NULL, layer_counts,
+            sound = search_layers(walk, self._graph, &query[0] if query.shape[0] else NULL, layer_counts,
                             &self._entry[0] if levels else NULL, levels, ef, follow_links_down,
                             max_compared_nodes, results)
         if not sound:
@@ -324,7 +326,7 @@ cdef class LayeredGraph:
 
 
 cdef int check_layers(const uint32_t[::1] layers, Py_ssize_t nodes) except -1:
-    """Raise ValueError unless layers are consecutive, from 0 to the number of nodes."""
+    """Raise ValueError unless ``layers``, the first node of each layer and ``nodes``, ascend from 0."""
     cdef Py_ssize_t layer
     if layers.shape[0] < 2 or layers[0] != 0 or layers[layers.shape[0] - 1] != nodes or nodes >= _NONE:
         raise ValueError(f"layers that begin at {list(layers)} do not match {nodes} nodes")
@@ -335,7 +337,7 @@ cdef int check_layers(const uint32_t[::1] layers, Py_ssize_t nodes) except -1:
 
 
 cdef void add_starts_below(Walk* walk, const Layered& graph, uint32_t node) noexcept nogil:
-    """Add the target of a node's link down and its members to the starts in the layer below."""
+    """Add the nodes below a node, its link down and its members, to ``walk.starts``."""
     cdef Py_ssize_t above = node - graph.first[1], index = graph.bounds[above], end = graph.bounds[above + 1]
     walk.starts.push_back(graph.down[above])
     if end > graph.all_members:
@@ -345,16 +347,20 @@ cdef void add_starts_below(Walk* walk, const Layered& graph, uint32_t node) noex
         index += 1
 
 
-cdef bint descend(Walk* walk, const Layered& graph, const float* query, const int64_t* counts, const uint32_t* entry,
+cdef bint search_layers(Walk* walk, const Layered& graph, const float* query, const int64_t* counts, const uint32_t* entry,
                   Py_ssize_t levels, size_t ef, bint follow_links_down, Py_ssize_t max_compared_nodes,
                   vector[vector[Near]]& results) noexcept nogil:
-    """Search the layers from the highest to the lowest wanted one; False if a node fails its checksum."""
+    """Search the layers of a graph from the top, and set ``results[i]`` to the ``counts[i]`` nearest nodes of layer i.
+
+    ``entry``, ``ef``, ``follow_links_down`` and ``max_compared_nodes`` are as in :meth:`LayeredGraph.search`. The search
+    ends at the lowest layer with a count above 0. Returns False if a node fails its checksum.
+    """
     cdef Py_ssize_t layer, lowest = 0
     cdef size_t i, count, limit
     while lowest < levels and counts[lowest] <= 0:
         lowest += 1
     walk.compared, walk.damaged = 0, -1
-    start_walk(walk, graph.first[levels])
+    clear_marks(walk, graph.first[levels])
     set_query(walk, query, graph.dimension)
     walk.starts.clear()
     for layer in range(levels - 1, lowest - 1, -1):
@@ -364,16 +370,16 @@ cdef bint descend(Walk* walk, const Layered& graph, const float* query, const in
         count = counts[layer] if counts[layer] > 0 else 1
         limit = ef if ef > count else count
         if graph.first[layer + 1] - graph.first[layer] <= max_compared_nodes:
-            if not compare_layer(walk, graph, layer, limit):
+            if not scan_layer(walk, graph, layer, limit):
                 return False
         else:
             if not follow_links_down or walk.starts.empty():
                 walk.starts.push_back(entry[layer])
-            if not walk_layer(walk, graph, layer, limit):
+            if not search_layer(walk, graph, layer, limit):
                 return False
             if walk.results.empty():  # no link down leads into the layer
                 walk.starts.push_back(entry[layer])
-                if not walk_layer(walk, graph, layer, limit):
+                if not search_layer(walk, graph, layer, limit):
                     return False
         walk.starts.clear()
         if follow_links_down and layer:
@@ -387,7 +393,7 @@ cdef bint descend(Walk* walk, const Layered& graph, const float* query, const in
 
 
 cdef class LayeredGraphBuilder:
-    """Builds a C-HNSW: call :meth:`link_nodes` until it returns 0, then :meth:`arrays`.
+    """Builds a C-HNSW: call :meth:`link_nodes` until it returns 0, then :meth:`build_arrays`.
 
     ``layers`` and ``vectors`` are as in :class:`LayeredGraph`. Within a layer, nodes are inserted in the order of
     ``order`` (n), after the one nearest to the layer's mean. A node gets ``m`` links of its own, and at most ``m`` in
@@ -404,8 +410,8 @@ cdef class LayeredGraphBuilder:
     # The layer being built (from the top), and the number of its inserted nodes.
     cdef Py_ssize_t _layer, _inserted
     cdef vector[Near] _candidates
-    cdef vector[uint32_t] _chosen, _remaining
-    cdef vector[const float*] _chosen_rows
+    cdef vector[uint32_t] _selected, _remaining
+    cdef vector[const float*] _selected_rows
 
     def __cinit__(self, const uint32_t[::1] layers not None, const float[:, ::1] vectors not None,
                   const uint32_t[::1] order not None, Py_ssize_t m=16, Py_ssize_t ef_construction=100) -> None:
@@ -462,7 +468,7 @@ cdef class LayeredGraphBuilder:
                 self._inserted = 0
         return self._layers[self._layer + 1] - self._inserted if self._layer >= 0 else 0
 
-    def arrays(self):
+    def build_arrays(self):
         """Return the built arrays (links0, links, down, entry, checks). Raises ValueError while nodes are left."""
         if self._layer >= 0:
             raise ValueError("nodes are left to insert")
@@ -489,7 +495,7 @@ cdef class LayeredGraphBuilder:
         for index in range(d):
             mean.push_back(<float> total[index])
         set_query(&self._walk, mean.data(), d)
-        compare_layer(&self._walk, self._graph, self._layer, 1)
+        scan_layer(&self._walk, self._graph, self._layer, 1)
         if not self._walk.results.empty():
             best = <uint32_t> self._walk.results[0].second
         self._entry[self._layer] = best
@@ -503,55 +509,61 @@ cdef class LayeredGraphBuilder:
         self._order[index] = best
 
     cdef void _insert(self, uint32_t node) noexcept nogil:
-        """Link a node with nodes of its layer, which were inserted before; the first one gets no links."""
+        """Link a node and nodes of its layer that were inserted before; the first node of a layer has none."""
         cdef size_t i
         if not self._inserted:
             return
         self._find_nearest(node, self._layer, self._ef)
         self._candidates = self._walk.results
-        self._choose_links(self._m)
+        self._select_links(self._m)
         self._set_links(node)
-        cdef vector[uint32_t] own = self._chosen
-        for i in range(own.size()):
-            self._link_back(own[i], node)
+        cdef vector[uint32_t] links = self._selected
+        for i in range(links.size()):
+            self._link_back(links[i], node)
 
     cdef void _find_nearest(self, uint32_t node, Py_ssize_t layer, size_t ef) noexcept nogil:
-        """Find the nearest nodes of a layer to a node."""
-        start_walk(&self._walk, self._vectors.shape[0])
+        """Set ``_walk.results`` to about the ``ef`` nodes of a layer that are nearest to a node."""
+        clear_marks(&self._walk, self._vectors.shape[0])
         set_query(&self._walk, get_vector(self._graph, node), self._graph.dimension)
         self._walk.starts.assign(1, self._entry[layer])
-        walk_layer(&self._walk, self._graph, layer, ef)
+        search_layer(&self._walk, self._graph, layer, ef)
 
-    cdef void _choose_links(self, size_t limit) noexcept nogil:
-        """Choose links among ``_candidates`` (best first): those that are nearer to the node than to any chosen one,
-        then the best of the rest (Malkov, Yashunin 2018, Algorithm 4, with keepPrunedConnections)."""
+    cdef void _select_links(self, size_t limit) noexcept nogil:
+        """Select links among ``_candidates`` (best first): each is nearer to the node than to any link selected before.
+
+        Then the best of the others are added, up to ``limit`` (Malkov, Yashunin 2018, Algorithm 4, with
+        keepPrunedConnections). The result is ``_selected``.
+        """
         cdef size_t i
         cdef uint32_t other
-        self._chosen.clear()
-        self._chosen_rows.clear()
+        self._selected.clear()
+        self._selected_rows.clear()
         self._remaining.clear()
         for i in range(self._candidates.size()):
-            if self._chosen.size() == limit:
+            if self._selected.size() == limit:
                 break
             other = <uint32_t> self._candidates[i].second
             if self._is_apart(other, self._candidates[i].first):
-                self._chosen.push_back(other)
-                self._chosen_rows.push_back(get_vector(self._graph, other))
+                self._selected.push_back(other)
+                self._selected_rows.push_back(get_vector(self._graph, other))
             else:
                 self._remaining.push_back(other)
         for i in range(self._remaining.size()):
-            if self._chosen.size() == limit:
+            if self._selected.size() == limit:
                 break
-            self._chosen.push_back(self._remaining[i])
+            self._selected.push_back(self._remaining[i])
 
-    cdef bint _is_apart(self, uint32_t other, float cosine) noexcept nogil:
-        """True if a candidate, whose cosine with the new node is given, is farther from every chosen node than that."""
+    cdef bint _is_apart(self, uint32_t candidate, float cosine) noexcept nogil:
+        """True if a candidate is farther from every selected node than from the node to link.
+
+        ``cosine`` is that of the candidate with the node to link.
+        """
         cdef float[4] cosines
         cdef size_t index = 0, count, i
-        set_query(&self._walk, get_vector(self._graph, other), self._graph.dimension)
-        while index < self._chosen_rows.size():
-            count = min(<size_t> 4, self._chosen_rows.size() - index)
-            dot_gathered(&self._chosen_rows[index], count, self._graph.dimension, self._walk.query.data(), cosines)
+        set_query(&self._walk, get_vector(self._graph, candidate), self._graph.dimension)
+        while index < self._selected_rows.size():
+            count = min(<size_t> 4, self._selected_rows.size() - index)
+            dot_gathered(&self._selected_rows[index], count, self._graph.dimension, self._walk.query.data(), cosines)
             for i in range(count):
                 if not cosines[i] < cosine:
                     return False
@@ -559,15 +571,15 @@ cdef class LayeredGraphBuilder:
         return True
 
     cdef void _set_links(self, uint32_t node) noexcept nogil:
-        """Store the chosen links as those of a node."""
+        """Replace the links of a node by the selected ones."""
         cdef uint32_t* row = get_link_row(self._graph, node)
         cdef size_t i
-        for i in range(self._chosen.size()):
-            row[i] = self._chosen[i]
-        self._used[node] = self._chosen.size()
+        for i in range(self._selected.size()):
+            row[i] = self._selected[i]
+        self._used[node] = self._selected.size()
 
     cdef void _link_back(self, uint32_t node, uint32_t new) noexcept nogil:
-        """Link a node to a new one that links to it. If its row is full, choose the best of all its links."""
+        """Link a node to a new node that links to it. If its row is full, select among all its links again."""
         cdef uint32_t* row = get_link_row(self._graph, node)
         cdef size_t i, used = self._used[node], width = get_row_width(self._graph, node)
         if used < width:
@@ -577,20 +589,20 @@ cdef class LayeredGraphBuilder:
         set_query(&self._walk, get_vector(self._graph, node), self._graph.dimension)
         self._walk.new_nodes.assign(row, row + used)
         self._walk.new_nodes.push_back(new)
-        compare_new_nodes(&self._walk, self._graph)
+        compute_new_cosines(&self._walk, self._graph)
         self._walk.results.clear()
         for i in range(self._walk.new_nodes.size()):
             if self._walk.cosines[i] == self._walk.cosines[i]:
                 self._walk.results.push_back(Near(-self._walk.cosines[i], <int64_t> self._walk.new_nodes[i]))
         sort_results(self._walk.results, self._walk.results.size())
         self._candidates = self._walk.results
-        self._choose_links(width)
+        self._select_links(width)
         for i in range(width):
             row[i] = _NONE
         self._set_links(node)
 
     cdef void _end_layer(self) noexcept nogil:
-        """Make every node of the layer reachable from its entry, and set the links down of the layer above."""
+        """Finish the current layer: make all its nodes reachable, and set the links down of the layer above."""
         cdef uint32_t node
         if self._layers[self._layer] == self._layers[self._layer + 1]:
             return
@@ -606,54 +618,57 @@ cdef class LayeredGraphBuilder:
 
         A link can be spared if it is not part of the tree of first paths from the entry.
         """
-        cdef uint32_t low = self._layers[self._layer], high = self._layers[self._layer + 1], node, near
+        cdef uint32_t layer_start = self._layers[self._layer], layer_end = self._layers[self._layer + 1], node, nearest
         cdef vector[uint32_t] predecessors
         cdef uint32_t* row
         cdef size_t i, index
-        cdef bint joined
-        predecessors.assign(high - low, _NONE)
-        predecessors[self._entry[self._layer] - low] = self._entry[self._layer]
+        cdef bint is_linked
+        predecessors.assign(layer_end - layer_start, _NONE)
+        predecessors[self._entry[self._layer] - layer_start] = self._entry[self._layer]
         self._mark_reachable(predecessors, self._entry[self._layer])
-        for node in range(low, high):
-            if predecessors[node - low] != _NONE:
+        for node in range(layer_start, layer_end):
+            if predecessors[node - layer_start] != _NONE:
                 continue
             self._find_nearest(node, self._layer, DOWN_EF)
             self._candidates = self._walk.results
-            joined = False
+            is_linked = False
             for i in range(self._candidates.size()):
-                near = <uint32_t> self._candidates[i].second
-                row = get_link_row(self._graph, near)
-                index = get_row_width(self._graph, near)
-                while index and not joined:
+                nearest = <uint32_t> self._candidates[i].second
+                row = get_link_row(self._graph, nearest)
+                index = get_row_width(self._graph, nearest)
+                while index and not is_linked:
                     index -= 1
-                    if row[index] == _NONE or predecessors[row[index] - low] != near:
+                    if row[index] == _NONE or predecessors[row[index] - layer_start] != nearest:
                         row[index] = node
-                        joined = True
-                if joined:
-                    predecessors[node - low] = near
+                        is_linked = True
+                if is_linked:
+                    predecessors[node - layer_start] = nearest
                     self._mark_reachable(predecessors, node)
                     break
 
     cdef void _mark_reachable(self, vector[uint32_t]& predecessors, uint32_t start) noexcept nogil:
-        """Record the predecessor of each node on the first path to it, for nodes newly reached from ``start``."""
-        cdef vector[uint32_t] ahead
-        cdef uint32_t low = self._layers[self._layer], node
+        """Set the predecessor of each node that is newly reached from ``start``, breadth first.
+
+        ``predecessors`` are indexed by the position in the layer.
+        """
+        cdef vector[uint32_t] queue
+        cdef uint32_t layer_start = self._layers[self._layer], node
         cdef uint32_t* row
         cdef size_t i = 0
         cdef Py_ssize_t index
-        ahead.push_back(start)
-        while i < ahead.size():
-            node = ahead[i]
+        queue.push_back(start)
+        while i < queue.size():
+            node = queue[i]
             i += 1
             row = get_link_row(self._graph, node)
             for index in range(get_row_width(self._graph, node)):
-                if row[index] != _NONE and predecessors[row[index] - low] == _NONE:
-                    predecessors[row[index] - low] = node
-                    ahead.push_back(row[index])
+                if row[index] != _NONE and predecessors[row[index] - layer_start] == _NONE:
+                    predecessors[row[index] - layer_start] = node
+                    queue.push_back(row[index])
 
 
 cdef to_array(const vector[uint32_t]& numbers):
-    """Copy numbers to a NumPy array (u32)."""
+    """Return a copy of a vector as a NumPy array (u32)."""
     cdef uint32_t[::1] out = (array := np.empty(numbers.size(), np.uint32))
     cdef size_t i
     for i in range(numbers.size()):

@@ -12,6 +12,6 @@ def change_blocks(
     changes: Changes,
     blocks: Sequence[tuple[bytes, Payload] | None],
     max_numbers: int,
-    small: int,
+    min_numbers: int,
     written: dict[bytes, bytes | None],
 ) -> tuple[list[tuple[int, int]], Changes, dict[int, tuple[bytes, int]]]: ...

@@ -19,26 +19,26 @@ cdef enum:
 
 
 cdef bytes _to_bytes(vector[uint8_t]& out):
-    """Copy a buffer to a bytes object."""
+    """Return the content of a vector as bytes."""
     return PyBytes_FromStringAndSize(<char*> out.data(), out.size())
 
 
 # A payload has the distances of all numbers except the first, which is in the key.
 
 
-cdef int _read_numbers(uint64_t first, const uint8_t* at, size_t length, vector[uint64_t]& numbers) except -1:
-    """Append the numbers of a payload, of which ``first`` is not stored there, to ``numbers``."""
-    cdef const uint8_t* end = at + length
+cdef int _read_numbers(uint64_t first, const uint8_t* cursor, size_t length, vector[uint64_t]& numbers) except -1:
+    """Append the numbers of a payload to ``numbers``: ``first``, which is not in the payload, and the others."""
+    cdef const uint8_t* end = cursor + length
     cdef uint64_t distance
     numbers.push_back(first)
-    while at < end:
-        at = _read_leb128(at, end, &distance)
+    while cursor < end:
+        cursor = _read_leb128(cursor, end, &distance)
         numbers.push_back(numbers.back() + distance)
     return 0
 
 
 def unpack_numbers(uint64_t first, payload) -> bytes:
-    """Return the numbers of a payload, as packed u64."""
+    """Return ``first`` and the other numbers of a payload, which begins with the second number, as packed u64."""
     cdef vector[uint64_t] numbers
     cdef Py_buffer buffer
     PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)
@@ -50,7 +50,10 @@ def unpack_numbers(uint64_t first, payload) -> bytes:
 
 
 def pack_numbers(numbers) -> bytes:
-    """Return the payload of ascending numbers after 0. Raises ValueError if they do not ascend."""
+    """Return ascending numbers as a payload: the distance of each from the previous one, of the first from 0.
+
+    Raises ValueError if they do not ascend.
+    """
     cdef vector[uint8_t] out
     cdef uint64_t number, last = 0
     for number in numbers:
@@ -64,43 +67,46 @@ def pack_numbers(numbers) -> bytes:
 cdef int _change_numbers(
     vector[uint64_t]& old, vector[uint64_t]& new, removals, additions, size_t* removed, size_t* added
 ) except -1:
-    """Remove numbers from ``old`` and add others, both ascending; the result is in ``new``. Raises ValueError if they
-    do not ascend."""
+    """Set ``new`` to the numbers of ``old`` without ``removals`` and with ``additions``, all ascending.
+
+    Sets ``removed`` and ``added`` to how many numbers change. Changes ``old``. Raises ValueError if numbers do not
+    ascend.
+    """
     cdef uint64_t number, last = 0
-    cdef size_t at = 0
+    cdef size_t position = 0
     removed[0] = added[0] = 0
     new.clear()
     for number in removals:
         if number < last:
             raise ValueError(f"the numbers do not ascend: {number} follows {last}")
         last = number
-        while at < old.size() and old[at] < number:
-            new.push_back(old[at])
-            at += 1
-        if at < old.size() and old[at] == number:
-            at += 1
+        while position < old.size() and old[position] < number:
+            new.push_back(old[position])
+            position += 1
+        if position < old.size() and old[position] == number:
+            position += 1
             removed[0] += 1
-    while at < old.size():
-        new.push_back(old[at])
-        at += 1
+    while position < old.size():
+        new.push_back(old[position])
+        position += 1
     if additions:
         old.swap(new)
         new.clear()
-        at = last = 0
+        position = last = 0
         for number in additions:
             if number < last or (number == last and added[0]):
                 raise ValueError(f"the numbers do not ascend: {number} follows {last}")
             last = number
-            while at < old.size() and old[at] < number:
-                new.push_back(old[at])
-                at += 1
-            if at < old.size() and old[at] == number:
+            while position < old.size() and old[position] < number:
+                new.push_back(old[position])
+                position += 1
+            if position < old.size() and old[position] == number:
                 continue
             new.push_back(number)
             added[0] += 1
-        while at < old.size():
-            new.push_back(old[at])
-            at += 1
+        while position < old.size():
+            new.push_back(old[position])
+            position += 1
     return 0
 
 
@@ -112,23 +118,25 @@ cdef bytes _encode_key(uint32_t owner, uint64_t first):
     return packed[:12]
 
 
-cdef uint64_t _get_last(numbers) except? 0:
-    """Return the last of some numbers, or 0 if there are none."""
+cdef uint64_t _get_largest(numbers) except? 0:
+    """Return the last of ascending numbers, or 0 without numbers."""
     return numbers[len(numbers) - 1] if numbers else 0
 
 
 def locate_last_blocks(dict changes) -> list:
-    """Return for each owner the range of keys of the block that contains its largest number. ``changes`` are as in
-    :func:`change_blocks`."""
+    """Return for each owner (start, stop): of the keys in this range, the last is that of the block to change first.
+
+    That is the block in which the owner's largest changed number belongs. ``changes`` are as in :func:`change_blocks`.
+    """
     cdef uint64_t largest
     ranges = []
     for owner, (removals, additions) in changes.items():
-        largest = max(_get_last(removals), _get_last(additions))
+        largest = max(_get_largest(removals), _get_largest(additions))
         ranges.append((_encode_key(owner, 0)[:4], _encode_key(owner, largest) + b"\0"))
     return ranges
 
 
-def change_blocks(dict changes, blocks, size_t max_numbers, size_t small, dict written) -> tuple:
+def change_blocks(dict changes, blocks, size_t max_numbers, size_t min_numbers, dict written) -> tuple:
     """Change the last affected block of each of some lists of numbers.
 
     ``changes``: owner → the numbers to remove and those to add, both ascending. ``blocks``: key and sealed value of
@@ -137,14 +145,14 @@ def change_blocks(dict changes, blocks, size_t max_numbers, size_t small, dict w
     ``max_numbers`` numbers (1 or more).
 
     Returns for each owner how many numbers were removed and how many were added; the changes that remain for earlier
-    blocks; and the blocks that are now smaller than ``small``: owner → key and size. Raises ValueError for numbers that
+    blocks; and the blocks that now have fewer than ``min_numbers`` numbers: owner → key and size. Raises ValueError for numbers that
     do not ascend, for a different number of blocks than of owners and, with the key, for a damaged block.
     """
     cdef vector[uint64_t] old, new
     cdef vector[uint8_t] out
     cdef Py_buffer buffer
     cdef Py_ssize_t size
-    cdef size_t removed, added, removals_below, additions_below, part, parts, begin, end, at
+    cdef size_t removed, added, removals_below, additions_below, part, parts, begin, end, position
     cdef bytes key
     cdef const uint8_t* number
     counts = []
@@ -186,17 +194,17 @@ def change_blocks(dict changes, blocks, size_t max_numbers, size_t small, dict w
         for part in range(parts):
             begin, end = end, (part + 1) * new.size() // parts
             out.clear()
-            for at in range(begin + 1, end):
-                _write_leb128(out, new[at] - new[at - 1])
+            for position in range(begin + 1, end):
+                _write_leb128(out, new[position] - new[position - 1])
             _seal(out)
             written[_encode_key(owner, new[begin])] = _to_bytes(out)
-        if 0 < new.size() < small <= new.size() + removed - added:
+        if 0 < new.size() < min_numbers <= new.size() + removed - added:
             undersized[owner] = _encode_key(owner, new[0]), new.size()
     return counts, remaining, undersized
 
 
 cdef size_t _count_below(numbers, uint64_t limit) except? 0:
-    """Count the ascending numbers below a limit."""
+    """Return how many of some ascending numbers are below a limit."""
     cdef size_t count = 0
     cdef uint64_t number
     for number in numbers:

@@ -86,30 +86,30 @@ cdef class Directory:
 
     cdef uint64_t _find_position(self, uint64_t h, int depth, int* reached) except? 0:
         """Return the position of the entry for the low ``depth`` bits of a hash; set ``reached`` to the bits used."""
-        cdef uint64_t at = get_low_bits(h, self.depth)
+        cdef uint64_t index = get_low_bits(h, self.depth)
         cdef uint32_t entry
         cdef int bit = self.depth
         while bit < depth:
-            entry = self._get_entry(at)
+            entry = self._get_entry(index)
             if not entry & _FORK:
                 break
             if bit > 63:
                 raise self.forks.damage("forks go deeper than the hash")
-            at = _AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1 | (h >> bit & 1)
+            index = _AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1 | (h >> bit & 1)
             bit += 1
         reached[0] = bit
-        return at
+        return index
 
-    cdef uint32_t _get_entry(self, uint64_t at) except? _NO_ENTRY:
+    cdef uint32_t _get_entry(self, uint64_t index) except? _NO_ENTRY:
         """Return the entry at a position of the table or, if the position has the bit for them, of the forks."""
-        cdef uint64_t i = at & ~_AT_FORK
-        cdef const uint8_t* page = (self.forks if at & _AT_FORK else self.table).read(<uint32_t> (i >> 10))
+        cdef uint64_t i = index & ~_AT_FORK
+        cdef const uint8_t* page = (self.forks if index & _AT_FORK else self.table).read(<uint32_t> (i >> 10))
         return kv_get24(page + _DP_HEADER + 3 * (i & (_ENTRIES - 1)))
 
-    cdef int _set_entry(self, uint64_t at, uint32_t entry) except -1:
+    cdef int _set_entry(self, uint64_t index, uint32_t entry) except -1:
         """Replace the entry at a position of the table or of the forks."""
-        cdef uint64_t i = at & ~_AT_FORK
-        cdef uint8_t* page = (self.forks if at & _AT_FORK else self.table).get_writable(<uint32_t> (i >> 10))
+        cdef uint64_t i = index & ~_AT_FORK
+        cdef uint8_t* page = (self.forks if index & _AT_FORK else self.table).get_writable(<uint32_t> (i >> 10))
         kv_put24(page + _DP_HEADER + 3 * (i & (_ENTRIES - 1)), entry)
         return 0
 
@@ -142,71 +142,71 @@ cdef class Directory:
 
     cdef int _set_region(self, uint64_t prefix, int depth, uint32_t entry) except -1:
         """Set the entry of all hashes with this prefix to ``entry``, and free forks that are no longer needed."""
-        cdef uint64_t at, step
+        cdef uint64_t position, step
         cdef uint32_t present
         cdef int bit
         if depth <= self.depth:
-            at, step = prefix, <uint64_t> 1 << depth
-            while at < <uint64_t> 1 << self.depth:
-                present = self._get_entry(at)
-                self._set_entry(at, entry)
+            position, step = prefix, <uint64_t> 1 << depth
+            while position < <uint64_t> 1 << self.depth:
+                present = self._get_entry(position)
+                self._set_entry(position, entry)
                 if present & _FORK:
                     self._drop_fork(present)
-                at += step
+                position += step
             return 0
-        at = self._find_position(prefix, depth, &bit)
+        position = self._find_position(prefix, depth, &bit)
         while bit < depth:
-            present = self._get_entry(at)
+            present = self._get_entry(position)
             present = self._create_fork(present, present)
-            self._set_entry(at, present)
-            at = _AT_FORK | <uint64_t> (present & _ENTRY_MASK) << 1 | (prefix >> bit & 1)
+            self._set_entry(position, present)
+            position = _AT_FORK | <uint64_t> (present & _ENTRY_MASK) << 1 | (prefix >> bit & 1)
             bit += 1
-        present = self._get_entry(at)
-        self._set_entry(at, entry)
+        present = self._get_entry(position)
+        self._set_entry(position, entry)
         if present & _FORK:
             self._drop_fork(present)
         return 0
 
     cdef uint32_t _find_common_entry(self, uint64_t prefix, int depth) except? _NO_ENTRY:
         """Return the single entry of all hashes with this prefix; a fork if there are several."""
-        cdef uint64_t at, step
+        cdef uint64_t position, step
         cdef uint32_t entry
         cdef int bit
         if depth > self.depth:
             return self._get_entry(self._find_position(prefix, depth, &bit))
-        at, step = prefix, <uint64_t> 1 << depth
-        entry = self._get_entry(at)
-        while at < <uint64_t> 1 << self.depth:
-            if self._get_entry(at) != entry:
+        position, step = prefix, <uint64_t> 1 << depth
+        entry = self._get_entry(position)
+        while position < <uint64_t> 1 << self.depth:
+            if self._get_entry(position) != entry:
                 return _FORK
-            at += step
+            position += step
         return entry
 
     cdef int _double(self) except -1:
         """Double the table by one more bit; forks on that bit become entries."""
-        cdef uint64_t size = <uint64_t> 1 << self.depth, at
+        cdef uint64_t size = <uint64_t> 1 << self.depth, position
         cdef uint32_t entry, left, right
         while self.table.count * <uint64_t> _ENTRIES < 2 * size:
             self.table.append()
-        for at in range(size):
-            entry = left = right = self._get_entry(at)
+        for position in range(size):
+            entry = left = right = self._get_entry(position)
             if entry & _FORK:
                 left = self._get_entry(_AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1)
                 right = self._get_entry(_AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1 | 1)
                 self._drop_fork(entry)
-                self._set_entry(at, left)
-            self._set_entry(at + size, right)
+                self._set_entry(position, left)
+            self._set_entry(position + size, right)
         self.depth += 1
         return 0
 
     cdef int _halve(self) except -1:
         """Halve the table by one bit; entries that differ in that bit become forks."""
-        cdef uint64_t size = <uint64_t> 1 << (self.depth - 1), at
+        cdef uint64_t size = <uint64_t> 1 << (self.depth - 1), position
         cdef uint32_t left, right
-        for at in range(size):
-            left, right = self._get_entry(at), self._get_entry(at + size)
+        for position in range(size):
+            left, right = self._get_entry(position), self._get_entry(position + size)
             if left != right:
-                self._set_entry(at, self._create_fork(left, right))
+                self._set_entry(position, self._create_fork(left, right))
         self.depth -= 1
         self.table.truncate(<uint32_t> ((size + _ENTRIES - 1) // _ENTRIES))
         return 0
@@ -217,15 +217,15 @@ cdef class Directory:
         """Add a slot for a hash whose tag is in neither of its buckets; split its page until there is room."""
         cdef uint64_t slot = <uint64_t> get_tag(h) << 32 | reference
         cdef uint32_t number
-        cdef uint64_t at
+        cdef uint64_t position
         cdef int kicks, bit
         cdef uint8_t* page
         while True:
-            at = self._find_position(h, 64, &bit)
-            number = self._get_entry(at)
+            position = self._find_position(h, 64, &bit)
+            number = self._get_entry(position)
             if number == 0:
                 number = self._create_page(get_low_bits(h, bit), bit)
-                self._set_entry(at, number)
+                self._set_entry(position, number)
             page = self.buckets.get_writable(number)
             if page[_BP_DEPTH] > bit or kv_get64(page + _BP_PREFIX) != get_low_bits(h, page[_BP_DEPTH]):
                 raise self.buckets.damage(f"page {number} is reached by a prefix that is not its own")

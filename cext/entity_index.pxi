@@ -129,7 +129,7 @@ cdef class EntityIndex:
         """Return the result of ``find`` and at most ``limit`` addresses from ``after`` on as bytes (None: long
         list)."""
         cdef const uint8_t* record = self._find(key)
-        cdef const uint8_t* at
+        cdef const uint8_t* cursor
         cdef uint32_t count, skipped = 0
         cdef Py_ssize_t size
         if record == NULL:
@@ -137,11 +137,11 @@ cdef class EntityIndex:
         count = kv_get32(record + _R_COUNT)
         addresses = None
         if not record[_R_LONG]:
-            at = record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH)
-            while skipped < count and kv_get64(at + 8 * skipped) < after:
+            cursor = record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH)
+            while skipped < count and kv_get64(cursor + 8 * skipped) < after:
                 skipped += 1
             size = 8 * <Py_ssize_t> min(limit, count - skipped)
-            addresses = PyBytes_FromStringAndSize(<const char*> at + 8 * skipped, size)
+            addresses = PyBytes_FromStringAndSize(<const char*> cursor + 8 * skipped, size)
         return kv_get32(record + _R_ENTITY), count, kv_get32(record + _R_TEMPERATURE), addresses
 
     # -- Changes

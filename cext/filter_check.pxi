@@ -37,8 +37,8 @@ cdef class PageCheck:
 
     def _check_directory(self, bucket_pages):
         """Check all entries of the directory, and compare the pages they refer to with those in use."""
-        for at in range(1 << self.directory.depth):
-            self._run_check(self._check_entry, at, self.directory.depth, at)
+        for position in range(1 << self.directory.depth):
+            self._run_check(self._check_entry, position, self.directory.depth, position)
         for number in sorted(bucket_pages - self._visits.keys()):
             self.faults.append(f"bucket page {number} is in use, but not in the directory")
         for number in sorted(self._visits.keys() - bucket_pages):
@@ -46,9 +46,9 @@ cdef class PageCheck:
         if len(self._forks) != self.directory.live_forks:
             self.faults.append(f"the directory has {len(self._forks)} forks, but counts {self.directory.live_forks}")
 
-    def _check_entry(self, uint64_t at, int bits, uint64_t prefix):
+    def _check_entry(self, uint64_t position, int bits, uint64_t prefix):
         """Check the directory below one entry, which is for the hashes with ``bits`` low bits ``prefix``."""
-        cdef uint32_t entry = self.directory._get_entry(at)
+        cdef uint32_t entry = self.directory._get_entry(position)
         cdef const uint8_t* page
         cdef int side
         if entry & _FORK:
@@ -131,7 +131,7 @@ cdef class PageCheck:
     def _check_block_page(self, uint32_t number):
         cdef const uint8_t* page = self.index.blocks.pages.read(number)
         cdef const uint8_t* record
-        cdef const uint8_t* at
+        cdef const uint8_t* cursor
         cdef uint32_t slot, i, count
         names = addresses = 0
         extents = []
@@ -149,11 +149,11 @@ cdef class PageCheck:
             if record[_R_LONG]:
                 self.long_lists[kv_get32(record + _R_ENTITY)] = count
                 continue
-            at = record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH)
+            cursor = record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH)
             if count > _LONGEST_SHORT:
                 self.faults.append(f"record {number}:{slot} holds {count} addresses, more than {_LONGEST_SHORT}")
             for i in range(1, count):
-                if kv_get64(at + 8 * i - 8) >= kv_get64(at + 8 * i):
+                if kv_get64(cursor + 8 * i - 8) >= kv_get64(cursor + 8 * i):
                     self.faults.append(f"record {number}:{slot}: the addresses are not in order")
                     break
         extents.sort()

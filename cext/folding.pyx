@@ -17,16 +17,18 @@ cdef inline bint _is_space(Py_UCS4 c) noexcept:
 
 
 def fold_pieces(str text not None, fold_piece not None, bint with_offsets=True) -> tuple:
-    """Return the normal form of a text and, with ``with_offsets``, an array of uint64 as bytes: for each byte of the
-    form, and for its end, the offset of the byte of the text from which it comes.
+    """Return the normal form of a text in UTF-8, and the offset in the text of each byte of the form.
+
+    The offsets, packed as u64, include that of the end of the form. They count bytes of the text in UTF-8. Without
+    ``with_offsets``, they are empty.
 
     ``fold_piece`` maps a piece that is not ASCII to its form, the offset in the piece of each byte of the form, and the
     number of bytes of the piece.
     """
-    cdef Py_ssize_t size = len(text), done = 0, at, start, stop
-    cdef uint64_t position = 0, inner
+    cdef Py_ssize_t size = len(text), folded_end = 0, index, start, stop
+    cdef uint64_t offset = 0, piece_offset
     cdef uint32_t c
-    cdef const unsigned char* more
+    cdef const unsigned char* form_bytes
     cdef Py_ssize_t i, length
     cdef vector[unsigned char] data
     cdef vector[uint64_t] offsets
@@ -34,40 +36,40 @@ def fold_pieces(str text not None, fold_piece not None, bint with_offsets=True) 
     data.reserve(size + 16)
     if with_offsets:
         offsets.reserve(size + 16)
-    while done < size:
-        at = done
-        while at < size and text[at] < 128:
-            at += 1
-        start = stop = at
-        if at < size:
-            if _is_space(text[at]):
-                while start > done and _is_space(text[start - 1]):
+    while folded_end < size:
+        index = folded_end
+        while index < size and text[index] < 128:
+            index += 1
+        start = stop = index
+        if index < size:
+            if _is_space(text[index]):
+                while start > folded_end and _is_space(text[start - 1]):
                     start -= 1
                 while stop < size and _is_space(text[stop]):
                     stop += 1
             else:
-                while start > done and not _is_space(text[start - 1]):
+                while start > folded_end and not _is_space(text[start - 1]):
                     start -= 1
                 while stop < size and not _is_space(text[stop]):
                     stop += 1
-        for i in range(done, start):
+        for i in range(folded_end, start):
             c = <uint32_t> text[i]
             data.push_back(<unsigned char> (c + 32 if 65 <= c <= 90 else c))
             if with_offsets:
-                offsets.push_back(position)
-            position += 1
+                offsets.push_back(offset)
+            offset += 1
         if stop > start:
             form, piece_offsets, piece_size = fold_piece(text[start:stop])
-            more, length = form, len(form)
-            data.insert(data.end(), more, more + length)
+            form_bytes, length = form, len(form)
+            data.insert(data.end(), form_bytes, form_bytes + length)
             if with_offsets:
-                for inner in piece_offsets:
-                    offsets.push_back(position + inner)
-            position += <uint64_t> piece_size
-        done = stop
+                for piece_offset in piece_offsets:
+                    offsets.push_back(offset + piece_offset)
+            offset += <uint64_t> piece_size
+        folded_end = stop
     if not with_offsets:
         return PyBytes_FromStringAndSize(<const char*> data.data(), data.size()), b""
-    offsets.push_back(position)
+    offsets.push_back(offset)
     return (
         PyBytes_FromStringAndSize(<const char*> data.data(), data.size()),
         PyBytes_FromStringAndSize(<const char*> offsets.data(), 8 * offsets.size()),

@@ -22,7 +22,7 @@ cdef struct Node:
     uint64_t tree
     uint32_t name_size
     uint32_t tree_size
-    uint64_t others    # offset of the parents among the neighbors; the children follow
+    uint64_t neighbors    # offset of the parents among the neighbors; the children follow
     uint32_t parents
     uint32_t children
 
@@ -37,7 +37,7 @@ cdef class NodeSentences:
     cdef unordered_map[uint64_t, Node] nodes
     cdef unordered_map[string, uint64_t] trees
     cdef string texts
-    cdef vector[uint64_t] others
+    cdef vector[uint64_t] neighbors
     cdef vector[uint64_t] collected
     cdef string sentence
     cdef dict cached_sentences
@@ -63,7 +63,7 @@ cdef class NodeSentences:
                 self.nodes.clear()
                 self.trees.clear()
                 self.texts.clear()
-                self.others.clear()
+                self.neighbors.clear()
             self.load = load
             try:
                 return [self._get_sentence(node) for node in nodes]
@@ -92,11 +92,11 @@ cdef class NodeSentences:
 
     cdef Node _get_node(self, uint64_t node) except *:
         """Return the cached record of a node, or decode the node with the ``load`` of the current call."""
-        cdef unordered_map[uint64_t, Node].iterator known = self.nodes.find(node)
+        cdef unordered_map[uint64_t, Node].iterator cached = self.nodes.find(node)
         cdef Node record
         cdef string text
-        if known != self.nodes.end():
-            return dereference(known).second
+        if cached != self.nodes.end():
+            return dereference(cached).second
         name, tree, parents, children = self.load(node)
         text = name
         record.name, record.name_size = self.texts.size(), <uint32_t> text.size()
@@ -106,47 +106,47 @@ cdef class NodeSentences:
             self.trees[text] = self.texts.size()
             self.texts.append(text)
         record.tree, record.tree_size = self.trees[text], <uint32_t> text.size()
-        record.others = self.others.size()
-        for other in parents:
-            self.others.push_back(other)
-        record.parents = <uint32_t> (self.others.size() - record.others)
-        for other in children:
-            self.others.push_back(other)
-        record.children = <uint32_t> (self.others.size() - record.others - record.parents)
+        record.neighbors = self.neighbors.size()
+        for neighbor in parents:
+            self.neighbors.push_back(neighbor)
+        record.parents = <uint32_t> (self.neighbors.size() - record.neighbors)
+        for neighbor in children:
+            self.neighbors.push_back(neighbor)
+        record.children = <uint32_t> (self.neighbors.size() - record.neighbors - record.parents)
         self.nodes[node] = record
         return record
 
     cdef int _collect_relatives(self, uint64_t node, bint up) except -1:
-        """Set ``collected`` to the first ancestors (or descendants) of a node, nearest first."""
+        """Set ``collected`` to the nearest ancestors of a node if ``up``, else to its nearest descendants, by distance."""
         cdef Node record
-        cdef size_t next_index = 0, at, end, known
-        cdef uint64_t here = node
+        cdef size_t next_index = 0, position, end, index
+        cdef uint64_t current_node = node
         self.collected.clear()
         while True:
-            record = self._get_node(here)
-            at = record.others + (0 if up else record.parents)
-            end = at + (record.parents if up else record.children)
-            while at < end:
+            record = self._get_node(current_node)
+            position = record.neighbors + (0 if up else record.parents)
+            end = position + (record.parents if up else record.children)
+            while position < end:
                 if self.collected.size() == self.relatives:
                     return 0
-                known = 0
-                while known < self.collected.size() and self.collected[known] != self.others[at]:
-                    known += 1
-                if known == self.collected.size():
-                    self.collected.push_back(self.others[at])
-                at += 1
+                index = 0
+                while index < self.collected.size() and self.collected[index] != self.neighbors[position]:
+                    index += 1
+                if index == self.collected.size():
+                    self.collected.push_back(self.neighbors[position])
+                position += 1
             if next_index == self.collected.size() or self.collected.size() == self.relatives:
                 return 0
-            here = self.collected[next_index]
+            current_node = self.collected[next_index]
             next_index += 1
 
-    cdef int _append_names(self, const char* lead) except -1:
-        """Append ``lead`` and the names of ``collected`` to the sentence."""
+    cdef int _append_names(self, const char* separator) except -1:
+        """Append the names of the nodes in ``collected`` to the sentence: ``separator``, then the names with commas."""
         cdef Node record
         cdef size_t i
         for i in range(self.collected.size()):
             record = self._get_node(self.collected[i])
-            self.sentence.append(lead)
+            self.sentence.append(separator)
             self.sentence.append(self.texts, record.name, record.name_size)
-            lead = b", "
+            separator = b", "
         return 0

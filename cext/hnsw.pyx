@@ -63,7 +63,7 @@ cdef struct Filter:
 
 
 cdef inline const int8_t* get_code(const Graph& graph, uint32_t node) noexcept nogil:
-    """Return the code of a node: its vector in numbers of 8 bits."""
+    """Return the code of a node: its vector, quantized to 8 bits per number."""
     return graph.codes + <Py_ssize_t> node * graph.side
 
 
@@ -77,8 +77,8 @@ cdef inline uint64_t get_start(const Graph& graph, Py_ssize_t node) noexcept nog
     return graph.starts[node] if graph.starts != NULL else graph.far_starts[node]
 
 
-cdef inline bint read_number(const uint8_t** cursor, const uint8_t* end, uint32_t* number) noexcept nogil:
-    """Read a LEB128 number of at most 32 bits; False if it is missing or invalid."""
+cdef inline bint read_leb128(const uint8_t** cursor, const uint8_t* end, uint32_t* number) noexcept nogil:
+    """Read a LEB128 number into ``number`` and advance ``cursor``; False if it is truncated or has more than 32 bits."""
     cdef uint64_t value = 0
     cdef int shift = 0
     cdef uint8_t byte
@@ -94,9 +94,9 @@ cdef inline bint read_number(const uint8_t** cursor, const uint8_t* end, uint32_
 
 
 cdef inline bint skip_layer(const uint8_t** cursor, const uint8_t* end) noexcept nogil:
-    """Skip the packed links of a layer; False if there are none."""
+    """Advance ``cursor`` past the packed links of a layer; False if they are missing or truncated."""
     cdef uint32_t count
-    if not read_number(cursor, end, &count):
+    if not read_leb128(cursor, end, &count):
         return False
     while count and cursor[0] < end:
         count -= cursor[0][0] < 0x80
@@ -107,7 +107,7 @@ cdef inline bint skip_layer(const uint8_t** cursor, const uint8_t* end) noexcept
 cdef inline bint find_packed_links(
     const Graph& graph, uint32_t node, const uint8_t** cursor, const uint8_t** end
 ) noexcept nogil:
-    """Set ``cursor`` and ``end`` to the packed links of a node; False if the starts are inconsistent."""
+    """Set ``cursor`` and ``end`` to the packed links of a node; False if they are not within the packed bytes."""
     cdef uint64_t start = get_start(graph, node), stop = get_start(graph, node + 1)
     if not start <= stop <= graph.packed_bytes:
         return False
@@ -131,8 +131,10 @@ cdef Py_ssize_t get_height(const Graph& graph, uint32_t node) noexcept nogil:
 cdef inline const uint32_t* get_links(
     const Graph& graph, uint32_t node, Py_ssize_t layer, vector[uint32_t]* links, size_t* count
 ) noexcept nogil:
-    """Return the links of a node in a layer: unpacked ones in place, packed ones written to ``links``. None if the node
-    is not in that layer."""
+    """Return the links of a node in a layer, and set ``count``; NULL and 0 if the node is not in that layer.
+
+    Packed links are decoded into ``links``; others are returned in place.
+    """
     cdef const uint32_t* row
     cdef const uint8_t* cursor
     cdef const uint8_t* end
@@ -153,7 +155,7 @@ cdef inline const uint32_t* get_links(
         if not skip_layer(&cursor, end):
             return NULL
         layer -= 1
-    if not read_number(&cursor, end, &limit) or limit > end - cursor:
+    if not read_leb128(&cursor, end, &limit) or limit > end - cursor:
         return NULL
     if links.size() < limit:
         links.resize(limit)
@@ -162,7 +164,7 @@ cdef inline const uint32_t* get_links(
         if end - cursor >= 2 and cursor[1] < 0x80 <= cursor[0]:  # most distances
             other += cursor[0] & 0x7F | <uint32_t> cursor[1] << 7
             cursor += 2
-        elif read_number(&cursor, end, &distance):
+        elif read_leb128(&cursor, end, &distance):
             other += distance
         else:
             break
@@ -172,7 +174,7 @@ cdef inline const uint32_t* get_links(
 
 
 cdef inline uint32_t* get_link_row(const Graph& graph, uint32_t node, Py_ssize_t layer) noexcept nogil:
-    """Return the links of a node during the build, in a layer that it belongs to."""
+    """Return the row of links of a node, during the build, in a layer that it belongs to."""
     if layer == 0:
         return graph.links + <Py_ssize_t> node * graph.bottom_width
     return graph.upper + (<Py_ssize_t> graph.bounds[node] + layer - 1) * graph.upper_width
@@ -183,8 +185,8 @@ cdef inline Py_ssize_t get_row_width(const Graph& graph, Py_ssize_t layer) noexc
     return graph.bottom_width if layer == 0 else graph.upper_width
 
 
-cdef inline void fetch_links(const Graph& graph, uint32_t node) noexcept nogil:
-    """Prefetch links of a node: packed ones, or those of the lowest layer."""
+cdef inline void prefetch_links(const Graph& graph, uint32_t node) noexcept nogil:
+    """Prefetch the packed links of a node or, during the build, those in the lowest layer."""
     cdef uint64_t start
     if is_packed(graph):
         start = get_start(graph, node)
@@ -200,8 +202,10 @@ cdef inline bint is_allowed(const Filter& filter, uint64_t label) noexcept nogil
 
 
 cdef uint32_t compute_checksum(const Graph& graph, uint32_t node) noexcept nogil:
-    """Return the CRC-32 of a node's label, scale and code and, if there are links, of its two starts, as eight bytes
-    each, and of its links."""
+    """Return the CRC-32 of a node's label, scale and code and, if the graph has packed links, of these.
+
+    The links follow their two starts, as eight bytes each.
+    """
     cdef uint32_t crc = kv_crc(<const uint8_t*> (graph.labels + node), sizeof(uint64_t))
     cdef uint64_t[2] starts
     cdef const uint8_t* cursor
@@ -217,7 +221,7 @@ cdef uint32_t compute_checksum(const Graph& graph, uint32_t node) noexcept nogil
 
 
 cdef inline bint is_sound(const Graph& graph, uint32_t node) noexcept nogil:
-    """True if a node matches its checksum, which is computed at the first visit."""
+    """True if a node matches its checksum, which is computed only at the first visit."""
     if graph.checks == NULL or graph.checked[node]:
         return True
     if compute_checksum(graph, node) != graph.checks[node]:
@@ -248,9 +252,9 @@ cdef cppclass Walk:
 
 
 cdef void set_query_vector(Walk* walk, const float* values, Py_ssize_t dimension, Py_ssize_t side) noexcept nogil:
-    """Set the query vector of a walk, with 12-bit numbers: finer than codes, and no sum of products overflows."""
+    """Set the query of a walk to a vector, as integers of at most 12 bits: finer than codes, without overflow of sums."""
     cdef Py_ssize_t index
-    cdef double peak = 0, finest = min(<double> 2047, <double> 0x7FFFFFFF / (127 * <double> side))
+    cdef double peak = 0, max_magnitude = min(<double> 2047, <double> 0x7FFFFFFF / (127 * <double> side))
     walk.code = NULL
     walk.query.assign(side, 0)
     for index in range(dimension):
@@ -259,8 +263,8 @@ cdef void set_query_vector(Walk* walk, const float* values, Py_ssize_t dimension
     walk.scale = 0
     if peak > 0:
         for index in range(dimension):
-            walk.query[index] = <int16_t> lrint(values[index] * (finest / peak))
-        walk.scale = <float> (peak / finest)
+            walk.query[index] = <int16_t> lrint(values[index] * (max_magnitude / peak))
+        walk.scale = <float> (peak / max_magnitude)
 
 
 cdef inline void set_query_node(Walk* walk, const Graph& graph, uint32_t node) noexcept nogil:
@@ -269,7 +273,7 @@ cdef inline void set_query_node(Walk* walk, const Graph& graph, uint32_t node) n
 
 
 cdef inline float compute_cosine(Walk* walk, const Graph& graph, uint32_t node) noexcept nogil:
-    """Return the cosine of a node's code with the query of a walk: a code, or else a vector of integers."""
+    """Return the cosine of a node's code with the query of a walk, which is a code or a vector of integers."""
     cdef int32_t product
     if walk.code != NULL:
         product = kv_codes(walk.code, get_code(graph, node), graph.side)
@@ -279,7 +283,7 @@ cdef inline float compute_cosine(Walk* walk, const Graph& graph, uint32_t node) 
 
 
 cdef inline uint64_t encode_sort_key(float cosine, uint32_t node) noexcept nogil:
-    """Return a number that sorts nodes: the largest cosine first, ties by number."""
+    """Return an integer by which nodes sort: the largest cosine first, then the smallest node."""
     cdef uint32_t bits
     cosine += 0  # turns -0 into 0
     memcpy(&bits, &cosine, sizeof(bits))
@@ -287,7 +291,7 @@ cdef inline uint64_t encode_sort_key(float cosine, uint32_t node) noexcept nogil
 
 
 cdef inline float decode_cosine(uint64_t sort_key) noexcept nogil:
-    """Return the cosine in a result of :func:`encode_sort_key`."""
+    """Return the cosine of a sort key, which :func:`encode_sort_key` made."""
     cdef uint32_t bits = <uint32_t> (sort_key >> 32)
     cdef float cosine
     bits = bits if bits >> 31 else ~bits & 0x7FFFFFFF
@@ -295,7 +299,7 @@ cdef inline float decode_cosine(uint64_t sort_key) noexcept nogil:
     return cosine
 
 
-cdef void start_walk(Walk* walk, size_t nodes) noexcept nogil:
+cdef void clear_marks(Walk* walk, size_t nodes) noexcept nogil:
     """Mark all nodes as not visited. A new epoch makes old marks invalid; they are cleared only when it overflows."""
     walk.epoch += 1
     if walk.marks.size() != nodes or not walk.epoch:
@@ -304,7 +308,10 @@ cdef void start_walk(Walk* walk, size_t nodes) noexcept nogil:
 
 
 cdef inline void push_best(priority_queue[Near]& best, float cosine, int64_t node, size_t limit) noexcept nogil:
-    """Add a node if it is among the best; the top of the heap is the worst, and the larger number of equal ones."""
+    """Add a node to the ``limit`` best if it is among them.
+
+    The top of the heap is the worst of the best: the least cosine, and of equal ones the larger node.
+    """
     if best.size() < limit or Near(-cosine, node) < best.top():
         best.push(Near(-cosine, node))
         if best.size() > limit:
@@ -312,41 +319,41 @@ cdef inline void push_best(priority_queue[Near]& best, float cosine, int64_t nod
 
 
 cdef inline size_t insert_best(Walk* walk, uint64_t sort_key, size_t limit) noexcept nogil:
-    """Insert a node into the best so far, which are at most ``limit``; return its position."""
+    """Insert a node into the ``limit`` best nodes of a walk, in order, and return its index. It must be among them."""
     cdef const uint64_t* best = walk.best.data()
-    cdef size_t at = 0, half, left = walk.best.size(), behind
-    while left:  # without an unpredictable branch
-        half = left - left / 2
-        at += half if best[at + half - 1] < sort_key else 0
-        left -= half
-    behind = walk.best.size() - at
+    cdef size_t index = 0, half, num_left = walk.best.size(), num_after
+    while num_left:  # without an unpredictable branch
+        half = num_left - num_left / 2
+        index += half if best[index + half - 1] < sort_key else 0
+        num_left -= half
+    num_after = walk.best.size() - index
     if walk.best.size() < limit:
         walk.best.push_back(0)
         walk.followed.push_back(0)
     else:
-        behind -= 1
-    memmove(walk.best.data() + at + 1, walk.best.data() + at, behind * sizeof(uint64_t))
-    memmove(walk.followed.data() + at + 1, walk.followed.data() + at, behind)
-    walk.best[at], walk.followed[at] = sort_key, 0
-    return at
+        num_after -= 1
+    memmove(walk.best.data() + index + 1, walk.best.data() + index, num_after * sizeof(uint64_t))
+    memmove(walk.followed.data() + index + 1, walk.followed.data() + index, num_after)
+    walk.best[index], walk.followed[index] = sort_key, 0
+    return index
 
 
-cdef bint walk_layer(
+cdef bint search_layer(
     Walk* walk, const Graph& graph, const Filter& filter, Py_ssize_t layer, size_t ef
 ) noexcept nogil:
     """Find about the ``ef`` nearest nodes of a layer from ``walk.starts``; False if a node fails its checksum.
 
-    Algorithm 2, SearchLayer. The best allowed nodes so far are in one sorted list. A node that drops out of it need not
-    be followed, and ``next`` is the first in it that has not been followed yet. ``others`` are nodes to follow that
+    Malkov, Yashunin 2018, Algorithm 2 (SEARCH-LAYER); the result is ``walk.results``. The best allowed nodes so far are in one sorted list. A node that drops out of it need not
+    be followed, and ``next_index`` is the first in it that has not been followed yet. ``disallowed`` are nodes to follow that
     are not allowed as results.
     """
-    cdef priority_queue[uint64_t] others  # as complements: the largest is on top
+    cdef priority_queue[uint64_t] disallowed  # as complements: the largest is on top
     cdef uint32_t node, other
     cdef uint64_t sort_key
-    cdef size_t i, count, next = 0
+    cdef size_t i, count, next_index = 0
     cdef const uint32_t* links
     cdef float cosine
-    start_walk(walk, graph.nodes)
+    clear_marks(walk, graph.nodes)
     walk.best.clear()
     walk.followed.clear()
     walk.results.clear()
@@ -369,23 +376,23 @@ cdef bint walk_layer(
             if walk.best.size() == ef and walk.best.back() < sort_key:
                 continue
             if is_allowed(filter, graph.labels[node]):
-                next = min(next, insert_best(walk, sort_key, ef))
+                next_index = min(next_index, insert_best(walk, sort_key, ef))
             else:
-                others.push(~sort_key)
-        while next < walk.best.size() and walk.followed[next]:
-            next += 1
-        if not others.empty() and (next == walk.best.size() or ~others.top() < walk.best[next]):
-            sort_key = ~others.top()
-            others.pop()
+                disallowed.push(~sort_key)
+        while next_index < walk.best.size() and walk.followed[next_index]:
+            next_index += 1
+        if not disallowed.empty() and (next_index == walk.best.size() or ~disallowed.top() < walk.best[next_index]):
+            sort_key = ~disallowed.top()
+            disallowed.pop()
             if walk.best.size() == ef and walk.best.back() < sort_key:
                 break
-        elif next < walk.best.size():
-            sort_key = walk.best[next]
-            walk.followed[next] = 1
+        elif next_index < walk.best.size():
+            sort_key = walk.best[next_index]
+            walk.followed[next_index] = 1
         else:
             break
-        if next + 1 < walk.best.size():  # its links are most often followed next
-            fetch_links(graph, <uint32_t> walk.best[next + 1])
+        if next_index + 1 < walk.best.size():  # its links are most often followed next
+            prefetch_links(graph, <uint32_t> walk.best[next_index + 1])
         walk.new_nodes.clear()
         links = get_links(graph, <uint32_t> sort_key, layer, &walk.links, &count)
         for i in range(count):
@@ -399,11 +406,13 @@ cdef bint walk_layer(
     return True
 
 
-cdef bint walk_down(
-    Walk* walk, const Graph& graph, uint32_t entry, Py_ssize_t lowest
+cdef bint descend_to_layer(
+    Walk* walk, const Graph& graph, uint32_t entry, Py_ssize_t target_layer
 ) noexcept nogil:
-    """Set ``walk.starts`` to the nearest node, found from the entry's highest layer down to the one above ``lowest``;
-    False if a node fails its checksum."""
+    """Set ``walk.starts`` to the node at which the search of ``target_layer`` starts; False if a node fails its checksum.
+
+    It is the nearest node of the layer above, which is found from the entry's highest layer down.
+    """
     cdef Py_ssize_t layer
     cdef Filter everything
     everything.all = True
@@ -411,29 +420,33 @@ cdef bint walk_down(
     if not is_sound(graph, entry):
         walk.damaged = entry
         return False
-    for layer in range(get_height(graph, entry), lowest, -1):
-        if not walk_layer(walk, graph, everything, layer, 1):
+    for layer in range(get_height(graph, entry), target_layer, -1):
+        if not search_layer(walk, graph, everything, layer, 1):
             return False
         if not walk.results.empty():
             walk.starts.assign(1, <uint32_t> walk.results[0].second)
     return True
 
 
-cdef bint compare_rows(
-    Walk* walk, const Graph& graph, const Filter& filter, const int64_t[::1] first, const int64_t[::1] last,
+cdef bint compare_ranges(
+    Walk* walk, const Graph& graph, const Filter& filter, const int64_t[::1] starts, const int64_t[::1] stops,
     size_t limit
 ) noexcept nogil:
-    """Find the ``limit`` nearest allowed nodes of ranges, comparing all; False if one fails its checksum."""
+    """Find the ``limit`` nearest allowed nodes of ranges by comparing all nodes in them.
+
+    Range i is from ``starts[i]`` to ``stops[i]``. The result is ``walk.results``. Returns False if a node fails its
+    checksum.
+    """
     cdef priority_queue[Near] best
-    cdef Py_ssize_t part, parts = first.shape[0]
+    cdef Py_ssize_t index, num_ranges = starts.shape[0]
     cdef int64_t node, stop
     cdef float cosine
     walk.results.clear()
-    for part in range(parts):
+    for index in range(num_ranges):
         # The processor cannot predict the next range if ranges are short, so prefetch it.
-        if part + _RANGES_AHEAD < parts and 0 <= first[part + _RANGES_AHEAD] < graph.nodes:
-            kv_prefetch(get_code(graph, <uint32_t> first[part + _RANGES_AHEAD]), graph.side)
-        node, stop = max(first[part], <int64_t> 0), min(last[part], <int64_t> graph.nodes)
+        if index + _RANGES_AHEAD < num_ranges and 0 <= starts[index + _RANGES_AHEAD] < graph.nodes:
+            kv_prefetch(get_code(graph, <uint32_t> starts[index + _RANGES_AHEAD]), graph.side)
+        node, stop = max(starts[index], <int64_t> 0), min(stops[index], <int64_t> graph.nodes)
         while node < stop:
             if is_allowed(filter, graph.labels[node]):
                 if not is_sound(graph, <uint32_t> node):
@@ -491,8 +504,7 @@ cdef class CodeGraph:
 
     def search(self, const float[::1] query not None, Py_ssize_t ef, const uint8_t[::1] groups=None,
                Py_ssize_t group_size=1):
-        """Find about the ``ef`` nodes nearest to a unit vector with a walk: (labels, cosines of codes, scales), best
-        first.
+        """Return about the ``ef`` nodes nearest to a unit vector, best first: (labels, cosines of codes, scales).
 
         With ``groups``, label i may be returned only if ``groups[i // group_size]`` exists and is not 0. Raises
         ValueError if there are no links or the shapes do not match, and for a node that fails its checksum.
@@ -510,14 +522,15 @@ cdef class CodeGraph:
         with nogil:
             set_query_vector(walk, numbers, dimension, self._graph.side)
             walk.results.clear()
-            sound = not self._graph.nodes or (walk_down(walk, self._graph, self._entry, 0)
-                                              and walk_layer(walk, self._graph, filter, 0, ef))
+            sound = not self._graph.nodes or (descend_to_layer(walk, self._graph, self._entry, 0)
+                                              and search_layer(walk, self._graph, filter, 0, ef))
         return self._build_result(pooled, sound)
 
     def compare(self, const float[::1] query not None, Py_ssize_t limit, const int64_t[::1] first not None,
                 const int64_t[::1] last not None, const uint8_t[::1] groups=None, Py_ssize_t group_size=1):
-        """Find the ``limit`` nodes nearest to a unit vector among those from ``first[i]`` to ``last[i]``, comparing
-        all: (labels, cosines of codes, scales), best first; ``groups`` is as in :meth:`search`.
+        """Return the ``limit`` nodes nearest to a unit vector in ranges, best first: (labels, cosines of codes, scales).
+
+        All nodes from ``first[i]`` to ``last[i]`` are compared. ``groups`` is as in :meth:`search`.
 
         Raises ValueError if the shapes do not match, and for a node that fails its checksum.
         """
@@ -532,7 +545,7 @@ cdef class CodeGraph:
         cdef bint sound
         with nogil:
             set_query_vector(walk, numbers, dimension, self._graph.side)
-            sound = compare_rows(walk, self._graph, filter, first, last, limit)
+            sound = compare_ranges(walk, self._graph, filter, first, last, limit)
         return self._build_result(pooled, sound)
 
     def verify(self):
@@ -576,7 +589,7 @@ cdef class CodeGraph:
 
 
 cdef Filter make_filter(const uint8_t[::1] groups, Py_ssize_t group_size):
-    """Return the filter for a table of groups; for None, one that allows all."""
+    """Return the filter for a table of groups of ``group_size`` labels; for None, one that allows all labels."""
     cdef Filter filter
     filter.all, filter.count, filter.size = groups is None, 0, group_size
     filter.groups = NULL
@@ -587,7 +600,7 @@ cdef Filter make_filter(const uint8_t[::1] groups, Py_ssize_t group_size):
 
 cdef int set_codes(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes,
                    const float[::1] scales) except -1:
-    """Set the arrays of a graph without links. Raises ValueError if the shapes do not match."""
+    """Set the arrays of a graph of codes without links. Raises ValueError if the shapes do not match."""
     cdef Py_ssize_t nodes = labels.shape[0]
     if not (nodes < _NONE and codes.shape[0] == scales.shape[0] == nodes and codes.shape[1]
             and codes.shape[1] % KV_CODE_SIDE == 0):
@@ -666,7 +679,7 @@ cdef class CodeGraphBuilder:
     cdef Py_ssize_t _linked
     cdef uint32_t _entry
     cdef vector[Near] _candidates
-    cdef vector[uint32_t] _chosen
+    cdef vector[uint32_t] _selected
 
     def __cinit__(self, const uint64_t[::1] labels not None, const int8_t[:, ::1] codes not None,
                   const float[::1] scales not None, uint32_t[:, ::1] links not None,
@@ -686,7 +699,7 @@ cdef class CodeGraphBuilder:
         return self._entry
 
     def link_nodes(self, Py_ssize_t count) -> int:
-        """Link up to ``count`` nodes; return the number of nodes left."""
+        """Link up to ``count`` further nodes; return the number of nodes left to link."""
         with nogil:
             while count > 0 and self._linked < self._graph.nodes:
                 self._insert(<uint32_t> self._linked)
@@ -699,60 +712,62 @@ cdef class CodeGraphBuilder:
         cdef Py_ssize_t layer, height = get_height(self._graph, node)
         cdef size_t i
         cdef Filter everything
-        cdef vector[uint32_t] own
+        cdef vector[uint32_t] links
         everything.all = True
         if not self._linked:
             self._entry = node
             return
         set_query_node(&self._walk, self._graph, node)
-        walk_down(&self._walk, self._graph, self._entry, height)
+        descend_to_layer(&self._walk, self._graph, self._entry, height)
         for layer in range(min(height, get_height(self._graph, self._entry)), -1, -1):
             set_query_node(&self._walk, self._graph, node)
-            walk_layer(&self._walk, self._graph, everything, layer, self._ef)
+            search_layer(&self._walk, self._graph, everything, layer, self._ef)
             self._candidates = self._walk.results
             self._walk.starts.clear()
             for i in range(self._candidates.size()):
                 self._walk.starts.push_back(<uint32_t> self._candidates[i].second)
-            self._choose_links(self._m)
-            own = self._chosen
+            self._select_links(self._m)
+            links = self._selected
             self._set_links(node, layer)
-            for i in range(own.size()):
-                self._link_back(own[i], node, layer)
+            for i in range(links.size()):
+                self._link_back(links[i], node, layer)
         if height > get_height(self._graph, self._entry):
             self._entry = node
 
-    cdef void _choose_links(self, size_t limit) noexcept nogil:
-        """Choose links among ``_candidates`` (best first): those that are nearer to the node than to any chosen one
-        (Algorithm 4)."""
+    cdef void _select_links(self, size_t limit) noexcept nogil:
+        """Select links among ``_candidates`` (best first): each is nearer to the node than to any link selected before.
+
+        Malkov, Yashunin 2018, Algorithm 4 (SELECT-NEIGHBORS-HEURISTIC); the result is ``_selected``, at most ``limit``.
+        """
         cdef size_t i, index
-        cdef uint32_t other, one
+        cdef uint32_t other, selected_node
         cdef float cosine
-        cdef bint apart
-        self._chosen.clear()
+        cdef bint is_apart
+        self._selected.clear()
         for i in range(self._candidates.size()):
-            if self._chosen.size() == limit:
+            if self._selected.size() == limit:
                 break
-            other, apart = <uint32_t> self._candidates[i].second, True
-            for index in range(self._chosen.size()):
-                one = self._chosen[index]
+            other, is_apart = <uint32_t> self._candidates[i].second, True
+            for index in range(self._selected.size()):
+                selected_node = self._selected[index]
                 cosine = <float> kv_codes(
-                    get_code(self._graph, other), get_code(self._graph, one), self._graph.side
-                ) * (self._graph.scales[other] * self._graph.scales[one])
+                    get_code(self._graph, other), get_code(self._graph, selected_node), self._graph.side
+                ) * (self._graph.scales[other] * self._graph.scales[selected_node])
                 if not cosine < self._candidates[i].first:
-                    apart = False
+                    is_apart = False
                     break
-            if apart:
-                self._chosen.push_back(other)
+            if is_apart:
+                self._selected.push_back(other)
 
     cdef void _set_links(self, uint32_t node, Py_ssize_t layer) noexcept nogil:
-        """Store the chosen links as those of a node in a layer."""
+        """Replace the links of a node in a layer by the selected ones."""
         cdef uint32_t* row = get_link_row(self._graph, node, layer)
         cdef Py_ssize_t index, width = get_row_width(self._graph, layer)
         for index in range(width):
-            row[index] = self._chosen[index] if index < <Py_ssize_t> self._chosen.size() else _NONE
+            row[index] = self._selected[index] if index < <Py_ssize_t> self._selected.size() else _NONE
 
     cdef void _link_back(self, uint32_t node, uint32_t new, Py_ssize_t layer) noexcept nogil:
-        """Link a node to a new one that links to it. If its row is full, choose the best of all its links."""
+        """Link a node to a new node that links to it. If its row is full, select among all its links again."""
         cdef uint32_t* row = get_link_row(self._graph, node, layer)
         cdef Py_ssize_t index, width = get_row_width(self._graph, layer)
         for index in range(width):
@@ -768,11 +783,11 @@ cdef class CodeGraphBuilder:
         self._walk.results.push_back(Near(-compute_cosine(&self._walk, self._graph, new), <int64_t> new))
         sort_results(self._walk.results, self._walk.results.size())
         self._candidates = self._walk.results
-        self._choose_links(width)
+        self._select_links(width)
         self._set_links(node, layer)
 
 
-cdef void write_number(vector[uint8_t]* out, uint32_t number) noexcept nogil:
+cdef void write_leb128(vector[uint8_t]* out, uint32_t number) noexcept nogil:
     """Append a LEB128 number."""
     while number >= 0x80:
         out.push_back(<uint8_t> (number & 0x7F | 0x80))
@@ -781,19 +796,22 @@ cdef void write_number(vector[uint8_t]* out, uint32_t number) noexcept nogil:
 
 
 cdef void pack_row(vector[uint8_t]* out, const uint32_t* row, Py_ssize_t width, vector[uint32_t]* ordered) noexcept nogil:
-    """Append the links of a row: their number, and the difference of each from the previous one."""
+    """Append the links of a row, packed: their number, and the difference of each from the previous one, sorted.
+
+    ``ordered`` is working memory.
+    """
     cdef Py_ssize_t index
     cdef size_t i
-    cdef uint32_t before = 0
+    cdef uint32_t previous = 0
     ordered.clear()
     for index in range(width):
         if row[index] != _NONE:
             ordered.push_back(row[index])
     sort(ordered.begin(), ordered.end())
-    write_number(out, <uint32_t> ordered.size())
+    write_leb128(out, <uint32_t> ordered.size())
     for i in range(ordered.size()):
-        write_number(out, ordered[0][i] - before)
-        before = ordered[0][i]
+        write_leb128(out, ordered[0][i] - previous)
+        previous = ordered[0][i]
 
 
 def pack_links(uint32_t[:, ::1] links not None, const uint32_t[::1] bounds not None,
@@ -827,8 +845,10 @@ def pack_links(uint32_t[:, ::1] links not None, const uint32_t[::1] bounds not N
 
 def unpack_links(starts not None, const uint8_t[::1] data not None, uint32_t[:, ::1] links not None,
            const uint32_t[::1] bounds not None, uint32_t[:, ::1] upper not None) -> None:
-    """Write packed links into the first rows of a :class:`CodeGraphBuilder`, which must be empty. Raises ValueError if
-    the rows have no room for them."""
+    """Write packed links into the first rows for a :class:`CodeGraphBuilder`, which must be empty.
+
+    Raises ValueError if the rows have no room for them.
+    """
     cdef Graph graph
     cdef Py_ssize_t nodes = len(starts) - 1, node, layer, i
     cdef size_t count

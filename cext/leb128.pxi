@@ -8,17 +8,17 @@ cdef inline void _write_leb128(vector[uint8_t]& out, uint64_t number) noexcept:
     out.push_back(<uint8_t> number)
 
 
-cdef inline const uint8_t* _read_leb128(const uint8_t* at, const uint8_t* end, uint64_t* number) except NULL:
+cdef inline const uint8_t* _read_leb128(const uint8_t* cursor, const uint8_t* end, uint64_t* number) except NULL:
     """Read a number before ``end``, and return the position after it."""
     cdef int shift = 0
-    if at < end and at[0] < 128:  # as nearly all numbers in postings
-        number[0] = at[0]
-        return at + 1
+    if cursor < end and cursor[0] < 128:  # as nearly all numbers in postings
+        number[0] = cursor[0]
+        return cursor + 1
     number[0] = 0
-    while at < end and shift < 64:
-        number[0] |= <uint64_t> (at[0] & 127) << shift
-        if at[0] < 128:
-            return at + 1
-        at += 1
+    while cursor < end and shift < 64:
+        number[0] |= <uint64_t> (cursor[0] & 127) << shift
+        if cursor[0] < 128:
+            return cursor + 1
+        cursor += 1
         shift += 7
     raise ValueError("a number is truncated")

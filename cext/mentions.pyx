@@ -20,28 +20,28 @@ include "whole_numbers.pxi"
 
 cdef enum:
     _MAX_WORD_BYTES = 32  # most bytes of a word that may be left out
-    _CAPITALISED = 0
+    _CAPITALIZED = 0
     _INSIDE = 1
     _LOWER = 2
 
 
 cdef struct Form:
-    bint plain   # ASCII
-    bint spaced
+    bint ascii   # ASCII
+    bint has_space
     bint lower   # in lower case, and no digit in it
 
 
-cdef inline Form _classify_spelling(const unsigned char* at, Py_ssize_t size, char* lowered) noexcept:
-    """Determine the spelling of a piece of text; writes up to ``_MAX_WORD_BYTES`` bytes of it in lower case."""
+cdef inline Form _classify_spelling(const unsigned char* cursor, Py_ssize_t size, char* lowered) noexcept:
+    """Return the spelling of a piece of ASCII text, and write its first bytes in lower case to ``lowered``."""
     cdef Form form
     cdef bint cased = False, capital = False, digit = False
     cdef Py_ssize_t i
     cdef unsigned char c
-    form.plain, form.spaced, form.lower = True, False, False
+    form.ascii, form.has_space, form.lower = True, False, False
     for i in range(size):
-        c = at[i]
+        c = cursor[i]
         if c >= 128:
-            form.plain = False
+            form.ascii = False
             return form
         if 65 <= c <= 90:
             cased = capital = True
@@ -51,7 +51,7 @@ cdef inline Form _classify_spelling(const unsigned char* at, Py_ssize_t size, ch
         elif 48 <= c <= 57:
             digit = True
         elif c <= 32:
-            form.spaced = True
+            form.has_space = True
         if i < _MAX_WORD_BYTES:
             lowered[i] = <char> c
     form.lower = cased and not capital and not digit
@@ -59,30 +59,31 @@ cdef inline Form _classify_spelling(const unsigned char* at, Py_ssize_t size, ch
 
 
 def count_spellings(
-    bytes text not None, mentions not None, leaving_out not None, written_as not None, tuple most not None,
+    bytes text not None, mentions not None, excluded not None, classify_form not None, tuple max_counts not None,
     tuple shifts not None,
 ) -> dict:
-    """Count the ``mentions`` (entity, start and length in bytes) of each entity: with a capital or a digit, the same
-    inside a longer mention, and in lower case. Each count is limited to ``most`` and shifted by ``shifts``.
+    """Count the mentions of each entity by spelling, and return the counts by entity, each packed into one integer.
 
-    Mentions of a word of ``leaving_out`` are not counted, but mentions inside them count as inside. ``written_as``
-    tests a form (UTF-8) that is not ASCII: whether it counts, and whether it is in lower case. Raises ValueError for a
-    mention that is not in the text.
+    ``mentions`` are (entity, start, length in bytes). There are three counts: of mentions with a capital or a digit, of
+    such mentions inside a longer mention, and of mentions in lower case. Count i is at most ``max_counts[i]``, a bit
+    mask, and is shifted by ``shifts[i]`` bits. Mentions of a word in ``excluded`` are not counted, but mentions inside
+    them count as inside. For a form (UTF-8) that is not ASCII, ``classify_form`` returns (True if it is counted, True
+    if it is in lower case). Raises ValueError for a mention that is not in the text.
     """
     cdef vector[pair[uint64_t, uint32_t]] sorted_mentions
     cdef const unsigned char* data = <const unsigned char*> PyBytes_AS_STRING(text)
     cdef char[_MAX_WORD_BYTES] lowered
-    cdef int64_t size = len(text), start, length, end, reach = -1
-    cdef uint64_t last = 0, position
+    cdef int64_t size = len(text), start, length, end, outer_end = -1
+    cdef uint64_t outer_position = 0, position
     cdef uint32_t entity
     cdef size_t i
     cdef Form form
-    cdef bint inside, counts, lower
-    cdef int which, count
-    cdef int[3] highest
+    cdef bint inside, is_counted, lower
+    cdef int category, count
+    cdef int[3] max_count
     cdef int[3] shift
-    for which in range(3):
-        highest[which], shift[which] = most[which], shifts[which]
+    for category in range(3):
+        max_count[category], shift[category] = max_counts[category], shifts[category]
     for entity, start, length in mentions:
         if start < 0 or length <= 0 or start + length > size or size > 0x7FFFFFFF:
             raise ValueError(f"a mention of bytes {start} to {start + length} is outside a text of {size} bytes")
@@ -93,25 +94,25 @@ def count_spellings(
     for i in range(sorted_mentions.size()):
         position = sorted_mentions[i].first
         start, end = <int64_t> (position >> 32), <int64_t> (0xFFFFFFFFU - <uint32_t> position)
-        inside = end <= reach and (i == 0 or position != last)
+        inside = end <= outer_end and (i == 0 or position != outer_position)
         if not inside:
-            reach, last = end, position
+            outer_end, outer_position = end, position
         form = _classify_spelling(data + start, end - start, &lowered[0])
-        if form.plain:
+        if form.ascii:
             lower = form.lower
-            counts = (
-                form.spaced or end - start > _MAX_WORD_BYTES
-                or PyUnicode_DecodeASCII(&lowered[0], end - start, NULL) not in leaving_out
+            is_counted = (
+                form.has_space or end - start > _MAX_WORD_BYTES
+                or PyUnicode_DecodeASCII(&lowered[0], end - start, NULL) not in excluded
             )
         else:
-            counts, lower = written_as(text[start:end])
-        if not counts:
+            is_counted, lower = classify_form(text[start:end])
+        if not is_counted:
             continue
-        which = _LOWER if lower else _INSIDE if inside else _CAPITALISED
+        category = _LOWER if lower else _INSIDE if inside else _CAPITALIZED
         entity = sorted_mentions[i].second
         packed = packed_counts.get(entity, 0)
-        count = <int> (<uint32_t> packed >> shift[which]) & highest[which]
-        packed_counts[entity] = packed + (1 << shift[which]) if count < highest[which] else packed
+        count = <int> (<uint32_t> packed >> shift[category]) & max_count[category]
+        packed_counts[entity] = packed + (1 << shift[category]) if count < max_count[category] else packed
     return packed_counts
 
 
@@ -120,38 +121,44 @@ ctypedef pair[int64_t, pair[int64_t, int64_t]] Mention
 
 
 cdef bint _read_mentions(const Py_buffer& sealed, vector[Mention]& mentions) noexcept:
-    """Read a stored row: repeatedly entity, distance from the previous mention, and length; False if it is invalid."""
-    cdef const uint8_t* at = <const uint8_t*> sealed.buf
+    """Set ``mentions`` to those of a stored row; return False if the row is invalid.
+
+    For each mention it has three numbers: entity, distance from the start of the previous mention, and length.
+    """
+    cdef const uint8_t* cursor = <const uint8_t*> sealed.buf
     cdef const uint8_t* end
-    cdef Py_ssize_t size = _get_payload_size(at, sealed.len)
-    cdef uint64_t count, number
-    cdef int64_t[3] three
+    cdef Py_ssize_t size = _get_payload_size(cursor, sealed.len)
+    cdef uint64_t count, index
+    cdef int64_t[3] triple
     cdef int64_t start = 0
     mentions.clear()
     if size < 0:
         return False
-    end = at + size
-    at = _read_array_length(at, end, &count)
-    if at == NULL or count % 3:
+    end = cursor + size
+    cursor = _read_array_length(cursor, end, &count)
+    if cursor == NULL or count % 3:
         return False
-    for number in range(count):
-        at = _read_integer(at, end, &three[number % 3])
-        if at == NULL:
+    for index in range(count):
+        cursor = _read_integer(cursor, end, &triple[index % 3])
+        if cursor == NULL:
             return False
-        if number % 3 == 2:
-            start += three[1]
-            mentions.push_back(Mention(start, pair[int64_t, int64_t](-three[2], three[0])))
-    return at == end
+        if index % 3 == 2:
+            start += triple[1]
+            mentions.push_back(Mention(start, pair[int64_t, int64_t](-triple[2], triple[0])))
+    return cursor == end
 
 
 def select_outermost_mentions(list rows not None) -> list:
-    """Return from stored rows of mentions (None: no row) the mentions that are not inside a longer one. A result row
-    has entity, start and end of each, packed as i64, in text order. Raises ValueError for a damaged or invalid row."""
+    """Return, for each stored row of mentions (None: no row), those that are not inside a longer one.
+
+    A result row has the entity, start and end of each mention, packed as i64, in text order. Raises ValueError for a
+    damaged or invalid row.
+    """
     cdef Py_buffer buffer
     cdef vector[Mention] mentions
     cdef vector[int64_t] out
-    cdef size_t number
-    cdef int64_t start, end, reach, last_start, last_end
+    cdef size_t index
+    cdef int64_t start, end, outer_end, last_start, last_end
     cdef bint sound
     results = []
     for value in rows:
@@ -165,13 +172,13 @@ def select_outermost_mentions(list rows not None) -> list:
             if not sound:
                 raise ValueError("a row of mentions is damaged")
             sort(mentions.begin(), mentions.end())
-            reach = last_start = last_end = -1
-            for number in range(mentions.size()):
-                start = mentions[number].first
-                end = start - mentions[number].second.first
-                if end > reach or (start == last_start and end == last_end):
-                    reach, last_start, last_end = end, start, end
-                    out.push_back(mentions[number].second.second)
+            outer_end = last_start = last_end = -1
+            for index in range(mentions.size()):
+                start = mentions[index].first
+                end = start - mentions[index].second.first
+                if end > outer_end or (start == last_start and end == last_end):
+                    outer_end, last_start, last_end = end, start, end
+                    out.push_back(mentions[index].second.second)
                     out.push_back(start)
                     out.push_back(end)
         results.append(PyBytes_FromStringAndSize(<char*> out.data(), 8 * out.size()))

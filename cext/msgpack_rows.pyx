@@ -19,129 +19,129 @@ cdef enum:
     _NIL = 0xC0
 
 
-cdef inline const uint8_t* _read_length(const uint8_t* at, const uint8_t* end, int size, uint64_t* length) except NULL:
-    """Read a length of ``size`` bytes, big-endian. Returns the address after it."""
-    if end - at < size:
+cdef inline const uint8_t* _read_length(const uint8_t* cursor, const uint8_t* end, int size, uint64_t* length) except NULL:
+    """Read a big-endian length of ``size`` bytes at ``cursor`` into ``length``. Return the address after it."""
+    if end - cursor < size:
         raise ValueError("an element is truncated")
     length[0] = 0
     for _ in range(size):
-        length[0] = length[0] << 8 | at[0]
-        at += 1
-    return at
+        length[0] = length[0] << 8 | cursor[0]
+        cursor += 1
+    return cursor
 
 
-cdef const uint8_t* _skip_element(const uint8_t* at, const uint8_t* end) except NULL:
-    """Return the address after the element at ``at``."""
+cdef const uint8_t* _skip_element(const uint8_t* cursor, const uint8_t* end) except NULL:
+    """Return the address after the msgpack element at ``cursor``, including the elements of an array."""
     cdef uint64_t remaining = 1, length
     cdef uint8_t kind
     while remaining:
         remaining -= 1
-        if at >= end:
+        if cursor >= end:
             raise ValueError("an element is truncated")
-        kind = at[0]
-        at += 1
+        kind = cursor[0]
+        cursor += 1
         length = 0
-        if kind < 0x80 or kind >= 0xE0 or kind == _NIL:
+        if kind < 0x80 or kind >= 0xE0 or kind == _NIL:  # positive or negative fixint
             continue
-        elif 0x90 <= kind < 0xA0:
+        elif 0x90 <= kind < 0xA0:  # fixarray
             remaining += kind & 15
-        elif 0xA0 <= kind < 0xC0:
+        elif 0xA0 <= kind < 0xC0:  # fixstr
             length = kind & 31
-        elif 0xC4 <= kind <= 0xC6:
-            at = _read_length(at, end, 1 << (kind - 0xC4), &length)
-        elif 0xCC <= kind <= 0xD3:
+        elif 0xC4 <= kind <= 0xC6:  # bin 8, 16, 32
+            cursor = _read_length(cursor, end, 1 << (kind - 0xC4), &length)
+        elif 0xCC <= kind <= 0xD3:  # uint 8 to 64, int 8 to 64
             length = 1 << (kind - 0xCC & 3)
-        elif kind == 0xCA or kind == 0xCB:
+        elif kind == 0xCA or kind == 0xCB:  # float 32, 64
             length = 4 if kind == 0xCA else 8
-        elif 0xD9 <= kind <= 0xDB:
-            at = _read_length(at, end, 1 << (kind - 0xD9), &length)
-        elif kind == 0xDC or kind == 0xDD:
-            at = _read_length(at, end, 2 if kind == 0xDC else 4, &length)
+        elif 0xD9 <= kind <= 0xDB:  # str 8, 16, 32
+            cursor = _read_length(cursor, end, 1 << (kind - 0xD9), &length)
+        elif kind == 0xDC or kind == 0xDD:  # array 16, 32
+            cursor = _read_length(cursor, end, 2 if kind == 0xDC else 4, &length)
             remaining += length
             length = 0
         else:
             raise ValueError("an element has an unsupported type")
-        if length > <uint64_t> (end - at):
+        if length > <uint64_t> (end - cursor):
             raise ValueError("an element is truncated")
-        at += length
-    return at
+        cursor += length
+    return cursor
 
 
 cdef const uint8_t* _find_elements(const Py_buffer& sealed, const uint8_t** end, uint64_t* count) except NULL:
-    """Return the address of a record's elements; sets the end of its payload and the number of elements."""
-    cdef const uint8_t* at = <const uint8_t*> sealed.buf
-    cdef Py_ssize_t size = _get_payload_size(at, sealed.len)
+    """Return the address of the elements of a record; set ``end`` of its payload and the ``count`` of elements."""
+    cdef const uint8_t* cursor = <const uint8_t*> sealed.buf
+    cdef Py_ssize_t size = _get_payload_size(cursor, sealed.len)
     if size < 0:
         raise ValueError("the value fails its checksum")
-    end[0] = at + size
-    if size and 0x90 <= at[0] < 0xA0:
-        count[0] = at[0] & 15
-        return at + 1
-    if size and at[0] == 0xDC:
-        return _read_length(at + 1, end[0], 2, count)
+    end[0] = cursor + size
+    if size and 0x90 <= cursor[0] < 0xA0:
+        count[0] = cursor[0] & 15
+        return cursor + 1
+    if size and cursor[0] == 0xDC:
+        return _read_length(cursor + 1, end[0], 2, count)
     raise ValueError("not an array")
 
 
 def read_elements(value, positions) -> list:
-    """Return the msgpack of the elements at some positions, which ascend; None for nil."""
+    """Return the msgpack bytes of the elements of a record at ascending ``positions``; None for nil."""
     cdef Py_buffer buffer
-    cdef const uint8_t* at
+    cdef const uint8_t* cursor
     cdef const uint8_t* end
     cdef const uint8_t* element_end
-    cdef uint64_t count, number = 0, position
+    cdef uint64_t count, index = 0, position
     results = []
     PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
     try:
-        at = _find_elements(buffer, &end, &count)
+        cursor = _find_elements(buffer, &end, &count)
         for position in positions:
             if position >= count:
                 raise ValueError("fewer elements than expected")
-            if position < number:
+            if position < index:
                 raise ValueError("the positions do not ascend")
-            while number < position:
-                at = _skip_element(at, end)
-                number += 1
-            element_end = _skip_element(at, end)
-            results.append(None if at[0] == _NIL else PyBytes_FromStringAndSize(<const char*> at, element_end - at))
+            while index < position:
+                cursor = _skip_element(cursor, end)
+                index += 1
+            element_end = _skip_element(cursor, end)
+            results.append(None if cursor[0] == _NIL else PyBytes_FromStringAndSize(<const char*> cursor, element_end - cursor))
     finally:
         PyBuffer_Release(&buffer)
     return results
 
 
-def replace_elements(value, changed) -> bytes | None:
-    """Replace some elements of a record (position → msgpack, None for nil). Returns None if all elements are then nil.
+def replace_elements(value, replacements) -> bytes | None:
+    """Return a record with some elements replaced, or None if all elements are then nil.
 
-    The record keeps its length.
+    ``replacements`` has msgpack bytes by position, None for nil. The record keeps its number of elements.
     """
     cdef Py_buffer buffer
-    cdef const uint8_t* at
+    cdef const uint8_t* cursor
     cdef const uint8_t* end
     cdef const uint8_t* element_end
-    cdef const uint8_t* replacement
-    cdef uint64_t count, number
+    cdef const uint8_t* replacement_bytes
+    cdef uint64_t count, index
     cdef vector[uint8_t] out
     cdef bint empty = True
     cdef bytes element
     PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
     try:
-        at = _find_elements(buffer, &end, &count)
+        cursor = _find_elements(buffer, &end, &count)
         out.reserve(buffer.len + 64)
-        out.insert(out.end(), <const uint8_t*> buffer.buf, at)
-        for number in range(count):
-            element_end = _skip_element(at, end)
-            if number in changed:
-                element = changed[number]
+        out.insert(out.end(), <const uint8_t*> buffer.buf, cursor)
+        for index in range(count):
+            element_end = _skip_element(cursor, end)
+            if index in replacements:
+                element = replacements[index]
                 if element is None:
                     out.push_back(_NIL)
                 else:
-                    replacement = element
-                    out.insert(out.end(), replacement, replacement + len(element))
+                    replacement_bytes = element
+                    out.insert(out.end(), replacement_bytes, replacement_bytes + len(element))
                     empty = False
             else:
-                out.insert(out.end(), at, element_end)
-                empty &= at[0] == _NIL
-            at = element_end
-        if at != end:
+                out.insert(out.end(), cursor, element_end)
+                empty &= cursor[0] == _NIL
+            cursor = element_end
+        if cursor != end:
             raise ValueError("there are extra bytes after the elements")
     finally:
         PyBuffer_Release(&buffer)
@@ -152,23 +152,23 @@ def replace_elements(value, changed) -> bytes | None:
 
 
 cdef bint _read_row(const Py_buffer& sealed, int64_t nil, int64_t[:, ::1] out, Py_ssize_t row) noexcept:
-    """Decode a record into a row; False unless it has exactly one integer or nil per column."""
-    cdef const uint8_t* at = <const uint8_t*> sealed.buf
+    """Decode a record into a row of ``out``, with ``nil`` for nil; False unless it has one integer or nil per column."""
+    cdef const uint8_t* cursor = <const uint8_t*> sealed.buf
     cdef const uint8_t* end
-    cdef Py_ssize_t size = _get_payload_size(at, sealed.len), column
-    if size < 1 or at[0] != (0x90 | out.shape[1]):
+    cdef Py_ssize_t size = _get_payload_size(cursor, sealed.len), column
+    if size < 1 or cursor[0] != (0x90 | out.shape[1]):  # the header of a fixarray of this length
         return False
-    end = at + size
-    at += 1
+    end = cursor + size
+    cursor += 1
     for column in range(out.shape[1]):
-        if at < end and at[0] == _NIL:
+        if cursor < end and cursor[0] == _NIL:
             out[row, column] = nil
-            at += 1
+            cursor += 1
             continue
-        at = _read_integer(at, end, &out[row, column])
-        if at == NULL:
+        cursor = _read_integer(cursor, end, &out[row, column])
+        if cursor == NULL:
             return False
-    return at == end
+    return cursor == end
 
 
 def read_numbers(list values not None, int64_t[:, ::1] out not None, int64_t nil = -1) -> int:

@@ -17,7 +17,7 @@ class ForwardPush:
         self,
         nodes: npt.NDArray[np.uint64],
         bounds: npt.NDArray[np.int64],
-        neighbours: npt.NDArray[np.uint64],
+        neighbors: npt.NDArray[np.uint64],
         weights: npt.NDArray[np.float64],
         sizes: npt.NDArray[np.float64],
     ) -> None: ...

@@ -24,9 +24,15 @@ cdef extern from "Python.h":
     int PyBUF_READ
 
 cdef enum:
-    _HEADER = 16
-    _NODE = 8
-    _DEEPEST = 32
+    _HEADER = 16  # the size of the header of a page; offsets in it
+    _PAGE_FLAGS = 10
+    _PAGE_LOWER = 12
+    _PAGE_RUN = 12
+    _PAGE_UPPER = 14
+    _NODE = 8  # the size of the header of a node; offsets in it
+    _NODE_FLAGS = 4
+    _NODE_KEY_SIZE = 6
+    _MAX_DEPTH = 32
     _METAS = 2
     _BRANCH = 1
     _LEAF = 2
@@ -43,29 +49,29 @@ class PageError(Exception):
     """A page is damaged, or its transaction is closed."""
 
 
-cdef inline uint16_t _read_u16(const uint8_t* at) noexcept:
+cdef inline uint16_t _read_u16(const uint8_t* cursor) noexcept:
     """Read a number of 16 bits, which need not be aligned."""
     cdef uint16_t number
-    memcpy(&number, at, 2)
+    memcpy(&number, cursor, 2)
     return number
 
 
-cdef inline uint64_t _read_u64(const uint8_t* at) noexcept:
+cdef inline uint64_t _read_u64(const uint8_t* cursor) noexcept:
     """Read a number of 64 bits, which need not be aligned."""
     cdef uint64_t number
-    memcpy(&number, at, 8)
+    memcpy(&number, cursor, 8)
     return number
 
 
 cdef inline int _count_nodes(const uint8_t* page) noexcept:
-    """Return the number of nodes of a verified page."""
-    return (_read_u16(page + 12) - _HEADER) >> 1
+    """Return the number of nodes of a verified page, whose offsets (u16) follow its header."""
+    return (_read_u16(page + _PAGE_LOWER) - _HEADER) >> 1
 
 
-cdef inline int _compare(const uint8_t* key, Py_ssize_t size, const uint8_t* other, Py_ssize_t other_size) noexcept:
+cdef inline int _compare(const uint8_t* first, Py_ssize_t first_size, const uint8_t* second, Py_ssize_t second_size) noexcept:
     """Compare two keys as LMDB sorts them: negative, 0 or positive."""
-    cdef int order = memcmp(key, other, min(size, other_size))
-    return order if order else (size > other_size) - (size < other_size)
+    cdef int order = memcmp(first, second, min(first_size, second_size))
+    return order if order else (first_size > second_size) - (first_size < second_size)
 
 
 def get_address(const uint8_t[::1] value not None):
@@ -90,7 +96,7 @@ cdef class Pages:
         self._base = <const uint8_t*> address
         self._size = page_size
         page = self._base + (change & 1) * page_size
-        if _read_u64(page) != change & 1 or not _read_u16(page + 10) & _META:
+        if _read_u64(page) != change & 1 or not _read_u16(page + _PAGE_FLAGS) & _META:
             raise PageError(f"page {change & 1} is not a meta page")
         page += _HEADER
         self._end = _read_u64(page + 120) + 1
@@ -130,7 +136,7 @@ cdef class Pages:
         return [name.decode("utf-8", "surrogateescape") for name, _ in Cursor(self._main, False)]
 
     cdef const uint8_t* _get_page(self, uint64_t number, int kind) except NULL:
-        """Return a verified branch or leaf page."""
+        """Return the page with a number. Raises PageError unless it is a valid branch or leaf page, by ``kind``."""
         cdef const uint8_t* page
         cdef int lower, upper
         if not self._open:
@@ -140,29 +146,29 @@ cdef class Pages:
         page = self._base + number * self._size
         if _read_u64(page) != number:
             raise PageError(f"page {number} is overwritten: it has the number {_read_u64(page)}")
-        if _read_u16(page + 10) != kind:
-            raise PageError(f"page {number} has the flags {_read_u16(page + 10)} instead of {kind}")
-        lower, upper = _read_u16(page + 12), _read_u16(page + 14)
+        if _read_u16(page + _PAGE_FLAGS) != kind:
+            raise PageError(f"page {number} has the flags {_read_u16(page + _PAGE_FLAGS)} instead of {kind}")
+        lower, upper = _read_u16(page + _PAGE_LOWER), _read_u16(page + _PAGE_UPPER)
         if lower < _HEADER + 2 * (1 + (kind == _BRANCH)) or lower & 1 or lower > upper or upper > <int> self._size:
             raise PageError(f"page {number} has invalid bounds of its nodes, {lower} and {upper}")
         return page
 
     cdef const uint8_t* _get_node(self, const uint8_t* page, int index) except NULL:
-        """Return a node whose header and key lie within its page."""
+        """Return a node of a page. Raises PageError unless its header and key lie within the page."""
         cdef uint32_t offset = _read_u16(page + _HEADER + 2 * index)
-        if offset < _read_u16(page + 14) or offset + _NODE > self._size or \
-                offset + _NODE + _read_u16(page + offset + 6) > self._size:
+        if offset < _read_u16(page + _PAGE_UPPER) or offset + _NODE > self._size or \
+                offset + _NODE + _read_u16(page + offset + _NODE_KEY_SIZE) > self._size:
             raise PageError(f"page {_read_u64(page)}: node {index} is not within the page")
         return page + offset
 
     cdef const uint8_t* _get_value(
         self, const uint8_t* page, int index, const uint8_t* node, Py_ssize_t* size
     ) except NULL:
-        """Return the value of a leaf node, and set its size."""
+        """Return the value of node ``index`` of a leaf, and set its size. Raises PageError if it is not valid."""
         cdef Py_ssize_t length = _read_u16(node) | <Py_ssize_t> _read_u16(node + 2) << 16
-        cdef const uint8_t* value = node + _NODE + _read_u16(node + 6)
+        cdef const uint8_t* value = node + _NODE + _read_u16(node + _NODE_KEY_SIZE)
         cdef const uint8_t* first
-        cdef uint16_t flags = _read_u16(node + 4)
+        cdef uint16_t flags = _read_u16(node + _NODE_FLAGS)
         cdef uint64_t number, pages
         cdef uint32_t run
         if flags & ~(_BIG | _TABLE) or flags == (_BIG | _TABLE):
@@ -176,15 +182,18 @@ cdef class Pages:
         if number < _METAS or number >= self._end or number + pages > self._end:
             raise PageError(f"page {number} is referred to, but the file has {self._end} pages")
         first = self._base + number * self._size
-        memcpy(&run, first + 12, 4)
-        if _read_u64(first) != number or _read_u16(first + 10) != _OVERFLOW or run != pages:
+        memcpy(&run, first + _PAGE_RUN, 4)
+        if _read_u64(first) != number or _read_u16(first + _PAGE_FLAGS) != _OVERFLOW or run != pages:
             raise PageError(f"page {number} is overwritten: it is not the first of {pages} of a value")
         return first + _HEADER
 
     cdef int _search(
         self, const uint8_t* page, const uint8_t* key, Py_ssize_t size, bint branch, bint* exact
     ) except -1:
-        """Return the first node of a page whose key is not below a key; in a branch page, the node that leads to it."""
+        """Return the index of the first node of a page whose key is at least a key; in a branch page, of its ancestor.
+
+        Sets ``exact`` to True if a node has this key.
+        """
         cdef int low = 1 if branch else 0
         cdef int high = _count_nodes(page), middle, order
         cdef const uint8_t* node
@@ -192,7 +201,7 @@ cdef class Pages:
         while low < high:
             middle = (low + high) >> 1
             node = self._get_node(page, middle)
-            order = _compare(node + _NODE, _read_u16(node + 6), key, size)
+            order = _compare(node + _NODE, _read_u16(node + _NODE_KEY_SIZE), key, size)
             if order == 0:
                 exact[0] = True
                 return middle
@@ -225,7 +234,7 @@ cdef class Tree:
 
     @property
     def statistics(self):
-        """Return LMDB's counts of the tree."""
+        """LMDB's counts of the pages and records of the tree, by LMDB's names."""
         return {
             "psize": self._pages._size,
             "depth": self._depth,
@@ -236,7 +245,7 @@ cdef class Tree:
         }
 
     cdef const uint8_t* _find_leaf(self, const uint8_t* key, Py_ssize_t size, int* index) except? NULL:
-        """Return the leaf for a key, and set ``index`` to the key's position or -1; NULL in an empty tree."""
+        """Return the leaf that can contain a key, and set ``index`` to the key's node or -1; NULL in an empty tree."""
         cdef int level
         cdef bint exact = False
         cdef uint64_t number = self._root
@@ -300,7 +309,7 @@ cdef class Tree:
             )
             for step in range(-1, 2, 2):
                 if 0 <= index + step < _count_nodes(page):
-                    self._verify_first(self._pages._get_child(page, index + step), level + 1)
+                    self._verify_down_to_leaf(self._pages._get_child(page, index + step), level + 1)
             number = self._pages._get_child(page, index)
 
     cdef const uint8_t* _verify_value(self, bytes key, const uint8_t* page) except? NULL:
@@ -315,7 +324,7 @@ cdef class Tree:
         cdef bint exact = False
         if page != NULL:
             last = self._pages._get_node(page, _count_nodes(page) - 1)
-            if _compare(bytes_of_key, size, last + _NODE, _read_u16(last + 6)) > 0:
+            if _compare(bytes_of_key, size, last + _NODE, _read_u16(last + _NODE_KEY_SIZE)) > 0:
                 page = NULL
         if page == NULL:
             page = self._find_leaf(bytes_of_key, size, &index)
@@ -327,8 +336,8 @@ cdef class Tree:
             self._pages._get_value(page, index, self._pages._get_node(page, index), &size)
         return page
 
-    cdef int _verify_first(self, uint64_t number, int level) except -1:
-        """Verify a page and the pages from it down to its first leaf."""
+    cdef int _verify_down_to_leaf(self, uint64_t number, int level) except -1:
+        """Verify a page of a level and the pages from it down to its first leaf."""
         while level < self._depth:
             number = self._pages._get_child(self._pages._get_page(number, _BRANCH), 0)
             level += 1
@@ -343,7 +352,7 @@ cdef class Tree:
             page = self._verify_value(record[0], page)
 
     def verify_near(self, bytes key not None, bint forward=True):
-        """Verify the leaf for a key and the leaf after it, or before it.
+        """Verify the leaf for a key, and the leaf after it or, if not ``forward``, before it.
 
         Returns the last key of that second leaf, or its first: a cursor can go that far without reaching other pages.
         None if there is no page beyond.
@@ -351,7 +360,7 @@ cdef class Tree:
         cdef Cursor cursor = Cursor(self, False)
         if not cursor._descend_to(<const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)):
             return None
-        cursor._at[cursor._top] = _count_nodes(cursor._stack[cursor._top]) - 1 if forward else 0
+        cursor._indexes[cursor._leaf_level] = _count_nodes(cursor._path[cursor._leaf_level]) - 1 if forward else 0
         limit = cursor.key()
         return limit if cursor._move(1 if forward else -1) else None
 
@@ -389,7 +398,7 @@ cdef Tree _make_tree(Pages pages, const uint8_t* record):
     tree._root = _read_u64(record + 40)
     if tree._root == _NO_PAGE:
         tree._depth = 0
-    elif not 0 < tree._depth <= _DEEPEST:
+    elif not 0 < tree._depth <= _MAX_DEPTH:
         raise PageError(f"a table has an invalid depth, {tree._depth}")
     return tree
 
@@ -400,10 +409,10 @@ cdef class Cursor:
     cdef Tree _tree
     cdef Pages _pages
     cdef bint _skip_damage
-    cdef bint _placed
-    cdef int _top
-    cdef const uint8_t* _stack[_DEEPEST]
-    cdef int _at[_DEEPEST]
+    cdef bint _is_placed
+    cdef int _leaf_level
+    cdef const uint8_t* _path[_MAX_DEPTH]
+    cdef int _indexes[_MAX_DEPTH]
     #: Descriptions of the damage that was skipped.
     cdef readonly list damage
 
@@ -411,8 +420,8 @@ cdef class Cursor:
         self._tree = tree
         self._pages = tree._pages
         self._skip_damage = skip_damage
-        self._placed = False
-        self._top = tree._depth - 1
+        self._is_placed = False
+        self._leaf_level = tree._depth - 1
         self.damage = []
 
     def __enter__(self):
@@ -422,7 +431,7 @@ cdef class Cursor:
         pass
 
     def __iter__(self):
-        self._enter_end(1)
+        self._go_to_end(1)
         return Records(self, 1)
 
     cdef bint _is_empty(self) except -1:
@@ -432,9 +441,9 @@ cdef class Cursor:
         return self._tree._root == _NO_PAGE
 
     cdef bint _enter_page(self, int level, uint64_t number) except -1:
-        """Put a page on the stack; False if it is damaged and skipped."""
+        """Make a page that of the path at a level; False if the page is damaged and skipped."""
         try:
-            self._stack[level] = self._pages._get_page(number, _LEAF if level == self._top else _BRANCH)
+            self._path[level] = self._pages._get_page(number, _LEAF if level == self._leaf_level else _BRANCH)
         except PageError as error:
             if not self._skip_damage or not self._pages._open:
                 raise
@@ -443,10 +452,10 @@ cdef class Cursor:
         return True
 
     cdef bint _enter_child(self, int level) except -1:
-        """Put the child of the current node of a branch page on the stack."""
+        """Make the child of the current node at a level that of the path below it; False if it is damaged and skipped."""
         cdef uint64_t number
         try:
-            number = self._pages._get_child(self._stack[level], self._at[level])
+            number = self._pages._get_child(self._path[level], self._indexes[level])
         except PageError as error:
             if not self._skip_damage:
                 raise
@@ -455,15 +464,18 @@ cdef class Cursor:
         return self._enter_page(level + 1, number)
 
     cdef bint _descend(self, int level, int step) except -1:
-        """Go to the first leaf below the current node of a level, or to the last, and skip damaged pages."""
-        while level < self._top:
+        """Go to the first leaf below the current node at a level, or to the last one if ``step`` is -1.
+
+        Skips damaged pages. Returns False if no leaf is left.
+        """
+        while level < self._leaf_level:
             if self._enter_child(level):
                 level += 1
-                self._at[level] = 0 if step > 0 else _count_nodes(self._stack[level]) - 1
+                self._indexes[level] = 0 if step > 0 else _count_nodes(self._path[level]) - 1
                 continue
             while True:  # to the next node, in a page above if this page has none
-                self._at[level] += step
-                if 0 <= self._at[level] < _count_nodes(self._stack[level]):
+                self._indexes[level] += step
+                if 0 <= self._indexes[level] < _count_nodes(self._path[level]):
                     break
                 level -= 1
                 if level < 0:
@@ -471,60 +483,60 @@ cdef class Cursor:
         return True
 
     cdef bint _move(self, int step) except -1:
-        """Go to the next record, or to the previous one; False at the end."""
+        """Go to the next record, or to the previous one if ``step`` is -1; False if there are no more."""
         if not self._pages._open:
             raise PageError("the transaction is closed")
-        self._placed = self._move_from(self._top, step)
-        return self._placed
+        self._is_placed = self._move_from(self._leaf_level, step)
+        return self._is_placed
 
     cdef bint _move_from(self, int level, int step) except -1:
-        """Move past the current node of a level and everything below it."""
+        """Move past the current node at a level and everything below it, in the direction of ``step``; False at the end."""
         while level >= 0:
-            self._at[level] += step
-            if 0 <= self._at[level] < _count_nodes(self._stack[level]):
+            self._indexes[level] += step
+            if 0 <= self._indexes[level] < _count_nodes(self._path[level]):
                 return self._descend(level, step)
             level -= 1
         return False
 
-    cdef bint _enter_end(self, int step) except -1:
+    cdef bint _go_to_end(self, int step) except -1:
         """Go to the first record, or to the last one if ``step`` is negative; False without records."""
-        self._placed = False
+        self._is_placed = False
         if self._is_empty() or not self._enter_page(0, self._tree._root):
             return False
-        self._at[0] = 0 if step > 0 else _count_nodes(self._stack[0]) - 1
-        self._placed = self._descend(0, step)
-        return self._placed
+        self._indexes[0] = 0 if step > 0 else _count_nodes(self._path[0]) - 1
+        self._is_placed = self._descend(0, step)
+        return self._is_placed
 
     cdef bint _descend_to(self, const uint8_t* key, Py_ssize_t size) except -1:
         """Go to the leaf for a key, at the first record that is not below it, which may be the end of the leaf."""
         cdef int level
         cdef bint exact = False
-        self._placed = False
+        self._is_placed = False
         if self._is_empty() or not self._enter_page(0, self._tree._root):
             return False
-        for level in range(self._top):
-            self._at[level] = self._pages._search(self._stack[level], key, size, True, &exact)
+        for level in range(self._leaf_level):
+            self._indexes[level] = self._pages._search(self._path[level], key, size, True, &exact)
             if not self._enter_child(level):  # records after the damage are not below the key
-                self._placed = self._move_from(level, 1)
-                return self._placed
-        self._at[self._top] = self._pages._search(self._stack[self._top], key, size, False, &exact)
-        self._placed = True
+                self._is_placed = self._move_from(level, 1)
+                return self._is_placed
+        self._indexes[self._leaf_level] = self._pages._search(self._path[self._leaf_level], key, size, False, &exact)
+        self._is_placed = True
         return True
 
     def first(self):
         """Go to the first record; False in an empty tree."""
-        return self._enter_end(1)
+        return self._go_to_end(1)
 
     def last(self):
         """Go to the last record; False in an empty tree."""
-        return self._enter_end(-1)
+        return self._go_to_end(-1)
 
     cpdef bint set_range(self, bytes key) except -1:
         """Go to the first record whose key is not below a key; False at the end."""
         if not self._descend_to(<const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)):
             return False
-        if self._at[self._top] == _count_nodes(self._stack[self._top]):
-            self._at[self._top] -= 1
+        if self._indexes[self._leaf_level] == _count_nodes(self._path[self._leaf_level]):
+            self._indexes[self._leaf_level] -= 1
             return self._move(1)
         return True
 
@@ -535,8 +547,8 @@ cdef class Cursor:
         cdef Py_ssize_t size = PyBytes_GET_SIZE(prefix)
         cdef bint placed = self.set_range(prefix)
         while placed:
-            node = self._pages._get_node(self._stack[self._top], self._at[self._top])
-            if _read_u16(node + 6) < size or memcmp(node + _NODE, PyBytes_AS_STRING(prefix), size):
+            node = self._pages._get_node(self._path[self._leaf_level], self._indexes[self._leaf_level])
+            if _read_u16(node + _NODE_KEY_SIZE) < size or memcmp(node + _NODE, PyBytes_AS_STRING(prefix), size):
                 break
             records.append((self.key(), self.value()))
             placed = self._move(1)
@@ -544,11 +556,11 @@ cdef class Cursor:
 
     def next(self):
         """Go to the next record; False at the end."""
-        return self._placed and self._move(1)
+        return self._is_placed and self._move(1)
 
     def prev(self):
         """Go to the previous record; False at the beginning."""
-        return self._placed and self._move(-1)
+        return self._is_placed and self._move(-1)
 
     def get(self, bytes key not None):
         """Return the value for a key, or None."""
@@ -556,22 +568,22 @@ cdef class Cursor:
 
     cpdef key(self):
         """Return the key of the record."""
-        if not self._placed or not self._pages._open:
+        if not self._is_placed or not self._pages._open:
             raise PageError("the cursor is at no record, or its transaction is closed")
-        cdef const uint8_t* node = self._pages._get_node(self._stack[self._top], self._at[self._top])
-        return PyBytes_FromStringAndSize(<const char*> node + _NODE, _read_u16(node + 6))
+        cdef const uint8_t* node = self._pages._get_node(self._path[self._leaf_level], self._indexes[self._leaf_level])
+        return PyBytes_FromStringAndSize(<const char*> node + _NODE, _read_u16(node + _NODE_KEY_SIZE))
 
     cpdef value(self):
         """Return the value of the record; empty if the value is damaged and the cursor skips damage."""
         cdef Py_ssize_t size = 0
         cdef const uint8_t* page
         cdef const uint8_t* value
-        if not self._placed or not self._pages._open:
+        if not self._is_placed or not self._pages._open:
             raise PageError("the cursor is at no record, or its transaction is closed")
-        page = self._stack[self._top]
+        page = self._path[self._leaf_level]
         try:
             value = self._pages._get_value(
-                page, self._at[self._top], self._pages._get_node(page, self._at[self._top]), &size
+                page, self._indexes[self._leaf_level], self._pages._get_node(page, self._indexes[self._leaf_level]), &size
             )
         except PageError:
             if not self._skip_damage:
@@ -605,9 +617,9 @@ cdef class Records:
 
     def __next__(self):
         if self._begun:
-            if not self._cursor._placed or not self._cursor._move(self._step):
+            if not self._cursor._is_placed or not self._cursor._move(self._step):
                 raise StopIteration
-        elif not self._cursor._placed:
+        elif not self._cursor._is_placed:
             raise StopIteration
         self._begun = True
         return self._cursor.key(), self._cursor.value()
@@ -625,8 +637,8 @@ def verify_free_list(Pages pages not None):
     cdef uint64_t number, before
     cdef bint more = cursor.first()
     while more:
-        page = cursor._stack[cursor._top]
-        numbers = pages._get_value(page, cursor._at[cursor._top], pages._get_node(page, cursor._at[cursor._top]), &size)
+        page = cursor._path[cursor._leaf_level]
+        numbers = pages._get_value(page, cursor._indexes[cursor._leaf_level], pages._get_node(page, cursor._indexes[cursor._leaf_level]), &size)
         if size < 8 or size % 8 or _read_u64(numbers) != <uint64_t> size // 8 - 1:
             raise PageError("the list of free pages is damaged")
         before = pages._end

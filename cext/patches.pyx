@@ -38,32 +38,32 @@ cdef enum:
     _PATCH_OF_STORED = 2
 
 
-cdef inline uint64_t _read_eight(const uint8_t* at) noexcept:
-    """Read eight bytes as one number, to compare or copy them at once."""
+cdef inline uint64_t _read_eight(const uint8_t* cursor) noexcept:
+    """Return eight bytes as one number, to compare or hash them at once."""
     cdef uint64_t number
-    memcpy(&number, at, 8)
+    memcpy(&number, cursor, 8)
     return number
 
 
-cdef inline uint32_t _hash(uint64_t eight) noexcept:
+cdef inline uint32_t _hash_eight_bytes(uint64_t eight) noexcept:
     """Return the slot of eight bytes in the table of positions (Fibonacci hashing)."""
     return <uint32_t> ((eight * <uint64_t> 0x9E3779B97F4A7C15) >> (64 - _HASH_BITS))
 
 
-cdef inline Py_ssize_t _count_equal(const uint8_t* one, const uint8_t* other, Py_ssize_t limit) noexcept:
-    """Return the number of equal bytes from two addresses on, at most ``limit``."""
+cdef inline Py_ssize_t _count_equal(const uint8_t* first, const uint8_t* second, Py_ssize_t limit) noexcept:
+    """Return how many bytes from two addresses on are equal, up to the first difference and at most ``limit``."""
     cdef Py_ssize_t count = 0
-    while count + 8 <= limit and _read_eight(one + count) == _read_eight(other + count):
+    while count + 8 <= limit and _read_eight(first + count) == _read_eight(second + count):
         count += 8
-    while count < limit and one[count] == other[count]:
+    while count < limit and first[count] == second[count]:
         count += 1
     return count
 
 
-cdef inline void _write_literal(vector[uint8_t]& out, const uint8_t* at, Py_ssize_t count) noexcept:
-    """Append the number of some bytes and the bytes."""
+cdef inline void _write_literal(vector[uint8_t]& out, const uint8_t* cursor, Py_ssize_t count) noexcept:
+    """Append ``count`` literal bytes to a patch, after their number."""
     _write_leb128(out, count)
-    out.insert(out.end(), at, at + count)
+    out.insert(out.end(), cursor, cursor + count)
 
 
 cdef bint _write_patch(
@@ -74,52 +74,52 @@ cdef bint _write_patch(
     The patch alternates literal bytes with copies of bytes of the old value, as LZ4 does.
     """
     cdef uint32_t[_POSITIONS] positions  # by hash: position + 1
-    cdef bint hashed = False
+    cdef bint has_positions = False
     cdef Py_ssize_t step = 1 + old_size // _POSITIONS
-    cdef Py_ssize_t at = 0, begun = 0, expected = 0, source, length, position
+    cdef Py_ssize_t index = 0, literal_start = 0, expected_source = 0, source, length, position
     cdef uint64_t number
     _write_leb128(out, old_size)
     _write_leb128(out, new_size)
-    while at < new_size:
+    while index < new_size:
         # The old value continues here if the literal bytes replaced as many.
-        source = expected + at - begun
+        source = expected_source + index - literal_start
         length = 0
         if source < old_size:
-            length = _count_equal(old + source, new + at, min(old_size - source, new_size - at))
-        if length < _MIN_COPY_BYTES and length < new_size - at and at + 8 <= new_size:
-            if not hashed:
+            length = _count_equal(old + source, new + index, min(old_size - source, new_size - index))
+        if length < _MIN_COPY_BYTES and length < new_size - index and index + 8 <= new_size:
+            if not has_positions:
                 memset(positions, 0, sizeof(positions))
                 position = 0
                 while position + 8 <= old_size:
-                    positions[_hash(_read_eight(old + position))] = <uint32_t> (position + 1)
+                    positions[_hash_eight_bytes(_read_eight(old + position))] = <uint32_t> (position + 1)
                     position += step
-                hashed = True
-            position = <Py_ssize_t> positions[_hash(_read_eight(new + at))] - 1
+                has_positions = True
+            position = <Py_ssize_t> positions[_hash_eight_bytes(_read_eight(new + index))] - 1
             if position >= 0 and position != source:
-                number = _count_equal(old + position, new + at, min(old_size - position, new_size - at))
+                number = _count_equal(old + position, new + index, min(old_size - position, new_size - index))
                 if <Py_ssize_t> number > length:
                     source, length = position, <Py_ssize_t> number
-        if length < _MIN_COPY_BYTES and length < new_size - at:
-            at += 1
-            if at - begun >= new_size:
+        if length < _MIN_COPY_BYTES and length < new_size - index:
+            index += 1
+            if index - literal_start >= new_size:
                 return False
             continue
         # Also copy equal bytes before the match, which a step has skipped.
-        while at > begun and source > 0 and old[source - 1] == new[at - 1]:
-            source, at, length = source - 1, at - 1, length + 1
-        _write_literal(out, new + begun, at - begun)
+        while index > literal_start and source > 0 and old[source - 1] == new[index - 1]:
+            source, index, length = source - 1, index - 1, length + 1
+        _write_literal(out, new + literal_start, index - literal_start)
         _write_leb128(out, length)
-        expected += at - begun
-        if source >= expected:
-            _write_leb128(out, 2 * <uint64_t> (source - expected))
+        expected_source += index - literal_start
+        if source >= expected_source:
+            _write_leb128(out, 2 * <uint64_t> (source - expected_source))
         else:
-            _write_leb128(out, 2 * <uint64_t> (expected - source) - 1)
-        at += length
-        begun, expected = at, source + length
+            _write_leb128(out, 2 * <uint64_t> (expected_source - source) - 1)
+        index += length
+        literal_start, expected_source = index, source + length
         if <Py_ssize_t> out.size() >= new_size:
             return False
-    if at > begun:
-        _write_literal(out, new + begun, at - begun)
+    if index > literal_start:
+        _write_literal(out, new + literal_start, index - literal_start)
     return <Py_ssize_t> out.size() < new_size
 
 
@@ -145,39 +145,40 @@ def make_patch(old, new):
     return PyBytes_FromStringAndSize(<char*> out.data(), out.size()) if shorter else None
 
 
-cdef bytes _apply_patch(const uint8_t* old, uint64_t old_size, const uint8_t* at, const uint8_t* end):
-    """Return the new value that the patch from ``at`` to ``end`` makes of ``old``; ValueError if it does not fit."""
-    cdef uint64_t expected_size, new_size, done = 0, length, shift, source = 0
-    cdef bytes piece
+cdef bytes _apply_patch(const uint8_t* old, uint64_t old_size, const uint8_t* cursor, const uint8_t* end):
+    """Apply the patch from ``cursor`` to ``end`` to ``old``, and return the new value. Raises ValueError if it does not fit."""
+    cdef uint64_t expected_size, new_size, written = 0, length, distance, source = 0
+    cdef bytes new_value
     cdef uint8_t* new
-    at = _read_leb128(at, end, &expected_size)
-    at = _read_leb128(at, end, &new_size)
+    cursor = _read_leb128(cursor, end, &expected_size)
+    cursor = _read_leb128(cursor, end, &new_size)
     if expected_size != old_size or new_size >= _MAX_VALUE_BYTES:
         raise ValueError(f"the patch is for a value of {expected_size} bytes, not of {old_size}")
-    piece = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> new_size)
-    new = <uint8_t*> PyBytes_AS_STRING(piece)
-    while at < end:
-        at = _read_leb128(at, end, &length)
-        if length > <uint64_t> (end - at) or length > new_size - done:
+    new_value = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> new_size)
+    new = <uint8_t*> PyBytes_AS_STRING(new_value)
+    while cursor < end:
+        cursor = _read_leb128(cursor, end, &length)
+        if length > <uint64_t> (end - cursor) or length > new_size - written:
             raise ValueError("literal bytes of a patch are truncated")
-        memcpy(new + done, at, length)
-        at, done, source = at + length, done + length, source + length
-        if at == end:
+        memcpy(new + written, cursor, length)
+        cursor, written, source = cursor + length, written + length, source + length
+        if cursor == end:
             break
-        at = _read_leb128(at, end, &length)
-        at = _read_leb128(at, end, &shift)
-        source = source - ((shift >> 1) + 1) if shift & 1 else source + (shift >> 1)
-        if source > old_size or length > old_size - source or length > new_size - done:
+        cursor = _read_leb128(cursor, end, &length)
+        cursor = _read_leb128(cursor, end, &distance)
+        # The lowest bit is the sign; see the module.
+        source = source - ((distance >> 1) + 1) if distance & 1 else source + (distance >> 1)
+        if source > old_size or length > old_size - source or length > new_size - written:
             raise ValueError("a patch copies bytes outside the value")
-        memcpy(new + done, old + source, length)
-        done, source = done + length, source + length
-    if done != new_size:
-        raise ValueError(f"a patch produces {done} bytes, not {new_size}")
-    return piece
+        memcpy(new + written, old + source, length)
+        written, source = written + length, source + length
+    if written != new_size:
+        raise ValueError(f"a patch produces {written} bytes, not {new_size}")
+    return new_value
 
 
 def apply_patch(old, patch) -> bytes:
-    """Apply a patch to ``old``. Raises ValueError if it is not a patch of ``old``."""
+    """Return the value that a patch makes of ``old``. Raises ValueError if it is not a patch of ``old``."""
     cdef Py_buffer before, changes
     PyObject_GetBuffer(old, &before, PyBUF_SIMPLE)
     try:
@@ -196,38 +197,40 @@ def apply_patch(old, patch) -> bytes:
 
 
 cdef object _apply_chain(bytes chain, stored):
-    """Return the value that the pieces of a chain make, one after the other, of the value in the table (None: none)."""
+    """Apply the pieces of a chain to ``stored``, the value in the table or None, and return the value (None: no value)."""
     cdef const uint8_t* begin = <const uint8_t*> PyBytes_AS_STRING(chain)
-    cdef const uint8_t* at = begin
+    cdef const uint8_t* cursor = begin
     cdef const uint8_t* end = begin + len(chain)
     cdef uint64_t length
     cdef uint8_t kind
     cdef Py_buffer before
     value = stored
-    while at < end:
-        kind = at[0]
-        at = _read_leb128(at + 1, end, &length)
-        if kind > _PATCH_OF_STORED or length > <uint64_t> (end - at):
+    while cursor < end:
+        kind = cursor[0]
+        cursor = _read_leb128(cursor + 1, end, &length)
+        if kind > _PATCH_OF_STORED or length > <uint64_t> (end - cursor):
             raise ValueError("a piece of a chain is truncated")
         if kind == _VALUE:
-            value = memoryview(chain)[at - begin : at - begin + <Py_ssize_t> length]
+            value = memoryview(chain)[cursor - begin : cursor - begin + <Py_ssize_t> length]
         else:
             old = stored if kind == _PATCH_OF_STORED else value
             if old is None:
                 raise ValueError("a patch changes a missing record")
             PyObject_GetBuffer(old, &before, PyBUF_SIMPLE)
             try:
-                value = _apply_patch(<const uint8_t*> before.buf, before.len, at, at + length)
+                value = _apply_patch(<const uint8_t*> before.buf, before.len, cursor, cursor + length)
             finally:
                 PyBuffer_Release(&before)
-        at += length
+        cursor += length
     return value
 
 
 def apply_chain(chain, stored):
-    """Return the value of a record with ``chain`` in the segments (None: removed) and ``stored`` in its table (None: no
-    value): bytes or a view of them, None for no value. Raises ValueError if the chain does not belong to this
-    record."""
+    """Return the value of a record, as bytes or a view of them, or None if it has none.
+
+    ``chain`` is the record's chain in the segments (None: removed), ``stored`` its value in the table or None. Raises
+    ValueError if the chain does not belong to this record.
+    """
     return None if chain is None else _apply_chain(chain, stored)
 
 
@@ -252,21 +255,24 @@ cdef bytes _encode_piece(uint8_t kind, const uint8_t* content, Py_ssize_t size):
 
 cdef int _count_pieces(bytes chain) except -1:
     """Return the number of pieces of a chain."""
-    cdef const uint8_t* at = <const uint8_t*> PyBytes_AS_STRING(chain)
-    cdef const uint8_t* end = at + len(chain)
+    cdef const uint8_t* cursor = <const uint8_t*> PyBytes_AS_STRING(chain)
+    cdef const uint8_t* end = cursor + len(chain)
     cdef uint64_t length
     cdef int count = 0
-    while at < end:
-        at = _read_leb128(at + 1, end, &length)
-        if length > <uint64_t> (end - at):
+    while cursor < end:
+        cursor = _read_leb128(cursor + 1, end, &length)
+        if length > <uint64_t> (end - cursor):
             raise ValueError("a piece of a chain is truncated")
-        at += length
+        cursor += length
         count += 1
     return count
 
 
 cdef bytes _make_piece(value, chain, stored, int max_pieces):
-    """Return the shortest piece that changes a record with ``chain`` in the segments so far to ``value``."""
+    """Return a piece that changes a record with this chain to ``value``: a patch if that is shorter, else the value.
+
+    ``stored`` is the value in the table or None. If the chain has ``max_pieces`` pieces, the patch is one of ``stored``.
+    """
     cdef Py_buffer after
     if chain is not None:
         if _count_pieces(chain) < max_pieces:
@@ -285,16 +291,18 @@ cdef bytes _make_piece(value, chain, stored, int max_pieces):
         PyBuffer_Release(&after)
 
 
-cdef inline object _extend(chain, piece):
-    """Return a chain with one more piece. A piece that does not change the newest value replaces the chain."""
+cdef inline object _extend_chain(chain, piece):
+    """Return a chain with one more piece. Only a patch of the newest value is appended; others replace the chain."""
     if piece is not None and chain is not None and PyBytes_AS_STRING(piece)[0] == _PATCH:
         return <bytes> chain + <bytes> piece
     return piece
 
 
 def record_changes(changes, dict newer, dict older, stored, int max_pieces, dict pieces, dict chains) -> int:
-    """Add to ``pieces`` what a new segment stores of some records that change to ``changes`` (None: removed), and to
-    ``chains`` what all segments then store of them. Returns the bytes of keys and pieces.
+    """Encode changed records for a new segment, and return the number of bytes of their keys and pieces.
+
+    ``changes`` has the new value of each key (None: removed). The piece for the new segment is added to ``pieces``, and
+    the chain of all segments to ``chains``.
 
     ``newer``, and for records that it lacks ``older``, have the chains so far. ``stored`` returns the value in the
     table for a key, or None. A chain gets at most ``max_pieces`` pieces. Raises ValueError, with the key, if a chain
@@ -314,14 +322,16 @@ def record_changes(changes, dict newer, dict older, stored, int max_pieces, dict
             size += len(<bytes> piece)
         size += len(<bytes> key)
         pieces[key] = piece
-        chains[key] = _extend(chain, piece)
+        chains[key] = _extend_chain(chain, piece)
     return size
 
 
 def apply_chains(keys, dict newer, dict older, stored) -> list:
-    """Return the values of some records whose chains are in ``newer`` or, if it lacks them, in ``older``; None for no
-    value. ``stored`` returns the value in the table for a key, or None. Raises ValueError, with the key, if a chain
-    does not belong to its record."""
+    """Return the values of some records, in the order of ``keys``; None for a record without a value.
+
+    Their chains are in ``newer`` or, if it lacks them, in ``older``. ``stored`` returns the value in the table for a
+    key, or None. Raises ValueError, with the key, if a chain does not belong to its record.
+    """
     cdef list values = []
     for key in keys:
         chain = newer.get(key, _NOTHING)
@@ -340,4 +350,4 @@ def add_pieces(dict newer, dict older, dict pieces):
         chain = newer.get(key, _NOTHING)
         if chain is _NOTHING:
             chain = older.get(key)
-        newer[key] = _extend(chain, piece)
+        newer[key] = _extend_chain(chain, piece)

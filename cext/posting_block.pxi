@@ -19,17 +19,17 @@ cdef struct Posting:
     uint8_t frequency
 
 
-cdef inline const uint8_t* _read_count(const uint8_t* at, const uint8_t* end, uint64_t* count) except NULL:
+cdef inline const uint8_t* _read_count(const uint8_t* cursor, const uint8_t* end, uint64_t* count) except NULL:
     """Read the number of postings of a payload."""
-    cdef const uint8_t* begin = at
-    at = _read_leb128(at, end, count)
+    cdef const uint8_t* begin = cursor
+    cursor = _read_leb128(cursor, end, count)
     if count[0] > <uint64_t> (end - begin):
         raise ValueError("the number of postings exceeds the size of the block")
-    return at
+    return cursor
 
 
 cdef const uint8_t* _read_bounds(
-    const uint8_t* begin, const uint8_t* at, const uint8_t* end, uint64_t count, vector[Posting]& bounds
+    const uint8_t* begin, const uint8_t* cursor, const uint8_t* end, uint64_t count, vector[Posting]& bounds
 ) except NULL:
     """Read and verify the bounds of a block whose payload begins at ``begin``; a small block has none."""
     cdef uint64_t pairs, length
@@ -37,49 +37,49 @@ cdef const uint8_t* _read_bounds(
     cdef uint32_t crc
     bounds.clear()
     if count < LISTED:
-        return at
-    at = _read_leb128(at, end, &pairs)
+        return cursor
+    cursor = _read_leb128(cursor, end, &pairs)
     bound.chunk = 0
     while pairs:
-        if at == end:
+        if cursor == end:
             raise ValueError("the bounds are truncated")
-        bound.frequency = at[0]
-        at = _read_leb128(at + 1, end, &length)
+        bound.frequency = cursor[0]
+        cursor = _read_leb128(cursor + 1, end, &length)
         bound.length = <uint16_t> length
         bounds.push_back(bound)
         pairs -= 1
-    if end - at < 2:
+    if end - cursor < 2:
         raise ValueError("the bounds are truncated")
-    crc = kv_crc(begin, at - begin)
-    if at[0] != <uint8_t> crc or at[1] != <uint8_t> (crc >> 8) or bounds.empty():
+    crc = kv_crc(begin, cursor - begin)
+    if cursor[0] != <uint8_t> crc or cursor[1] != <uint8_t> (crc >> 8) or bounds.empty():
         raise ValueError("the bounds fail their checksum")
-    return at + 2
+    return cursor + 2
 
 
 cdef const uint8_t* _read_postings(
-    const uint8_t* at, const uint8_t* end, uint64_t first, vector[Posting]& postings
+    const uint8_t* cursor, const uint8_t* end, uint64_t first, vector[Posting]& postings
 ) except NULL:
     """Read the postings of a payload."""
-    cdef const uint8_t* begin = at
+    cdef const uint8_t* begin = cursor
     cdef uint64_t count, distance, length, index
     cdef vector[Posting] bounds
     cdef Posting posting
     posting.chunk = first
-    at = _read_count(at, end, &count)
-    at = _read_bounds(begin, at, end, count, bounds)
+    cursor = _read_count(cursor, end, &count)
+    cursor = _read_bounds(begin, cursor, end, count, bounds)
     postings.resize(count)
     for index in range(count):
-        at = _read_leb128(at, end, &distance)
+        cursor = _read_leb128(cursor, end, &distance)
         posting.chunk += distance >> 1
         posting.frequency = 1
         if not distance & 1:
-            if at == end:
+            if cursor == end:
                 raise ValueError("a posting is truncated")
-            posting.frequency = at[0]
-            at += 1
-        at = _read_leb128(at, end, &length)
+            posting.frequency = cursor[0]
+            cursor += 1
+        cursor = _read_leb128(cursor, end, &length)
         posting.length = <uint16_t> length
         postings[index] = posting
-    if at != end:
+    if cursor != end:
         raise ValueError("there are extra bytes after the postings")
-    return at
+    return cursor

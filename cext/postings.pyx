@@ -22,54 +22,57 @@ cdef enum:
 
 
 cdef void _find_bounds(const Posting* postings, size_t count, vector[Posting]& bounds) noexcept:
-    """Set ``bounds`` to the postings that no other one dominates: ascending by frequency and by length."""
-    cdef int32_t[_FREQUENCIES] least
-    cdef int32_t shortest = 1 << 16
+    """Set ``bounds`` to the postings that no other dominates, in ascending order of frequency, and so of length.
+
+    A posting dominates another if its frequency is not lower and its length not greater: its score is not lower.
+    """
+    cdef int32_t[_FREQUENCIES] min_lengths
+    cdef int32_t min_length = 1 << 16
     cdef Posting bound
-    cdef size_t at
+    cdef size_t position
     cdef int frequency
     for frequency in range(_FREQUENCIES):
-        least[frequency] = 1 << 16
-    for at in range(count):
-        if postings[at].length < least[postings[at].frequency]:
-            least[postings[at].frequency] = postings[at].length
+        min_lengths[frequency] = 1 << 16
+    for position in range(count):
+        if postings[position].length < min_lengths[postings[position].frequency]:
+            min_lengths[postings[position].frequency] = postings[position].length
     bounds.clear()
     bound.chunk = 0
     for frequency in range(_FREQUENCIES - 1, -1, -1):
-        if least[frequency] < shortest:
-            shortest = least[frequency]
-            bound.frequency, bound.length = <uint8_t> frequency, <uint16_t> shortest
+        if min_lengths[frequency] < min_length:
+            min_length = min_lengths[frequency]
+            bound.frequency, bound.length = <uint8_t> frequency, <uint16_t> min_length
             bounds.push_back(bound)
     reverse(bounds.begin(), bounds.end())
 
 
 cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]& out) noexcept:
-    """Encode the postings of a block of the list of one term."""
+    """Set ``out`` to the payload of a block of postings of one term; posting_block.pxi has the format."""
     cdef uint64_t chunk = postings[0].chunk, distance
     cdef vector[Posting] bounds
     cdef uint32_t crc
-    cdef size_t at
+    cdef size_t position
     out.clear()
     out.reserve(4 * count + 32)
     _write_leb128(out, count)
     if count >= LISTED:
         _find_bounds(postings, count, bounds)
         _write_leb128(out, bounds.size())
-        for at in range(bounds.size()):
-            out.push_back(bounds[at].frequency)
-            _write_leb128(out, bounds[at].length)
+        for position in range(bounds.size()):
+            out.push_back(bounds[position].frequency)
+            _write_leb128(out, bounds[position].length)
         crc = kv_crc(out.data(), out.size())
         out.push_back(<uint8_t> crc)
         out.push_back(<uint8_t> (crc >> 8))
-    for at in range(count):
-        distance = postings[at].chunk - chunk
-        chunk = postings[at].chunk
-        if postings[at].frequency == 1:
+    for position in range(count):
+        distance = postings[position].chunk - chunk
+        chunk = postings[position].chunk
+        if postings[position].frequency == 1:
             _write_leb128(out, distance << 1 | 1)
         else:
             _write_leb128(out, distance << 1)
-            out.push_back(postings[at].frequency)
-        _write_leb128(out, postings[at].length)
+            out.push_back(postings[position].frequency)
+        _write_leb128(out, postings[position].length)
 
 
 def count_postings(payload) -> int:
@@ -85,17 +88,20 @@ def count_postings(payload) -> int:
 
 
 def unpack_postings(uint64_t first, payload) -> tuple:
-    """Return chunks (packed u64), frequencies (bytes) and chunk lengths (packed u16) of a payload with valid bounds."""
+    """Return the columns of a payload: chunks (packed u64), frequencies (bytes) and lengths of the chunks (packed u16).
+
+    ``first`` is the first chunk, which is not in the payload. Raises ValueError if the payload or its bounds are invalid.
+    """
     cdef vector[Posting] postings
-    cdef vector[uint8_t] again
+    cdef vector[uint8_t] expected
     cdef Py_buffer buffer
     cdef size_t i
     PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)
     try:
         _read_postings(<const uint8_t*> buffer.buf, <const uint8_t*> buffer.buf + buffer.len, first, postings)
         if postings.size() >= LISTED:
-            _write_payload(postings.data(), postings.size(), again)
-            if <Py_ssize_t> again.size() != buffer.len or memcmp(again.data(), buffer.buf, buffer.len) != 0:
+            _write_payload(postings.data(), postings.size(), expected)
+            if <Py_ssize_t> expected.size() != buffer.len or memcmp(expected.data(), buffer.buf, buffer.len) != 0:
                 raise ValueError("the bounds do not match the postings")
     finally:
         PyBuffer_Release(&buffer)
@@ -112,28 +118,27 @@ def unpack_postings(uint64_t first, payload) -> tuple:
     return chunks, frequencies, lengths
 
 
-cdef bytes _join_key(bytes prefix, uint64_t number, bytes after):
-    """Join a prefix, a number as eight bytes, big-endian, and a suffix."""
+cdef bytes _join_key(bytes prefix, uint64_t number, bytes suffix):
+    """Return a key: a prefix, a number as eight bytes (big-endian), and a suffix."""
     cdef uint8_t[8] packed
     _write_big_endian(packed, number, 8)
-    return prefix + packed[:8] + after
+    return prefix + packed[:8] + suffix
 
 
 cdef struct TermCount:
     # The postings of the term's last block before the change; the changes of the numbers of postings and blocks.
     uint64_t last
     int64_t postings, blocks
-    bint known
+    bint is_known
 
 
 cdef class PostingChanges:
-    """Removed and added postings by term; :meth:`change_blocks` applies them to stored blocks, from each term's last
-    one."""
+    """Removed and added postings by term. :meth:`change_blocks` applies them to a term's blocks, the last one first."""
 
     cdef dict _slots
     cdef vector[TermCount] _counts
-    cdef vector[vector[uint64_t]] _removed
-    cdef vector[vector[Posting]] _added
+    cdef vector[vector[uint64_t]] _removed_chunks
+    cdef vector[vector[Posting]] _added_postings
     cdef size_t _max_postings
 
     def __cinit__(self, size_t max_postings):
@@ -144,23 +149,25 @@ cdef class PostingChanges:
         self._max_postings = max_postings
 
     def add(self, uint64_t chunk, counts, length) -> None:
-        """Add the postings of a chunk: the frequency of each term, and the chunk's length. Both are capped at their
-        maximum."""
+        """Add the postings of a chunk: ``counts`` has the frequency of each term, ``length`` is that of the chunk.
+
+        Both are capped at their maximum.
+        """
         cdef Posting posting
         cdef size_t slot
         posting.chunk, posting.length = chunk, min(length, 65535)
         for term, count in counts.items():
             slot = self._get_slot(term)
             posting.frequency = min(count, 255)
-            self._added[slot].push_back(posting)
+            self._added_postings[slot].push_back(posting)
 
     def remove(self, uint64_t chunk, terms) -> None:
         """Remove the postings of a chunk for some terms."""
         for term in terms:
-            self._removed[self._get_slot(term)].push_back(chunk)
+            self._removed_chunks[self._get_slot(term)].push_back(chunk)
 
     def list_terms(self, among=None) -> list:
-        """Return the changed terms, or those among some terms, sorted."""
+        """Return the changed terms, sorted; with ``among``, only those in it."""
         if among is None:
             return sorted(self._slots)
         return sorted([term for term in set(among) if term in self._slots]) if self._slots else []
@@ -175,13 +182,15 @@ cdef class PostingChanges:
     def clear(self) -> None:
         """Forget everything."""
         self._slots.clear()
-        self._removed.clear()
-        self._added.clear()
+        self._removed_chunks.clear()
+        self._added_postings.clear()
         self._counts.clear()
 
     def get_counts(self, terms) -> list:
-        """Return for each term the postings that its last block had, and how many more postings and blocks the term has
-        after :meth:`change_blocks`. Raises ValueError for a term without changes."""
+        """Return for each term (size of its last block before, change of its postings, change of its blocks).
+
+        Sizes are numbers of postings. Call it after :meth:`change_blocks`. Raises ValueError for a term without changes.
+        """
         cdef TermCount count
         results: list = []
         for term in terms:
@@ -212,23 +221,23 @@ cdef class PostingChanges:
             if slot is None:
                 raise ValueError(f"{term!r} has no changes")
             remaining_removals = self._change_block(slot, prefix, block, old, new, out, written)
-            self._added[slot].clear()
+            self._added_postings[slot].clear()
             if remaining_removals:
                 remaining.append(term)
                 remaining_prefixes.append(prefix)
-                stops.append(_join_key(prefix, self._removed[slot].back(), b"\0"))
+                stops.append(_join_key(prefix, self._removed_chunks[slot].back(), b"\0"))
         return remaining, remaining_prefixes, stops
 
     cdef size_t _get_slot(self, term) except? 0:
-        """Return the position of a term in the vectors of this class; a new term is appended."""
+        """Return the index of a term in the vectors of this class; a new term is appended."""
         cdef TermCount none
         slot = self._slots.get(term)
         if slot is None:
-            none.last = none.postings = none.blocks = none.known = 0
+            none.last = none.postings = none.blocks = none.is_known = 0
             self._counts.push_back(none)
-            slot = self._slots[term] = self._removed.size()
-            self._removed.push_back(vector[uint64_t]())
-            self._added.push_back(vector[Posting]())
+            slot = self._slots[term] = self._removed_chunks.size()
+            self._removed_chunks.push_back(vector[uint64_t]())
+            self._added_postings.push_back(vector[Posting]())
         return slot
 
     cdef size_t _change_block(
@@ -241,17 +250,20 @@ cdef class PostingChanges:
         vector[uint8_t]& out,
         dict written,
     ) except? 0:
-        """Change one block. Returns the number of removed chunks that lie before it, which are the remaining
-        changes."""
+        """Change one block, and return the number of removals that remain, because their chunks are before the block.
+
+        ``old``, ``new`` and ``out`` are working memory. Changed values, None for a removed block, are added to
+        ``written`` by key.
+        """
         cdef Py_buffer buffer
         cdef bytes key = None
         cdef uint64_t chunk
-        cdef size_t at = 0, begin, end, remaining_removals = 0
+        cdef size_t position = 0, begin, end, remaining_removals = 0
         cdef Py_ssize_t size = -1
         cdef bint unchanged = False
-        cdef vector[uint64_t]* removed = &self._removed[slot]
-        cdef vector[Posting]* added = &self._added[slot]
-        sort(removed.begin(), removed.end())
+        cdef vector[uint64_t]* removals = &self._removed_chunks[slot]
+        cdef vector[Posting]* additions = &self._added_postings[slot]
+        sort(removals.begin(), removals.end())
         old.clear()
         new.clear()
         if block is not None:
@@ -270,24 +282,24 @@ cdef class PostingChanges:
                 )
                 if old.empty():
                     raise ValueError(f"key {key.hex()}: the block has no postings")
-                remaining_removals = lower_bound(removed.begin(), removed.end(), old[0].chunk) - removed.begin()
-            if not self._counts[slot].known:
-                self._counts[slot].known = True
+                remaining_removals = lower_bound(removals.begin(), removals.end(), old[0].chunk) - removals.begin()
+            if not self._counts[slot].is_known:
+                self._counts[slot].is_known = True
                 self._counts[slot].last = old.size()
-            for begin in range(remaining_removals, removed.size()):
-                chunk = removed[0][begin]
-                while at < old.size() and old[at].chunk < chunk:
-                    new.push_back(old[at])
-                    at += 1
-                if at < old.size() and old[at].chunk == chunk:
-                    at += 1
-            while at < old.size():
-                new.push_back(old[at])
-                at += 1
-            for at in range(added.size()):
-                if new.size() and added[0][at].chunk <= new.back().chunk:
+            for begin in range(remaining_removals, removals.size()):
+                chunk = removals[0][begin]
+                while position < old.size() and old[position].chunk < chunk:
+                    new.push_back(old[position])
+                    position += 1
+                if position < old.size() and old[position].chunk == chunk:
+                    position += 1
+            while position < old.size():
+                new.push_back(old[position])
+                position += 1
+            for position in range(additions.size()):
+                if new.size() and additions[0][position].chunk <= new.back().chunk:
                     raise ValueError("an added chunk is before an existing one")
-                new.push_back(added[0][at])
+                new.push_back(additions[0][position])
             self._counts[slot].postings += <int64_t> new.size() - <int64_t> old.size()
             self._counts[slot].blocks += (new.size() + self._max_postings - 1) // self._max_postings - (key is not None)
             if key is not None and (not new.size() or new[0].chunk != old[0].chunk):
@@ -310,5 +322,5 @@ cdef class PostingChanges:
         finally:
             if key is not None:
                 PyBuffer_Release(&buffer)
-        removed.resize(remaining_removals)
+        removals.resize(remaining_removals)
         return remaining_removals

@@ -90,7 +90,7 @@ cdef int _tokenize(
     const uint8_t* data, size_t n, NameHash hasher, vector[Token]& tokens, vector[uint8_t]& copy
 ) except -1 nogil:
     """Split a text into tokens, and copy them with single spaces, "\\n" for a barrier. ``hasher`` computes the sums."""
-    cdef size_t at = 0, size, line_ends = 0
+    cdef size_t position = 0, size, line_ends = 0
     cdef bint spaced = False
     cdef int kind
     cdef Token token
@@ -98,12 +98,12 @@ cdef int _tokenize(
     cdef uint8_t separator
     copy.reserve(n + 8)
     tokens.reserve(n // 5 + 8)
-    while at < n:
-        kind = _classify_character(_decode_character(data + at, n - at, &size))
+    while position < n:
+        kind = _classify_character(_decode_character(data + position, n - position, &size))
         if kind == _SPACE:
             spaced = True
-            line_ends += data[at] == 10
-            at += size
+            line_ends += data[position] == 10
+            position += size
             continue
         token.barrier = line_ends > 1
         if spaced and tokens.size():
@@ -113,22 +113,22 @@ cdef int _tokenize(
                 total = kv_append(total, &separator, 1, hasher.powers)
         spaced, line_ends = False, 0
         token.word = kind == _WORD
-        token.source_start = at
+        token.source_start = position
         token.start = <uint32_t> copy.size()
         token.before = total
-        at += size
+        position += size
         if token.word:
-            while at < n:
-                kind = _classify_character(_decode_character(data + at, n - at, &size))
+            while position < n:
+                kind = _classify_character(_decode_character(data + position, n - position, &size))
                 if kind < _WORD:
                     break
-                at += size
-        copy.insert(copy.end(), data + token.source_start, data + at)
+                position += size
+        copy.insert(copy.end(), data + token.source_start, data + position)
         if hasher is not None:
-            total = kv_append(total, data + token.source_start, at - token.source_start, hasher.powers)
+            total = kv_append(total, data + token.source_start, position - token.source_start, hasher.powers)
         token.after = total
         token.end = <uint32_t> copy.size()
-        token.source_end = at
+        token.source_end = position
         tokens.push_back(token)
     return 0
 

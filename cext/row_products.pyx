@@ -93,9 +93,14 @@ cdef extern from *:
                        float *out) noexcept nogil
 
 
-def row_products(const float[:, ::1] x not None, const float[:, ::1] w not None, float[:, ::1] out not None) -> None:
-    """Write x wᵀ to ``out``, shape (len(x), len(w)). Raises ValueError if the shapes do not match."""
-    cdef Py_ssize_t n = x.shape[0], k = x.shape[1], m = w.shape[0], column, place
+def compute_row_products(
+    const float[:, ::1] x not None, const float[:, ::1] w not None, float[:, ::1] out not None
+) -> None:
+    """Write the products of the rows of x with the rows of w (x wᵀ) to ``out``, shape (len(x), len(w)).
+
+    Raises ValueError if the shapes do not match.
+    """
+    cdef Py_ssize_t n = x.shape[0], k = x.shape[1], m = w.shape[0], column, index
     cdef vector[float] panels
     if w.shape[1] != k or out.shape[0] != n or out.shape[1] != m:
         raise ValueError(f"{n} rows of {k} numbers, {m} of {w.shape[1]} and an output of shape "
@@ -108,54 +113,58 @@ def row_products(const float[:, ::1] x not None, const float[:, ::1] w not None,
     with nogil:
         panels.resize((m + PANEL - 1) // PANEL * PANEL * k)
         for column in range(m):
-            for place in range(k):
-                panels[(column - column % PANEL) * k + place * PANEL + column % PANEL] = w[column, place]
+            for index in range(k):
+                panels[(column - column % PANEL) * k + index * PANEL + column % PANEL] = w[column, index]
         multiply_rows(&x[0, 0], n, k, panels.data(), m, &out[0, 0])
 
 
-def row_dots(const float[:, ::1] x not None, const float[::1] y not None, float[::1] out not None) -> None:
-    """Write x y to ``out``, shape (len(x),). Raises ValueError if the shapes do not match."""
-    cdef Py_ssize_t n = x.shape[0], k = x.shape[1], place
-    cdef vector[float] filled
-    if y.shape[0] != k or out.shape[0] != n:
-        raise ValueError(f"{n} rows of {k} numbers, {y.shape[0]} numbers and an output of {out.shape[0]} do not match")
-    if not n:
-        return
-    if not k:
-        out[:] = 0
-        return
-    with nogil:
-        filled.assign((k + SIDE - 1) // SIDE * SIDE, 0)
-        for place in range(k):
-            filled[place] = y[place]
-        dot_rows(&x[0, 0], n, k, filled.data(), &out[0])
+def compute_row_dots(const float[:, ::1] x not None, const float[::1] y not None, float[::1] out not None) -> None:
+    """Write the product of each row of x with the vector y to ``out``, shape (len(x),).
 
-
-def some_row_dots(const float[:, ::1] x not None, const int64_t[::1] rows not None, const float[::1] y not None,
-                  float[::1] out not None) -> None:
-    """Write the products of some rows of x with y to ``out``, shape (len(rows),), with the same bits as
-    :func:`row_dots`.
-
-    Raises ValueError if the shapes do not match, and IndexError for an invalid row of x.
+    Raises ValueError if the shapes do not match.
     """
-    cdef Py_ssize_t n = rows.shape[0], k = x.shape[1], place
-    cdef vector[float] filled
-    cdef vector[const float *] chosen
+    cdef Py_ssize_t n = x.shape[0], k = x.shape[1], index
+    cdef vector[float] padded
     if y.shape[0] != k or out.shape[0] != n:
         raise ValueError(f"{n} rows of {k} numbers, {y.shape[0]} numbers and an output of {out.shape[0]} do not match")
-    for place in range(n):
-        if not 0 <= rows[place] < x.shape[0]:
-            raise IndexError(f"row {rows[place]} does not exist: there are {x.shape[0]} rows")
     if not n:
         return
     if not k:
         out[:] = 0
         return
     with nogil:
-        filled.assign((k + SIDE - 1) // SIDE * SIDE, 0)
-        for place in range(k):
-            filled[place] = y[place]
-        chosen.resize(n)
-        for place in range(n):
-            chosen[place] = &x[rows[place], 0]
-        dot_gathered(chosen.data(), n, k, filled.data(), &out[0])
+        padded.assign((k + SIDE - 1) // SIDE * SIDE, 0)
+        for index in range(k):
+            padded[index] = y[index]
+        dot_rows(&x[0, 0], n, k, padded.data(), &out[0])
+
+
+def compute_selected_row_dots(
+    const float[:, ::1] x not None, const int64_t[::1] rows not None, const float[::1] y not None,
+    float[::1] out not None,
+) -> None:
+    """Write the product of row ``rows[i]`` of x with the vector y to ``out[i]``.
+
+    The bits are those of :func:`compute_row_dots`. Raises ValueError if the shapes do not match, and IndexError for an invalid row of x.
+    """
+    cdef Py_ssize_t n = rows.shape[0], k = x.shape[1], index
+    cdef vector[float] padded
+    cdef vector[const float *] selected_rows
+    if y.shape[0] != k or out.shape[0] != n:
+        raise ValueError(f"{n} rows of {k} numbers, {y.shape[0]} numbers and an output of {out.shape[0]} do not match")
+    for index in range(n):
+        if not 0 <= rows[index] < x.shape[0]:
+            raise IndexError(f"row {rows[index]} does not exist: there are {x.shape[0]} rows")
+    if not n:
+        return
+    if not k:
+        out[:] = 0
+        return
+    with nogil:
+        padded.assign((k + SIDE - 1) // SIDE * SIDE, 0)
+        for index in range(k):
+            padded[index] = y[index]
+        selected_rows.resize(n)
+        for index in range(n):
+            selected_rows[index] = &x[rows[index], 0]
+        dot_gathered(selected_rows.data(), n, k, padded.data(), &out[0])

@@ -21,17 +21,17 @@ cdef inline void _seal(vector[uint8_t]& out) noexcept:
         out.push_back(<uint8_t> (crc >> shift))
 
 
-cdef inline void _write_big_endian(uint8_t* at, uint64_t number, int size) noexcept:
+cdef inline void _write_big_endian(uint8_t* cursor, uint64_t number, int size) noexcept:
     """Write a number as ``size`` bytes, big-endian."""
     cdef int i
     for i in range(size):
-        at[i] = <uint8_t> (number >> 8 * (size - 1 - i))
+        cursor[i] = <uint8_t> (number >> 8 * (size - 1 - i))
 
 
-cdef inline uint64_t _read_big_endian(const uint8_t* at) noexcept:
+cdef inline uint64_t _read_big_endian(const uint8_t* cursor) noexcept:
     """Read eight bytes as a big-endian number."""
     cdef uint64_t number = 0
     cdef int i
     for i in range(8):
-        number = number << 8 | at[i]
+        number = number << 8 | cursor[i]
     return number

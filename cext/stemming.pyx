@@ -14,6 +14,11 @@ from libcpp.vector cimport vector
 cdef enum:
     _STACK = 64  # longest word that is stored on the stack
     _UCS4 = 4
+    # Indexes of rules with a further condition.
+    _STEP_2_OGI = 23
+    _STEP_2_LI = 24
+    _STEP_3_ATIVE = 5
+    _STEP_4_ION = 14
 
 
 cdef struct Word:
@@ -62,12 +67,12 @@ cdef inline bint _has_suffix(Word* word, const char* suffix, Py_ssize_t length) 
     return _has_suffix_at(word, word.size, suffix, length)
 
 
-cdef inline void _replace(Word* word, Py_ssize_t suffix, const char* other, Py_ssize_t length) noexcept:
-    """Replace a suffix of the given length by another one that is not longer."""
-    cdef Py_ssize_t i, start = word.size - suffix
-    for i in range(length):
-        word.text[start + i] = <Py_UCS4> other[i]
-    word.size = start + length
+cdef inline void _replace_suffix(Word* word, Py_ssize_t length, const char* new_suffix, Py_ssize_t new_length) noexcept:
+    """Replace a suffix of ``length`` letters by another one, of ``new_length`` letters, that is not longer."""
+    cdef Py_ssize_t i, start = word.size - length
+    for i in range(new_length):
+        word.text[start + i] = <Py_UCS4> new_suffix[i]
+    word.size = start + new_length
 
 
 cdef inline bint _has_vowel_before(Word* word, Py_ssize_t end) noexcept:
@@ -80,7 +85,7 @@ cdef inline bint _has_vowel_before(Word* word, Py_ssize_t end) noexcept:
 
 
 cdef bint _ends_in_short_syllable(Word* word, Py_ssize_t end) noexcept:
-    """True if the part before ``end`` ends in a short syllable."""
+    """True if the part of a word before ``end`` ends in a short syllable, as Porter2 defines it."""
     cdef Py_UCS4 last
     if end >= 2 and _is_vowel(word.text[end - 2]):
         last = word.text[end - 1]
@@ -91,37 +96,37 @@ cdef bint _ends_in_short_syllable(Word* word, Py_ssize_t end) noexcept:
     return _has_suffix_at(word, end, b"past", 4)
 
 
-cdef inline Py_ssize_t _find_region(Word* word, Py_ssize_t at) noexcept:
-    """Return the offset of the part after the first consonant that follows a vowel, from ``at`` on; -1 for none."""
-    while at < word.size and not _is_vowel(word.text[at]):
-        at += 1
-    while at < word.size and _is_vowel(word.text[at]):
-        at += 1
-    return at + 1 if at < word.size else -1
+cdef inline Py_ssize_t _find_region(Word* word, Py_ssize_t start) noexcept:
+    """Return the offset after the first consonant that follows a vowel, from ``start`` on; -1 for none."""
+    while start < word.size and not _is_vowel(word.text[start]):
+        start += 1
+    while start < word.size and _is_vowel(word.text[start]):
+        start += 1
+    return start + 1 if start < word.size else -1
 
 
 cdef void _mark_regions(Word* word) noexcept:
-    """Set the starts of R1 and R2; the algorithm lists prefixes after which R1 begins."""
-    cdef Py_ssize_t at
+    """Set ``r1`` and ``r2``, the starts of R1 and R2. After some prefixes, R1 begins by definition."""
+    cdef Py_ssize_t start
     word.r1 = word.r2 = word.size
     if _has_prefix(word, b"gener", 5) or _has_prefix(word, b"inter", 5) or _has_prefix(word, b"later", 5):
-        at = 5
+        start = 5
     elif _has_prefix(word, b"organ", 5) or _has_prefix(word, b"emerg", 5) or _has_prefix(word, b"arsen", 5):
-        at = 5
+        start = 5
     elif _has_prefix(word, b"past", 4):
-        at = 4
+        start = 4
     elif _has_prefix(word, b"commun", 6):
-        at = 6
+        start = 6
     elif _has_prefix(word, b"univers", 7):
-        at = 7
+        start = 7
     else:
-        at = _find_region(word, 0)
-    if at < 0:
+        start = _find_region(word, 0)
+    if start < 0:
         return
-    word.r1 = at
-    at = _find_region(word, at)
-    if at >= 0:
-        word.r2 = at
+    word.r1 = start
+    start = _find_region(word, start)
+    if start >= 0:
+        word.r2 = start
 
 
 cdef void _apply_step_1a(Word* word) noexcept:
@@ -142,18 +147,21 @@ cdef void _apply_step_1a(Word* word) noexcept:
 
 
 cdef void _apply_step_1b(Word* word) noexcept:
-    """Remove ``ed``, ``ing`` and their adverbs after a vowel, and restore the end of the verb: ``hoping``, ``hope``."""
+    """Remove ``ed``, ``ing`` and their adverbs after a vowel, and restore the end of the verb: ``hoping``, ``hope``.
+
+    ``eed`` and ``eedly`` in R1 become ``ee``.
+    """
     cdef Py_ssize_t suffix
-    cdef Py_ssize_t at
+    cdef Py_ssize_t stem_end
     cdef Py_UCS4 last
     if _has_suffix(word, b"eed", 3) or _has_suffix(word, b"eedly", 5):
         suffix = 3 if word.text[word.size - 1] == u"d" else 5
-        at = word.size - suffix
-        if word.r1 <= at and not (
-            (at == 4 and (_has_suffix_at(word, at, b"succ", 4) or _has_suffix_at(word, at, b"proc", 4)))
-            or (at == 3 and _has_suffix_at(word, at, b"exc", 3))
+        stem_end = word.size - suffix
+        if word.r1 <= stem_end and not (
+            (stem_end == 4 and (_has_suffix_at(word, stem_end, b"succ", 4) or _has_suffix_at(word, stem_end, b"proc", 4)))
+            or (stem_end == 3 and _has_suffix_at(word, stem_end, b"exc", 3))
         ):
-            word.size = at + 2
+            word.size = stem_end + 2
         return
     if _has_suffix(word, b"ed", 2):
         suffix = 2
@@ -163,35 +171,35 @@ cdef void _apply_step_1b(Word* word) noexcept:
         suffix = 5
     elif _has_suffix(word, b"ing", 3):
         suffix = 3
-        at = word.size - 3
-        if at == 2 and word.text[1] == u"y" and not _is_vowel(word.text[0]):
-            _replace(word, 4, b"ie", 2)
+        stem_end = word.size - 3
+        if stem_end == 2 and word.text[1] == u"y" and not _is_vowel(word.text[0]):
+            _replace_suffix(word, 4, b"ie", 2)
             return
         if (
-            (at == 4 and (_has_prefix(word, b"even", 4) or _has_prefix(word, b"cann", 4)
+            (stem_end == 4 and (_has_prefix(word, b"even", 4) or _has_prefix(word, b"cann", 4)
                           or _has_prefix(word, b"earr", 4) or _has_prefix(word, b"herr", 4)))
-            or (at == 3 and (_has_prefix(word, b"inn", 3) or _has_prefix(word, b"out", 3)))
+            or (stem_end == 3 and (_has_prefix(word, b"inn", 3) or _has_prefix(word, b"out", 3)))
         ):
             return
     else:
         return
-    at = word.size - suffix
-    if not _has_vowel_before(word, at):
+    stem_end = word.size - suffix
+    if not _has_vowel_before(word, stem_end):
         return
-    word.size = at
+    word.size = stem_end
     if _has_suffix(word, b"at", 2) or _has_suffix(word, b"bl", 2) or _has_suffix(word, b"iz", 2):
-        word.text[at] = u"e"
+        word.text[stem_end] = u"e"
         word.size += 1
         return
-    last = word.text[at - 1]
-    if at >= 2 and last == word.text[at - 2] and (
+    last = word.text[stem_end - 1]
+    if stem_end >= 2 and last == word.text[stem_end - 2] and (
         last == u"b" or last == u"d" or last == u"f" or last == u"g" or last == u"m" or last == u"n" or last == u"p"
         or last == u"r" or last == u"t"
     ):
-        if not (at == 3 and (word.text[0] == u"a" or word.text[0] == u"e" or word.text[0] == u"o")):
+        if not (stem_end == 3 and (word.text[0] == u"a" or word.text[0] == u"e" or word.text[0] == u"o")):
             word.size -= 1
-    elif at == word.r1 and _ends_in_short_syllable(word, at):
-        word.text[at] = u"e"
+    elif stem_end == word.r1 and _ends_in_short_syllable(word, stem_end):
+        word.text[stem_end] = u"e"
         word.size += 1
 
 
@@ -208,8 +216,8 @@ cdef void _apply_step_1c(Word* word) noexcept:
 cdef struct Rule:
     const char* suffix
     Py_ssize_t length
-    const char* other
-    Py_ssize_t size
+    const char* replacement
+    Py_ssize_t replacement_length
 
 
 # The longest of the suffixes with the same end is first: only that one is tried.
@@ -238,7 +246,7 @@ cdef Rule[18] _STEP_4 = [
 
 
 cdef inline Py_ssize_t _find_rule(Word* word, Rule* rules, Py_ssize_t count) noexcept:
-    """Return the number of the first rule whose suffix the word has, or -1."""
+    """Return the index of the first rule whose suffix the word has, or -1."""
     cdef Py_ssize_t i
     for i in range(count):
         if _has_suffix(word, rules[i].suffix, rules[i].length):
@@ -249,61 +257,63 @@ cdef inline Py_ssize_t _find_rule(Word* word, Rule* rules, Py_ssize_t count) noe
 cdef void _apply_step_2(Word* word) noexcept:
     """Shorten a derivational suffix in R1: ``rationalize``, ``rational`` plus ``ize``."""
     cdef Py_ssize_t rule = _find_rule(word, _STEP_2, 25)
-    cdef Py_ssize_t at
+    cdef Py_ssize_t stem_end
     cdef Py_UCS4 before
     if rule < 0:
         return
-    at = word.size - _STEP_2[rule].length
-    if word.r1 > at:
+    stem_end = word.size - _STEP_2[rule].length
+    if word.r1 > stem_end:
         return
-    if rule >= 23:  # ogi, li
-        before = word.text[at - 1] if at > 0 else u" "
-        if rule == 23 and before != u"l":
+    if rule == _STEP_2_OGI or rule == _STEP_2_LI:
+        before = word.text[stem_end - 1] if stem_end > 0 else u" "
+        if rule == _STEP_2_OGI and before != u"l":
             return
-        if rule == 24 and before not in u"cdeghkmnrt":
+        if rule == _STEP_2_LI and before not in u"cdeghkmnrt":
             return
-    _replace(word, _STEP_2[rule].length, _STEP_2[rule].other, _STEP_2[rule].size)
+    _replace_suffix(word, _STEP_2[rule].length, _STEP_2[rule].replacement, _STEP_2[rule].replacement_length)
 
 
 cdef void _apply_step_3(Word* word) noexcept:
     """Shorten or remove a second derivational suffix in R1, or ``ative`` in R2."""
     cdef Py_ssize_t rule = _find_rule(word, _STEP_3, 9)
-    cdef Py_ssize_t at
+    cdef Py_ssize_t stem_end
     if rule < 0:
         return
-    at = word.size - _STEP_3[rule].length
-    if word.r1 <= at and (rule != 5 or word.r2 <= at):  # ative
-        _replace(word, _STEP_3[rule].length, _STEP_3[rule].other, _STEP_3[rule].size)
+    stem_end = word.size - _STEP_3[rule].length
+    if word.r1 <= stem_end and (rule != _STEP_3_ATIVE or word.r2 <= stem_end):
+        _replace_suffix(word, _STEP_3[rule].length, _STEP_3[rule].replacement, _STEP_3[rule].replacement_length)
 
 
 cdef void _apply_step_4(Word* word) noexcept:
     """Remove a derivational suffix in R2; ``ion`` only after s or t."""
     cdef Py_ssize_t rule = _find_rule(word, _STEP_4, 18)
-    cdef Py_ssize_t at
+    cdef Py_ssize_t stem_end
     if rule < 0:
         return
-    at = word.size - _STEP_4[rule].length
-    if word.r2 > at:
+    stem_end = word.size - _STEP_4[rule].length
+    if word.r2 > stem_end:
         return
-    if rule == 14 and (at == 0 or (word.text[at - 1] != u"s" and word.text[at - 1] != u"t")):  # ion
+    if rule == _STEP_4_ION and (
+        stem_end == 0 or (word.text[stem_end - 1] != u"s" and word.text[stem_end - 1] != u"t")
+    ):
         return
-    word.size = at
+    word.size = stem_end
 
 
 cdef void _apply_step_5(Word* word) noexcept:
     """Remove a final e that follows no short syllable, and the second l of ``ll``."""
-    cdef Py_ssize_t at = word.size - 1
-    if at < 0:
+    cdef Py_ssize_t last = word.size - 1
+    if last < 0:
         return
-    if word.text[at] == u"e":
-        if word.r2 <= at or (word.r1 <= at and not _ends_in_short_syllable(word, at)):
-            word.size = at
-    elif word.text[at] == u"l" and word.r2 <= at and at > 0 and word.text[at - 1] == u"l":
-        word.size = at
+    if word.text[last] == u"e":
+        if word.r2 <= last or (word.r1 <= last and not _ends_in_short_syllable(word, last)):
+            word.size = last
+    elif word.text[last] == u"l" and word.r2 <= last and last > 0 and word.text[last - 1] == u"l":
+        word.size = last
 
 
 cdef bint _stem_in_place(Word* word) noexcept:
-    """Stem a word in place; True if a y was marked."""
+    """Stem a word of at least three letters in place; return True if a consonant y was temporarily written Y."""
     cdef Py_ssize_t i
     cdef bint marked = False
     if word.text[0] == u"'":
@@ -355,5 +365,6 @@ def stem_english(str word not None) -> str:
     PyUnicode_AsUCS4(word, buffer.text, size, False)
     buffer.size = size
     if not _stem_in_place(&buffer) and buffer.size == size:
+        # A changed word of the same length has another last letter.
         return word if buffer.text[size - 1] == word[size - 1] else PyUnicode_FromKindAndData(_UCS4, buffer.text, size)
     return PyUnicode_FromKindAndData(_UCS4, buffer.text, buffer.size)

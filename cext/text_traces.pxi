@@ -10,12 +10,12 @@ cdef enum:
     _TRACE_OVERHEAD = 96      # bytes of overhead per text
 
 
-cdef inline uint64_t _hash_bytes(const uint8_t* at, const uint8_t* end) noexcept nogil:
+cdef inline uint64_t _hash_bytes(const uint8_t* cursor, const uint8_t* end) noexcept nogil:
     """Return the hash of the bytes between two positions."""
     cdef uint64_t value = 0xCBF29CE484222325ULL  # FNV-1a
-    while at < end:
-        value = (value ^ at[0]) * 0x100000001B3ULL
-        at += 1
+    while cursor < end:
+        value = (value ^ cursor[0]) * 0x100000001B3ULL
+        cursor += 1
     # FNV-1a mixes too few bytes into the upper bits: apply the last steps of murmur3.
     value = (value ^ value >> 33) * 0xFF51AFD7ED558CCDULL
     return value ^ value >> 33

@@ -3,7 +3,7 @@
 """Rows of many vector blocks, verified and copied in one call.
 
 In: blocks as stored (kvstore/structures/vectors/vectors.py has the layout), and for each wanted row its block and its
-number there. Out: the rows as float32; rows of a quantized block are integers times a scale, in float32. A block that
+index there. Out: the rows as float32; rows of a quantized block are integers times a scale, in float32. A block that
 was verified before is recognized by its checksum and not verified again.
 """
 
@@ -26,7 +26,7 @@ cdef bint _is_sound(
     const uint8_t* block, Py_ssize_t size, const uint8_t* encoding, uint16_t rows, uint32_t dimension,
     uint64_t* verified
 ) noexcept nogil:
-    """True if a block has this shape and is undamaged; records its checksum."""
+    """True if a block has this encoding and shape and matches its checksum, which is then recorded in ``verified``."""
     cdef uint32_t checksum, block_dimension
     cdef uint16_t block_rows
     memcpy(&checksum, block + 4, 4)
@@ -41,62 +41,62 @@ cdef bint _is_sound(
     return True
 
 
-cdef void _copy(
-    const uint8_t* block, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t dimension, bint quantised, float* out
+cdef void _copy_row(
+    const uint8_t* block, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t dimension, bint quantized, float* out
 ) noexcept nogil:
-    """Write the vector of a row."""
-    cdef const uint8_t* behind_ids = block + _HEADER + 8 * rows
+    """Write the vector in a row of a block to ``out``. ``rows`` is the number of rows of the block."""
+    cdef const uint8_t* data = block + _HEADER + 8 * rows
     cdef const int8_t* codes
     cdef float scale
-    cdef Py_ssize_t number
-    if not quantised:
-        memcpy(out, behind_ids + 4 * row * dimension, 4 * dimension)
+    cdef Py_ssize_t index
+    if not quantized:
+        memcpy(out, data + 4 * row * dimension, 4 * dimension)
         return
-    memcpy(&scale, behind_ids + 4 * row, 4)
-    codes = <const int8_t*> (behind_ids + 4 * rows + row * dimension)
-    for number in range(dimension):
-        out[number] = codes[number] * scale
+    memcpy(&scale, data + 4 * row, 4)
+    codes = <const int8_t*> (data + 4 * rows + row * dimension)
+    for index in range(dimension):
+        out[index] = codes[index] * scale
 
 
-def gather_rows(list blocks not None, Py_ssize_t size, bytes encoding not None, uint16_t rows_of_block, bint quantised,
-                uint64_t[::1] verified not None, const int64_t[::1] block_numbers not None,
+def gather_rows(list blocks not None, Py_ssize_t size, bytes encoding not None, uint16_t rows_of_block, bint quantized,
+                uint64_t[::1] verified not None, const int64_t[::1] block_indexes not None,
                 const int64_t[::1] rows not None, const int64_t[::1] order not None, float[:, ::1] out not None) -> int:
-    """Write row ``rows[i]`` of ``blocks[block_numbers[i]]`` to ``out[order[i]]``; ``block_numbers`` ascends.
+    """Write row ``rows[i]`` of ``blocks[block_indexes[i]]`` to ``out[order[i]]``; ``block_indexes`` ascends.
 
     ``verified`` has for each block the checksum that was verified before, plus 2^32, or 0, and is updated. Returns the
-    number of the first block that is None, damaged, or of another size, encoding or shape; -1 if all are valid. Raises
+    index of the first block that is None, damaged, or of another size, encoding or shape; -1 if all are valid. Raises
     ValueError if the arguments do not match, IndexError for an invalid row or block.
     """
-    cdef Py_ssize_t count = block_numbers.shape[0], dimension = out.shape[1], at = 0, number, needed
-    cdef const uint8_t* name = encoding
+    cdef Py_ssize_t count = block_indexes.shape[0], dimension = out.shape[1], position = 0, block, needed_bytes
+    cdef const uint8_t* encoding_bytes = encoding
     cdef Py_buffer buffer
     cdef bint sound
-    needed = _HEADER + rows_of_block * (8 + (4 + dimension if quantised else 4 * dimension))
+    needed_bytes = _HEADER + rows_of_block * (8 + (4 + dimension if quantized else 4 * dimension))
     if rows.shape[0] != count or order.shape[0] != count or out.shape[0] != count or verified.shape[0] != len(blocks):
         raise ValueError(f"{count} blocks, {rows.shape[0]} rows, {order.shape[0]} numbers and {out.shape[0]} rows to "
                          f"write do not match, or {len(blocks)} blocks do not match {verified.shape[0]} checksums")
-    if len(encoding) != 4 or size < needed:
+    if len(encoding) != 4 or size < needed_bytes:
         raise ValueError(f"a block of {rows_of_block} rows of {dimension} numbers does not fit into {size} bytes")
-    while at < count:
-        number = block_numbers[at]
-        if not 0 <= number < len(blocks):
-            raise IndexError(f"block {number} does not exist: there are {len(blocks)}")
-        if blocks[number] is None:
-            return number
-        PyObject_GetBuffer(blocks[number], &buffer, PyBUF_SIMPLE)
+    while position < count:
+        block = block_indexes[position]
+        if not 0 <= block < len(blocks):
+            raise IndexError(f"block {block} does not exist: there are {len(blocks)}")
+        if blocks[block] is None:
+            return block
+        PyObject_GetBuffer(blocks[block], &buffer, PyBUF_SIMPLE)
         try:
             sound = buffer.len == size and _is_sound(
-                <const uint8_t*> buffer.buf, size, name, rows_of_block, <uint32_t> dimension, &verified[number]
+                <const uint8_t*> buffer.buf, size, encoding_bytes, rows_of_block, <uint32_t> dimension, &verified[block]
             )
             if not sound:
-                return number
-            while at < count and block_numbers[at] == number:
-                if not 0 <= rows[at] < rows_of_block:
-                    raise IndexError(f"row {rows[at]} does not exist: a block has {rows_of_block}")
-                if not 0 <= order[at] < count:
-                    raise IndexError(f"row {order[at]} to write does not exist: there are {count}")
-                _copy(<const uint8_t*> buffer.buf, rows_of_block, rows[at], dimension, quantised, &out[order[at], 0])
-                at += 1
+                return block
+            while position < count and block_indexes[position] == block:
+                if not 0 <= rows[position] < rows_of_block:
+                    raise IndexError(f"row {rows[position]} does not exist: a block has {rows_of_block}")
+                if not 0 <= order[position] < count:
+                    raise IndexError(f"row {order[position]} to write does not exist: there are {count}")
+                _copy_row(<const uint8_t*> buffer.buf, rows_of_block, rows[position], dimension, quantized, &out[order[position], 0])
+                position += 1
         finally:
             PyBuffer_Release(&buffer)
     return -1

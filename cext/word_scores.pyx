@@ -21,43 +21,46 @@ from libcpp.vector cimport vector
 
 include "posting_block.pxi"
 
-# Scores down to this fraction of the minimum still enter, because sums of bounds are rounded.
 cdef enum:
-    #: Chunks with fewer words than this have their penalty in a table.
-    _LISTED_LENGTHS = 256
-    #: As many best scores are found by insertion, which is faster than a partition if few are wanted.
+    # Chunks with fewer words than this have their penalty in a table.
+    _NUM_TABULATED_LENGTHS = 256
+    # Up to this many best scores are selected by insertion, which is then faster than a partition.
     _MAX_INSERTED = 64
 
+# Scores down to this fraction of the minimum still enter, because sums of bounds are rounded.
 cdef double _TIE_FACTOR = 1 - 1e-12
 # The number of consecutive chunk ids that share an entry of a filter.
 cdef uint64_t _GROUP_CHUNKS = 5
 
 
 cdef uint64_t _get_first_chunk(bytes key) except? 0:
-    """Return the first chunk of a block, from its key."""
+    """Return the id of the first chunk of a block, which is the end of the block's key."""
     if PyBytes_GET_SIZE(key) < 8:
         raise ValueError(f"key {key.hex()}: too short for the key of a block of postings")
     return _read_big_endian(<const uint8_t*> PyBytes_AS_STRING(key) + PyBytes_GET_SIZE(key) - 8)
 
 
 cdef int _list_first_chunks(list blocks, vector[uint64_t]& firsts) except -1:
-    """Collect the first chunks of some blocks; raises ValueError unless they ascend."""
+    """Set ``firsts`` to the first chunks of blocks (pairs of key and value). Raises ValueError unless they ascend."""
     cdef uint64_t first
     firsts.clear()
     firsts.reserve(len(blocks))
-    for record in blocks:
-        first = _get_first_chunk(record[0])
+    for block in blocks:
+        first = _get_first_chunk(block[0])
         if not firsts.empty() and first <= firsts.back():
-            raise ValueError(f"key {record[0].hex()}: the block is out of order")
+            raise ValueError(f"key {block[0].hex()}: the block is out of order")
         firsts.push_back(first)
     return 0
 
 
-cdef int _decode(tuple record, uint64_t first, vector[Posting]& postings) except -1:
-    """Decode the postings of a block, and verify its checksum."""
+cdef int _decode_block(tuple block, uint64_t first, vector[Posting]& postings) except -1:
+    """Set ``postings`` to those of a block (key and value) whose first chunk is ``first``.
+
+    Raises ValueError if the block fails its checksum.
+    """
     cdef Py_buffer buffer
     cdef Py_ssize_t size
-    key, value = record
+    key, value = block
     postings.clear()
     PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
     try:
@@ -71,7 +74,10 @@ cdef int _decode(tuple record, uint64_t first, vector[Posting]& postings) except
 
 
 cdef inline size_t _search_from(const vector[uint64_t]& ids, size_t start, uint64_t minimum) noexcept:
-    """Return the position of the first id from ``start`` on that is not below ``minimum``, by galloping search."""
+    """Return the index of the first of ascending ids, from index ``start`` on, that is at least ``minimum``.
+
+    Galloping search: the result is usually near ``start``.
+    """
     cdef size_t step = 1, low = start, high = start, middle
     while high < ids.size() and ids[high] < minimum:
         low = high + 1
@@ -89,32 +95,32 @@ cdef inline size_t _search_from(const vector[uint64_t]& ids, size_t start, uint6
 
 
 def select_chunks_with_postings(const uint64_t[::1] chunks not None, list blocks not None) -> bytes:
-    """Select the chunks, which ascend, that have a posting in a term's blocks, as packed u64.
+    """Return those of some ascending chunks that have a posting in a term's blocks, as packed u64.
 
     ``blocks`` are keys and sealed values, ascending: all blocks of a term, or those that may contain the chunks. Blocks
     that contain none of the chunks are not read.
     """
     cdef vector[uint64_t] firsts, ids, selected
     cdef vector[Posting] postings
-    cdef size_t at = 0, end, block, position
+    cdef size_t position = 0, end, block, posting
     cdef Py_ssize_t i
     ids.reserve(chunks.shape[0])
     for i in range(chunks.shape[0]):
         ids.push_back(chunks[i])
     _list_first_chunks(blocks, firsts)
     for block in range(firsts.size()):
-        at = _search_from(ids, at, firsts[block])
-        end = ids.size() if block + 1 == firsts.size() else _search_from(ids, at, firsts[block + 1])
-        if at == end:
+        position = _search_from(ids, position, firsts[block])
+        end = ids.size() if block + 1 == firsts.size() else _search_from(ids, position, firsts[block + 1])
+        if position == end:
             continue
-        _decode(blocks[block], firsts[block], postings)
-        position = 0
-        while at < end:
-            while position < postings.size() and postings[position].chunk < ids[at]:
-                position += 1
-            if position < postings.size() and postings[position].chunk == ids[at]:
-                selected.push_back(ids[at])
-            at += 1
+        _decode_block(blocks[block], firsts[block], postings)
+        posting = 0
+        while position < end:
+            while posting < postings.size() and postings[posting].chunk < ids[position]:
+                posting += 1
+            if posting < postings.size() and postings[posting].chunk == ids[position]:
+                selected.push_back(ids[position])
+            position += 1
     return PyBytes_FromStringAndSize(<char*> selected.data(), 8 * selected.size())
 
 
@@ -122,7 +128,7 @@ cdef class WordScores:
     """The chunks that may be among the best by BM25, and their scores for the terms added so far.
 
     These are all chunks with any of the terms, unless they cannot be among the ``top``, or exactly those of
-    :meth:`score_only`.
+    :meth:`restrict_to`.
     """
 
     cdef vector[uint64_t] _chunks, _next_chunks
@@ -133,25 +139,28 @@ cdef class WordScores:
     cdef const uint8_t[::1] _groups
     cdef bint _filtered
     #: The penalty of each of the most frequent lengths.
-    cdef double _penalties[_LISTED_LENGTHS]
+    cdef double _penalties[_NUM_TABULATED_LENGTHS]
 
     def __init__(self, double k1, double b, double average, size_t top, const uint8_t[::1] groups=None):
-        """Score with BM25 of parameters ``k1``, ``b`` and the average length of a chunk. ``groups`` is 1 for each group
-        of five chunks (number // 5) that may be returned, None for all. Raises ValueError if ``top`` is 0."""
+        """Score with BM25 of the parameters ``k1`` and ``b``, where ``average`` is the average length of a chunk.
+
+        ``top`` is the number of best chunks to return. ``groups`` is 1 for each group of five chunks (id // 5) that may
+        be returned; None allows all. Raises ValueError if ``top`` is 0.
+        """
         cdef size_t length
         if not top:
             raise ValueError("top must be at least 1")
         self._k1, self._b, self._average, self._top = k1, b, average, top
         self._minimum = 0
-        for length in range(_LISTED_LENGTHS):
+        for length in range(_NUM_TABULATED_LENGTHS):
             self._penalties[length] = self._compute_penalty(length)
         self._admits_new = True
         self._filtered = groups is not None
         if self._filtered:
             self._groups = groups
 
-    def score_only(self, const uint64_t[::1] chunks not None) -> None:
-        """Score only these chunks, and all of them, regardless of their scores. Call it before the first term.
+    def restrict_to(self, const uint64_t[::1] chunks not None) -> None:
+        """Score exactly these chunks, regardless of their scores. Call it before the first term.
 
         Raises ValueError if they do not ascend.
         """
@@ -170,8 +179,8 @@ cdef class WordScores:
     def compute_bound(self, double weight, list blocks not None) -> float:
         """Return an upper bound of the scores of a term's postings in these blocks; ``weight`` is the term's rarity."""
         cdef double best = 0
-        for record in blocks:
-            best = max(best, self._compute_block_bound(weight, record))
+        for block in blocks:
+            best = max(best, self._compute_block_bound(weight, block))
         return best
 
     def compute_term_bound(self, double weight) -> float:
@@ -182,88 +191,90 @@ cdef class WordScores:
         """True if a chunk without a score so far can be among the best with a score of at most ``bound``."""
         return self._admits_new and bound >= self._minimum
 
-    def chunks(self) -> bytes:
-        """Return the ids of the chunks that can still be among the best, ascending, as packed u64."""
+    def list_chunks(self) -> bytes:
+        """Return the ids of the candidates: the chunks that can still be among the best, ascending, as packed u64."""
         return PyBytes_FromStringAndSize(<char*> self._chunks.data(), 8 * self._chunks.size())
 
-    def add(self, double weight, list blocks not None, double bound, double remaining) -> None:
-        """Add the scores of a term. ``bound`` is the most that it can add, ``remaining`` the most that later terms can
-        add.
+    def add_term(self, double weight, list blocks not None, double bound, double remaining) -> None:
+        """Add the scores of a term, with MaxScore pruning: chunks that can no longer be among the best are dropped.
 
-        ``blocks`` are keys and sealed values, ascending: all blocks of the term or, if :meth:`can_enter` is false,
-        those that may contain the chunks of :meth:`chunks`.
+        ``weight`` is the term's rarity. ``bound`` is the maximum score of this term in a chunk, ``remaining`` the sum of
+        these maxima for all later terms. ``blocks`` are pairs of key and stored value, ascending: all blocks of the term
+        or, if :meth:`can_enter` is false, those that may contain the chunks of :meth:`list_chunks`.
         """
         cdef vector[uint64_t] firsts
         cdef vector[Posting] postings
-        cdef size_t at = 0, end, block, position
+        cdef size_t candidate = 0, end, block, index
         cdef double score
-        cdef bint takes = self.can_enter(bound + remaining), enter
+        cdef bint accepts_new = self.can_enter(bound + remaining), block_accepts_new
         _list_first_chunks(blocks, firsts)
         self._next_chunks.clear()
         self._next_scores.clear()
         for block in range(firsts.size()):
-            at = self._carry_over(at, _search_from(self._chunks, at, firsts[block]), remaining)
+            candidate = self._carry_over(candidate, _search_from(self._chunks, candidate, firsts[block]), remaining)
             end = self._chunks.size()
             if block + 1 < firsts.size():
-                end = _search_from(self._chunks, at, firsts[block + 1])
-            if at == end and not takes:
+                end = _search_from(self._chunks, candidate, firsts[block + 1])
+            if candidate == end and not accepts_new:
                 continue
-            if at == end and not self._may_contain_allowed(firsts, block):
+            if candidate == end and not self._may_contain_allowed(firsts, block):
                 continue
             score = self._compute_block_bound(weight, blocks[block]) + remaining
-            enter = takes and score >= self._minimum
-            if not enter and not self._has_any_above(at, end, self._minimum - score):
-                at = end  # even the best score of the block would not put them among the best
+            block_accepts_new = accepts_new and score >= self._minimum
+            if not block_accepts_new and not self._has_any_reaching(candidate, end, self._minimum - score):
+                candidate = end  # even the best score of the block would not put them among the best: dropped
                 continue
-            _decode(blocks[block], firsts[block], postings)
-            for position in range(postings.size()):
-                while at < end and self._chunks[at] < postings[position].chunk:
-                    at = self._carry_over(at, at + 1, remaining)
-                score = self._compute_score(weight, postings[position].frequency, postings[position].length)
-                if at < end and self._chunks[at] == postings[position].chunk:
-                    self._keep_candidate(self._chunks[at], self._scores[at] + score, remaining)
-                    at += 1
-                elif enter and self._is_allowed(postings[position].chunk):
-                    self._keep_candidate(postings[position].chunk, score, remaining)
-            at = self._carry_over(at, end, remaining)
-        self._carry_over(at, self._chunks.size(), remaining)
+            _decode_block(blocks[block], firsts[block], postings)
+            for index in range(postings.size()):
+                while candidate < end and self._chunks[candidate] < postings[index].chunk:
+                    candidate = self._carry_over(candidate, candidate + 1, remaining)
+                score = self._compute_score(weight, postings[index].frequency, postings[index].length)
+                if candidate < end and self._chunks[candidate] == postings[index].chunk:
+                    self._keep_if_promising(self._chunks[candidate], self._scores[candidate] + score, remaining)
+                    candidate += 1
+                elif block_accepts_new and self._is_allowed(postings[index].chunk):
+                    self._keep_if_promising(postings[index].chunk, score, remaining)
+            candidate = self._carry_over(candidate, end, remaining)
+        self._carry_over(candidate, self._chunks.size(), remaining)
         self._chunks.swap(self._next_chunks)
         self._scores.swap(self._next_scores)
         self._raise_minimum()
 
-    def best(self) -> tuple:
-        """Return the chunks with the ``top`` best scores, and all that tie with the last of them: packed ids (u64),
-        ascending, and scores (f64)."""
-        cdef size_t at, count = 0
+    def select_best(self) -> tuple:
+        """Return the chunks with the ``top`` best scores, and all that tie with the last of them.
+
+        Returns their ids, ascending, as packed u64, and their scores as packed f64.
+        """
+        cdef size_t candidate, count = 0
         cdef double minimum = self._find_top_score() if self._scores.size() > self._top else -1
-        for at in range(self._chunks.size()):
-            if self._scores[at] >= minimum:
-                self._chunks[count], self._scores[count] = self._chunks[at], self._scores[at]
+        for candidate in range(self._chunks.size()):
+            if self._scores[candidate] >= minimum:
+                self._chunks[count], self._scores[count] = self._chunks[candidate], self._scores[candidate]
                 count += 1
         self._chunks.resize(count)
         self._scores.resize(count)
-        return self.chunks(), PyBytes_FromStringAndSize(<char*> self._scores.data(), 8 * count)
+        return self.list_chunks(), PyBytes_FromStringAndSize(<char*> self._scores.data(), 8 * count)
 
     cdef inline double _compute_score(self, double weight, double frequency, size_t length) noexcept:
         """Return the BM25 score of a term of this rarity and frequency in a chunk of ``length`` words."""
         cdef double penalty
-        penalty = self._penalties[length] if length < _LISTED_LENGTHS else self._compute_penalty(length)
+        penalty = self._penalties[length] if length < _NUM_TABULATED_LENGTHS else self._compute_penalty(length)
         return weight * frequency * (self._k1 + 1) / (frequency + penalty)
 
     cdef inline double _compute_penalty(self, size_t length) noexcept:
         """Return the summand of BM25's divisor that depends only on the length of a chunk."""
         return self._k1 * (1 - self._b + self._b * length / self._average)
 
-    cdef double _compute_block_bound(self, double weight, tuple record) except? -1:
-        """Return an upper bound of the scores of the postings of a block."""
+    cdef double _compute_block_bound(self, double weight, tuple block) except? -1:
+        """Return an upper bound of the scores of the postings of a block (key and value), from its stored bounds."""
         cdef Py_buffer buffer
         cdef uint64_t count
         cdef vector[Posting] bounds
         cdef const uint8_t* begin
         cdef const uint8_t* end
         cdef double best = 0
-        cdef size_t at
-        key, value = record
+        cdef size_t index
+        key, value = block
         PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
         try:
             begin, end = <const uint8_t*> buffer.buf, <const uint8_t*> buffer.buf + buffer.len
@@ -274,8 +285,8 @@ cdef class WordScores:
             PyBuffer_Release(&buffer)
         if bounds.empty():
             return self._compute_score(weight, 255, 0)
-        for at in range(bounds.size()):
-            best = max(best, self._compute_score(weight, bounds[at].frequency, bounds[at].length))
+        for index in range(bounds.size()):
+            best = max(best, self._compute_score(weight, bounds[index].frequency, bounds[index].length))
         return best
 
     cdef inline bint _is_allowed(self, uint64_t chunk) noexcept:
@@ -284,7 +295,7 @@ cdef class WordScores:
         return not self._filtered or (group < <uint64_t> self._groups.shape[0] and self._groups[group] != 0)
 
     cdef bint _may_contain_allowed(self, const vector[uint64_t]& firsts, size_t block) noexcept:
-        """True if the filter allows any chunk id from the first one of a block to the first one of the next block."""
+        """True if the filter allows a chunk id from the first one of a block to the first one of the next block."""
         cdef uint64_t first = firsts[block] // _GROUP_CHUNKS, end
         if not self._filtered:
             return True
@@ -293,49 +304,49 @@ cdef class WordScores:
             end = min(end, firsts[block + 1] // _GROUP_CHUNKS + 1)
         return first < end and memchr(&self._groups[first], 1, end - first) != NULL
 
-    cdef inline void _keep_candidate(self, uint64_t chunk, double score, double remaining) noexcept:
-        """Keep a chunk for the next term if its score can still reach the minimum with ``remaining`` added."""
+    cdef inline void _keep_if_promising(self, uint64_t chunk, double score, double remaining) noexcept:
+        """Keep a chunk as a candidate if its score plus ``remaining``, the most of later terms, reaches the minimum."""
         if score + remaining >= self._minimum:
             self._next_chunks.push_back(chunk)
             self._next_scores.push_back(score)
 
-    cdef inline size_t _carry_over(self, size_t at, size_t end, double remaining) noexcept:
-        """Keep the candidates from ``at`` to ``end``, which lack the current term, and return ``end``."""
-        while at < end:
-            self._keep_candidate(self._chunks[at], self._scores[at], remaining)
-            at += 1
-        return at
+    cdef inline size_t _carry_over(self, size_t candidate, size_t end, double remaining) noexcept:
+        """Keep the promising candidates from index ``candidate`` to ``end``, which lack the current term; return ``end``."""
+        while candidate < end:
+            self._keep_if_promising(self._chunks[candidate], self._scores[candidate], remaining)
+            candidate += 1
+        return candidate
 
-    cdef inline bint _has_any_above(self, size_t at, size_t end, double minimum) noexcept:
-        """True if a candidate from ``at`` to ``end`` has a score of at least ``minimum``."""
-        while at < end:
-            if self._scores[at] >= minimum:
+    cdef inline bint _has_any_reaching(self, size_t candidate, size_t end, double minimum) noexcept:
+        """True if a candidate from index ``candidate`` to ``end`` has a score of at least ``minimum``."""
+        while candidate < end:
+            if self._scores[candidate] >= minimum:
                 return True
-            at += 1
+            candidate += 1
         return False
 
     cdef double _find_top_score(self) noexcept:
         """Return the lowest of the ``top`` best scores."""
         cdef vector[double] scores
-        cdef size_t at, place, last = self._top - 1
+        cdef size_t candidate, rank, last = self._top - 1
         cdef double score
         if self._top > _MAX_INSERTED:
             scores = self._scores
             nth_element(scores.begin(), scores.begin() + last, scores.end(), greater[double]())
             return scores[last]
-        scores.assign(self._top, -1.0)  # the best scores so far, descending; few of the others enter
-        for at in range(self._scores.size()):
-            score = self._scores[at]
+        scores.assign(self._top, -1.0)  # the best scores so far, descending
+        for candidate in range(self._scores.size()):
+            score = self._scores[candidate]
             if score <= scores[last]:
                 continue
-            place = last
-            while place and scores[place - 1] < score:
-                scores[place] = scores[place - 1]
-                place -= 1
-            scores[place] = score
+            rank = last
+            while rank and scores[rank - 1] < score:
+                scores[rank] = scores[rank - 1]
+                rank -= 1
+            scores[rank] = score
         return scores[last]
 
     cdef void _raise_minimum(self) noexcept:
-        """Raise the minimum to the lowest of the ``top`` best scores, which no result can be below."""
+        """Raise the minimum score of a result to the lowest of the ``top`` best scores so far."""
         if self._admits_new and self._scores.size() >= self._top:
             self._minimum = max(self._minimum, self._find_top_score() * _TIE_FACTOR)

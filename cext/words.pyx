@@ -23,8 +23,8 @@ cdef struct Word:
     Py_ssize_t start
     Py_ssize_t end
     Py_ssize_t count
-    bint parts  # it contains an underscore
-    bint exact  # a technical token
+    bint has_underscore
+    bint is_technical  # a technical token, which is counted unchanged
 
 
 cdef bint[128] WORD_CHARACTERS
@@ -38,8 +38,7 @@ cdef inline bint _is_word_character(Py_UCS4 c) noexcept:
 
 
 cdef inline bint _is_unspaced(Py_UCS4 c) noexcept:
-    """True if a character of a word is a word by itself: one of writing without spaces
-    (kvstore.text.words.UNSPACED)."""
+    """True if a character belongs to writing without spaces (kvstore.text.words.UNSPACED): it is a word by itself."""
     if c < 0x2E80:
         return c >= 0x0E00 and (c <= 0x0EFF or 0x1000 <= c <= 0x109F or 0x1780 <= c <= 0x17FF)
     return (
@@ -49,33 +48,33 @@ cdef inline bint _is_unspaced(Py_UCS4 c) noexcept:
 
 
 def count_tokens(str text) -> int:
-    """Count the matches of ``[UNSPACED]|[^\\W UNSPACED]{1,64}|[^\\w\\s]``: words, long ones in parts, and marks."""
-    cdef Py_ssize_t size = len(text), at = 0, start, count = 0
-    while at < size:
-        start = at
-        while at < size and _is_word_character(text[at]) and not _is_unspaced(text[at]):
-            at += 1
-        count += (at - start + MAX_TOKEN_CHARACTERS - 1) // MAX_TOKEN_CHARACTERS
-        if at == start:
-            count += not text[at].isspace()
-            at += 1
+    """Return the number of tokens: matches of ``[UNSPACED]|[^\\W UNSPACED]{1,64}|[^\\w\\s]``, words and single marks."""
+    cdef Py_ssize_t size = len(text), position = 0, start, count = 0
+    while position < size:
+        start = position
+        while position < size and _is_word_character(text[position]) and not _is_unspaced(text[position]):
+            position += 1
+        count += (position - start + MAX_TOKEN_CHARACTERS - 1) // MAX_TOKEN_CHARACTERS
+        if position == start:
+            count += not text[position].isspace()
+            position += 1
     return count
 
 
 def find_words(str text not None) -> list:
     """Return the matches of ``[UNSPACED]|[^\\W UNSPACED]+`` in a text, in order."""
-    cdef Py_ssize_t size = len(text), at = 0, start
+    cdef Py_ssize_t size = len(text), position = 0, start
     words = []
-    while at < size:
-        start = at
-        while at < size and _is_word_character(text[at]) and not _is_unspaced(text[at]):
-            at += 1
-        if at > start:
-            words.append(text[start:at])
-        if at < size:
-            if _is_unspaced(text[at]) and _is_word_character(text[at]):
-                words.append(text[at:at + 1])
-            at += 1
+    while position < size:
+        start = position
+        while position < size and _is_word_character(text[position]) and not _is_unspaced(text[position]):
+            position += 1
+        if position > start:
+            words.append(text[start:position])
+        if position < size:
+            if _is_unspaced(text[position]) and _is_word_character(text[position]):
+                words.append(text[position:position + 1])
+            position += 1
     return words
 
 
@@ -85,25 +84,25 @@ def find_term_words(str text not None) -> list:
     These are the matches of ``[^\\W UNSPACED]+``, each pair of consecutive ``[UNSPACED]`` characters, and each
     ``[UNSPACED]`` character without such a neighbor.
     """
-    cdef Py_ssize_t size = len(text), at = 0, start
-    cdef bint paired = False  # the previous character is in a pair
+    cdef Py_ssize_t size = len(text), position = 0, start
+    cdef bint is_paired = False  # the previous character is in a pair
     words = []
-    while at < size:
-        start = at
-        while at < size and _is_word_character(text[at]) and not _is_unspaced(text[at]):
-            at += 1
-        if at > start:
-            words.append(text[start:at])
-            paired = False
-        if at < size:
-            if not _is_word_character(text[at]):
-                paired = False
-            elif at + 1 < size and _is_word_character(text[at + 1]) and _is_unspaced(text[at + 1]):
-                words.append(text[at:at + 2])
-                paired = True
-            elif not paired:
-                words.append(text[at:at + 1])
-            at += 1
+    while position < size:
+        start = position
+        while position < size and _is_word_character(text[position]) and not _is_unspaced(text[position]):
+            position += 1
+        if position > start:
+            words.append(text[start:position])
+            is_paired = False
+        if position < size:
+            if not _is_word_character(text[position]):
+                is_paired = False
+            elif position + 1 < size and _is_word_character(text[position + 1]) and _is_unspaced(text[position + 1]):
+                words.append(text[position:position + 2])
+                is_paired = True
+            elif not is_paired:
+                words.append(text[position:position + 1])
+            position += 1
     return words
 
 
@@ -129,24 +128,26 @@ cdef class WordSet:
             self._hashes[slot] = hash
 
     def count(self, str text not None) -> tuple[int, int, int]:
-        """Return how many of the runs of letters (``[^\\W\\d_]+``) in a text are in the set, how many runs there are,
-        and the number of their letters."""
-        cdef Py_ssize_t size = len(text), at = 0, start, among = 0, runs = 0, letters = 0
-        while at < size:
-            start = at
-            while at < size and _is_letter(text, at):
-                at += 1
-            if at == start:
-                at += 1
+        """Return (runs of letters in a text that are in the set, all runs of letters, letters in these), as numbers.
+
+        A run of letters is a match of ``[^\\W\\d_]+``.
+        """
+        cdef Py_ssize_t size = len(text), position = 0, start, num_in_set = 0, num_runs = 0, num_letters = 0
+        while position < size:
+            start = position
+            while position < size and _is_letter(text, position):
+                position += 1
+            if position == start:
+                position += 1
                 continue
-            runs += 1
-            letters += at - start
-            if at - start <= self._longest and self._contains(text, start, at):
-                among += text[start:at] in self._words
-        return among, runs, letters
+            num_runs += 1
+            num_letters += position - start
+            if position - start <= self._longest and self._contains(text, start, position):
+                num_in_set += text[start:position] in self._words
+        return num_in_set, num_runs, num_letters
 
     cdef bint _contains(self, str text, Py_ssize_t start, Py_ssize_t end) noexcept:
-        """True if the set has a word with the hash of this part of a text: the word itself, except for collisions."""
+        """True if the set has a word with the hash of this part of a text: almost always the same word."""
         cdef uint64_t hash = _hash_word(text, start, end)
         cdef size_t slot = hash & (self._hashes.size() - 1)
         while self._hashes[slot]:
@@ -159,67 +160,68 @@ cdef class WordSet:
 cdef inline uint64_t _hash_word(str text, Py_ssize_t start, Py_ssize_t end) noexcept:
     """Return the hash of a word, never 0 (FNV-1a)."""
     cdef uint64_t hash = 0xCBF29CE484222325ULL
-    for at in range(start, end):
-        hash = (hash ^ <uint64_t> <Py_UCS4> text[at]) * 0x100000001B3ULL
+    for position in range(start, end):
+        hash = (hash ^ <uint64_t> <Py_UCS4> text[position]) * 0x100000001B3ULL
     return (hash ^ hash >> 32) | 1
 
 
 def count_terms(str text, stem, excluded, bint technical=False) -> dict:
-    """Count the stems of the words (``[UNSPACED]{1,2}|[^\\W UNSPACED]+``) of a text, in order of first occurrence.
-    The words in ``excluded`` are not counted. In writing without spaces, each character and each pair of consecutive
-    characters is a word.
+    """Return the number of occurrences of each stem of the words of a text, in order of first occurrence.
+
+    A word is a match of ``[UNSPACED]{1,2}|[^\\W UNSPACED]+``. In writing without spaces, each character and each bigram
+    is a word. The words in ``excluded`` are not counted.
 
     With ``technical``, also count technical tokens unchanged, each before the words in it, and the stems of the parts
     that underscores join, after the whole: see kvstore.text.words.
     """
-    cdef Py_ssize_t size = len(text), at = 0, last_end = 0, stop
+    cdef Py_ssize_t size = len(text), position = 0, last_end = 0, stop
     cdef vector[Word] words
-    cdef vector[int32_t] slots  # a hash table: the number of a word, -1 if free; at most half are used
+    cdef vector[int32_t] slots  # a hash table: the index of a word, -1 if free; at most half are used
     cdef Word word
-    cdef size_t slots_wanted = 4
+    cdef size_t num_slots = 4
     cdef Py_UCS4 c
-    while slots_wanted <= <size_t> (size if text.isascii() else 2 * size):
-        slots_wanted *= 2
-    slots.assign(slots_wanted, -1)
-    while at < size:
-        word.start, word.hash = at, 0xCBF29CE484222325ULL  # FNV-1a
-        word.parts = word.exact = False
-        while at < size:
-            c = text[at]
+    while num_slots <= <size_t> (size if text.isascii() else 2 * size):
+        num_slots *= 2
+    slots.assign(num_slots, -1)
+    while position < size:
+        word.start, word.hash = position, 0xCBF29CE484222325ULL  # FNV-1a
+        word.has_underscore = word.is_technical = False
+        while position < size:
+            c = text[position]
             if not _is_word_character(c):
                 break
             if _is_unspaced(c):
-                if at == word.start:
+                if position == word.start:
                     word.hash = (word.hash ^ <uint64_t> c) * 0x100000001B3ULL
-                    at += 1
+                    position += 1
                 break
-            word.parts |= c == u"_"
+            word.has_underscore |= c == u"_"
             word.hash = (word.hash ^ <uint64_t> c) * 0x100000001B3ULL
-            at += 1
-        word.end = at
+            position += 1
+        word.end = position
         if word.end == word.start:
-            at += 1
+            position += 1
             continue
         if technical and word.start >= last_end:
             stop = _count_technical_token(text, word.start, words, slots)
             last_end = max(last_end, stop)
         _count_word(text, word, words, slots)
         if (
-            at < size and word.end == word.start + 1 and _is_unspaced(text[at]) and _is_word_character(text[at])
+            position < size and word.end == word.start + 1 and _is_unspaced(text[position]) and _is_word_character(text[position])
             and _is_unspaced(text[word.start])
         ):
             word.end += 1
-            word.hash = (word.hash ^ <uint64_t> <Py_UCS4> text[at]) * 0x100000001B3ULL
+            word.hash = (word.hash ^ <uint64_t> <Py_UCS4> text[position]) * 0x100000001B3ULL
             _count_word(text, word, words, slots)
     counts = {}
     for word in words:
         written = text[word.start:word.end]
-        if word.exact:
+        if word.is_technical:
             counts[written] = counts.get(written, 0) + word.count
         elif written not in excluded:
             term = stem(written)
             counts[term] = counts.get(term, 0) + word.count
-            if technical and word.parts:
+            if technical and word.has_underscore:
                 for part in written.split("_"):
                     if part and part != written:
                         term = stem(part)
@@ -228,11 +230,14 @@ def count_terms(str text, stem, excluded, bint technical=False) -> dict:
 
 
 cdef inline Py_ssize_t _count_technical_token(str text, Py_ssize_t start, vector[Word]& words, vector[int32_t]& slots) except -1:
-    """Count the technical token whose first word starts at ``start``. Returns its end; 0 if no token starts there."""
+    """Count the technical token whose first word starts at ``start``. Return the end of its last word, or 0 for none.
+
+    A token is technical if it has a prefix or suffix, or a mark other than a hyphen inside.
+    """
     cdef Word token
-    cdef Py_ssize_t at, end = start, next
-    cdef Py_ssize_t first = _find_prefix_start(text, start)
-    cdef bint marked = first < start
+    cdef Py_ssize_t position, end = start, next_end
+    cdef Py_ssize_t token_start = _find_prefix_start(text, start)
+    cdef bint is_marked = token_start < start
     cdef Py_UCS4 c
     while True:
         while end < len(text) and _is_word_character(text[end]):
@@ -242,63 +247,72 @@ cdef inline Py_ssize_t _count_technical_token(str text, Py_ssize_t start, vector
         c = text[end]
         if c not in u"-./\\@:":
             break
-        next = end + 2 if c == u":" and _has_character(text, end + 1, u":") else end + 1
-        if next >= len(text) or not _is_word_character(text[next]):
+        next_end = end + 2 if c == u":" and _has_character(text, end + 1, u":") else end + 1
+        if next_end >= len(text) or not _is_word_character(text[next_end]):
             break
-        marked |= c != u"-"
-        end = next
-    next = _find_suffix_end(text, end)
-    if not marked and next == end:
+        is_marked |= c != u"-"
+        end = next_end
+    next_end = _find_suffix_end(text, end)
+    if not is_marked and next_end == end:
         return 0
-    token.start, token.end, token.hash = first, next, 0xCBF29CE484222325ULL
-    token.exact, token.parts = True, False
-    for at in range(first, next):
-        token.hash = (token.hash ^ <uint64_t> <Py_UCS4> text[at]) * 0x100000001B3ULL
+    token.start, token.end, token.hash = token_start, next_end, 0xCBF29CE484222325ULL
+    token.is_technical, token.has_underscore = True, False
+    for position in range(token_start, next_end):
+        token.hash = (token.hash ^ <uint64_t> <Py_UCS4> text[position]) * 0x100000001B3ULL
     _count_word(text, token, words, slots)
     return end
 
 
 cdef inline Py_ssize_t _find_prefix_start(str text, Py_ssize_t start) noexcept:
-    """Return the start of a technical token whose first word starts at ``start``:
-    ``(?<![\\w-])--?(?=[^\\W\\d])|(?<!\\w)[$@#%\\\\](?=\\w)|(?<![\\w/.~])(?:~|\\.{1,2})?/(?=\\w)``"""
-    cdef Py_ssize_t at
+    """Return the start of a technical token whose first word starts at ``start``, which may have a prefix.
+
+    The prefix is a match of
+    ``(?<![\\w-])--?(?=[^\\W\\d])|(?<!\\w)[$@#%\\\\](?=\\w)|(?<![\\w/.~])(?:~|\\.{1,2})?/(?=\\w)``.
+    """
+    cdef Py_ssize_t position
     cdef Py_UCS4 c = text[start - 1] if start > 0 else u" "
     if c == u"-":
-        at = start - 2 if start > 1 and text[start - 2] == u"-" else start - 1
-        if text[start].isdecimal() or (at > 0 and (text[at - 1] == u"-" or _is_word_character(text[at - 1]))):
+        position = start - 2 if start > 1 and text[start - 2] == u"-" else start - 1
+        if text[start].isdecimal() or (position > 0 and (text[position - 1] == u"-" or _is_word_character(text[position - 1]))):
             return start
-        return at
+        return position
     if c in u"$@#%\\":
         return start if start > 1 and _is_word_character(text[start - 2]) else start - 1
     if c == u"/":
-        at = start - 1
-        if at > 0 and text[at - 1] == u"~":
-            at -= 1
-        elif at > 0 and text[at - 1] == u".":
-            at -= 2 if at > 1 and text[at - 2] == u"." else 1
-        return start if at > 0 and (text[at - 1] in u"/.~" or _is_word_character(text[at - 1])) else at
+        position = start - 1
+        if position > 0 and text[position - 1] == u"~":
+            position -= 1
+        elif position > 0 and text[position - 1] == u".":
+            position -= 2 if position > 1 and text[position - 2] == u"." else 1
+        return start if position > 0 and (text[position - 1] in u"/.~" or _is_word_character(text[position - 1])) else position
     return start
 
 
 cdef inline Py_ssize_t _find_suffix_end(str text, Py_ssize_t end) noexcept:
-    """Return the end of a technical token whose last word ends at ``end``: ``\\(\\w{0,2}\\)|\\+\\+(?!\\w)|#(?!\\w)``"""
-    cdef Py_ssize_t at = end + 1
+    """Return the end of a technical token whose last word ends at ``end``, which may have a suffix.
+
+    The suffix is a match of ``\\(\\w{0,2}\\)|\\+\\+(?!\\w)|#(?!\\w)``.
+    """
+    cdef Py_ssize_t position = end + 1
     if _has_character(text, end, u"("):
-        while at < len(text) and at < end + 3 and _is_word_character(text[at]):
-            at += 1
-        return at + 1 if _has_character(text, at, u")") else end
+        while position < len(text) and position < end + 3 and _is_word_character(text[position]):
+            position += 1
+        return position + 1 if _has_character(text, position, u")") else end
     if _has_character(text, end, u"+"):
-        return at + 1 if _has_character(text, at, u"+") and not (at + 1 < len(text) and _is_word_character(text[at + 1])) else end
+        return position + 1 if _has_character(text, position, u"+") and not (position + 1 < len(text) and _is_word_character(text[position + 1])) else end
     if _has_character(text, end, u"#"):
-        return end if at < len(text) and _is_word_character(text[at]) else at
+        return end if position < len(text) and _is_word_character(text[position]) else position
     return end
 
 
 cdef inline int _count_word(str text, Word word, vector[Word]& words, vector[int32_t]& slots) except -1:
-    """Count a word in its slot or, if another word has it, in the next free one."""
+    """Add 1 to the count of a word, which is in ``words``, or append it with the count 1.
+
+    ``slots`` is the hash table of the indexes in ``words``, with linear probing.
+    """
     cdef size_t slot = (word.hash ^ word.hash >> 32) & (slots.size() - 1)
     while slots[slot] >= 0:
-        if _are_equal(text, words[slots[slot]], word):
+        if _is_same_word(text, words[slots[slot]], word):
             words[slots[slot]].count += 1
             return 0
         slot = (slot + 1) & (slots.size() - 1)
@@ -308,8 +322,8 @@ cdef inline int _count_word(str text, Word word, vector[Word]& words, vector[int
     return 0
 
 
-cdef inline bint _are_equal(str text, Word word, Word other) noexcept:
-    """True if two words of a text are equal."""
+cdef inline bint _is_same_word(str text, Word word, Word other) noexcept:
+    """True if two words of a text have the same characters."""
     cdef Py_ssize_t i
     if word.hash != other.hash or word.end - word.start != other.end - other.start:
         return False
@@ -333,137 +347,151 @@ def list_name_pieces(str text, set lower, set upper) -> list:
     without final dots. The word after a number that opens the sentence, an identifier with an underscore, a colon, a
     bar, an opening bracket or a column also opens the sentence.
     """
-    cdef Py_ssize_t size = len(text), at = 0, end, bare
-    cdef Py_ssize_t gap = MAX_GAP_WORDS  # words since the last one after which a name may continue
-    cdef bint opened = False, identifier
+    cdef Py_ssize_t size = len(text), position = 0, end, undotted_end
+    cdef Py_ssize_t gap_words = MAX_GAP_WORDS  # words since the last one after which a name may continue
+    cdef bint is_opened = False, identifier
     cdef Py_UCS4 c
     pieces = []
-    while at < size:
-        c = text[at]
+    while position < size:
+        c = text[position]
         if c.isspace():
-            end = at
+            end = position
             while end < size and text[end] == u" ":
                 end += 1
-            if end >= at + MIN_COLUMN_SPACES and at > 0 and not text[at - 1].isspace():
-                pieces.append(text[at:end])
-                gap, opened = MAX_GAP_WORDS, False
-            at = max(end, at + 1)
+            if end >= position + MIN_COLUMN_SPACES and position > 0 and not text[position - 1].isspace():
+                pieces.append(text[position:end])
+                gap_words, is_opened = MAX_GAP_WORDS, False
+            position = max(end, position + 1)
             continue
         if c != u"_" and _is_word_character(c):
-            end = bare = _find_word_end(text, at)
-            while text[bare - 1] == u".":
-                bare -= 1
+            end = undotted_end = _find_word_end(text, position)
+            while text[undotted_end - 1] == u".":
+                undotted_end -= 1
             if c.islower():
-                if not _is_in_address(text, at, end):
-                    lower.add(text[at:bare])
-            elif opened and c.isupper():
-                upper.add(text[at:bare])
-            gap = 0 if c.isupper() or c.isdigit() else gap + 1
-            identifier = text.find(u"_", at, end) >= 0
-            if gap <= MAX_GAP_WORDS or not opened or identifier:
-                pieces.append(text[at:end])
-            opened = not identifier and (opened or not c.isdigit())
+                if not _is_in_address(text, position, end):
+                    lower.add(text[position:undotted_end])
+            elif is_opened and c.isupper():
+                upper.add(text[position:undotted_end])
+            gap_words = 0 if c.isupper() or c.isdigit() else gap_words + 1
+            identifier = text.find(u"_", position, end) >= 0
+            if gap_words <= MAX_GAP_WORDS or not is_opened or identifier:
+                pieces.append(text[position:end])
+            is_opened = not identifier and (is_opened or not c.isdigit())
         else:
-            end = at + 1
+            end = position + 1
             if c == u"`":
-                end = _find_code_end(text, at)
+                end = _find_code_end(text, position)
             elif c == u"*":
-                end = _find_emphasis_end(text, at)
+                end = _find_emphasis_end(text, position)
             elif c == u"-":
-                end = _find_option_end(text, at)
-                if at > 0 and _is_word_character(text[at - 1]) and at + 1 < size and text[at + 1] in u" \n":
-                    end = at + 2
+                end = _find_option_end(text, position)
+                if position > 0 and _is_word_character(text[position - 1]) and position + 1 < size and text[position + 1] in u" \n":
+                    end = position + 2
             # The pieces in between show whether a word directly follows a slash, an ampersand or a broken word.
-            gap = MAX_GAP_WORDS - (c in u"/&" or (c == u"-" and text[end - 1] in u" \n"))
-            opened = (opened or (end > at + 1 and c in u"`*")) and c not in u":|(["
-            pieces.append(text[at:end])
-        at = end
+            gap_words = MAX_GAP_WORDS - (c in u"/&" or (c == u"-" and text[end - 1] in u" \n"))
+            is_opened = (is_opened or (end > position + 1 and c in u"`*")) and c not in u":|(["
+            pieces.append(text[position:end])
+        position = end
     return pieces
 
 
-cdef inline bint _is_letter(str text, Py_ssize_t at) noexcept:
+cdef inline bint _is_letter(str text, Py_ssize_t position) noexcept:
     """True if the text has a letter at an offset, which may be its end."""
-    cdef Py_UCS4 c = text[at] if at < len(text) else u" "
+    cdef Py_UCS4 c = text[position] if position < len(text) else u" "
     if c < 128:
         return u"a" <= c <= u"z" or u"A" <= c <= u"Z"
     return c.isalnum() and not c.isdecimal()
 
 
-cdef inline bint _has_character(str text, Py_ssize_t at, Py_UCS4 c) noexcept:
+cdef inline bint _has_character(str text, Py_ssize_t position, Py_UCS4 c) noexcept:
     """True if the text has this character at an offset, which may be its end."""
-    return at < len(text) and text[at] == c
+    return position < len(text) and text[position] == c
 
 
 cdef Py_ssize_t _find_word_end(str text, Py_ssize_t start) noexcept:
-    """Return the end of a match of
-    ``(?:[^\\W\\d_]\\.){2,}|[^\\W_]\\w*(?:(?:[-'’&](?=\\w)|\\.(?=[^\\W\\d_]\\.))\\w*)*\\.?``."""
-    cdef Py_ssize_t size = len(text), at = start
+    """Return the end of the word that starts at ``start``.
+
+    It is a match of
+    ``(?:[^\\W\\d_]\\.){2,}|[^\\W_]\\w*(?:(?:[-'’&](?=\\w)|\\.(?=[^\\W\\d_]\\.))\\w*)*\\.?``.
+    """
+    cdef Py_ssize_t size = len(text), position = start
     cdef Py_UCS4 c
-    while _is_letter(text, at) and _has_character(text, at + 1, u"."):
-        at += 2
-    if at >= start + 4:
-        return at
-    at = start
-    while at < size:
-        c = text[at]
+    while _is_letter(text, position) and _has_character(text, position + 1, u"."):
+        position += 2
+    if position >= start + 4:
+        return position
+    position = start
+    while position < size:
+        c = text[position]
         if not (
             _is_word_character(c)
-            or (c in u"-'’&" and at + 1 < size and _is_word_character(text[at + 1]))
-            or (c == u"." and _is_letter(text, at + 1) and _has_character(text, at + 2, u"."))
+            or (c in u"-'’&" and position + 1 < size and _is_word_character(text[position + 1]))
+            or (c == u"." and _is_letter(text, position + 1) and _has_character(text, position + 2, u"."))
         ):
             break
-        at += 1
-    return at + _has_character(text, at, u".")
+        position += 1
+    return position + _has_character(text, position, u".")
 
 
 cdef inline bint _is_in_address(str text, Py_ssize_t start, Py_ssize_t end) noexcept:
-    """True for ``(?<=[@/\\\\.~])WORD|WORD(?=[@/\\\\])|WORD(?<=\\.)(?=\\w)``: in ``ada@example.org``, ``/usr/lib``."""
+    """True if a word is part of an address or a path, such as ``ada@example.org``, ``/usr/lib``.
+
+    That is a match of ``(?<=[@/\\\\.~])WORD|WORD(?=[@/\\\\])|WORD(?<=\\.)(?=\\w)``.
+    """
     if start > 0 and text[start - 1] in u"@/\\.~":
         return True
     return end < len(text) and (text[end] in u"@/\\" or (text[end - 1] == u"." and _is_word_character(text[end])))
 
 
 cdef Py_ssize_t _find_option_end(str text, Py_ssize_t start) noexcept:
-    """Return the end of ``(?<![^\\s(\\[|,])--?(?=[^\\W\\d_])WORD``, or of its first mark if that does not match."""
-    cdef Py_ssize_t at = start + 1
+    """Return the end of the option (``-O``, ``--all``) that starts at ``start``, or of its first mark if it is none.
+
+    An option is a match of ``(?<![^\\s(\\[|,])--?(?=[^\\W\\d_])WORD``.
+    """
+    cdef Py_ssize_t position = start + 1
     if start > 0 and not (text[start - 1].isspace() or text[start - 1] in u"([|,"):
         return start + 1
-    at += _has_character(text, at, u"-")
-    return _find_word_end(text, at) if _is_letter(text, at) else start + 1
+    position += _has_character(text, position, u"-")
+    return _find_word_end(text, position) if _is_letter(text, position) else start + 1
 
 
 cdef Py_ssize_t _find_code_end(str text, Py_ssize_t start) noexcept:
-    """Return the end of ```[^`\\n]{1,100}```, or of its first mark if that does not match."""
-    cdef Py_ssize_t at = start + 1
-    while at < len(text) and at <= start + MAX_CODE_CHARACTERS and text[at] not in u"`\n":
-        at += 1
-    return at + 1 if at > start + 1 and _has_character(text, at, u"`") else start + 1
+    """Return the end of the code in backticks that starts at ``start``, or of its first mark if it is not closed.
+
+    Code has 1 to 100 characters on one line.
+    """
+    cdef Py_ssize_t position = start + 1
+    while position < len(text) and position <= start + MAX_CODE_CHARACTERS and text[position] not in u"`\n":
+        position += 1
+    return position + 1 if position > start + 1 and _has_character(text, position, u"`") else start + 1
 
 
 cdef Py_ssize_t _find_emphasis_end(str text, Py_ssize_t start) noexcept:
-    """Return the end of ``(?<![\\w*])\\*{1,2}(?=[^\\s*])[^*\\n]{2,60}?(?<=[^\\s*])\\*{1,2}(?![\\w*])``, or of its
-    first mark if that does not match."""
-    cdef Py_ssize_t begin, end, behind
+    """Return the end of the emphasized text that starts at ``start``, or of its first asterisk if it is none.
+
+    It is a match of ``(?<![\\w*])\\*{1,2}(?=[^\\s*])[^*\\n]{2,60}?(?<=[^\\s*])\\*{1,2}(?![\\w*])``.
+    """
+    cdef Py_ssize_t content_start, end, stars_end
     if start > 0 and (text[start - 1] == u"*" or _is_word_character(text[start - 1])):
         return start + 1
-    begin = end = _find_stars_end(text, start)
-    while end < len(text) and end <= begin + MAX_EMPHASIS_CHARACTERS and text[end] not in u"*\n":
+    content_start = end = _find_stars_end(text, start)
+    while end < len(text) and end <= content_start + MAX_EMPHASIS_CHARACTERS and text[end] not in u"*\n":
         end += 1
-    behind = _find_stars_end(text, end)
+    stars_end = _find_stars_end(text, end)
     if (
-        begin - start > 2
-        or not 2 <= end - begin <= MAX_EMPHASIS_CHARACTERS
-        or text[begin].isspace()
+        content_start - start > 2
+        or not 2 <= end - content_start <= MAX_EMPHASIS_CHARACTERS
+        or text[content_start].isspace()
         or text[end - 1].isspace()
-        or not 1 <= behind - end <= 2
-        or (behind < len(text) and _is_word_character(text[behind]))
+        or not 1 <= stars_end - end <= 2
+        or (stars_end < len(text) and _is_word_character(text[stars_end]))
     ):
         return start + 1
-    return behind
+    return stars_end
 
 
-cdef inline Py_ssize_t _find_stars_end(str text, Py_ssize_t at) noexcept:
-    """Return the position after the asterisks at a position."""
-    while _has_character(text, at, u"*"):
-        at += 1
-    return at
+cdef inline Py_ssize_t _find_stars_end(str text, Py_ssize_t end) noexcept:
+    """Return the end of the asterisks that start at ``end``; ``end`` itself if there are none."""
+    while _has_character(text, end, u"*"):
+        end += 1
+    return end

@@ -20,7 +20,7 @@ from kvstore.errors import IndexUnavailableError
 from kvstore.storage import index_file
 from kvstore.structures.vectors.chnsw import CHECKED_IN_PLACE, LayeredVectors, build_layered_arrays
 from kvstore_cext.chnsw import NONE, LayeredGraph, LayeredGraphBuilder
-from kvstore_cext.row_products import row_dots
+from kvstore_cext.row_products import compute_row_dots
 
 Matrix = npt.NDArray[np.float32]
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -55,7 +55,7 @@ def build_arrays(layers: list[Matrix], *, m: int = 16, exact_below: int = 0) -> 
 def exactly(layer: Matrix, query: Matrix, count: int) -> list[tuple[int, float]]:
     """The nearest rows, all compared: the larger cosine first, ties by number."""
     cosines = np.empty(len(layer), np.float32)
-    row_dots(layer, query, cosines)
+    compute_row_dots(layer, query, cosines)
     order = sorted(range(len(layer)), key=lambda row: (-cosines[row], row))[:count]
     return [(row, float(cosines[row])) for row in order]
 
@@ -274,7 +274,7 @@ def test_an_invalid_order_is_refused(layers: list[Matrix], arrays: Arrays) -> No
     with pytest.raises(ValueError, match="m 1"):
         LayeredGraphBuilder(arrays["layers"], arrays["vectors"], order, 1)
     with pytest.raises(ValueError, match="left"):
-        LayeredGraphBuilder(arrays["layers"], arrays["vectors"], order).arrays()
+        LayeredGraphBuilder(arrays["layers"], arrays["vectors"], order).build_arrays()
 
 
 def test_links_that_lead_anywhere_do_no_harm(arrays: Arrays) -> None:

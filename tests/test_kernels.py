@@ -28,7 +28,7 @@ from kvstore_cext.mentions import select_outermost_mentions
 from kvstore_cext.msgpack_rows import read_elements, read_numbers, replace_elements
 from kvstore_cext.pagerank import ForwardPush
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
-from kvstore_cext.row_products import row_dots, row_products, some_row_dots
+from kvstore_cext.row_products import compute_row_dots, compute_row_products, compute_selected_row_dots
 from kvstore_cext.vector_rows import gather_rows
 from kvstore_cext.word_scores import WordScores, select_chunks_with_postings
 from kvstore_cext.words import WordSet, count_terms, count_tokens, find_term_words, find_words, list_name_pieces
@@ -253,7 +253,7 @@ def test_parts_that_are_not_there_are_refused() -> None:
         lambda: kernel.BlockStore(None, None),  # type: ignore[arg-type]
         lambda: kernel.PageCheck(None, [], []),  # type: ignore[arg-type]
         lambda: kernel.select_longest(None, None),  # type: ignore[arg-type]
-        lambda: row_products(None, None, None),  # type: ignore[arg-type]
+        lambda: compute_row_products(None, None, None),  # type: ignore[arg-type]
         lambda: push(seeds=None),
         lambda: LayeredGraph(None, None, None, None, None, None, None, None, None),  # type: ignore[arg-type]
         lambda: LayeredGraphBuilder(None, None, None),  # type: ignore[arg-type]
@@ -461,14 +461,14 @@ def any_word_scores(chance: Chance) -> None:
     groups = chance.draw.choice([None, np.ones(20, np.uint8), chance.array("u1", 90)])
     scores = WordScores(*(chance.draw.choice(numbers) for _ in range(3)), chance.draw.choice([1, 5, 500, 0]), groups)
     calls: list[Callable[[], Any]] = [
-        lambda: scores.score_only(chunks),
+        lambda: scores.restrict_to(chunks),
         lambda: scores.compute_bound(1.5, blocks),
         lambda: scores.can_enter(chance.draw.choice(numbers)),
-        lambda: scores.add(2.0, blocks, *(chance.draw.choice(numbers) for _ in range(2))),
-        lambda: scores.add(1.0, blocks, 3.0, 0.0),
+        lambda: scores.add_term(2.0, blocks, *(chance.draw.choice(numbers) for _ in range(2))),
+        lambda: scores.add_term(1.0, blocks, 3.0, 0.0),
         lambda: select_chunks_with_postings(chunks, blocks),
-        scores.chunks,
-        scores.best,
+        scores.list_chunks,
+        scores.select_best,
     ]
     for call in chance.draw.sample(calls, len(calls)):
         with contextlib.suppress(REFUSED):
@@ -495,10 +495,12 @@ def any_products(chance: Chance) -> None:
     n, k, m = chance.size(), chance.size(), chance.size()
     with np.errstate(all="ignore"):
         with contextlib.suppress(REFUSED):
-            row_products(chance.array("f4", n, k), chance.array("f4", m, k), chance.array("f4", n, m))
-        row_dots(chance.array("f4", n, k), chance.array("f4", k), chance.array("f4", n))
+            compute_row_products(chance.array("f4", n, k), chance.array("f4", m, k), chance.array("f4", n, m))
+        compute_row_dots(chance.array("f4", n, k), chance.array("f4", k), chance.array("f4", n))
         with contextlib.suppress(REFUSED):
-            some_row_dots(chance.array("f4", n, k), chance.array("i8", m), chance.array("f4", k), chance.array("f4", m))
+            compute_selected_row_dots(
+                chance.array("f4", n, k), chance.array("i8", m), chance.array("f4", k), chance.array("f4", m)
+            )
 
 
 def any_vector_rows(chance: Chance) -> None:
@@ -581,10 +583,10 @@ def any_layers(chance: Chance) -> None:
     builder = LayeredGraphBuilder(first, vectors, order, chance.draw.choice([2, 3, 16, chance.number()]), 20)
     while builder.link_nodes(chance.draw.choice([1, 7, 1000])):
         with contextlib.suppress(REFUSED):
-            builder.arrays()
+            builder.build_arrays()
     above = nodes - (int(first[1]) if len(first) > 1 else 0)
     bounds = np.sort(chance.draw.choices(range(nodes + 1), k=above + 1)).astype(np.uint32)
-    arrays = [first, vectors, *builder.arrays(), bounds, np.arange(nodes, dtype=np.uint32)]
+    arrays = [first, vectors, *builder.build_arrays(), bounds, np.arange(nodes, dtype=np.uint32)]
     for _ in range(chance.draw.choice([0, 0, 1, 2])):
         number = chance.draw.randrange(9)
         shape = arrays[number].shape

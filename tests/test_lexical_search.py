@@ -171,22 +171,22 @@ def test_blocks_that_cannot_be_among_the_best_are_not_read(tmp_path: Path) -> No
         assert len(common) == 8999 // MAX_BLOCK_POSTINGS + 1
         damaged = [(key, memoryview(bytes(value[:-1]) + b"?")) for key, value in common]
         bound = search.compute_bound(rarities["common"], damaged)  # the first bytes of a block say it
-        search.add(rarities["rare"], rare, search.compute_bound(rarities["rare"], rare), bound)
-        candidates = np.frombuffer(search.chunks(), np.uint64)
+        search.add_term(rarities["rare"], rare, search.compute_bound(rarities["rare"], rare), bound)
+        candidates = np.frombuffer(search.list_chunks(), np.uint64)
         (size,) = state.postings.get_sizes(["common"])
         needed = {block[0] for block in state.postings.get_candidate_blocks("common", candidates, size)}
         assert len(needed) == 3
         with pytest.raises(ValueError, match="fails its checksum"):
-            search.add(rarities["common"], damaged, bound, 0.0)
+            search.add_term(rarities["common"], damaged, bound, 0.0)
         search = WordScores(1.2, 0.75, 51.0, 2)
-        search.add(rarities["rare"], rare, search.compute_bound(rarities["rare"], rare), bound)
-        search.add(
+        search.add_term(rarities["rare"], rare, search.compute_bound(rarities["rare"], rare), bound)
+        search.add_term(
             rarities["common"],
             [whole if whole[0] in needed else broken for whole, broken in zip(common, damaged, strict=True)],
             bound,
             0.0,
         )
-        chunks, scores = search.best()
+        chunks, scores = search.select_best()
         assert np.frombuffer(chunks, np.uint64).tolist() == [chunk for chunk, terms in texts.items() if "rare" in terms]
         assert len(set(np.frombuffer(scores).tolist())) == 1
 
@@ -200,9 +200,9 @@ def test_blocks_of_chunks_that_may_not_answer_are_not_read(tmp_path: Path) -> No
         read = [(key, value) for key, value in blocks if 5 * 2700 < int.from_bytes(key[-8:], "big") < 5 * 3100]
         broken = [block if block in read else (block[0], memoryview(b"?")) for block in blocks]
         search = WordScores(1.2, 0.75, 2.0, 1000, groups)
-        search.add(1.0, broken, search.compute_term_bound(1.0), 0.0)
+        search.add_term(1.0, broken, search.compute_term_bound(1.0), 0.0)
         assert len(read) == 2
-        assert np.frombuffer(search.best()[0], np.uint64).tolist() == list(range(15000, 15500, 5))
+        assert np.frombuffer(search.select_best()[0], np.uint64).tolist() == list(range(15000, 15500, 5))
 
 
 def test_wrong_bounds_of_a_block_are_reported(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvstore_cext.row_products import row_dots, row_products, some_row_dots
+from kvstore_cext.row_products import compute_row_dots, compute_row_products, compute_selected_row_dots
 
 Matrix = npt.NDArray[np.float32]
 SHAPES = st.tuples(st.integers(0, 230), st.integers(0, 60), st.integers(0, 50))
@@ -16,7 +16,7 @@ SHAPES = st.tuples(st.integers(0, 230), st.integers(0, 60), st.integers(0, 50))
 
 def product(x: Matrix, w: Matrix) -> Matrix:
     out = np.full((len(x), len(w)), np.nan, np.float32)
-    row_products(x, w, out)
+    compute_row_products(x, w, out)
     return out
 
 
@@ -42,7 +42,7 @@ def test_a_row_of_it_depends_on_no_other_row(shape: tuple[int, int, int], data: 
 def test_shapes_that_do_not_fit_are_refused() -> None:
     for x, w, out in [((2, 3), (4, 5), (2, 4)), ((2, 3), (4, 3), (2, 3)), ((2, 3), (4, 3), (3, 4))]:
         with pytest.raises(ValueError, match="do not match"):
-            row_products(make_matrix(*x, 1), make_matrix(*w, 2), make_matrix(*out, 3))
+            compute_row_products(make_matrix(*x, 1), make_matrix(*w, 2), make_matrix(*out, 3))
 
 
 @given(SHAPES, st.integers(0, 1000))
@@ -52,26 +52,28 @@ def test_a_product_with_a_vector_is_numpys_and_a_row_of_it_depends_on_no_other(
     rows, length, _ = shape
     x, y = make_matrix(rows, length, seed), make_matrix(1, length, seed + 1)[0]
     out = np.full(rows, np.nan, np.float32)
-    row_dots(x, y, out)
+    compute_row_dots(x, y, out)
     assert np.allclose(out, x.astype(float) @ y.astype(float), atol=1e-4)
     alone = np.full(1, np.nan, np.float32)
     for row in range(rows):
-        row_dots(x[row : row + 1], y, alone)
+        compute_row_dots(x[row : row + 1], y, alone)
         assert alone.tobytes() == out[row : row + 1].tobytes()
     chosen = np.random.default_rng(seed).integers(0, rows, 2 * rows) if rows else np.empty(0, np.int64)
     some = np.full(len(chosen), np.nan, np.float32)
-    some_row_dots(x, chosen, y, some)
+    compute_selected_row_dots(x, chosen, y, some)
     assert some.tobytes() == out[chosen].tobytes()
 
 
 def test_vectors_that_do_not_fit_are_refused() -> None:
     for length, rows in [(4, 2), (3, 1)]:
         with pytest.raises(ValueError, match="do not match"):
-            row_dots(make_matrix(2, 3, 1), make_matrix(1, length, 2)[0], np.empty(rows, np.float32))
+            compute_row_dots(make_matrix(2, 3, 1), make_matrix(1, length, 2)[0], np.empty(rows, np.float32))
         with pytest.raises(ValueError, match="do not match"):
-            some_row_dots(
+            compute_selected_row_dots(
                 make_matrix(2, 3, 1), np.zeros(2, np.int64), make_matrix(1, length, 2)[0], np.empty(rows, np.float32)
             )
     for row in (-1, 2):
         with pytest.raises(IndexError, match=f"row {row} does not exist: there are 2 rows"):
-            some_row_dots(make_matrix(2, 3, 1), np.array([row]), make_matrix(1, 3, 2)[0], np.empty(1, np.float32))
+            compute_selected_row_dots(
+                make_matrix(2, 3, 1), np.array([row]), make_matrix(1, 3, 2)[0], np.empty(1, np.float32)
+            )

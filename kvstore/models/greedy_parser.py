@@ -19,7 +19,7 @@ from spacy.tokens import Doc
 from thinc.backends import NumpyOps
 
 from kvstore_cext.arc_eager import MOVE_LETTERS, parse
-from kvstore_cext.row_products import row_products
+from kvstore_cext.row_products import compute_row_products
 
 #: The number of documents whose words pass the network's first layer together.
 BATCH_DOCUMENTS = 4
@@ -91,7 +91,7 @@ class RowOps(NumpyOps):  # type: ignore[misc]  # an extension without types
         left = np.ascontiguousarray(x.T if trans1 else x)
         right = np.ascontiguousarray(y if trans2 else y.T)
         products = np.empty((len(left), len(right)), np.float32) if out is None else out
-        row_products(left, right, products)
+        compute_row_products(left, right, products)
         return products
 
 

@@ -131,8 +131,8 @@ def find_best_by_words(
             if blocks is None and search.can_enter(max_score + max_remaining):
                 blocks = state.postings.get_blocks(term)
             elif blocks is None:
-                blocks = state.postings.get_candidate_blocks(term, np.frombuffer(search.chunks(), np.uint64), size)
-            search.add(weights.rarities[term], blocks, max_score, max_remaining)
+                blocks = state.postings.get_candidate_blocks(term, np.frombuffer(search.list_chunks(), np.uint64), size)
+            search.add_term(weights.rarities[term], blocks, max_score, max_remaining)
         return _to_arrays(search)
     except ValueError as error:
         raise make_corruption_error(error) from error
@@ -142,14 +142,14 @@ def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
     """Return the BM25 scores of distinct chunks, in their order; 0 for chunks without any of the terms."""
     order = np.argsort(chunks)
     ascending = np.ascontiguousarray(chunks[order])
-    search = WordScores(weights.k1, weights.b, weights.average_length, 1)  # ``score_only`` ignores the ``top`` of 1
+    search = WordScores(weights.k1, weights.b, weights.average_length, 1)  # ``restrict_to`` ignores the ``top`` of 1
     terms = _sort_rarest_first(weights)
     try:
-        search.score_only(ascending)
+        search.restrict_to(ascending)
         for term, size in zip(terms, state.postings.get_sizes(terms), strict=True):
             rarity, blocks = weights.rarities[term], state.postings.get_candidate_blocks(term, ascending, size)
             # All chunks are scored, whatever the other terms can add (0).
-            search.add(rarity, blocks, search.compute_term_bound(rarity), 0.0)
+            search.add_term(rarity, blocks, search.compute_term_bound(rarity), 0.0)
         scores = np.empty(len(chunks))
         scores[order] = _to_arrays(search)[1]
         return scores
@@ -164,5 +164,5 @@ def _sort_rarest_first(weights: TermWeights) -> list[str]:
 
 def _to_arrays(search: WordScores) -> tuple[Ids, Scores]:
     """Return the ids of a search's best chunks, ascending, and their scores, as arrays."""
-    chunks, scores = search.best()
+    chunks, scores = search.select_best()
     return np.frombuffer(chunks, np.uint64), np.frombuffer(scores, np.float64)

@@ -245,21 +245,21 @@ _RULES = RunRules(
     {
         "function": FUNCTION_WORDS,
         "particles": PARTICLES,
-        "bridges": PARTICLE_PAIRS,
-        "bodies": ORGANIZATION_WORDS,
-        "counted": NUMBERED_WORDS,
+        "particle_pairs": PARTICLE_PAIRS,
+        "organization_words": ORGANIZATION_WORDS,
+        "numbered_words": NUMBERED_WORDS,
         "calendar": CALENDAR_WORDS,
         "calendar_short": CALENDAR_ABBREVIATIONS,
-        "beside_names": TITLES_AND_UNITS,
-        "peoples": PEOPLE_ADJECTIVES,
+        "titles_and_units": TITLES_AND_UNITS,
+        "demonyms": PEOPLE_ADJECTIVES,
         "numerals": NUMERALS,
         "parts_of_text": frozenset(GENERIC_HEADINGS),
-        "broken": _BROKEN_HYPHENS,
-        "opening": OPENING_MARKS,
+        "broken_hyphens": _BROKEN_HYPHENS,
+        "opening_marks": OPENING_MARKS,
         "saints": SAINTS,
-        "keeping_dot": DOTTED_WORDS,
+        "dotted_words": DOTTED_WORDS,
     },
-    {"peoples": PEOPLE_ENDINGS, "adjectives": NAME_ADJECTIVE_ENDINGS, "fields": FIELD_ENDINGS},
+    {"demonyms": PEOPLE_ENDINGS, "adjectives": NAME_ADJECTIVE_ENDINGS, "fields": FIELD_ENDINGS},
     _MAX_RUN_WORDS,
     get_everyday_kind,
     _DIGEST_PATTERN.fullmatch,
@@ -421,7 +421,7 @@ def _is_emphasized_term(term: str) -> bool:
 
 def is_people_adjective(word: str) -> bool:
     """True if a word is an adjective of a people or place, such as ``Korean``."""
-    return _RULES.is_adjective_of_people(word)
+    return _RULES.is_demonym(word)
 
 
 def _is_contracted(word: str) -> bool:

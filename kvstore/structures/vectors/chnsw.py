@@ -70,7 +70,7 @@ def build_layered_arrays(
             return None
         remaining = builder.link_nodes(_INSERT_BATCH)
         progress(len(vectors) - remaining, len(vectors))
-    graph_arrays = zip(("links0", "links", "down", "entry", "checks"), builder.arrays(), strict=True)
+    graph_arrays = zip(("links0", "links", "down", "entry", "checks"), builder.build_arrays(), strict=True)
     return arrays | dict(graph_arrays)
 
 

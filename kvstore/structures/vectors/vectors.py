@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kvstore_cext.row_products import row_dots, some_row_dots
+from kvstore_cext.row_products import compute_row_dots, compute_selected_row_dots
 from kvstore_cext.vector_rows import gather_rows
 
 from ...errors import CorruptionError, InputError
@@ -444,9 +444,9 @@ def cosines(matrix: Matrix, query: Matrix, rows: npt.NDArray[np.intp] | None = N
     row_cosines: Matrix = np.empty(len(matrix) if rows is None else len(rows), np.float32)
     matrix, query = np.ascontiguousarray(matrix, np.float32), np.ascontiguousarray(query, np.float32)
     if rows is None:
-        row_dots(matrix, query, row_cosines)
+        compute_row_dots(matrix, query, row_cosines)
     else:
-        some_row_dots(matrix, rows.astype(np.int64, copy=False), query, row_cosines)
+        compute_selected_row_dots(matrix, rows.astype(np.int64, copy=False), query, row_cosines)
     return row_cosines
 
 
