@@ -35,7 +35,8 @@ cdef extern from *:
         for (int64_t i = 0; i < row; i++)
             sums[i] = 0;
         for (int64_t position = 0; position < NUM_POSITIONS; position++) {
-            const float *source = tokens[position] < 0 ? net.padding : net.rows + tokens[position] * NUM_POSITIONS * row;
+            const int64_t start = tokens[position] * NUM_POSITIONS * row;
+            const float *source = tokens[position] < 0 ? net.padding : net.rows + start;
             for (int64_t i = 0; i < row; i++)
                 sums[i] += source[position * row + i];
         }
@@ -243,7 +244,8 @@ def parse(const float[:, ::1] rows not None, const float[::1] bias not None, con
     of which the largest counts, are adjacent. ``upper``, shape (hidden units, moves padded with zeros to a multiple of
     32), and ``upper_bias``: the weights of the moves. ``kinds``: for each move the index of its kind in
     :data:`MOVE_LETTERS`; SHIFT and REDUCE must occur. ``lengths``: the number of tokens of each document. Writes to
-    ``heads`` and ``labels`` the head of each token within its document and the move that assigned it, -1 for none. Raises ValueError if the shapes do not match.
+    ``heads`` and ``labels`` the head of each token within its document and the move that assigned it, -1 for none.
+    Raises ValueError if the shapes do not match.
     """
     cdef Network net
     cdef Py_ssize_t document, index, first_token = 0, tokens = rows.shape[0] - 1, row_size = bias.shape[0]

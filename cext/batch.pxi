@@ -17,7 +17,7 @@ cdef struct Query:
 
 
 cdef int find_records(EntityIndex index, Query* queries, int n) except -1 nogil:
-    """Find the records of up to ``_BATCH`` queries whose hashes, keys and lengths are set."""
+    """Set the record of each of up to ``_BATCH`` queries, whose hashes, keys and lengths are set; NULL if absent."""
     cdef int i
     cdef uint32_t tag, bucket, reference
     cdef const uint8_t* page
@@ -45,7 +45,7 @@ cdef int find_records(EntityIndex index, Query* queries, int n) except -1 nogil:
 
 
 cdef int find_heads(EntityIndex index, Query* queries, int n) except -1 nogil:
-    """Set each query's reference to the head of the chain with its tag, or to 0 if the name is certainly absent."""
+    """Set the reference of each query to the first record of the chain with its tag; 0 if the name is absent."""
     cdef int i
     cdef uint32_t tag, bucket
     cdef const uint8_t* page
@@ -71,13 +71,13 @@ cdef int find_heads(EntityIndex index, Query* queries, int n) except -1 nogil:
 
 def find_many(EntityIndex index not None, keys, uint32_t[::1] entities not None,
               uint64_t[::1] first_addresses=None) -> list:
-    """Write the entity of each name (0 if absent) to ``entities`` and, if requested, the first address of each.
+    """Write the entity of each name (0 if absent) to ``entities`` and its first address to ``first_addresses``, if any.
 
     Returns the positions of the names with long lists, whose first addresses are not written. Raises ValueError if an
     array does not have one element for each name.
     """
     cdef Query queries[_BATCH]
-    cdef PyObject* held[_BATCH]
+    cdef PyObject* owned_keys[_BATCH]
     cdef Py_ssize_t total = len(keys), start, length
     cdef int i, n
     cdef const uint8_t* record
@@ -93,7 +93,7 @@ def find_many(EntityIndex index not None, keys, uint32_t[::1] entities not None,
                 # A name that is too long to be stored gets length 0, which no record has.
                 queries[n].length = <uint32_t> length if length <= _KEY_BYTES else 0
                 Py_INCREF(key)
-                held[n] = <PyObject*> key
+                owned_keys[n] = <PyObject*> key
                 n += 1
             with nogil:
                 for i in range(n):
@@ -114,12 +114,12 @@ def find_many(EntityIndex index not None, keys, uint32_t[::1] entities not None,
                             record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH))
         finally:
             for i in range(n):
-                Py_DECREF(<object> held[i])
+                Py_DECREF(<object> owned_keys[i])
     return long_lists
 
 
 def list_addresses_below(EntityIndex index not None, keys, uint64_t stop) -> list:
-    """Return the addresses of each name below ``stop``, ascending, as a tuple; None for a long list."""
+    """Return for each name a tuple of its addresses below ``stop``, ascending; None for a name with a long list."""
     cdef Query query
     cdef Py_ssize_t length
     cdef uint32_t count, i, n
@@ -144,9 +144,9 @@ def list_addresses_below(EntityIndex index not None, keys, uint64_t stop) -> lis
 
 
 def count_candidates(EntityIndex index not None, const uint64_t[::1] hashes not None) -> int:
-    """Count the hashes that have a candidate in the filter, without comparing keys."""
+    """Return how many hashes have a chain with their tag in the filter. Keys are not compared."""
     cdef Query queries[_BATCH]
-    cdef Py_ssize_t start = 0, total = hashes.shape[0], candidates = 0
+    cdef Py_ssize_t start = 0, total = hashes.shape[0], num_candidates = 0
     cdef int i, n
     with nogil:
         while start < total:
@@ -155,6 +155,6 @@ def count_candidates(EntityIndex index not None, const uint64_t[::1] hashes not 
                 queries[i].hash = hashes[start + i]
             find_heads(index, queries, n)
             for i in range(n):
-                candidates += queries[i].reference != 0
+                num_candidates += queries[i].reference != 0
             start += n
-    return candidates
+    return num_candidates

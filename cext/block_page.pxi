@@ -30,7 +30,7 @@ cdef inline size_t get_record_size(const uint8_t* record) noexcept nogil:
 
 
 cdef inline const uint8_t* get_page_record(const uint8_t* page, uint32_t slot) noexcept nogil:
-    """Return the record in ``slot`` of a sound page; NULL if the slot is empty."""
+    """Return the record in ``slot`` of a consistent page; NULL if the slot is empty."""
     cdef uint32_t offset
     if slot >= kv_get16(page + _LP_SLOTS):
         return NULL
@@ -38,7 +38,7 @@ cdef inline const uint8_t* get_page_record(const uint8_t* page, uint32_t slot) n
     return page + offset if offset else NULL
 
 
-cdef bint is_block_page_sound(const uint8_t* page) noexcept nogil:
+cdef bint is_block_page_consistent(const uint8_t* page) noexcept nogil:
     """True if all records lie in the page after its offsets, and their sizes add up to the number in the header."""
     cdef uint32_t slots = kv_get16(page + _LP_SLOTS), top = kv_get16(page + _LP_TOP), slot, offset
     cdef size_t used = 0
@@ -55,7 +55,7 @@ cdef bint is_block_page_sound(const uint8_t* page) noexcept nogil:
 
 
 cdef bint are_records_disjoint(const uint8_t* page) noexcept nogil:
-    """True if no two records of a sound page overlap, so that changing one leaves the others unchanged."""
+    """True if no two records of a consistent page overlap, so that changing one leaves the others unchanged."""
     cdef uint8_t used[_PAGE_BYTES]
     cdef uint32_t slot, offset
     cdef size_t i, size
@@ -73,7 +73,7 @@ cdef bint are_records_disjoint(const uint8_t* page) noexcept nogil:
 
 
 cdef inline int count_free_bytes(const uint8_t* page) noexcept nogil:
-    """Return the bytes that are free for records and offsets once the page is packed."""
+    """Return how many bytes are free for records and offsets once the page is packed."""
     return _PAGE_BYTES - _LP_HEADER - 2 * kv_get16(page + _LP_SLOTS) - kv_get16(page + _LP_USED)
 
 
@@ -95,7 +95,7 @@ cdef void pack_records(uint8_t* page) noexcept nogil:
 
 
 cdef uint8_t* reserve_space(uint8_t* page, uint32_t slot, size_t size) noexcept nogil:
-    """Reserve ``size`` bytes for the record of an empty ``slot``. The caller has verified that they fit."""
+    """Reserve ``size`` bytes for the record of an empty ``slot``, and return their address. They must fit."""
     cdef uint32_t top = kv_get16(page + _LP_TOP)
     if top < _LP_HEADER + 2 * kv_get16(page + _LP_SLOTS) + size:
         pack_records(page)
@@ -129,7 +129,10 @@ cdef void free_slot_space(uint8_t* page, uint32_t slot) noexcept nogil:
 
 @cython.final
 cdef class BlockStore:
-    """The records of all block-list pages; ``more(after)`` lists some numbers of stored pages with room."""
+    """The records of all block-list pages.
+
+    ``more(after)`` returns the numbers of some stored pages with room, above ``after``.
+    """
 
     cdef PageTable pages
     cdef object _list_more
@@ -159,21 +162,21 @@ cdef class BlockStore:
         self._current = 0
 
     cdef const uint8_t* get_record(self, uint32_t reference) except NULL:
-        """Return the record that a reference (page number and slot) names; it must exist."""
+        """Return the record with a reference (page number and slot). Raises the error of the table if it is missing."""
         cdef const uint8_t* record = get_page_record(self.pages.read(reference >> 8), reference & 0xFF)
         if record == NULL:
-            raise self.pages.damage(f"page {reference >> 8} has no record in slot {reference & 0xFF}")
+            raise self.pages.make_error(f"page {reference >> 8} has no record in slot {reference & 0xFF}")
         return record
 
     cdef uint8_t* get_writable(self, uint32_t reference) except NULL:
-        """Return a record that the caller may change within its size."""
+        """Return a record that the caller may change within its size; its page is marked as changed."""
         cdef const uint8_t* record
         self.pages.get_writable(reference >> 8)
         record = self.get_record(reference)
         return <uint8_t*> record
 
     cdef uint32_t add(self, size_t size, uint8_t** record) except 0:
-        """Reserve ``size`` bytes for a new record, set ``record`` to them, and return the reference."""
+        """Reserve ``size`` bytes for a new record, set ``record`` to their address, and return the reference."""
         cdef uint32_t number = self._current, slot
         cdef uint8_t* page
         if number == 0 or not self._fits(number, size):
@@ -198,7 +201,10 @@ cdef class BlockStore:
         return 0
 
     cdef uint32_t resize(self, uint32_t reference, size_t size, uint8_t** record) except 0:
-        """Change the size of a record, keep the bytes that fit, and return its reference, because it may move."""
+        """Change the size of a record, keep the bytes that fit, and return its reference, because it may move.
+
+        Sets ``record`` to its address.
+        """
         cdef uint8_t copy[_PAGE_BYTES]
         cdef uint32_t number = reference >> 8, slot = reference & 0xFF
         cdef size_t old
@@ -228,7 +234,7 @@ cdef class BlockStore:
         )
 
     cdef uint32_t _find_free_slot(self, uint8_t* page) noexcept:
-        """Return an empty slot, appended if necessary; 256 if all are in use."""
+        """Return an empty slot of a page, which is appended if necessary; 256 if all slots are in use."""
         cdef uint32_t slot, slots = kv_get16(page + _LP_SLOTS)
         for slot in range(slots):
             if kv_get16(page + _LP_HEADER + 2 * slot) == 0:
@@ -241,7 +247,7 @@ cdef class BlockStore:
         return slots
 
     cdef uint32_t _choose_page(self, size_t size) except 0:
-        """Choose the next page to fill: a stored or new one with room for ``size`` bytes."""
+        """Choose the next page to fill, a stored or new one with room for ``size`` bytes, and return its number."""
         cdef uint32_t number
         cdef uint8_t* page
         cdef int tries
@@ -272,7 +278,7 @@ cdef class BlockStore:
         return self._current
 
     cdef int _list_if_roomy(self, uint32_t number) except -1:
-        """Add a page to the list of pages with room, unless it is full or the page being filled."""
+        """List a page as one with room if it has enough, unless it is the page being filled."""
         cdef uint8_t* page = <uint8_t*> self.pages.read(number)
         if number != self._current and not page[_LP_ROOMY] and count_free_bytes(page) >= _ROOMY_BYTES:
             self.pages.get_writable(number)[_LP_ROOMY] = 1

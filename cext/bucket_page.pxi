@@ -18,13 +18,13 @@ cdef enum:
     _BP_HEADER = 48
 
 
-cdef bint is_bucket_page_sound(const uint8_t* page) noexcept nogil:
+cdef bint is_bucket_page_consistent(const uint8_t* page) noexcept nogil:
     """True if the header agrees with the buckets, and used slots come first in each bucket."""
     cdef const uint64_t* buckets = <const uint64_t*> (page + _BP_HEADER)
-    cdef int b, used = 0
-    for b in range(_BUCKETS):
-        used += count_used(buckets + 4 * b)
-        if count_used(buckets + 4 * b) < 4 and buckets[4 * b + count_used(buckets + 4 * b)]:
+    cdef int bucket, used = 0
+    for bucket in range(_BUCKETS):
+        used += count_used(buckets + 4 * bucket)
+        if count_used(buckets + 4 * bucket) < 4 and buckets[4 * bucket + count_used(buckets + 4 * bucket)]:
             return False
     return (used == kv_get16(page + _BP_ENTRIES) and page[_BP_DEPTH] <= 64
             and kv_get64(page + _BP_PREFIX) == get_low_bits(kv_get64(page + _BP_PREFIX), page[_BP_DEPTH]))
@@ -36,17 +36,17 @@ cdef inline uint64_t get_low_bits(uint64_t h, int n) noexcept nogil:
 
 
 cdef inline uint32_t get_tag(uint64_t h) noexcept nogil:
-    """Return the bits of a hash that a slot stores, to distinguish the names in one bucket."""
+    """Return the tag of a hash: the bits that a slot stores, to distinguish the names in one bucket."""
     return <uint32_t> ((h >> 52) << _STORED_BITS | (h & ((1 << _STORED_BITS) - 1)))
 
 
 cdef inline uint32_t get_first_bucket(uint64_t h) noexcept nogil:
-    """Return the first of the two buckets of a page that can contain a hash."""
+    """Return the index of the first of the two buckets of a page that can contain a hash."""
     return <uint32_t> (<uint64_t> <uint32_t> (h >> 20) * <uint64_t> _BUCKETS >> 32)
 
 
 cdef inline uint32_t get_other_bucket(uint32_t tag, uint32_t bucket) noexcept nogil:
-    """Return the other bucket of a tag; applied twice, it returns the given one."""
+    """Return the index of the other bucket that can contain a tag; applied twice, it returns ``bucket``."""
     cdef uint32_t total = 2 * ((tag >> _STORED_BITS) % 63) + 1
     return total - bucket if total >= bucket else total + _BUCKETS - bucket
 
@@ -57,7 +57,7 @@ cdef inline const uint64_t* get_bucket(const uint8_t* page, uint32_t bucket) noe
 
 
 cdef inline uint32_t find_bucket_head(const uint64_t* bucket, uint32_t tag) noexcept nogil:
-    """Return the head for ``tag`` in one bucket; 0 if it is absent."""
+    """Return the reference to the first record with ``tag`` in one bucket; 0 if the tag is absent."""
     cdef uint32_t head = 0
     cdef int k
     for k in range(4):
@@ -66,7 +66,7 @@ cdef inline uint32_t find_bucket_head(const uint64_t* bucket, uint32_t tag) noex
 
 
 cdef inline int find_bucket_slot(const uint64_t* bucket, uint32_t tag) noexcept nogil:
-    """Return the position of ``tag`` in one bucket; -1 if it is absent."""
+    """Return the index of the slot with ``tag`` in one bucket; -1 if the tag is absent."""
     cdef int k
     for k in range(4):
         if bucket[k] != 0 and <uint32_t> (bucket[k] >> 32) == tag:
@@ -75,7 +75,7 @@ cdef inline int find_bucket_slot(const uint64_t* bucket, uint32_t tag) noexcept 
 
 
 cdef inline int count_used(const uint64_t* bucket) noexcept nogil:
-    """Return the number of slots in use of a bucket."""
+    """Return the number of used slots of a bucket."""
     return (bucket[0] != 0) + (bucket[1] != 0) + (bucket[2] != 0) + (bucket[3] != 0)
 
 
@@ -143,22 +143,22 @@ cdef void divide_page(uint8_t* page, uint8_t* new_page, int bit) noexcept nogil:
     """Move the slots whose stored bit ``bit`` is set to the same buckets of ``new_page``."""
     cdef uint64_t* old = <uint64_t*> (page + _BP_HEADER)
     cdef uint64_t* new = <uint64_t*> (new_page + _BP_HEADER)
-    cdef int b, k, stay, go, moved = 0
+    cdef int bucket, k, num_kept, num_moved, total_moved = 0
     cdef uint64_t slot
-    for b in range(_BUCKETS):
-        stay = go = 0
+    for bucket in range(_BUCKETS):
+        num_kept = num_moved = 0
         for k in range(4):
-            slot = old[4 * b + k]
+            slot = old[4 * bucket + k]
             if slot == 0:
                 break
             if slot >> (32 + bit) & 1:
-                new[4 * b + go] = slot
-                go += 1
+                new[4 * bucket + num_moved] = slot
+                num_moved += 1
             else:
-                old[4 * b + stay] = slot
-                stay += 1
-        for k in range(stay, 4):
-            old[4 * b + k] = 0
-        moved += go
-    kv_put16(new_page + _BP_ENTRIES, moved)
-    kv_put16(page + _BP_ENTRIES, kv_get16(page + _BP_ENTRIES) - moved)
+                old[4 * bucket + num_kept] = slot
+                num_kept += 1
+        for k in range(num_kept, 4):
+            old[4 * bucket + k] = 0
+        total_moved += num_moved
+    kv_put16(new_page + _BP_ENTRIES, total_moved)
+    kv_put16(page + _BP_ENTRIES, kv_get16(page + _BP_ENTRIES) - total_moved)

@@ -19,8 +19,9 @@ cdef class RunRules:
     # Particles join words of a name (``of``, and the pair ``of the``). An organization word is one such as ``Council``.
     # A numbered word precedes a number (``Table 5``). Titles and units are next to names, but are no names (``Mr``).
     # A broken hyphen is one at the end of a line. An opening mark begins a sentence.
-    cdef frozenset function_words, particles, particle_pairs, organization_words, numbered_words, calendar, calendar_short, titles_and_units
-    cdef frozenset demonyms, numerals, parts_of_text, broken_hyphens, opening_marks, saints, dotted_words
+    cdef frozenset function_words, particles, particle_pairs, organization_words, numbered_words, titles_and_units
+    cdef frozenset calendar, calendar_short, demonyms, numerals, parts_of_text, broken_hyphens, opening_marks, saints
+    cdef frozenset dotted_words
     # Endings of demonyms (``ish``), of adjectives, and of the names of fields of knowledge.
     cdef tuple demonym_endings, adjective_endings, field_endings
     cdef Py_ssize_t max_words
@@ -35,11 +36,13 @@ cdef class RunRules:
         if None in words.values() or None in endings.values():
             raise TypeError("words are a frozenset and ends a tuple, not None")
         self.function_words, self.particles = words["function"], words["particles"]
-        self.particle_pairs, self.organization_words, self.numbered_words = words["particle_pairs"], words["organization_words"], words["numbered_words"]
+        self.particle_pairs, self.organization_words = words["particle_pairs"], words["organization_words"]
+        self.numbered_words = words["numbered_words"]
         self.calendar, self.calendar_short = words["calendar"], words["calendar_short"]
         self.titles_and_units, self.demonyms = words["titles_and_units"], words["demonyms"]
         self.numerals, self.parts_of_text = words["numerals"], words["parts_of_text"]
-        self.broken_hyphens, self.opening_marks, self.saints = words["broken_hyphens"], words["opening_marks"], words["saints"]
+        self.broken_hyphens, self.opening_marks = words["broken_hyphens"], words["opening_marks"]
+        self.saints = words["saints"]
         self.dotted_words = words["dotted_words"]
         self.demonym_endings, self.adjective_endings = endings["demonyms"], endings["adjectives"]
         self.field_endings, self.max_words = endings["fields"], max_words
@@ -178,9 +181,12 @@ cdef class RunRules:
         return word == "and" and not pending and self._is_common(_get_last_word(run))
 
     cdef bint _can_connect(self, list run, list pending, str word) except -1:
-        """True if a word in lower case can connect a run, and the ``pending`` words after it, with further capitalized words."""
+        """True if a word in lower case can connect a run and its ``pending`` words with a capitalized word."""
         cdef str lower = word.lower()
-        if lower == "for" and not pending and not self._is_common(_get_last_word(run)) and _get_last_word(run).lower() not in self.organization_words:
+        if (
+            lower == "for" and not pending and not self._is_common(_get_last_word(run))
+            and _get_last_word(run).lower() not in self.organization_words
+        ):
             return False  # "Slovenia for Ljubljana"
         if lower not in self.particles or lower == "the":
             return len(pending) == 1 and ((<str> pending[0]).lower(), lower) in self.particle_pairs
@@ -202,8 +208,12 @@ cdef class RunRules:
                 return True
         if len(words_after) == 1:
             # "Love and Honor": neither word is a name alone.
-            return len(run) == 1 and self._is_common(words_after[0]) and not (position > 2 and pieces[position - 3] == ",")
-        return _get_last_word(words_after).lower() in self.organization_words and _get_last_word(run).lower() not in self.organization_words
+            if position > 2 and pieces[position - 3] == ",":
+                return False
+            return len(run) == 1 and self._is_common(words_after[0])
+        if _get_last_word(run).lower() in self.organization_words:
+            return False
+        return _get_last_word(words_after).lower() in self.organization_words
 
     # -- Parts of runs
 
@@ -282,7 +292,9 @@ cdef class RunRules:
         position = _find_last(run, "of")
         if run[position + 1] != "the":
             return False
-        return self._can_be_person(run[:position]) or (position > 1 and len(run) == position + 3 and _get_last_word(run).isupper())
+        return self._can_be_person(run[:position]) or (
+            position > 1 and len(run) == position + 3 and _get_last_word(run).isupper()
+        )
 
 
 cdef class CapitalRuns:
@@ -363,7 +375,10 @@ cdef class CapitalRuns:
             while run and (<str> run[0]).lower() in rules.function_words:
                 run = run[1:]
         run = rules._cut_before_sentence(run, at_start)
-        if 1 < len(run) < full_length and rules._has_only_common_words(run) and tuple(run) not in self.standalone_counts:
+        if (
+            1 < len(run) < full_length and rules._has_only_common_words(run)
+            and tuple(run) not in self.standalone_counts
+        ):
             return 0  # "Known Causes of Trouble": the removed part belonged to it
         run = rules._remove_reference(rules._remove_date(run))
         for item in run:
@@ -395,7 +410,9 @@ cdef class CapitalRuns:
                 if index or not rules._is_common(bare):
                     names.append(" ".join([*run[:index], bare]))
                 is_separate_name = not (rules._has_only_common_words(after) if index else rules._has_common_word(after))
-                if (is_separate_name and (<str> after[0]).lower() not in rules.organization_words) or self._occurs_standalone(after):
+                if self._occurs_standalone(after) or (
+                    is_separate_name and (<str> after[0]).lower() not in rules.organization_words
+                ):
                     self._add_part(after, names)
         if run:
             if len(run) <= rules.max_words and not rules._splits_at_of_the(run):
@@ -465,7 +482,9 @@ cdef class CapitalRuns:
         cdef str lower = word.lower(), bare = lower.rstrip(".")
         if lower in rules.function_words or lower in rules.calendar or lower in rules.parts_of_text or len(bare) < 2:
             return False
-        if bare in rules.titles_and_units or lower.endswith(rules.adjective_endings) or rules.is_digest(word) is not None:
+        if bare in rules.titles_and_units or lower.endswith(rules.adjective_endings):
+            return False
+        if rules.is_digest(word) is not None:
             return False
         if lower in rules.numerals or rules._is_demonym(word):
             return False
@@ -477,7 +496,9 @@ cdef class CapitalRuns:
         kind = rules.get_kind(word)
         if kind is None:
             return True
-        return kind == "noun" and not at_start and lower not in self.common and self.standalone_counts.get((word,), 0) > 1
+        if kind != "noun" or at_start or lower in self.common:
+            return False
+        return self.standalone_counts.get((word,), 0) > 1
 
 
 cdef inline str _get_last_word(list run):

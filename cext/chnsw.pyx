@@ -74,9 +74,9 @@ cdef inline const float* get_vector(const Layered& graph, uint32_t node) noexcep
 cdef uint32_t compute_checksum(const Layered& graph, uint32_t node) noexcept nogil:
     """Return the CRC-32 of a node's vector, links and link down."""
     cdef uint32_t crc = kv_crc(<const uint8_t*> get_vector(graph, node), graph.dimension * sizeof(float))
-    crc = kv_crc_further(crc, <const uint8_t*> get_link_row(graph, node), get_row_width(graph, node) * sizeof(uint32_t))
+    crc = kv_crc_extend(crc, <const uint8_t*> get_link_row(graph, node), get_row_width(graph, node) * sizeof(uint32_t))
     if node >= graph.first[1]:
-        crc = kv_crc_further(crc, <const uint8_t*> (graph.down + (node - graph.first[1])), sizeof(uint32_t))
+        crc = kv_crc_extend(crc, <const uint8_t*> (graph.down + (node - graph.first[1])), sizeof(uint32_t))
     return crc
 
 
@@ -134,7 +134,10 @@ cdef bint compute_new_cosines(Walk* walk, const Layered& graph) noexcept nogil:
 
 
 cdef bint scan_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t limit) noexcept nogil:
-    """Set ``walk.results`` to the ``limit`` nearest nodes of a layer by comparing all; False if one fails its checksum."""
+    """Set ``walk.results`` to the ``limit`` nearest nodes of a layer by comparing all.
+
+    Returns False if one fails its checksum.
+    """
     cdef uint32_t node
     cdef size_t i
     walk.new_nodes.clear()
@@ -153,7 +156,8 @@ cdef bint scan_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t 
 cdef bint search_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t ef) noexcept nogil:
     """Find about the ``ef`` nearest nodes of a layer from ``walk.starts``; False if a node fails its checksum.
 
-    Malkov, Yashunin 2018, Algorithm 2 (SEARCH-LAYER); the result is ``walk.results``. ``unfollowed`` are nodes whose links have not been followed yet, ``best`` the best so far.
+    Malkov, Yashunin 2018, Algorithm 2 (SEARCH-LAYER); the result is ``walk.results``. ``unfollowed`` are nodes whose
+    links have not been followed yet, ``best`` the best so far.
     """
     cdef priority_queue[Near] unfollowed, best
     cdef Near nearest
@@ -221,7 +225,7 @@ def compute_checksums(const uint32_t[::1] layers not None, const float[:, ::1] v
     for node in range(nodes):
         sums[node] = kv_crc(<const uint8_t*> &vectors[node, 0], vectors.shape[1] * sizeof(float)) if vectors.shape[1] else 0
         if node >= layers[1]:
-            sums[node] = kv_crc_further(sums[node], <const uint8_t*> &none, sizeof(uint32_t))
+            sums[node] = kv_crc_extend(sums[node], <const uint8_t*> &none, sizeof(uint32_t))
     return checks
 
 
@@ -347,13 +351,15 @@ cdef void add_starts_below(Walk* walk, const Layered& graph, uint32_t node) noex
         index += 1
 
 
-cdef bint search_layers(Walk* walk, const Layered& graph, const float* query, const int64_t* counts, const uint32_t* entry,
-                  Py_ssize_t levels, size_t ef, bint follow_links_down, Py_ssize_t max_compared_nodes,
-                  vector[vector[Near]]& results) noexcept nogil:
+cdef bint search_layers(
+    Walk* walk, const Layered& graph, const float* query, const int64_t* counts, const uint32_t* entry,
+    Py_ssize_t levels, size_t ef, bint follow_links_down, Py_ssize_t max_compared_nodes,
+    vector[vector[Near]]& results,
+) noexcept nogil:
     """Search the layers of a graph from the top, and set ``results[i]`` to the ``counts[i]`` nearest nodes of layer i.
 
-    ``entry``, ``ef``, ``follow_links_down`` and ``max_compared_nodes`` are as in :meth:`LayeredGraph.search`. The search
-    ends at the lowest layer with a count above 0. Returns False if a node fails its checksum.
+    ``entry``, ``ef``, ``follow_links_down`` and ``max_compared_nodes`` are as in :meth:`LayeredGraph.search`. The
+    search ends at the lowest layer with a count above 0. Returns False if a node fails its checksum.
     """
     cdef Py_ssize_t layer, lowest = 0
     cdef size_t i, count, limit

@@ -145,8 +145,8 @@ def change_blocks(dict changes, blocks, size_t max_numbers, size_t min_numbers, 
     ``max_numbers`` numbers (1 or more).
 
     Returns for each owner how many numbers were removed and how many were added; the changes that remain for earlier
-    blocks; and the blocks that now have fewer than ``min_numbers`` numbers: owner → key and size. Raises ValueError for numbers that
-    do not ascend, for a different number of blocks than of owners and, with the key, for a damaged block.
+    blocks; and the blocks that now have fewer than ``min_numbers`` numbers: owner → key and size. Raises ValueError for
+    numbers that do not ascend, for a different number of blocks than of owners and, with the key, for a damaged block.
     """
     cdef vector[uint64_t] old, new
     cdef vector[uint8_t] out

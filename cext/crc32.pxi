@@ -61,7 +61,7 @@ cdef extern from *:
     #endif
 
     /* Returns the checksum of data whose checksum was `before` (0 if empty), extended by these bytes. */
-    static uint32_t kv_crc_further(uint32_t before, const uint8_t *at, size_t length) {
+    static uint32_t kv_crc_extend(uint32_t before, const uint8_t *at, size_t length) {
         uint32_t crc = ~before;
     #if defined(__x86_64__)
         if (length >= 64 && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1")) {
@@ -81,10 +81,10 @@ cdef extern from *:
         return ~crc;
     }
 
-    static inline uint32_t kv_crc(const uint8_t *at, size_t length) { return kv_crc_further(0, at, length); }
+    static inline uint32_t kv_crc(const uint8_t *at, size_t length) { return kv_crc_extend(0, at, length); }
     """
     void kv_crc_begin()
     uint32_t kv_crc(const uint8_t* at, size_t length) nogil
-    uint32_t kv_crc_further(uint32_t before, const uint8_t* at, size_t length) nogil
+    uint32_t kv_crc_extend(uint32_t before, const uint8_t* at, size_t length) nogil
 
 kv_crc_begin()

@@ -44,9 +44,9 @@ cdef class Directory:
         (self.depth, self.fork_count, self.free_fork, self.live_forks,
          self.kicks, self.splits, self.merges) = head
         if not 0 <= self.depth <= <int> _MAX_DEPTH or table.count < ((1 << self.depth) + _ENTRIES - 1) // _ENTRIES:
-            raise table.damage(f"a depth of {self.depth} contradicts {table.count} directory pages")
+            raise table.make_error(f"a depth of {self.depth} contradicts {table.count} directory pages")
         if self.fork_count > <uint64_t> forks.count * _ENTRIES // 2 or self.free_fork > self.fork_count:
-            raise table.damage(f"{self.fork_count} forks contradict {forks.count} pages of forks")
+            raise table.make_error(f"{self.fork_count} forks contradict {forks.count} pages of forks")
 
     @property
     def state(self) -> tuple:
@@ -72,20 +72,23 @@ cdef class Directory:
         return self.buckets.peek(entry) if entry else _EMPTY_PAGE
 
     cdef const uint8_t* get_page(self, uint64_t h) except NULL:
-        """Return the bucket page of a hash, and read it if necessary."""
+        """Return the bucket page of a hash, read if necessary; an empty page if the hash has none yet."""
         cdef const uint8_t* page = self.get_cached_page(h)
         if page != NULL:
             return page
-        cdef uint32_t number = self.get_number(h)
+        cdef uint32_t number = self.get_page_number(h)
         return self.buckets.read(number) if number else _EMPTY_PAGE
 
-    cdef uint32_t get_number(self, uint64_t h) except? _NO_ENTRY:
-        """Return the number of the bucket page for a hash; 0 if it is missing."""
+    cdef uint32_t get_page_number(self, uint64_t h) except? _NO_ENTRY:
+        """Return the number of the bucket page of a hash; 0 if the hash has none yet."""
         cdef int bit
         return self._get_entry(self._find_position(h, 64, &bit))
 
-    cdef uint64_t _find_position(self, uint64_t h, int depth, int* reached) except? 0:
-        """Return the position of the entry for the low ``depth`` bits of a hash; set ``reached`` to the bits used."""
+    cdef uint64_t _find_position(self, uint64_t h, int depth, int* num_bits) except? 0:
+        """Return the position of the entry for the low ``depth`` bits of a hash.
+
+        Set ``num_bits`` to how many it uses.
+        """
         cdef uint64_t index = get_low_bits(h, self.depth)
         cdef uint32_t entry
         cdef int bit = self.depth
@@ -94,10 +97,10 @@ cdef class Directory:
             if not entry & _FORK:
                 break
             if bit > 63:
-                raise self.forks.damage("forks go deeper than the hash")
+                raise self.forks.make_error("forks go deeper than the hash")
             index = _AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1 | (h >> bit & 1)
             bit += 1
-        reached[0] = bit
+        num_bits[0] = bit
         return index
 
     cdef uint32_t _get_entry(self, uint64_t index) except? _NO_ENTRY:
@@ -116,7 +119,7 @@ cdef class Directory:
     # -- Changing entries
 
     cdef uint32_t _create_fork(self, uint32_t left, uint32_t right) except? _NO_ENTRY:
-        """Store a fork to two entries, in a free place if there is one; return the entry that refers to it."""
+        """Store a fork to two entries, in a freed one if possible, and return the entry that refers to it."""
         cdef uint32_t fork
         if self.free_fork:
             fork = self.free_fork - 1
@@ -141,34 +144,37 @@ cdef class Directory:
         return 0
 
     cdef int _set_region(self, uint64_t prefix, int depth, uint32_t entry) except -1:
-        """Set the entry of all hashes with this prefix to ``entry``, and free forks that are no longer needed."""
+        """Set the entry of all hashes whose low ``depth`` bits are ``prefix``. Frees unneeded forks."""
         cdef uint64_t position, step
-        cdef uint32_t present
+        cdef uint32_t old_entry
         cdef int bit
         if depth <= self.depth:
             position, step = prefix, <uint64_t> 1 << depth
             while position < <uint64_t> 1 << self.depth:
-                present = self._get_entry(position)
+                old_entry = self._get_entry(position)
                 self._set_entry(position, entry)
-                if present & _FORK:
-                    self._drop_fork(present)
+                if old_entry & _FORK:
+                    self._drop_fork(old_entry)
                 position += step
             return 0
         position = self._find_position(prefix, depth, &bit)
         while bit < depth:
-            present = self._get_entry(position)
-            present = self._create_fork(present, present)
-            self._set_entry(position, present)
-            position = _AT_FORK | <uint64_t> (present & _ENTRY_MASK) << 1 | (prefix >> bit & 1)
+            old_entry = self._get_entry(position)
+            old_entry = self._create_fork(old_entry, old_entry)
+            self._set_entry(position, old_entry)
+            position = _AT_FORK | <uint64_t> (old_entry & _ENTRY_MASK) << 1 | (prefix >> bit & 1)
             bit += 1
-        present = self._get_entry(position)
+        old_entry = self._get_entry(position)
         self._set_entry(position, entry)
-        if present & _FORK:
-            self._drop_fork(present)
+        if old_entry & _FORK:
+            self._drop_fork(old_entry)
         return 0
 
     cdef uint32_t _find_common_entry(self, uint64_t prefix, int depth) except? _NO_ENTRY:
-        """Return the single entry of all hashes with this prefix; a fork if there are several."""
+        """Return the single entry of all hashes whose low ``depth`` bits are ``prefix``.
+
+        Returns a fork if there are several.
+        """
         cdef uint64_t position, step
         cdef uint32_t entry
         cdef int bit
@@ -228,7 +234,7 @@ cdef class Directory:
                 self._set_entry(position, number)
             page = self.buckets.get_writable(number)
             if page[_BP_DEPTH] > bit or kv_get64(page + _BP_PREFIX) != get_low_bits(h, page[_BP_DEPTH]):
-                raise self.buckets.damage(f"page {number} is reached by a prefix that is not its own")
+                raise self.buckets.make_error(f"page {number} is reached by a prefix that is not its own")
             kicks = insert_slot(page, slot, get_first_bucket(h))
             if kicks >= 0:
                 self.kicks += kicks
@@ -244,7 +250,7 @@ cdef class Directory:
         return number
 
     cdef int _split(self, uint32_t number, uint64_t h) except -1:
-        """Split a full page by the first unused bit in which its names or the new one differ."""
+        """Split a full page by the lowest unused bit in which the hashes of its names or the new hash differ."""
         cdef uint8_t* page = self.buckets.get_writable(number)
         cdef uint8_t* new_page
         cdef int depth = page[_BP_DEPTH], bit = -1, i
@@ -267,7 +273,7 @@ cdef class Directory:
                 differing |= members[i].hash ^ h
             differing = 0 if depth > 63 else differing >> depth
             if differing == 0:
-                raise self.buckets.damage(f"page {number} is full of slots with equal hashes")
+                raise self.buckets.make_error(f"page {number} is full of slots with equal hashes")
             bit = depth + kv_lowest_bit(differing)
         new_number = self._create_page(get_low_bits(h, bit) | <uint64_t> 1 << bit, bit + 1)
         new_page = self.buckets.get_writable(new_number)
@@ -291,7 +297,7 @@ cdef class Directory:
         return 0
 
     cdef int _list_members(self, const uint8_t* page, vector[Member]* members) except -1:
-        """List all names of a page with their full hashes, in the order of slots and chains."""
+        """Append all names of a page, with their full hashes, to ``members``, in the order of slots and chains."""
         cdef Member member
         cdef int i
         for i in range(_SLOTS):
@@ -301,7 +307,7 @@ cdef class Directory:
                 member.hash = self._compute_hash(member.reference)
                 members.push_back(member)
                 if members.size() > self.blocks.pages.live * <size_t> 256:
-                    raise self.blocks.pages.damage("a chain of names is cyclic")
+                    raise self.blocks.pages.make_error("a chain of names is cyclic")
                 member.reference = kv_get32(self.blocks.get_record(member.reference) + _R_NEXT)
         return 0
 
@@ -315,7 +321,7 @@ cdef class Directory:
         cdef uint64_t* old = <uint64_t*> (page + _BP_HEADER)
         cdef uint64_t* new = <uint64_t*> (new_page + _BP_HEADER)
         cdef uint64_t tags[_SLOTS]
-        cdef uint32_t last[2]
+        cdef uint32_t last_records[2]
         cdef uint64_t* target
         cdef int counts[2]
         cdef int side, slot = -1
@@ -329,47 +335,47 @@ cdef class Directory:
             side = <int> (member.hash >> bit & 1)
             if member.slot != slot:
                 slot = member.slot
-                last[0] = last[1] = 0
-            if last[side]:
-                self._set_next(last[side], member.reference)
+                last_records[0] = last_records[1] = 0
+            if last_records[side]:
+                self._set_next(last_records[side], member.reference)
             else:
                 target = (new if side else old) + slot // 4 * 4
                 target[count_used(target)] = tags[slot] >> 32 << 32 | member.reference
                 counts[side] += 1
             self._set_next(member.reference, 0)
-            last[side] = member.reference
+            last_records[side] = member.reference
         kv_put16(page + _BP_ENTRIES, counts[0])
         kv_put16(new_page + _BP_ENTRIES, counts[1])
         return 0
 
-    cdef int _set_next(self, uint32_t reference, uint32_t following) except -1:
-        """Make ``following`` the next record of a chain; a record that refers to it already is not written."""
-        if kv_get32(self.blocks.get_record(reference) + _R_NEXT) != following:
-            kv_put32(self.blocks.get_writable(reference) + _R_NEXT, following)
+    cdef int _set_next(self, uint32_t reference, uint32_t next_reference) except -1:
+        """Make ``next_reference`` the next record of a chain; a record that refers to it already is not written."""
+        if kv_get32(self.blocks.get_record(reference) + _R_NEXT) != next_reference:
+            kv_put32(self.blocks.get_writable(reference) + _R_NEXT, next_reference)
         return 0
 
     cdef int merge(self, uint32_t number) except -1:
         """Merge a page with its buddy, repeatedly, while the two are nearly empty."""
         cdef const uint8_t* page = self.buckets.read(number)
-        cdef const uint8_t* other_page
+        cdef const uint8_t* buddy_page
         cdef uint8_t scratch[_PAGE_BYTES]
         cdef int depth
         cdef uint64_t prefix
-        cdef uint32_t other
+        cdef uint32_t buddy
         while page[_BP_DEPTH] and kv_get16(page + _BP_ENTRIES) <= _MERGE_ENTRIES:
             depth = page[_BP_DEPTH]
             prefix = kv_get64(page + _BP_PREFIX)
-            other = self._find_common_entry(prefix ^ <uint64_t> 1 << (depth - 1), depth)
-            if other & _FORK or other == number:
+            buddy = self._find_common_entry(prefix ^ <uint64_t> 1 << (depth - 1), depth)
+            if buddy & _FORK or buddy == number:
                 return 0
             memcpy(scratch, page, _PAGE_BYTES)
-            if other:
-                other_page = self.buckets.read(other)
-                if (other_page[_BP_DEPTH] != depth
-                        or kv_get16(page + _BP_ENTRIES) + kv_get16(other_page + _BP_ENTRIES) > _MERGE_ENTRIES
-                        or not self._absorb(scratch, other_page)):
+            if buddy:
+                buddy_page = self.buckets.read(buddy)
+                if (buddy_page[_BP_DEPTH] != depth
+                        or kv_get16(page + _BP_ENTRIES) + kv_get16(buddy_page + _BP_ENTRIES) > _MERGE_ENTRIES
+                        or not self._absorb(scratch, buddy_page)):
                     return 0
-                self.buckets.release(other)
+                self.buckets.release(buddy)
                 self.merges += 1
             prefix = get_low_bits(prefix, depth - 1)
             scratch[_BP_DEPTH] = depth - 1
@@ -381,10 +387,10 @@ cdef class Directory:
             self._halve()
         return 0
 
-    cdef bint _absorb(self, uint8_t* page, const uint8_t* other) except -1:
-        """Add the slots of ``other`` to ``page``; False if they do not all fit (``page`` is then unusable)."""
-        cdef const uint64_t* slots = <const uint64_t*> (other + _BP_HEADER)
-        cdef uint64_t* own = <uint64_t*> (page + _BP_HEADER)
+    cdef bint _absorb(self, uint8_t* page, const uint8_t* buddy_page) except -1:
+        """Add the slots of ``buddy_page`` to ``page``; False if they do not all fit (``page`` is then unusable)."""
+        cdef const uint64_t* slots = <const uint64_t*> (buddy_page + _BP_HEADER)
+        cdef uint64_t* buckets = <uint64_t*> (page + _BP_HEADER)
         cdef uint32_t tag, bucket, joined
         cdef int i, k, kicks
         chains = []
@@ -393,9 +399,9 @@ cdef class Directory:
                 continue
             tag = <uint32_t> (slots[i] >> 32)
             for bucket in (i // 4, get_other_bucket(tag, i // 4)):
-                k = find_bucket_slot(own + 4 * bucket, tag)
+                k = find_bucket_slot(buckets + 4 * bucket, tag)
                 if k >= 0:
-                    chains.append((<uint32_t> own[4 * bucket + k], <uint32_t> slots[i]))
+                    chains.append((<uint32_t> buckets[4 * bucket + k], <uint32_t> slots[i]))
                     break
             else:
                 kicks = insert_slot(page, slots[i], i // 4)

@@ -1,10 +1,10 @@
 # Lookup of single names, and the changes of a write transaction.
 
 cdef enum:
-    _SHORT_LIST = 16        # a list of at most this many addresses is stored in its record
-    _SHORT_AGAIN = 8        # a long list that shrinks to this many is stored in its record again
-    _LONGEST_SHORT = 64     # most addresses that earlier versions stored in a record
-    _HOTTEST = 0xFFFFFFFF
+    _MAX_SHORT_LIST = 16        # a list of at most this many addresses is stored in its record
+    _MAX_SHRUNK_LIST = 8        # a long list that shrinks to this many is stored in its record again
+    _MAX_LEGACY_SHORT_LIST = 64     # most addresses that earlier versions stored in a record
+    _MAX_TEMPERATURE = 0xFFFFFFFF
 
 cdef struct Location:
     uint32_t page           # bucket page
@@ -14,12 +14,15 @@ cdef struct Location:
 
 
 cdef inline bint has_key(const uint8_t* record, const uint8_t* key, uint32_t length) noexcept nogil:
-    """True if a record is that of a name."""
+    """True if a record has this key."""
     return kv_get16(record + _R_KEY_LENGTH) == length and memcmp(record + _R_HEADER, key, length) == 0
 
 
 cdef const uint8_t* get_utf8(str key, Py_ssize_t* n) except NULL:
-    """Return the UTF-8 of a name, which the string owns. With lone surrogates it is the empty name."""
+    """Return the UTF-8 of a name, which the string owns, and set its size ``n``.
+
+    A name with lone surrogates gives the empty name, which no record has.
+    """
     try:
         return <const uint8_t*> PyUnicode_AsUTF8AndSize(key, n)
     except UnicodeEncodeError:
@@ -85,7 +88,7 @@ cdef class EntityIndex:
                 return record
             steps += 1
             if steps > self.blocks.pages.live * <uint64_t> 256:
-                raise self.blocks.pages.damage("a chain of names is cyclic")
+                raise self.blocks.pages.make_error("a chain of names is cyclic")
             previous, reference = reference, kv_get32(record + _R_NEXT)
         return NULL
 
@@ -102,11 +105,14 @@ cdef class EntityIndex:
         return self._find_in_chain(reference, data, n, location) if reference else NULL
 
     cdef uint32_t _find_slot(self, uint64_t h, Location* location) except? 0xFFFFFFFF:
-        """Return the head in the slot with the tag of a hash, and set ``location`` to that slot; 0 if no slot has it."""
+        """Return the reference in the slot with the tag of a hash, and set ``location`` to the slot.
+
+        Returns 0 if no slot has it.
+        """
         cdef uint32_t tag = get_tag(h), bucket = get_first_bucket(h)
         cdef const uint8_t* page
         cdef int k, turn
-        location.page = self.directory.get_number(h)
+        location.page = self.directory.get_page_number(h)
         if location.page == 0:
             return 0
         page = self.directory.buckets.read(location.page)
@@ -125,12 +131,14 @@ cdef class EntityIndex:
             return None
         return kv_get32(record + _R_ENTITY), kv_get32(record + _R_COUNT), kv_get32(record + _R_TEMPERATURE)
 
-    def look_up(self, str key, uint32_t limit, uint64_t after) -> tuple | None:
-        """Return the result of ``find`` and at most ``limit`` addresses from ``after`` on as bytes (None: long
-        list)."""
+    def look_up(self, str key, uint32_t limit, uint64_t start) -> tuple | None:
+        """Return the result of ``find`` and at most ``limit`` addresses of at least ``start``, packed as u64.
+
+        The addresses are None if the list is long. Returns None if the name is absent.
+        """
         cdef const uint8_t* record = self._find(key)
         cdef const uint8_t* cursor
-        cdef uint32_t count, skipped = 0
+        cdef uint32_t count, num_skipped = 0
         cdef Py_ssize_t size
         if record == NULL:
             return None
@@ -138,16 +146,16 @@ cdef class EntityIndex:
         addresses = None
         if not record[_R_LONG]:
             cursor = record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH)
-            while skipped < count and kv_get64(cursor + 8 * skipped) < after:
-                skipped += 1
-            size = 8 * <Py_ssize_t> min(limit, count - skipped)
-            addresses = PyBytes_FromStringAndSize(<const char*> cursor + 8 * skipped, size)
+            while num_skipped < count and kv_get64(cursor + 8 * num_skipped) < start:
+                num_skipped += 1
+            size = 8 * <Py_ssize_t> min(limit, count - num_skipped)
+            addresses = PyBytes_FromStringAndSize(<const char*> cursor + 8 * num_skipped, size)
         return kv_get32(record + _R_ENTITY), count, kv_get32(record + _R_TEMPERATURE), addresses
 
     # -- Changes
 
     def find_invalid(self, keys) -> int:
-        """Return the position of the first name that cannot be stored (empty, too long, not UTF-8); -1 if all can."""
+        """Return the index of the first name that cannot be stored (empty, too long, not UTF-8); -1 if all can."""
         cdef Py_ssize_t n, i
         for i in range(len(keys)):
             get_utf8(keys[i], &n)
@@ -164,7 +172,7 @@ cdef class EntityIndex:
             self._insert(keys[i], entities[i])
 
     cdef int _insert(self, str key, uint32_t entity) except -1:
-        """Add the record of a new name."""
+        """Add the record of a new name, without addresses, at the beginning of its chain."""
         cdef Py_ssize_t n
         cdef const uint8_t* data = get_utf8(key, &n)
         if not 0 < n <= _KEY_BYTES:
@@ -189,20 +197,20 @@ cdef class EntityIndex:
         return 0
 
     def delete(self, str key) -> int:
-        """Remove a name with its short list. Returns -1 if absent, its entity if its list is long, else 0."""
+        """Remove a name with its short list. Return -1 if it is absent, its entity if its list is long, else 0."""
         cdef Location location
         cdef const uint8_t* record = self._locate(key, &location)
-        cdef uint32_t result, following
+        cdef uint32_t result, next_reference
         cdef uint8_t* page
         if record == NULL:
             return -1
         result = kv_get32(record + _R_ENTITY) if record[_R_LONG] else 0
-        following = kv_get32(record + _R_NEXT)
+        next_reference = kv_get32(record + _R_NEXT)
         self.entities -= 1
         self.addresses -= kv_get32(record + _R_COUNT)
         self.blocks.remove(location.reference)
-        if following or location.previous:
-            self._replace_reference(&location, following)
+        if next_reference or location.previous:
+            self._replace_reference(&location, next_reference)
         else:
             page = self.directory.buckets.get_writable(location.page)
             remove_slot(<uint64_t*> (page + _BP_HEADER) + location.slot // 4 * 4, location.slot % 4)
@@ -211,7 +219,7 @@ cdef class EntityIndex:
         return result
 
     cdef int _replace_reference(self, Location* location, uint32_t reference) except -1:
-        """Replace the reference to a record by ``reference``."""
+        """Replace the reference to the record at ``location``, in a slot or in the record before it."""
         cdef uint64_t* slot
         if location.previous:
             kv_put32(self.blocks.get_writable(location.previous) + _R_NEXT, reference)
@@ -221,9 +229,11 @@ cdef class EntityIndex:
         return 0
 
     def change_addresses(self, keys, addresses, bint adding) -> tuple:
-        """Add to or remove from the lists of some names. Returns the number of changed addresses, and the position of
-        the first absent name or -1. Removal skips absent names. Adding stops at the first absent name, and leaves it
-        and the following names unchanged."""
+        """Add addresses to the lists of some names or, if not ``adding``, remove them.
+
+        Returns the number of changed addresses, and the index of the first absent name or -1. Removal skips absent
+        names. Adding stops at the first absent name.
+        """
         cdef Location location
         cdef const uint8_t* record
         cdef vector[uint64_t] sorted_addresses
@@ -256,16 +266,19 @@ cdef class EntityIndex:
         return changed, absent
 
     cdef const uint8_t* _locate_existing(self, str key, Location* location) except NULL:
-        """Return the record as ``_locate`` does, for a name that must exist."""
+        """Return the record of a name that must exist, and set ``location``, as ``_locate`` does."""
         cdef const uint8_t* record = self._locate(key, location)
         if record == NULL:
-            raise self.blocks.pages.damage("a name has disappeared while its addresses change")
+            raise self.blocks.pages.make_error("a name has disappeared while its addresses change")
         return record
 
     cdef int64_t _change_short(
         self, Location* location, const uint8_t* record, vector[uint64_t]& sorted_addresses, bint adding
     ) except -1:
-        """Change a list that is stored in its record, or was. Returns the number of changed addresses."""
+        """Add or remove addresses of a short list. Return the number of changed addresses.
+
+        If the list grows too long, it moves to ``lists``.
+        """
         cdef vector[uint64_t] present, merged
         cdef uint32_t count = kv_get32(record + _R_COUNT)
         cdef int64_t changed
@@ -281,7 +294,7 @@ cdef class EntityIndex:
                 present.begin(), present.end(), sorted_addresses.begin(), sorted_addresses.end(), merged.begin()
             ) - merged.begin())
         changed = <int64_t> merged.size() - count
-        if merged.size() > _SHORT_LIST:
+        if merged.size() > _MAX_SHORT_LIST:
             self.lists.change_many({kv_get32(record + _R_ENTITY): ((), list(merged))})
             self._store_addresses(location, merged, True)
         elif changed:
@@ -290,24 +303,27 @@ cdef class EntityIndex:
         return abs(changed)
 
     cdef int64_t _change_long(self, dict names, dict pending) except -1:
-        """Apply and clear the waiting changes of long lists. Returns the number of changed addresses."""
+        """Apply and clear the ``pending`` changes of long lists, by entity. Return the number of changed addresses.
+
+        ``names`` has the name of each entity. A list that shrinks enough moves to its record.
+        """
         cdef Location location
         cdef vector[uint64_t] remaining
         cdef uint32_t count
         cdef int64_t changed, total = 0
-        cdef bytes raw
+        cdef bytes packed
         if not pending:
             return 0
         for entity, (removed, new) in self.lists.change_many(pending).items():
             count = kv_get32(self._locate_existing(names[entity], &location) + _R_COUNT)
             changed = new - removed
             count += changed
-            if changed < 0 and count <= _SHORT_AGAIN:
-                raw = self.lists.take(entity)
+            if changed < 0 and count <= _MAX_SHRUNK_LIST:
+                packed = self.lists.take(entity)
                 remaining.resize(count)
-                if len(raw) != 8 * count:
-                    raise self.blocks.pages.damage(f"entity {entity} has {len(raw) // 8} addresses, not {count}")
-                kv_copy(remaining.data(), PyBytes_AS_STRING(raw), 8 * <size_t> count)
+                if len(packed) != 8 * count:
+                    raise self.blocks.pages.make_error(f"entity {entity} has {len(packed) // 8} addresses, not {count}")
+                kv_copy(remaining.data(), PyBytes_AS_STRING(packed), 8 * <size_t> count)
                 self._store_addresses(&location, remaining, False)
             elif changed:
                 kv_put32(self.blocks.get_writable(location.reference) + _R_COUNT, count)
@@ -318,15 +334,15 @@ cdef class EntityIndex:
         return total
 
     cdef int _sort_addresses(self, addresses, vector[uint64_t]* sorted_addresses) except -1:
-        """Convert addresses to a sorted vector without duplicates. A list is read directly."""
+        """Append addresses to ``sorted_addresses``, which is empty, sorted and without duplicates."""
         cdef Py_buffer buffer
-        cdef uint64_t number
+        cdef uint64_t address
         cdef size_t i
-        cdef bint ordered = True
+        cdef bint is_ordered = True
         if type(addresses) is list:
             try:
-                for number in <list> addresses:
-                    sorted_addresses.push_back(number)
+                for address in <list> addresses:
+                    sorted_addresses.push_back(address)
                 addresses = None
             except (OverflowError, TypeError):
                 sorted_addresses.clear()  # as_addresses raises the error for an invalid address
@@ -342,29 +358,31 @@ cdef class EntityIndex:
                 PyBuffer_Release(&buffer)
         for i in range(1, sorted_addresses.size()):
             if sorted_addresses[0][i - 1] >= sorted_addresses[0][i]:
-                ordered = False
+                is_ordered = False
                 break
-        if not ordered:
+        if not is_ordered:
             sort(sorted_addresses.begin(), sorted_addresses.end())
             sorted_addresses.resize(unique(sorted_addresses.begin(), sorted_addresses.end()) - sorted_addresses.begin())
         return 0
 
     cdef int _store_addresses(self, Location* location, vector[uint64_t]& addresses, bint long_list) except -1:
-        """Store addresses in a record, or, with ``long_list``, only their number."""
+        """Store addresses and their number in a record; with ``long_list``, only their number."""
         cdef uint8_t* record
         cdef size_t n = kv_get16(self.blocks.get_record(location.reference) + _R_KEY_LENGTH)
-        cdef size_t inline = 0 if long_list else 8 * addresses.size()
-        cdef uint32_t reference = self.blocks.resize(location.reference, _R_HEADER + n + inline, &record)
+        cdef size_t stored_bytes = 0 if long_list else 8 * addresses.size()
+        cdef uint32_t reference = self.blocks.resize(location.reference, _R_HEADER + n + stored_bytes, &record)
         record[_R_LONG] = long_list
         kv_put32(record + _R_COUNT, <uint32_t> addresses.size())
-        kv_copy(record + _R_HEADER + n, addresses.data(), inline)
+        kv_copy(record + _R_HEADER + n, addresses.data(), stored_bytes)
         if reference != location.reference:
             self._replace_reference(location, reference)
         return 0
 
     def add_hits(self, str key, uint64_t hits, bint order) -> bool:
-        """Add to a name's temperature and, with ``order``, sort its bucket by temperature. False if the name is
-        absent."""
+        """Add ``hits`` to the temperature of a name; return False if the name is absent.
+
+        With ``order``, also sort the slots of its bucket by temperature.
+        """
         cdef Location location
         cdef const uint8_t* record = self._locate(key, &location)
         cdef const uint64_t* bucket
@@ -374,8 +392,8 @@ cdef class EntityIndex:
         cdef int i, k, used
         if record == NULL:
             return False
-        temperature = kv_get32(record + _R_TEMPERATURE) + min(hits, <uint64_t> _HOTTEST)
-        temperature = min(temperature, <uint64_t> _HOTTEST)
+        temperature = kv_get32(record + _R_TEMPERATURE) + min(hits, <uint64_t> _MAX_TEMPERATURE)
+        temperature = min(temperature, <uint64_t> _MAX_TEMPERATURE)
         kv_put32(self.blocks.get_writable(location.reference) + _R_TEMPERATURE, <uint32_t> temperature)
         if not order:
             return True
@@ -394,18 +412,18 @@ cdef class EntityIndex:
         return True
 
     cdef uint32_t _get_chain_temperature(self, uint32_t reference) except? 0xFFFFFFFF:
-        """Return the highest temperature in a chain."""
-        cdef uint32_t hottest = 0
+        """Return the highest temperature of the records in a chain."""
+        cdef uint32_t max_temperature = 0
         cdef uint64_t steps = 0
         cdef const uint8_t* record
         while reference:
             record = self.blocks.get_record(reference)
-            hottest = max(hottest, kv_get32(record + _R_TEMPERATURE))
+            max_temperature = max(max_temperature, kv_get32(record + _R_TEMPERATURE))
             reference = kv_get32(record + _R_NEXT)
             steps += 1
             if steps > self.blocks.pages.live * <uint64_t> 256:
-                raise self.blocks.pages.damage("a chain of names is cyclic")
-        return hottest
+                raise self.blocks.pages.make_error("a chain of names is cyclic")
+        return max_temperature
 
     def list_records(self, number: int) -> list:
         """Return key, entity, count and temperature of each record of a block-list page, in the order of the slots."""
@@ -419,7 +437,8 @@ cdef class EntityIndex:
                 try:
                     key = PyUnicode_DecodeUTF8(<const char*> record + _R_HEADER, kv_get16(record + _R_KEY_LENGTH), NULL)
                 except UnicodeDecodeError:
-                    raise self.blocks.pages.damage(f"the key of record {number}:{slot} is not valid UTF-8") from None
+                    reason = f"the key of record {number}:{slot} is not valid UTF-8"
+                    raise self.blocks.pages.make_error(reason) from None
                 result.append((
                     key, kv_get32(record + _R_ENTITY), kv_get32(record + _R_COUNT), kv_get32(record + _R_TEMPERATURE)))
         return result

@@ -29,7 +29,7 @@ cdef class PageCheck:
         self._check_block_pages(block_pages)
 
     def _run_check(self, check, *arguments):
-        """Run a check, and record the damage that stops it as a fault."""
+        """Call ``check`` with arguments. Damage that stops it is recorded as a fault."""
         try:
             check(*arguments)
         except self._error as error:
@@ -66,31 +66,31 @@ cdef class PageCheck:
                 self.faults.append(f"bucket page {entry} is reached by a prefix that is not its own")
 
     def _check_bucket_page(self, uint32_t number):
-        """Check how often the directory refers to a page, that its tags are unique, and their chains."""
+        """Check that the right number of entries refer to a bucket page, that its tags are unique, and their chains."""
         cdef const uint8_t* page = self.directory.buckets.read(number)
         cdef const uint64_t* bucket
         cdef const uint64_t* other
-        cdef int b, k
+        cdef int bucket_index, k
         cdef uint32_t tag
         expected = 1 << max(0, self.directory.depth - page[_BP_DEPTH])
         if self._visits[number] != expected:
             self.faults.append(f"bucket page {number} is reached by {self._visits[number]} entries, not {expected}")
-        for b in range(_BUCKETS):
-            bucket = get_bucket(page, b)
+        for bucket_index in range(_BUCKETS):
+            bucket = get_bucket(page, bucket_index)
             for k in range(4):
                 if bucket[k] == 0:
                     continue
                 tag = <uint32_t> (bucket[k] >> 32)
-                other = get_bucket(page, get_other_bucket(tag, b))
+                other = get_bucket(page, get_other_bucket(tag, bucket_index))
                 if find_bucket_slot(bucket, tag) != k or find_bucket_slot(other, tag) >= 0:
-                    self.faults.append(f"bucket {b} of page {number}: the tag of slot {k} occurs twice")
-                self._run_check(self._check_chain, number, b, <uint32_t> bucket[k], tag)
+                    self.faults.append(f"bucket {bucket_index} of page {number}: the tag of slot {k} occurs twice")
+                self._run_check(self._check_chain, number, bucket_index, <uint32_t> bucket[k], tag)
 
     def _check_chain(self, uint32_t number, uint32_t bucket, uint32_t reference, uint32_t tag):
-        """Check that the names with one tag belong to their bucket and page, and are different."""
+        """Check that the names in the chain of a tag belong to their bucket and page, and are different."""
         cdef const uint8_t* page = self.directory.buckets.read(number)
         cdef const uint8_t* record
-        cdef uint64_t h
+        cdef uint64_t name_hash
         names = []
         while reference:
             record = self.index.blocks.get_record(reference)
@@ -98,9 +98,9 @@ cdef class PageCheck:
                 self.faults.append(f"record {reference >> 8}:{reference & 0xFF} is reached twice")
                 return
             self._reached[reference] = 1
-            h = self.directory._compute_hash(reference)
-            if (get_tag(h) != tag or get_low_bits(h, page[_BP_DEPTH]) != kv_get64(page + _BP_PREFIX)
-                    or bucket not in (get_first_bucket(h), get_other_bucket(tag, get_first_bucket(h)))):
+            name_hash = self.directory._compute_hash(reference)
+            if (get_tag(name_hash) != tag or get_low_bits(name_hash, page[_BP_DEPTH]) != kv_get64(page + _BP_PREFIX)
+                    or bucket not in (get_first_bucket(name_hash), get_other_bucket(tag, get_first_bucket(name_hash)))):
                 self.faults.append(f"bucket {bucket} of page {number} refers to a name that does not belong there")
             names.append(PyBytes_FromStringAndSize(<const char*> record + _R_HEADER, kv_get16(record + _R_KEY_LENGTH)))
             reference = kv_get32(record + _R_NEXT)
@@ -129,6 +129,7 @@ cdef class PageCheck:
             self.faults.append(f"the filter has {addresses} addresses, but counts {self.index.addresses}")
 
     def _check_block_page(self, uint32_t number):
+        """Check the records of a page. Return the numbers of its names and of their addresses."""
         cdef const uint8_t* page = self.index.blocks.pages.read(number)
         cdef const uint8_t* record
         cdef const uint8_t* cursor
@@ -150,8 +151,10 @@ cdef class PageCheck:
                 self.long_lists[kv_get32(record + _R_ENTITY)] = count
                 continue
             cursor = record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH)
-            if count > _LONGEST_SHORT:
-                self.faults.append(f"record {number}:{slot} holds {count} addresses, more than {_LONGEST_SHORT}")
+            if count > _MAX_LEGACY_SHORT_LIST:
+                self.faults.append(
+                    f"record {number}:{slot} holds {count} addresses, more than {_MAX_LEGACY_SHORT_LIST}"
+                )
             for i in range(1, count):
                 if kv_get64(cursor + 8 * i - 8) >= kv_get64(cursor + 8 * i):
                     self.faults.append(f"record {number}:{slot}: the addresses are not in order")

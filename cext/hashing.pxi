@@ -97,7 +97,7 @@ cdef class NameHash:
         return kv_mix(kv_append(0, data, n, self.powers))
 
     cdef inline uint64_t hash_between(self, uint64_t before, uint64_t after, size_t n) noexcept nogil:
-        """Return the hash of the last ``n`` bytes of a prefix, from the polynomials before and after them."""
+        """Return the hash of ``n`` bytes of a text, from the polynomials of the text ``before`` and ``after`` them."""
         cdef uint64_t shifted = kv_multiply(before, self.powers[n])
         return kv_mix(after - shifted if after >= shifted else after + KV_PRIME - shifted)
 

@@ -78,7 +78,10 @@ cdef inline uint64_t get_start(const Graph& graph, Py_ssize_t node) noexcept nog
 
 
 cdef inline bint read_leb128(const uint8_t** cursor, const uint8_t* end, uint32_t* number) noexcept nogil:
-    """Read a LEB128 number into ``number`` and advance ``cursor``; False if it is truncated or has more than 32 bits."""
+    """Read a LEB128 number into ``number`` and advance ``cursor``.
+
+    Returns False if it is truncated or has more than 32 bits.
+    """
     cdef uint64_t value = 0
     cdef int shift = 0
     cdef uint8_t byte
@@ -210,13 +213,13 @@ cdef uint32_t compute_checksum(const Graph& graph, uint32_t node) noexcept nogil
     cdef uint64_t[2] starts
     cdef const uint8_t* cursor
     cdef const uint8_t* end
-    crc = kv_crc_further(crc, <const uint8_t*> (graph.scales + node), sizeof(float))
-    crc = kv_crc_further(crc, <const uint8_t*> get_code(graph, node), graph.side)
+    crc = kv_crc_extend(crc, <const uint8_t*> (graph.scales + node), sizeof(float))
+    crc = kv_crc_extend(crc, <const uint8_t*> get_code(graph, node), graph.side)
     if is_packed(graph):
         starts[0], starts[1] = get_start(graph, node), get_start(graph, node + 1)
-        crc = kv_crc_further(crc, <const uint8_t*> starts, sizeof(starts))
+        crc = kv_crc_extend(crc, <const uint8_t*> starts, sizeof(starts))
         if find_packed_links(graph, node, &cursor, &end):
-            crc = kv_crc_further(crc, cursor, end - cursor)
+            crc = kv_crc_extend(crc, cursor, end - cursor)
     return crc
 
 
@@ -252,7 +255,7 @@ cdef cppclass Walk:
 
 
 cdef void set_query_vector(Walk* walk, const float* values, Py_ssize_t dimension, Py_ssize_t side) noexcept nogil:
-    """Set the query of a walk to a vector, as integers of at most 12 bits: finer than codes, without overflow of sums."""
+    """Set the query of a walk to a vector, as 12-bit integers: finer than codes, and no sum of products overflows."""
     cdef Py_ssize_t index
     cdef double peak = 0, max_magnitude = min(<double> 2047, <double> 0x7FFFFFFF / (127 * <double> side))
     walk.code = NULL
@@ -343,9 +346,9 @@ cdef bint search_layer(
 ) noexcept nogil:
     """Find about the ``ef`` nearest nodes of a layer from ``walk.starts``; False if a node fails its checksum.
 
-    Malkov, Yashunin 2018, Algorithm 2 (SEARCH-LAYER); the result is ``walk.results``. The best allowed nodes so far are in one sorted list. A node that drops out of it need not
-    be followed, and ``next_index`` is the first in it that has not been followed yet. ``disallowed`` are nodes to follow that
-    are not allowed as results.
+    Malkov, Yashunin 2018, Algorithm 2 (SEARCH-LAYER); the result is ``walk.results``. The best allowed nodes so far are
+    in one sorted list. A node that drops out of it need not be followed, and ``next_index`` is the first in it that has
+    not been followed yet. ``disallowed`` are nodes to follow that are not allowed as results.
     """
     cdef priority_queue[uint64_t] disallowed  # as complements: the largest is on top
     cdef uint32_t node, other
@@ -409,9 +412,10 @@ cdef bint search_layer(
 cdef bint descend_to_layer(
     Walk* walk, const Graph& graph, uint32_t entry, Py_ssize_t target_layer
 ) noexcept nogil:
-    """Set ``walk.starts`` to the node at which the search of ``target_layer`` starts; False if a node fails its checksum.
+    """Set ``walk.starts`` to the node at which the search of ``target_layer`` starts.
 
-    It is the nearest node of the layer above, which is found from the entry's highest layer down.
+    It is the nearest node of the layer above, which is found from the entry's highest layer down. Returns False if a
+    node fails its checksum.
     """
     cdef Py_ssize_t layer
     cdef Filter everything
@@ -528,9 +532,10 @@ cdef class CodeGraph:
 
     def compare(self, const float[::1] query not None, Py_ssize_t limit, const int64_t[::1] first not None,
                 const int64_t[::1] last not None, const uint8_t[::1] groups=None, Py_ssize_t group_size=1):
-        """Return the ``limit`` nodes nearest to a unit vector in ranges, best first: (labels, cosines of codes, scales).
+        """Return the ``limit`` nodes in ranges that are nearest to a unit vector, best first.
 
-        All nodes from ``first[i]`` to ``last[i]`` are compared. ``groups`` is as in :meth:`search`.
+        Returns (labels, cosines of codes, scales). All nodes from ``first[i]`` to ``last[i]`` are compared. ``groups``
+        is as in :meth:`search`.
 
         Raises ValueError if the shapes do not match, and for a node that fails its checksum.
         """

@@ -19,7 +19,9 @@ cdef enum:
     _NIL = 0xC0
 
 
-cdef inline const uint8_t* _read_length(const uint8_t* cursor, const uint8_t* end, int size, uint64_t* length) except NULL:
+cdef inline const uint8_t* _read_length(
+    const uint8_t* cursor, const uint8_t* end, int size, uint64_t* length
+) except NULL:
     """Read a big-endian length of ``size`` bytes at ``cursor`` into ``length``. Return the address after it."""
     if end - cursor < size:
         raise ValueError("an element is truncated")
@@ -102,7 +104,10 @@ def read_elements(value, positions) -> list:
                 cursor = _skip_element(cursor, end)
                 index += 1
             element_end = _skip_element(cursor, end)
-            results.append(None if cursor[0] == _NIL else PyBytes_FromStringAndSize(<const char*> cursor, element_end - cursor))
+            if cursor[0] == _NIL:
+                results.append(None)
+            else:
+                results.append(PyBytes_FromStringAndSize(<const char*> cursor, element_end - cursor))
     finally:
         PyBuffer_Release(&buffer)
     return results
@@ -152,7 +157,10 @@ def replace_elements(value, replacements) -> bytes | None:
 
 
 cdef bint _read_row(const Py_buffer& sealed, int64_t nil, int64_t[:, ::1] out, Py_ssize_t row) noexcept:
-    """Decode a record into a row of ``out``, with ``nil`` for nil; False unless it has one integer or nil per column."""
+    """Decode a record into a row of ``out``, with ``nil`` for nil.
+
+    Returns False unless it has one integer or nil per column.
+    """
     cdef const uint8_t* cursor = <const uint8_t*> sealed.buf
     cdef const uint8_t* end
     cdef Py_ssize_t size = _get_payload_size(cursor, sealed.len), column

@@ -4,13 +4,15 @@ from libcpp.algorithm cimport partial_sort
 from libcpp.utility cimport pair
 from libcpp.vector cimport vector
 
-#: A cosine and the tie-breaker: -(number) if the largest is wanted first.
+#: A cosine, negated if the largest is to sort first, and the node, negated in the other case.
 ctypedef pair[float, int64_t] Near
 
 
 cdef void sort_results(vector[Near]& results, size_t limit) noexcept nogil:
-    """Sort results, which are negated cosines, the largest cosine first, ties by number; keep at most ``limit``, and
-    make their cosines positive again."""
+    """Sort results by descending cosine, then by node, and keep at most ``limit``.
+
+    Their cosines are negated before, and no longer after.
+    """
     cdef size_t i
     if results.size() < limit:
         limit = results.size()

@@ -68,7 +68,7 @@ cdef class PageTable:
         free(self._changed)
 
     cdef inline const uint8_t* peek(self, uint32_t number) noexcept nogil:
-        """Return the page if it has been read before, else NULL."""
+        """Return a page if it was read before, else NULL."""
         return self._pages[number] if number < self.count else NULL
 
     cdef inline const uint8_t* read(self, uint32_t number) except NULL:
@@ -82,16 +82,16 @@ cdef class PageTable:
         cdef Py_buffer buffer
         cdef uint8_t* page
         if number >= self.count:
-            raise self.damage(f"page {number} is referred to, but the table has {self.count} pages")
+            raise self.make_error(f"page {number} is referred to, but the table has {self.count} pages")
         if number in self._vacant:
-            raise self.damage(f"page {number} is referred to, but is free")
+            raise self.make_error(f"page {number} is referred to, but is free")
         loaded = self._load(number)
         PyObject_GetBuffer(loaded, &buffer, PyBUF_SIMPLE)
         try:
             if buffer.len != _PAGE_BYTES:
-                raise self.damage(f"page {number} has {buffer.len} bytes, not {_PAGE_BYTES}")
-            if not self._is_sound(<const uint8_t*> buffer.buf):
-                raise self.damage(f"page {number} is inconsistent")
+                raise self.make_error(f"page {number} has {buffer.len} bytes, not {_PAGE_BYTES}")
+            if not self._is_consistent(<const uint8_t*> buffer.buf):
+                raise self.make_error(f"page {number} is inconsistent")
             if self._writable:
                 page = self._allocate_copy()
                 memcpy(page, buffer.buf, _PAGE_BYTES)
@@ -104,12 +104,12 @@ cdef class PageTable:
         self._pages[number] = page
         return page
 
-    cdef bint _is_sound(self, const uint8_t* page) noexcept:
-        """True if nothing in a page refers outside it, so that kernels may work on it."""
+    cdef bint _is_consistent(self, const uint8_t* page) noexcept:
+        """True if nothing in a page refers outside it, so that the kernels can work on it."""
         if self._encoding == BUCKET_ENCODING:
-            return is_bucket_page_sound(page)
+            return is_bucket_page_consistent(page)
         if self._encoding == BLOCK_ENCODING:
-            return is_block_page_sound(page) and (not self._writable or are_records_disjoint(page))
+            return is_block_page_consistent(page) and (not self._writable or are_records_disjoint(page))
         return True
 
     cdef uint8_t* get_writable(self, uint32_t number) except NULL:
@@ -122,7 +122,7 @@ cdef class PageTable:
         return page
 
     cdef uint32_t append(self) except 0xFFFFFFFF:
-        """Add a zeroed page after the last one."""
+        """Add a zeroed page after the last one, and return its number."""
         self._require_writable()
         cdef uint32_t number = self.count
         if number >= _PAGE_LIMIT:
@@ -136,7 +136,7 @@ cdef class PageTable:
         return number
 
     cdef uint32_t allocate(self) except 0xFFFFFFFF:
-        """Return the number of a zeroed page: a free number if possible, else a new one."""
+        """Create a zeroed page, with a free number if possible, else a new one, and return the number."""
         self._require_writable()
         cdef uint32_t number
         if not self._free and self._last_free < self.count:
@@ -148,7 +148,7 @@ cdef class PageTable:
         number = self._free.pop()
         self._vacant.discard(number)
         if not 0 < number < self.count or self._pages[number] != NULL:
-            raise self.damage(f"page {number} is on the free list, but is in use")
+            raise self.make_error(f"page {number} is on the free list, but is in use")
         if number in self._released:
             self._released.discard(number)
         else:
@@ -158,7 +158,7 @@ cdef class PageTable:
         return number
 
     cdef int release(self, uint32_t number) except -1:
-        """Free the number of a page."""
+        """Free a page and its number."""
         self._require_writable()
         self._drop(number)
         self._vacant.add(number)
@@ -171,7 +171,7 @@ cdef class PageTable:
         return 0
 
     cdef int truncate(self, uint32_t count) except -1:
-        """Free the pages from number ``count`` on."""
+        """Free the pages with numbers of at least ``count``."""
         self._require_writable()
         while self.count > count:
             self.count -= 1
@@ -186,9 +186,9 @@ cdef class PageTable:
             raise ValueError(f"table {self._table}: the pages of a snapshot cannot be changed")
         return 0
 
-    cdef object damage(self, str what):
-        """Return the error to raise for damage in this table; ``what`` describes it."""
-        return self._error(f"table {self._table}: {what}; run CHECK, and restore from a backup")
+    cdef object make_error(self, str reason):
+        """Return the error for damage in this table, which ``reason`` describes."""
+        return self._error(f"table {self._table}: {reason}; run CHECK, and restore from a backup")
 
     cdef void _drop(self, size_t number) noexcept:
         """Free the memory of a page, if it was read."""
@@ -217,7 +217,7 @@ cdef class PageTable:
         return 0
 
     cdef int _reserve(self, size_t capacity) except -1:
-        """Make room for ``capacity`` pages."""
+        """Enlarge the arrays to ``capacity`` pages."""
         cdef uint8_t** pages = <uint8_t**> realloc(self._pages, capacity * sizeof(uint8_t*))
         if pages == NULL:
             raise MemoryError()
@@ -243,7 +243,7 @@ cdef class PageTable:
         return count
 
     def take_changed(self) -> list:
-        """Return numbers and writable buffers of the pages changed since the last call, sorted by number."""
+        """Return (number, writable buffer) of each page changed since the last call, in order of the numbers."""
         cdef uint32_t number
         result = []
         for number in sorted(set(self._dirty)):
@@ -254,7 +254,7 @@ cdef class PageTable:
         return result
 
     def take_freed(self) -> tuple:
-        """Return the numbers released and the numbers taken from the free list since the last call."""
+        """Return the page numbers released, and those taken from the stored free list, since the last call."""
         result = sorted(self._released), sorted(self._reused)
         self._vacant.clear()
         self._released.clear()

@@ -155,9 +155,10 @@ cdef class ForwardPush:
                  const double[::1] sizes not None) -> None:
         """Add the rows of ``nodes``, in any order.
 
-        Row i has the neighbors ``neighbors[bounds[i]:bounds[i + 1]]``, with the weights of its edges. Weights are not negative; a row whose weights sum to 0 is a dead end. ``sizes`` are those of the neighbors, used
-        at their first visit, 1 or more. A row that was added before is ignored. Raises ValueError, and changes nothing,
-        if bounds lead outside the arrays, these differ in length, or a number is out of range.
+        Row i has the neighbors ``neighbors[bounds[i]:bounds[i + 1]]``, with the weights of its edges. Weights are not
+        negative; a row whose weights sum to 0 is a dead end. ``sizes`` are those of the neighbors, used at their first
+        visit, 1 or more. A row that was added before is ignored. Raises ValueError, and changes nothing, if bounds lead
+        outside the arrays, these differ in length, or a number is out of range.
         """
         cdef Py_ssize_t i, j
         cdef int64_t index, total, weight
@@ -199,7 +200,10 @@ cdef class ForwardPush:
                 self.rows += 1
 
     def run(self):
-        """Push as far as the added rows allow. Return the nodes whose rows are needed (u64), unordered; none at the end."""
+        """Push as far as the added rows allow, and return the nodes whose rows are needed (u64), unordered.
+
+        At the end, the result is empty.
+        """
         with nogil:
             self._queue.insert(self._queue.end(), self._needed.begin(), self._needed.end())
             self._needed.clear()
@@ -326,7 +330,8 @@ cdef class ForwardPush:
                     self._predecessor[neighbor] = likeliest.second
                     queue.push(pair[double, int64_t](likelihood, neighbor))
                 elif likelihood == self._likelihood[neighbor] and likelihood > 0:
-                    alternative.node, alternative.predecessor, alternative.likelihood = neighbor, likeliest.second, likelihood
+                    alternative.node, alternative.predecessor = neighbor, likeliest.second
+                    alternative.likelihood = likelihood
                     self._predecessors.push_back(alternative)
 
     cdef object _to_nodes(self, const vector[int64_t]& indexes):

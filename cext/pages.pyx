@@ -68,7 +68,9 @@ cdef inline int _count_nodes(const uint8_t* page) noexcept:
     return (_read_u16(page + _PAGE_LOWER) - _HEADER) >> 1
 
 
-cdef inline int _compare(const uint8_t* first, Py_ssize_t first_size, const uint8_t* second, Py_ssize_t second_size) noexcept:
+cdef inline int _compare(
+    const uint8_t* first, Py_ssize_t first_size, const uint8_t* second, Py_ssize_t second_size
+) noexcept:
     """Compare two keys as LMDB sorts them: negative, 0 or positive."""
     cdef int order = memcmp(first, second, min(first_size, second_size))
     return order if order else (first_size > second_size) - (first_size < second_size)
@@ -452,7 +454,10 @@ cdef class Cursor:
         return True
 
     cdef bint _enter_child(self, int level) except -1:
-        """Make the child of the current node at a level that of the path below it; False if it is damaged and skipped."""
+        """Make the child of the current node at a level that of the path below it.
+
+        Returns False if it is damaged and skipped.
+        """
         cdef uint64_t number
         try:
             number = self._pages._get_child(self._path[level], self._indexes[level])
@@ -490,7 +495,10 @@ cdef class Cursor:
         return self._is_placed
 
     cdef bint _move_from(self, int level, int step) except -1:
-        """Move past the current node at a level and everything below it, in the direction of ``step``; False at the end."""
+        """Move past the current node at a level and everything below it, in the direction of ``step``.
+
+        Returns False at the end.
+        """
         while level >= 0:
             self._indexes[level] += step
             if 0 <= self._indexes[level] < _count_nodes(self._path[level]):
@@ -577,14 +585,14 @@ cdef class Cursor:
         """Return the value of the record; empty if the value is damaged and the cursor skips damage."""
         cdef Py_ssize_t size = 0
         cdef const uint8_t* page
+        cdef const uint8_t* node
         cdef const uint8_t* value
         if not self._is_placed or not self._pages._open:
             raise PageError("the cursor is at no record, or its transaction is closed")
         page = self._path[self._leaf_level]
         try:
-            value = self._pages._get_value(
-                page, self._indexes[self._leaf_level], self._pages._get_node(page, self._indexes[self._leaf_level]), &size
-            )
+            node = self._pages._get_node(page, self._indexes[self._leaf_level])
+            value = self._pages._get_value(page, self._indexes[self._leaf_level], node, &size)
         except PageError:
             if not self._skip_damage:
                 raise
@@ -638,7 +646,8 @@ def verify_free_list(Pages pages not None):
     cdef bint more = cursor.first()
     while more:
         page = cursor._path[cursor._leaf_level]
-        numbers = pages._get_value(page, cursor._indexes[cursor._leaf_level], pages._get_node(page, cursor._indexes[cursor._leaf_level]), &size)
+        index = cursor._indexes[cursor._leaf_level]
+        numbers = pages._get_value(page, <int> index, pages._get_node(page, <int> index), &size)
         if size < 8 or size % 8 or _read_u64(numbers) != <uint64_t> size // 8 - 1:
             raise PageError("the list of free pages is damaged")
         before = pages._end

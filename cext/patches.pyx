@@ -146,7 +146,10 @@ def make_patch(old, new):
 
 
 cdef bytes _apply_patch(const uint8_t* old, uint64_t old_size, const uint8_t* cursor, const uint8_t* end):
-    """Apply the patch from ``cursor`` to ``end`` to ``old``, and return the new value. Raises ValueError if it does not fit."""
+    """Apply the patch from ``cursor`` to ``end`` to ``old``, and return the new value.
+
+    Raises ValueError if it does not fit.
+    """
     cdef uint64_t expected_size, new_size, written = 0, length, distance, source = 0
     cdef bytes new_value
     cdef uint8_t* new
@@ -197,7 +200,7 @@ def apply_patch(old, patch) -> bytes:
 
 
 cdef object _apply_chain(bytes chain, stored):
-    """Apply the pieces of a chain to ``stored``, the value in the table or None, and return the value (None: no value)."""
+    """Apply the pieces of a chain to ``stored``, the value in the table or None, and return the value or None."""
     cdef const uint8_t* begin = <const uint8_t*> PyBytes_AS_STRING(chain)
     cdef const uint8_t* cursor = begin
     cdef const uint8_t* end = begin + len(chain)
@@ -271,7 +274,8 @@ cdef int _count_pieces(bytes chain) except -1:
 cdef bytes _make_piece(value, chain, stored, int max_pieces):
     """Return a piece that changes a record with this chain to ``value``: a patch if that is shorter, else the value.
 
-    ``stored`` is the value in the table or None. If the chain has ``max_pieces`` pieces, the patch is one of ``stored``.
+    ``stored`` is the value in the table or None. If the chain has ``max_pieces`` pieces, the patch is one of
+    ``stored``.
     """
     cdef Py_buffer after
     if chain is not None:

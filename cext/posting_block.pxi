@@ -1,16 +1,16 @@
-# The bytes of a block of postings. It begins with the number of postings. A block of at least LISTED postings then has
-# bounds and their check. For each posting follow the distance from the previous chunk, the frequency, and the length of
-# the chunk, as LEB128 numbers. As in Lucene's first format, the lowest bit of a distance means that the term occurs
-# once. Bounds are the postings of a block that no other posting of the block dominates by a higher frequency in a
-# shorter chunk (Lucene's "impacts"; block maxima: Ding and Suel 2011). For any average length, no posting scores higher
-# than the best bound.
+# The bytes of a block of postings. It begins with the number of postings. A block of at least MIN_BOUNDED_POSTINGS
+# postings then has bounds and their check. For each posting follow the distance from the previous chunk, the frequency,
+# and the length of the chunk, as LEB128 numbers. As in Lucene's first format, the lowest bit of a distance means that
+# the term occurs once. Bounds are the postings of a block that no other posting of the block dominates by a higher
+# frequency in a shorter chunk (Lucene's "impacts"; block maxima: Ding and Suel 2011). For any average length, no
+# posting scores higher than the best bound.
 
 include "leb128.pxi"
 include "sealed.pxi"
 
 cdef enum:
-    #: The number of postings from which on a block has bounds.
-    LISTED = 32
+    # The least number of postings of a block with bounds.
+    MIN_BOUNDED_POSTINGS = 32
 
 
 cdef struct Posting:
@@ -20,7 +20,7 @@ cdef struct Posting:
 
 
 cdef inline const uint8_t* _read_count(const uint8_t* cursor, const uint8_t* end, uint64_t* count) except NULL:
-    """Read the number of postings of a payload."""
+    """Read the number of postings of a payload into ``count``. Return the address after it."""
     cdef const uint8_t* begin = cursor
     cursor = _read_leb128(cursor, end, count)
     if count[0] > <uint64_t> (end - begin):
@@ -29,28 +29,28 @@ cdef inline const uint8_t* _read_count(const uint8_t* cursor, const uint8_t* end
 
 
 cdef const uint8_t* _read_bounds(
-    const uint8_t* begin, const uint8_t* cursor, const uint8_t* end, uint64_t count, vector[Posting]& bounds
+    const uint8_t* payload, const uint8_t* cursor, const uint8_t* end, uint64_t count, vector[Posting]& bounds
 ) except NULL:
-    """Read and verify the bounds of a block whose payload begins at ``begin``; a small block has none."""
-    cdef uint64_t pairs, length
+    """Set ``bounds`` to those of a payload, verified; a small block has none. Return the address after them."""
+    cdef uint64_t num_remaining, length
     cdef Posting bound
     cdef uint32_t crc
     bounds.clear()
-    if count < LISTED:
+    if count < MIN_BOUNDED_POSTINGS:
         return cursor
-    cursor = _read_leb128(cursor, end, &pairs)
+    cursor = _read_leb128(cursor, end, &num_remaining)
     bound.chunk = 0
-    while pairs:
+    while num_remaining:
         if cursor == end:
             raise ValueError("the bounds are truncated")
         bound.frequency = cursor[0]
         cursor = _read_leb128(cursor + 1, end, &length)
         bound.length = <uint16_t> length
         bounds.push_back(bound)
-        pairs -= 1
+        num_remaining -= 1
     if end - cursor < 2:
         raise ValueError("the bounds are truncated")
-    crc = kv_crc(begin, cursor - begin)
+    crc = kv_crc(payload, cursor - payload)
     if cursor[0] != <uint8_t> crc or cursor[1] != <uint8_t> (crc >> 8) or bounds.empty():
         raise ValueError("the bounds fail their checksum")
     return cursor + 2
@@ -59,14 +59,14 @@ cdef const uint8_t* _read_bounds(
 cdef const uint8_t* _read_postings(
     const uint8_t* cursor, const uint8_t* end, uint64_t first, vector[Posting]& postings
 ) except NULL:
-    """Read the postings of a payload."""
-    cdef const uint8_t* begin = cursor
+    """Set ``postings`` to those of a payload, the first of chunk ``first``. Return the address after them."""
+    cdef const uint8_t* payload = cursor
     cdef uint64_t count, distance, length, index
     cdef vector[Posting] bounds
     cdef Posting posting
     posting.chunk = first
     cursor = _read_count(cursor, end, &count)
-    cursor = _read_bounds(begin, cursor, end, count, bounds)
+    cursor = _read_bounds(payload, cursor, end, count, bounds)
     postings.resize(count)
     for index in range(count):
         cursor = _read_leb128(cursor, end, &distance)

@@ -55,7 +55,7 @@ cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]&
     out.clear()
     out.reserve(4 * count + 32)
     _write_leb128(out, count)
-    if count >= LISTED:
+    if count >= MIN_BOUNDED_POSTINGS:
         _find_bounds(postings, count, bounds)
         _write_leb128(out, bounds.size())
         for position in range(bounds.size()):
@@ -90,7 +90,8 @@ def count_postings(payload) -> int:
 def unpack_postings(uint64_t first, payload) -> tuple:
     """Return the columns of a payload: chunks (packed u64), frequencies (bytes) and lengths of the chunks (packed u16).
 
-    ``first`` is the first chunk, which is not in the payload. Raises ValueError if the payload or its bounds are invalid.
+    ``first`` is the first chunk, which is not in the payload. Raises ValueError if the payload or its bounds are
+    invalid.
     """
     cdef vector[Posting] postings
     cdef vector[uint8_t] expected
@@ -99,7 +100,7 @@ def unpack_postings(uint64_t first, payload) -> tuple:
     PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)
     try:
         _read_postings(<const uint8_t*> buffer.buf, <const uint8_t*> buffer.buf + buffer.len, first, postings)
-        if postings.size() >= LISTED:
+        if postings.size() >= MIN_BOUNDED_POSTINGS:
             _write_payload(postings.data(), postings.size(), expected)
             if <Py_ssize_t> expected.size() != buffer.len or memcmp(expected.data(), buffer.buf, buffer.len) != 0:
                 raise ValueError("the bounds do not match the postings")
@@ -189,7 +190,8 @@ cdef class PostingChanges:
     def get_counts(self, terms) -> list:
         """Return for each term (size of its last block before, change of its postings, change of its blocks).
 
-        Sizes are numbers of postings. Call it after :meth:`change_blocks`. Raises ValueError for a term without changes.
+        Sizes are numbers of postings. Call it after :meth:`change_blocks`. Raises ValueError for a term without
+        changes.
         """
         cdef TermCount count
         results: list = []

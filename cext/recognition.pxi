@@ -19,10 +19,10 @@ cdef enum:
     _WORD = 2
     _MARK = 3
     _PUNCTUATION_LIMIT = 16   # most punctuation tokens in one name
-    _MARKS_BELOW = 0x1F000
+    _END_OF_LOWER_MARKS = 0x1F000
     _MARK_BYTES = 0x3E00
-    _MARKS_FROM = 0xE0100     # variation selectors, the only marks above
-    _MARKS_TO = 0xE01EF
+    _FIRST_UPPER_MARK = 0xE0100     # variation selectors, the only marks above
+    _LAST_UPPER_MARK = 0xE01EF
 
 cdef struct Token:
     uint32_t start            # in the copy
@@ -35,17 +35,17 @@ cdef struct Token:
     bint barrier              # a barrier precedes it
 
 cdef uint8_t _marks[_MARK_BYTES]
-cdef bint _marks_known = False
+cdef bint _marks_loaded = False
 
 
-cdef int _learn_marks() except -1:
-    """Determine the combining marks from the Unicode database of this interpreter."""
-    global _marks_known
+cdef int _load_marks() except -1:
+    """Load the table of combining marks from the Unicode database of this interpreter."""
+    global _marks_loaded
     cdef uint32_t ch
-    for ch in range(0x300, <uint32_t> _MARKS_BELOW):
+    for ch in range(0x300, <uint32_t> _END_OF_LOWER_MARKS):
         if category(chr(ch))[0] == "M":
             _marks[ch >> 3] |= 1 << (ch & 7)
-    _marks_known = True
+    _marks_loaded = True
     return 0
 
 
@@ -59,13 +59,13 @@ cdef inline int _classify_character(uint32_t ch) noexcept nogil:
         return _WORD
     if Py_UNICODE_ISSPACE(ch):
         return _SPACE
-    if ch < _MARKS_BELOW:
+    if ch < _END_OF_LOWER_MARKS:
         return _MARK if _marks[ch >> 3] >> (ch & 7) & 1 else _PUNCTUATION
-    return _MARK if _MARKS_FROM <= ch <= _MARKS_TO else _PUNCTUATION
+    return _MARK if _FIRST_UPPER_MARK <= ch <= _LAST_UPPER_MARK else _PUNCTUATION
 
 
 cdef inline uint32_t _decode_character(const uint8_t* data, size_t n, size_t* size) noexcept nogil:
-    """Return the character at ``data``, and set its length in bytes. An invalid byte is one unknown character."""
+    """Return the character at ``data``, of ``n`` bytes, and set its ``size`` in bytes; U+FFFD for an invalid byte."""
     cdef uint32_t ch = data[0]
     cdef size_t k
     if ch < 0x80:
@@ -89,9 +89,12 @@ cdef inline uint32_t _decode_character(const uint8_t* data, size_t n, size_t* si
 cdef int _tokenize(
     const uint8_t* data, size_t n, NameHash hasher, vector[Token]& tokens, vector[uint8_t]& copy
 ) except -1 nogil:
-    """Split a text into tokens, and copy them with single spaces, "\\n" for a barrier. ``hasher`` computes the sums."""
+    """Split a text into ``tokens``, and copy it to ``copy`` with single spaces, and "\\n" for a barrier.
+
+    ``hasher`` computes the polynomials of the tokens; without it, they are 0.
+    """
     cdef size_t position = 0, size, line_ends = 0
-    cdef bint spaced = False
+    cdef bint has_space = False
     cdef int kind
     cdef Token token
     cdef uint64_t total = 0
@@ -101,17 +104,17 @@ cdef int _tokenize(
     while position < n:
         kind = _classify_character(_decode_character(data + position, n - position, &size))
         if kind == _SPACE:
-            spaced = True
+            has_space = True
             line_ends += data[position] == 10
             position += size
             continue
         token.barrier = line_ends > 1
-        if spaced and tokens.size():
+        if has_space and tokens.size():
             separator = 10 if token.barrier else 32
             copy.push_back(separator)
             if hasher is not None:
                 total = kv_append(total, &separator, 1, hasher.powers)
-        spaced, line_ends = False, 0
+        has_space, line_ends = False, 0
         token.word = kind == _WORD
         token.source_start = position
         token.start = <uint32_t> copy.size()
@@ -133,12 +136,12 @@ cdef int _tokenize(
     return 0
 
 
-cdef int _initialize(bytes data) except -1:
-    """Check the size of a text, and learn the characters that are marks if it can contain some."""
+cdef int _prepare_text(bytes data) except -1:
+    """Check the size of a text, and load the table of combining marks if the text can contain some."""
     if len(data) > 0xFFFFFFF0:
         raise ValueError("a text has at most 4 GiB")
-    if not _marks_known and not data.isascii():
-        _learn_marks()
+    if not _marks_loaded and not data.isascii():
+        _load_marks()
     return 0
 
 
@@ -146,40 +149,40 @@ cdef struct Match:
     int64_t start             # in the text
     int64_t end
     uint32_t entity
-    bint worded               # it contains a word
+    bint has_word               # it contains a word
 
 
 cdef int _recognize(EntityIndex index, bytes data, int max_words, vector[Match]& matches) except -1:
-    """Find all occurrences of known names of at most ``max_words`` words and 16 punctuation marks, by start and end."""
+    """Append all occurrences of known names in a text to ``matches``, by start and end; see :func:`recognize`."""
     cdef const uint8_t* text = data
     cdef size_t n = len(data), i, j
     cdef vector[Token] tokens
     cdef vector[uint8_t] copy
     cdef Query queries[_BATCH]
     cdef Match batch[_BATCH]
-    cdef int count = 0, words, marks
+    cdef int count = 0, num_words, num_marks
     cdef uint32_t length
-    _initialize(data)
+    _prepare_text(data)
     with nogil:
         _tokenize(text, n, index.hasher, tokens, copy)
         for i in range(tokens.size()):
-            words = marks = 0
+            num_words = num_marks = 0
             j = i
             while j < tokens.size():
                 if j > i and tokens[j].barrier:
                     break
                 if tokens[j].word:
-                    words += 1
+                    num_words += 1
                 else:
-                    marks += 1
+                    num_marks += 1
                 length = tokens[j].end - tokens[i].start
-                if words > max_words or marks > _PUNCTUATION_LIMIT or length > _KEY_BYTES:
+                if num_words > max_words or num_marks > _PUNCTUATION_LIMIT or length > _KEY_BYTES:
                     break
                 queries[count].key = copy.data() + tokens[i].start
                 queries[count].length = length
                 queries[count].hash = index.hasher.hash_between(tokens[i].before, tokens[j].after, length)
                 batch[count].start, batch[count].end = tokens[i].source_start, tokens[j].source_end
-                batch[count].worded = words > 0
+                batch[count].has_word = num_words > 0
                 count += 1
                 if count == _BATCH:
                     _collect_matches(index, queries, batch, count, matches)
@@ -192,7 +195,7 @@ cdef int _recognize(EntityIndex index, bytes data, int max_words, vector[Match]&
 cdef int _collect_matches(
     EntityIndex index, Query* queries, Match* batch, int n, vector[Match]& matches
 ) except -1 nogil:
-    """Look up a batch of n-grams, and append those that are names."""
+    """Look up ``n`` runs of tokens (``queries``, ``batch``), and append those that are names to ``matches``."""
     cdef int k
     find_records(index, queries, n)
     for k in range(n):
@@ -203,10 +206,10 @@ cdef int _collect_matches(
 
 
 def recognize(EntityIndex index not None, bytes data not None, int max_words) -> tuple:
-    """Find all occurrences of known names of at most ``max_words`` words and 16 punctuation marks in a text.
+    """Return all occurrences of known names in a text: starts, ends and entities, in order of start and end.
 
-    Returns the bytes of three arrays, in order of start and end: starts and ends (int64, offsets in ``data``) and
-    entities (uint32).
+    A name has at most ``max_words`` words and 16 punctuation marks. Starts and ends are offsets in ``data``, packed as
+    i64; entities are packed as u32.
     """
     cdef vector[Match] matches
     cdef size_t i
@@ -228,11 +231,10 @@ def find_mentions(
     EntityIndex index not None, bytes data not None, const uint64_t[::1] offsets, int max_words, kind not None,
     dict keys not None,
 ) -> list:
-    """Find names as ``recognize`` does, if they contain a word. Returns a ``kind`` (a tuple of entity, start and
-    length) for each, and adds to ``keys`` the normal forms of entities that it lacks.
+    """Return the occurrences that ``recognize`` finds of names with a word, as tuples (entity, start, length).
 
-    ``offsets`` maps each byte of ``data`` to its offset in another text. Starts and lengths then refer to that text
-    (None: to ``data``).
+    ``kind`` is the class of the tuples. The normal forms of their entities are added to ``keys``. ``offsets`` maps each
+    byte of ``data`` to its offset in another text. Starts and lengths then refer to that text (None: to ``data``).
     """
     cdef vector[Match] matches
     cdef size_t i
@@ -240,9 +242,9 @@ def find_mentions(
     cdef const uint8_t* text = data
     _recognize(index, data, max_words, matches)
     results = []
-    made = tuple.__new__
+    make_tuple = tuple.__new__
     for i in range(matches.size()):
-        if not matches[i].worded:
+        if not matches[i].has_word:
             continue
         start, end = matches[i].start, matches[i].end
         entity = matches[i].entity
@@ -251,7 +253,7 @@ def find_mentions(
             keys[entity] = " ".join(key.split())
         if offsets is not None:
             start, end = offsets[start], offsets[end]
-        results.append(made(kind, (entity, start, end - start)))
+        results.append(make_tuple(kind, (entity, start, end - start)))
     return results
 
 
@@ -263,22 +265,25 @@ cdef struct SearchKey:
 
 
 cdef bint _can_occur(bytes key, int max_words, SearchKey* search_key) except -1:
-    """True if a key can occur at all under the rules of ``recognize``, with ``max_words`` words (0: any number)."""
+    """Set ``search_key`` for a key; True if the key can occur at all under the rules of ``recognize``.
+
+    ``max_words`` is the maximum number of words of a key (0: any number).
+    """
     cdef size_t i, longest_token = 0
-    cdef int words = 0, marks = 0
+    cdef int num_words = 0, num_marks = 0
     cdef vector[Token] tokens
     cdef vector[uint8_t] copy
     search_key.key, search_key.length = key, len(key)
-    _initialize(key)
+    _prepare_text(key)
     if not 0 < search_key.length <= _KEY_BYTES:
         return False
     _tokenize(search_key.key, search_key.length, None, tokens, copy)
     for i in range(tokens.size()):
-        words += tokens[i].word
-        marks += not tokens[i].word
+        num_words += tokens[i].word
+        num_marks += not tokens[i].word
         if tokens[i].end - tokens[i].start > tokens[longest_token].end - tokens[longest_token].start:
             longest_token = i
-    if copy.size() != search_key.length or (max_words and words > max_words) or marks > _PUNCTUATION_LIMIT:
+    if copy.size() != search_key.length or (max_words and num_words > max_words) or num_marks > _PUNCTUATION_LIMIT:
         return False
     search_key.token = tokens[longest_token].start
     search_key.token_length = tokens[longest_token].end - tokens[longest_token].start
@@ -289,26 +294,27 @@ cdef class _SearchedText:
     """A text in which keys are searched; it is split into tokens when that is first needed."""
 
     cdef bytes data
-    cdef bint read
+    cdef bint is_tokenized
     cdef vector[Token] tokens
     cdef vector[uint8_t] copy
 
     def __cinit__(self, bytes data not None):
-        _initialize(data)
-        self.data, self.read = data, False
+        _prepare_text(data)
+        self.data, self.is_tokenized = data, False
 
-    cdef bint has(self, const SearchKey* search_key) except -1:
-        """True if a key may occur here. Most searched texts lack the name, and one fast search for its longest token
-        shows that."""
+    cdef bint may_contain(self, const SearchKey* search_key) except -1:
+        """True if the text contains the longest token of a key. Most searched texts do not, and this search is fast."""
         cdef const uint8_t* text = self.data
         return memmem(text, len(self.data), search_key.key + search_key.token, search_key.token_length) != NULL
 
-    cdef bint next(self, const SearchKey* search_key, size_t* first, size_t* last) except -1:
-        """Find the next occurrence of a key from token ``first`` on: its first and last token. False if there is
-        none."""
+    cdef bint find_next(self, const SearchKey* search_key, size_t* first, size_t* last) except -1:
+        """Find the next occurrence of a key from token ``first`` on, and set ``first`` and ``last`` to its tokens.
+
+        Returns False if there is none.
+        """
         cdef size_t i
-        if not self.read:
-            self.read = True
+        if not self.is_tokenized:
+            self.is_tokenized = True
             _tokenize(<const uint8_t*> self.data, len(self.data), None, self.tokens, self.copy)
         for i in range(first[0], self.tokens.size()):
             if self.tokens[i].start + search_key.length > self.copy.size():
@@ -327,7 +333,7 @@ cdef class _SearchedText:
 
 
 cdef class SearchKeys:
-    """Keys that are searched in many texts. Each search names some of them by their numbers.
+    """Keys that are searched in many texts. Each search is for some of them, by their indexes.
 
     A key of more than ``max_words`` words (0: any number) or of more than 16 punctuation marks never occurs.
     """
@@ -346,31 +352,31 @@ cdef class SearchKeys:
                 search_key.length = 0
             self._search_keys.push_back(search_key)
 
-    def find_places(self, bytes data not None, list numbers not None) -> list:
-        """Find all occurrences of some keys in a text: number of the key, start and end, key by key."""
+    def find_in_text(self, bytes data not None, list indexes not None) -> list:
+        """Return (index, start, end) of each occurrence in a text of the keys with these indexes, key by key."""
         cdef _SearchedText text = _SearchedText(data)
         cdef SearchKey* search_key
         cdef size_t first, last
         results = []
-        for number in numbers:
-            if not 0 <= number < <Py_ssize_t> self._search_keys.size():
-                raise IndexError(number)
-            search_key = &self._search_keys[<size_t> number]
-            if not search_key.length or not text.has(search_key):
+        for index in indexes:
+            if not 0 <= index < <Py_ssize_t> self._search_keys.size():
+                raise IndexError(index)
+            search_key = &self._search_keys[<size_t> index]
+            if not search_key.length or not text.may_contain(search_key):
                 continue
             first = 0
-            while text.next(search_key, &first, &last):
-                results.append((number, text.tokens[first].source_start, text.tokens[last].source_end))
+            while text.find_next(search_key, &first, &last):
+                results.append((index, text.tokens[first].source_start, text.tokens[last].source_end))
                 first += 1
         return results
 
 
 def find_occurrences(bytes data not None, bytes key not None, int max_words=0) -> list:
-    """Find all occurrences (start, end) of one key in a text under the rules of ``recognize``.
+    """Return (start, end) of each occurrence of one key in a text, under the rules of ``recognize``.
 
     A key of more than ``max_words`` words (0: any number) or of more than 16 punctuation marks never occurs.
     """
-    return [(start, end) for _, start, end in SearchKeys([key], max_words).find_places(data, [0])]
+    return [(start, end) for _, start, end in SearchKeys([key], max_words).find_in_text(data, [0])]
 
 
 def select_occurring_keys(bytes data not None, list keys not None, int max_words=0) -> list:
@@ -382,15 +388,15 @@ def select_occurring_keys(bytes data not None, list keys not None, int max_words
     results = []
     for key in keys:
         first = 0
-        if key is None or not _can_occur(key, max_words, &search_key) or not text.has(&search_key):
+        if key is None or not _can_occur(key, max_words, &search_key) or not text.may_contain(&search_key):
             continue
-        if text.next(&search_key, &first, &last):
+        if text.find_next(&search_key, &first, &last):
             results.append(key)
     return results
 
 
 def select_longest(const int64_t[::1] starts not None, const int64_t[::1] ends not None) -> list:
-    """Select non-overlapping matches from left to right: of those that begin first, the longest. Returns positions.
+    """Return the indexes of non-overlapping matches, chosen from left to right: of those that begin first, the longest.
 
     The matches are sorted by start and end. Raises ValueError if the arrays differ in length.
     """

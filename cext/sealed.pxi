@@ -5,7 +5,7 @@ include "crc32.pxi"
 
 
 cdef inline Py_ssize_t _get_payload_size(const uint8_t* value, Py_ssize_t length) noexcept:
-    """Return the size of the payload of a sealed value; -1 if the checksum does not match."""
+    """Return the size of the payload of a value with a checksum; -1 if the checksum does not match."""
     cdef Py_ssize_t end = length - 4
     if end < 0:
         return -1
@@ -29,7 +29,7 @@ cdef inline void _write_big_endian(uint8_t* cursor, uint64_t number, int size) n
 
 
 cdef inline uint64_t _read_big_endian(const uint8_t* cursor) noexcept:
-    """Read eight bytes as a big-endian number."""
+    """Return eight bytes as a big-endian number."""
     cdef uint64_t number = 0
     cdef int i
     for i in range(8):

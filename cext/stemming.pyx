@@ -158,7 +158,7 @@ cdef void _apply_step_1b(Word* word) noexcept:
         suffix = 3 if word.text[word.size - 1] == u"d" else 5
         stem_end = word.size - suffix
         if word.r1 <= stem_end and not (
-            (stem_end == 4 and (_has_suffix_at(word, stem_end, b"succ", 4) or _has_suffix_at(word, stem_end, b"proc", 4)))
+            (stem_end == 4 and (_has_prefix(word, b"succ", 4) or _has_prefix(word, b"proc", 4)))
             or (stem_end == 3 and _has_suffix_at(word, stem_end, b"exc", 3))
         ):
             word.size = stem_end + 2

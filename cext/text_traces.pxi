@@ -5,7 +5,7 @@
 # can occur only if the bits of all its tokens and pairs are set.
 
 cdef enum:
-    _BITS_AN_ITEM = 8
+    _BITS_PER_ITEM = 8
     _PROBES = 3
     _TRACE_OVERHEAD = 96      # bytes of overhead per text
 
@@ -22,7 +22,7 @@ cdef inline uint64_t _hash_bytes(const uint8_t* cursor, const uint8_t* end) noex
 
 
 cdef int _add_items(const uint8_t* data, size_t n, vector[uint64_t]& items) except -1 nogil:
-    """Add the hashes of the tokens of a text and of each two consecutive ones."""
+    """Append the hashes of the tokens of a text, and of each pair of consecutive tokens, to ``items``."""
     cdef vector[Token] tokens
     cdef vector[uint8_t] copy
     cdef size_t i
@@ -34,35 +34,35 @@ cdef int _add_items(const uint8_t* data, size_t n, vector[uint64_t]& items) exce
     return 0
 
 
-cdef inline uint64_t _probe(uint64_t item, int number, uint64_t bits) noexcept nogil:
-    """Return bit ``number`` of an item in a filter of ``bits`` bits (Kirsch and Mitzenmacher 2006)."""
-    cdef uint32_t mixed = <uint32_t> item + <uint32_t> number * (<uint32_t> (item >> 32) | 1)
+cdef inline uint64_t _get_probe_bit(uint64_t item, int probe, uint64_t bits) noexcept nogil:
+    """Return the position of bit ``probe`` of an item in a filter of ``bits`` bits (Kirsch and Mitzenmacher 2006)."""
+    cdef uint32_t mixed = <uint32_t> item + <uint32_t> probe * (<uint32_t> (item >> 32) | 1)
     return <uint64_t> mixed * bits >> 32
 
 
 cdef int _set_bits(const vector[uint64_t]& items, vector[uint64_t]& bits) except -1 nogil:
-    """Append a filter of some items to ``bits``."""
+    """Append the Bloom filter of some items to ``bits``."""
     cdef size_t first = bits.size(), i
-    cdef uint64_t words = (items.size() * _BITS_AN_ITEM + 63) // 64, bit
-    cdef int number
-    bits.resize(first + words)
+    cdef uint64_t num_words = (items.size() * _BITS_PER_ITEM + 63) // 64, bit
+    cdef int probe
+    bits.resize(first + num_words)
     for i in range(items.size()):
-        for number in range(_PROBES):
-            bit = _probe(items[i], number, 64 * words)
+        for probe in range(_PROBES):
+            bit = _get_probe_bit(items[i], probe, 64 * num_words)
             bits[first + (bit >> 6)] |= <uint64_t> 1 << (bit & 63)
     return 0
 
 
 cdef bint _has_items(const vector[uint64_t]& items, const vector[uint64_t]& bits, size_t first) noexcept nogil:
-    """True if a trace (the ``bits`` from ``first`` on) can contain all items; false if it lacks one."""
-    cdef uint64_t words = bits.size() - first, bit
+    """True if a trace (the words of ``bits`` from ``first`` on) may contain all items."""
+    cdef uint64_t num_words = bits.size() - first, bit
     cdef size_t i
-    cdef int number
-    if not words:
+    cdef int probe
+    if not num_words:
         return False
     for i in range(items.size()):
-        for number in range(_PROBES):
-            bit = _probe(items[i], number, 64 * words)
+        for probe in range(_PROBES):
+            bit = _get_probe_bit(items[i], probe, 64 * num_words)
             if not bits[first + (bit >> 6)] >> (bit & 63) & 1:
                 return False
     return True
@@ -83,17 +83,19 @@ cdef class TextTraces:
     def __len__(self) -> int:
         return <Py_ssize_t> self._chunks.size()
 
-    def add(self, uint64_t document, list above not None, dict chunks not None) -> None:
-        """Add a document: the texts above its chunks, and the texts of its chunks by number, all in normal form. Its
-        number must be above all earlier ones."""
+    def add(self, uint64_t document, list headings not None, dict chunks not None) -> None:
+        """Add a document: its title and headings, and the texts of its chunks by id, all in normal form.
+
+        Raises ValueError unless its id is above those added before.
+        """
         cdef vector[uint64_t] items
         cdef vector[uint64_t]* bits
         cdef bytes data
         cdef uint64_t chunk
         if self._order.size() and document <= self._order.back():
             raise ValueError(f"document {document} cannot be added after document {self._order.back()}")
-        for data in above:
-            _initialize(data)
+        for data in headings:
+            _prepare_text(data)
             _add_items(data, len(data), items)
         bits = &self._documents[document]
         bits.push_back(len(chunks))
@@ -104,7 +106,7 @@ cdef class TextTraces:
         self.held_bytes += _TRACE_OVERHEAD + 8 * bits.size()
         for chunk, data in chunks.items():
             items.clear()
-            _initialize(data)
+            _prepare_text(data)
             _add_items(data, len(data), items)
             bits = &self._chunks[chunk]
             bits.clear()
@@ -116,8 +118,7 @@ cdef class TextTraces:
             self._order.pop_front()
 
     def remove_from(self, uint64_t document) -> None:
-        """Remove the documents with this number and above. Each must have been added with a number above the earlier
-        ones."""
+        """Remove the documents with ids of at least ``document``."""
         while self._order.size() and self._order.back() >= document:
             self._forget(self._order.back())
             self._order.pop_back()
@@ -134,12 +135,14 @@ cdef class TextTraces:
         return 0
 
     def select_candidates(self, bytes key not None, const uint64_t[::1] chunks not None) -> bytes:
-        """Return the chunks, as an array of uint64 in the given order, in which or above which a key may occur. A chunk
-        is dropped only if its trace excludes the key."""
+        """Return the chunks in which, or in whose headings, a key may occur, in their order, packed as u64.
+
+        A chunk is dropped only if the traces of both exclude the key.
+        """
         cdef vector[uint64_t] items, candidates
         cdef unordered_map[uint64_t, vector[uint64_t]].iterator chunk, document
         cdef Py_ssize_t i
-        _initialize(key)
+        _prepare_text(key)
         _add_items(key, len(key), items)
         for i in range(chunks.shape[0]):
             chunk = self._chunks.find(chunks[i])

@@ -95,7 +95,10 @@ def gather_rows(list blocks not None, Py_ssize_t size, bytes encoding not None, 
                     raise IndexError(f"row {rows[position]} does not exist: a block has {rows_of_block}")
                 if not 0 <= order[position] < count:
                     raise IndexError(f"row {order[position]} to write does not exist: there are {count}")
-                _copy_row(<const uint8_t*> buffer.buf, rows_of_block, rows[position], dimension, quantized, &out[order[position], 0])
+                _copy_row(
+                    <const uint8_t*> buffer.buf, rows_of_block, rows[position], dimension, quantized,
+                    &out[order[position], 0],
+                )
                 position += 1
         finally:
             PyBuffer_Release(&buffer)

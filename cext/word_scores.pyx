@@ -198,9 +198,9 @@ cdef class WordScores:
     def add_term(self, double weight, list blocks not None, double bound, double remaining) -> None:
         """Add the scores of a term, with MaxScore pruning: chunks that can no longer be among the best are dropped.
 
-        ``weight`` is the term's rarity. ``bound`` is the maximum score of this term in a chunk, ``remaining`` the sum of
-        these maxima for all later terms. ``blocks`` are pairs of key and stored value, ascending: all blocks of the term
-        or, if :meth:`can_enter` is false, those that may contain the chunks of :meth:`list_chunks`.
+        ``weight`` is the term's rarity. ``bound`` is the maximum score of this term in a chunk, ``remaining`` the sum
+        of these maxima for all later terms. ``blocks`` are pairs of key and stored value, ascending: all blocks of the
+        term or, if :meth:`can_enter` is false, those that may contain the chunks of :meth:`list_chunks`.
         """
         cdef vector[uint64_t] firsts
         cdef vector[Posting] postings
@@ -311,7 +311,10 @@ cdef class WordScores:
             self._next_scores.push_back(score)
 
     cdef inline size_t _carry_over(self, size_t candidate, size_t end, double remaining) noexcept:
-        """Keep the promising candidates from index ``candidate`` to ``end``, which lack the current term; return ``end``."""
+        """Keep the promising candidates from index ``candidate`` to ``end``, which lack the current term.
+
+        Return ``end``.
+        """
         while candidate < end:
             self._keep_if_promising(self._chunks[candidate], self._scores[candidate], remaining)
             candidate += 1

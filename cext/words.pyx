@@ -48,7 +48,10 @@ cdef inline bint _is_unspaced(Py_UCS4 c) noexcept:
 
 
 def count_tokens(str text) -> int:
-    """Return the number of tokens: matches of ``[UNSPACED]|[^\\W UNSPACED]{1,64}|[^\\w\\s]``, words and single marks."""
+    """Return the number of tokens, words and single marks, in a text.
+
+    A token is a match of ``[UNSPACED]|[^\\W UNSPACED]{1,64}|[^\\w\\s]``.
+    """
     cdef Py_ssize_t size = len(text), position = 0, start, count = 0
     while position < size:
         start = position
@@ -207,8 +210,8 @@ def count_terms(str text, stem, excluded, bint technical=False) -> dict:
             last_end = max(last_end, stop)
         _count_word(text, word, words, slots)
         if (
-            position < size and word.end == word.start + 1 and _is_unspaced(text[position]) and _is_word_character(text[position])
-            and _is_unspaced(text[word.start])
+            position < size and word.end == word.start + 1 and _is_unspaced(text[position])
+            and _is_word_character(text[position]) and _is_unspaced(text[word.start])
         ):
             word.end += 1
             word.hash = (word.hash ^ <uint64_t> <Py_UCS4> text[position]) * 0x100000001B3ULL
@@ -273,7 +276,9 @@ cdef inline Py_ssize_t _find_prefix_start(str text, Py_ssize_t start) noexcept:
     cdef Py_UCS4 c = text[start - 1] if start > 0 else u" "
     if c == u"-":
         position = start - 2 if start > 1 and text[start - 2] == u"-" else start - 1
-        if text[start].isdecimal() or (position > 0 and (text[position - 1] == u"-" or _is_word_character(text[position - 1]))):
+        if text[start].isdecimal() or (
+            position > 0 and (text[position - 1] == u"-" or _is_word_character(text[position - 1]))
+        ):
             return start
         return position
     if c in u"$@#%\\":
@@ -284,7 +289,9 @@ cdef inline Py_ssize_t _find_prefix_start(str text, Py_ssize_t start) noexcept:
             position -= 1
         elif position > 0 and text[position - 1] == u".":
             position -= 2 if position > 1 and text[position - 2] == u"." else 1
-        return start if position > 0 and (text[position - 1] in u"/.~" or _is_word_character(text[position - 1])) else position
+        if position > 0 and (text[position - 1] in u"/.~" or _is_word_character(text[position - 1])):
+            return start
+        return position
     return start
 
 
@@ -299,7 +306,9 @@ cdef inline Py_ssize_t _find_suffix_end(str text, Py_ssize_t end) noexcept:
             position += 1
         return position + 1 if _has_character(text, position, u")") else end
     if _has_character(text, end, u"+"):
-        return position + 1 if _has_character(text, position, u"+") and not (position + 1 < len(text) and _is_word_character(text[position + 1])) else end
+        if not _has_character(text, position, u"+"):
+            return end
+        return end if position + 1 < len(text) and _is_word_character(text[position + 1]) else position + 1
     if _has_character(text, end, u"#"):
         return end if position < len(text) and _is_word_character(text[position]) else position
     return end
@@ -385,7 +394,10 @@ def list_name_pieces(str text, set lower, set upper) -> list:
                 end = _find_emphasis_end(text, position)
             elif c == u"-":
                 end = _find_option_end(text, position)
-                if position > 0 and _is_word_character(text[position - 1]) and position + 1 < size and text[position + 1] in u" \n":
+                if (
+                    position > 0 and _is_word_character(text[position - 1])
+                    and position + 1 < size and text[position + 1] in u" \n"
+                ):
                     end = position + 2
             # The pieces in between show whether a word directly follows a slash, an ampersand or a broken word.
             gap_words = MAX_GAP_WORDS - (c in u"/&" or (c == u"-" and text[end - 1] in u" \n"))

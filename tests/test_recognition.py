@@ -112,7 +112,7 @@ def test_recognition_and_search_agree_with_the_definition(
         assert find_occurrences(data, name.encode(), max_words) == here
         assert find_occurrences(data, name.encode()) == [(a, b) for n, a, b in spans(text, 10**6) if n == name]
     sought = SearchKeys([name.encode() for name in numbers], max_words)
-    together = sought.find_places(data, [number - 1 for number in numbers.values()])
+    together = sought.find_in_text(data, [number - 1 for number in numbers.values()])
     assert sorted((start, end, number + 1) for number, start, end in together) == expected
 
 

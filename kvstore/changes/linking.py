@@ -67,7 +67,7 @@ class _NewNames:
                 folded.to_original_offset(start),
                 folded.to_original_offset(end) - folded.to_original_offset(start),
             )
-            for name_index, start, end in self._search_keys.find_places(folded.data, name_indexes)
+            for name_index, start, end in self._search_keys.find_in_text(folded.data, name_indexes)
         ]
 
     def find_in_headings(
@@ -76,12 +76,12 @@ class _NewNames:
         """Return the occurrences of the names with these indexes in the title and headings of a document."""
         occurrences: set[HeadingOccurrence] = set()
         if not outline and not (
-            record.title and self._search_keys.find_places(fold_to_bytes(to_plain_text(record.title)), name_indexes)
+            record.title and self._search_keys.find_in_text(fold_to_bytes(to_plain_text(record.title)), name_indexes)
         ):
             return occurrences  # the common case
         for headed_abstract in iter_headed_abstracts(record, outline):
             folded_text = fold_to_bytes(headed_abstract.text)
-            for name_index, start, end in self._search_keys.find_places(folded_text, name_indexes):
+            for name_index, start, end in self._search_keys.find_in_text(folded_text, name_indexes):
                 occurrences.add(
                     headed_abstract.make_occurrence(
                         self.entities[name_index], " ".join(folded_text[start:end].decode().split())
