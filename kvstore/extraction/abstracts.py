@@ -214,6 +214,7 @@ class _TreeBuilder:
                 end += 1
             children.append(self._build_node(inner_section, leaves[index:end], draft_by_section))
             index = end
+        # Leaves that no heading divides are grouped by their terms.
         if len(children) > _MAX_CHILDREN and all(child in leaves for child in children):
             children = self._join_similar(children, section)
         draft_index = children[0] if len(children) == 1 else self._add_parent(children, section)

