@@ -34,7 +34,7 @@ _NUM_RESAMPLES = 10_000
 #: The number of simulations of the calibration error of exact confidences.
 _NUM_DRAWS = 100
 
-#: A document key, and the first and last byte of a part of its text.
+#: A document key, and the byte range of a part of its text.
 DocumentSpan = tuple[str, int, int]
 
 
@@ -108,7 +108,7 @@ def ask_questions(
     :meth:`kvstore.Store.ask`. ``progress`` is called with the number of questions asked so far.
     """
     if questions:
-        store.ask(questions[0].text, **clauses)  # load models and caches
+        store.ask(questions[0].text, **clauses)  # loads models and caches
     outcomes = []
     for number, question in enumerate(questions, 1):
         start, cpu_start = time.perf_counter(), time.process_time()
@@ -224,11 +224,12 @@ def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | No
     bins: dict[int, list[tuple[float, bool]]] = {}
     for confidence, is_right in pairs:
         bins.setdefault(min(_NUM_BINS - 1, int(confidence * _NUM_BINS)), []).append((confidence, is_right))
-    distances = [
-        len(members) * abs(statistics.mean(c for c, _ in members) - statistics.mean(r for _, r in members))
-        for members in bins.values()
-    ]
-    return round(sum(distances) / len(pairs), 3) if pairs else None
+    weighted_errors = []
+    for members in bins.values():
+        mean_confidence = statistics.mean(confidence for confidence, _ in members)
+        share_right = statistics.mean(is_right for _, is_right in members)
+        weighted_errors.append(len(members) * abs(mean_confidence - share_right))
+    return round(sum(weighted_errors) / len(pairs), 3) if pairs else None
 
 
 def simulate_calibration_error(confidences: Sequence[float]) -> float | None:
@@ -240,10 +241,12 @@ def simulate_calibration_error(confidences: Sequence[float]) -> float | None:
     >>> simulate_calibration_error([0.5] * 10) > 0.1 > simulate_calibration_error([0.5] * 1000)
     True
     """
-    draws = np.random.default_rng(0).random((_NUM_DRAWS, len(confidences)))
+    simulations = np.random.default_rng(0).random((_NUM_DRAWS, len(confidences)))
     errors = [
-        compute_calibration_error([(c, bool(draw < c)) for c, draw in zip(confidences, row, strict=True)])
-        for row in draws
+        compute_calibration_error(
+            [(confidence, bool(draw < confidence)) for confidence, draw in zip(confidences, draws, strict=True)]
+        )
+        for draws in simulations
     ]
     return round(statistics.mean(error for error in errors if error is not None), 3) if confidences else None
 

@@ -51,7 +51,8 @@ class ReportRow:
     """The figures of one value of a setting: fractions from 0 to 1, and the median time of an answer in milliseconds.
 
     ``compared`` is the setting that differs between the rows of a group: ``strategy``, ``reranker``,
-    ``least_confidence`` or ``chunk_tokens``. ``name`` is its value. A figure without questions is None.
+    ``least_confidence`` or ``chunk_tokens``. ``name`` is its value. A figure without questions is None. ``is_current``
+    is True for the value that the store uses now.
     """
 
     compared: str
@@ -66,7 +67,7 @@ class Advice:
     """A value of a setting that may be better than the current one.
 
     ``gain`` is its gain in the score on the questions that it was not chosen on, and ``low`` to ``high`` the 95 %
-    interval of the gain. ``is_certain`` is True if the whole interval is above 0.
+    interval of the gain.
     """
 
     compared: str
@@ -136,35 +137,38 @@ def evaluate_store(
             raise InputError(
                 f"{store.path}: no questions can be made from its documents; ingest more, or name a file of questions"
             )
-    session = {name: value for name, value, _ in store.settings_table()}
-    strategy, reranker = str(session["strategy"]), str(session["reranker"])
-    threshold = float(session["least_confidence"])
-    by_strategy = {
+    current_settings = {name: value for name, value, _ in store.settings_table()}
+    strategy, reranker = str(current_settings["strategy"]), str(current_settings["reranker"])
+    threshold = float(current_settings["least_confidence"])
+    outcomes_by_strategy = {
         name: _ask_with_label(store, questions, f"strategy {name}", progress, using=name, model=model)
         for name in dict.fromkeys([strategy, *(strategies or DEFAULT_STRATEGIES)])
     }
-    current_outcomes = by_strategy[strategy]
-    by_reranker = {reranker: current_outcomes} | {
+    current_outcomes = outcomes_by_strategy[strategy]
+    outcomes_by_reranker = {reranker: current_outcomes} | {
         name: _ask_with_label(store, questions, f"reranker {name}", progress, model=model, reranker=name)
         for name in _RERANKERS
         if name != reranker
     }
-    by_threshold = {
+    # The threshold only decides which answers are shown, so nothing is asked again.
+    outcomes_by_threshold = {
         f"{value}": _apply_threshold(current_outcomes, value) for value in sorted({*_THRESHOLDS, threshold})
     }
-    by_size = _ask_other_chunk_sizes(store, questions, model, progress) if compare_chunk_sizes else {}
+    outcomes_by_size = _ask_other_chunk_sizes(store, questions, model, progress) if compare_chunk_sizes else {}
     rows: list[ReportRow] = []
     advice: list[Advice] = []
     for compared, current, outcomes_by_name in (
-        ("strategy", strategy, by_strategy),
-        ("reranker", reranker, by_reranker),
-        ("least_confidence", f"{threshold}", by_threshold),
-        ("chunk_tokens", f"{store.settings.chunk_tokens}", by_size),
+        ("strategy", strategy, outcomes_by_strategy),
+        ("reranker", reranker, outcomes_by_reranker),
+        ("least_confidence", f"{threshold}", outcomes_by_threshold),
+        ("chunk_tokens", f"{store.settings.chunk_tokens}", outcomes_by_size),
     ):
         rows += [_to_row(compared, name, outcomes, name == current) for name, outcomes in outcomes_by_name.items()]
-        score = _SCORES[compared]
-        item = _build_advice(compared, current, {name: score(outcomes) for name, outcomes in outcomes_by_name.items()})
-        advice += [] if item is None else [item]
+        compute_scores = _SCORES[compared]
+        scores_by_name = {name: compute_scores(outcomes) for name, outcomes in outcomes_by_name.items()}
+        compared_advice = _build_advice(compared, current, scores_by_name)
+        if compared_advice is not None:
+            advice.append(compared_advice)
     kinds = [question.kind for question in questions]
     counts: dict[str, int] = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     return EvaluationReport(str(store.path), questions, rows, advice, counts)
@@ -174,7 +178,12 @@ def _ask_with_label(
     store: Store, questions: Sequence[Question], label: str, progress: EvaluationProgress, **clauses: Any
 ) -> list[AskedQuestion]:
     """Ask a store the questions, and report the progress under a label."""
-    return ask_questions(store, questions, lambda number: progress(label, number, len(questions)), **clauses)
+
+    def report_asked(num_asked: int) -> None:
+        """Report how many of the questions were asked."""
+        progress(label, num_asked, len(questions))
+
+    return ask_questions(store, questions, report_asked, **clauses)
 
 
 def _to_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_current: bool = False) -> ReportRow:
@@ -183,10 +192,12 @@ def _to_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_curr
     ``is_current`` marks the value that the store uses now.
     """
     figures = summarize_asked(outcomes) if outcomes else {}
+    # Without an expected answer, no answer can be judged.
     if not any(outcome.question.gold or outcome.question.answers for outcome in outcomes):
         figures.pop("right_all", None)
     ms = round(statistics.median(outcome.ms for outcome in outcomes), 1) if outcomes else None
-    return ReportRow(compared, name, {column: figures.get(key) for column, key in COLUMNS.items()}, ms, is_current)
+    figures_by_column = {column: figures.get(key) for column, key in COLUMNS.items()}
+    return ReportRow(compared, name, figures_by_column, ms, is_current)
 
 
 def _apply_threshold(outcomes: Sequence[AskedQuestion], threshold: float) -> list[AskedQuestion]:
@@ -226,13 +237,11 @@ def _score_balanced(outcomes: Sequence[AskedQuestion]) -> list[float]:
 
     A question should be refused if it has no answer. Questions with and without an answer have the same total weight.
     """
-    is_answerable = [outcome.question.kind == "answerable" for outcome in outcomes]
-    weights = {
-        answerable: len(is_answerable) / (2 * max(1, is_answerable.count(answerable))) for answerable in (True, False)
-    }
+    has_answer = [outcome.question.kind == "answerable" for outcome in outcomes]
+    weights = {answerable: len(outcomes) / (2 * max(1, has_answer.count(answerable))) for answerable in (True, False)}
     return [
         weights[answerable] * float(outcome.answered == answerable)
-        for outcome, answerable in zip(outcomes, is_answerable, strict=True)
+        for outcome, answerable in zip(outcomes, has_answer, strict=True)
     ]
 
 
@@ -252,10 +261,11 @@ def _build_advice(compared: str, current: str, scores: Mapping[str, Sequence[flo
     ``compared`` is the setting, and ``scores`` maps each of its values to a score for each question. Returns None if
     the current value is the best, or if there are no other questions.
     """
-    best_name = max(scores, key=lambda name: (math.fsum(scores[name][::2]), name == current), default=current)
+    chosen_on, measured_on = slice(0, None, 2), slice(1, None, 2)
+    best_name = max(scores, key=lambda name: (math.fsum(scores[name][chosen_on]), name == current), default=current)
     if best_name == current:
         return None
-    gains = np.array(scores[best_name][1::2]) - np.array(scores[current][1::2])
+    gains = np.array(scores[best_name][measured_on]) - np.array(scores[current][measured_on])
     if not len(gains):
         return None
     low, high = compute_interval(gains)
@@ -272,21 +282,22 @@ def _ask_other_chunk_sizes(
     """
     from ..store.opening import open_store
 
+    # The settings that a new store does not choose by itself.
     settings = {
         name: value
         for name, value in asdict(store.settings).items()
         if name not in ("embedder", "dimension", "weights", "chunk_tokens", "tokenizer", "hash_seed")
     }
-    gold = dict.fromkeys(key for question in questions for key in sorted(question.gold))
-    sample = list(dict.fromkeys([*gold, *store.keys(limit=_MAX_SAMPLE_DOCUMENTS)]))[:_MAX_SAMPLE_DOCUMENTS]
+    gold_keys = dict.fromkeys(key for question in questions for key in sorted(question.gold))
+    sample = list(dict.fromkeys([*gold_keys, *store.keys(limit=_MAX_SAMPLE_DOCUMENTS)]))[:_MAX_SAMPLE_DOCUMENTS]
     sample_questions = [question for question in questions if question.gold and question.gold <= set(sample)]
     if not sample_questions or store.settings.embedder.startswith(("openai:", "none:")):
         return {}
-    size = store.settings.chunk_tokens
-    sizes = sorted({max(_MIN_CHUNK_TOKENS, size // 2), size, min(_MAX_CHUNK_TOKENS, 2 * size)})
+    current_size = store.settings.chunk_tokens
+    sizes = {max(_MIN_CHUNK_TOKENS, current_size // 2), current_size, min(_MAX_CHUNK_TOKENS, 2 * current_size)}
     outcomes = {}
     with tempfile.TemporaryDirectory(prefix="kvstore-evaluate-") as scratch:
-        for tokens in sizes:
+        for tokens in sorted(sizes):
             options = {**settings, "chunk_tokens": tokens}
             with open_store(Path(scratch) / str(tokens), embedder=store.embedder, settings=options) as other:
                 _copy_documents(store, other, sample)

@@ -226,7 +226,7 @@ def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> It
         cells = [to_plain_text(unwrap_links(cell)).strip() for cell in match[0].strip().strip("|").split("|")]
         rows.append((cells, block.start + match.start(), block.start + match.end()))
     if len(rows) < 3:
-        return
+        return  # a header and the line below it, without rows
     columns = rows[0][0]
     for row_index, (cells, start, end) in enumerate(rows[2:]):  # without the header and the line below it
         column_index = 1 + row_index % max(1, len(columns) - 1)  # each row asks for the next column
@@ -255,7 +255,7 @@ def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_englis
 
 def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_AskableFact]:
     """Yield the definitions, dates and other statements of the English sentences of a paragraph, at most one each."""
-    for number, (start, end) in enumerate(split_sentences(text[block.start : block.end])):
+    for sentence_index, (start, end) in enumerate(split_sentences(text[block.start : block.end])):
         start, end = block.start + start, block.start + end
         sentence = to_plain_text(unwrap_links(" ".join(text[start:end].split())))
         if match := _DATE_PATTERN.match(sentence):
@@ -265,7 +265,7 @@ def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_Askable
                 yield _AskableFact("date", key, subject, attribute, start, end, date, verb)
         elif (
             # Later in a paragraph, only an indefinite article marks a definition.
-            (number == 0 or sentence.startswith(("A ", "An ")))
+            (sentence_index == 0 or sentence.startswith(("A ", "An ")))
             and (match := _DEFINITION_PATTERN.match(sentence))
             and _is_name(match[1])
         ):
@@ -301,8 +301,9 @@ def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -
     texts: set[str] = set()
     for number, fact in enumerate(facts):
         partners = [other for other in facts if other.source == fact.source and other.document != fact.document]
-        for step in range(min(_MAX_PARTNERS, len(partners))):
-            question = _build_near_miss(store, fact, partners[(number + step) % len(partners)], number)
+        for attempt in range(min(_MAX_PARTNERS, len(partners))):
+            partner = partners[(number + attempt) % len(partners)]  # each fact begins with another partner
+            question = _build_near_miss(store, fact, partner, number)
             if question is not None and question.text not in texts:
                 texts.add(question.text)
                 questions.append(question)
@@ -319,21 +320,23 @@ def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, numb
     """
     subject, attribute = other.subject, fact.attribute
     if fact.source == "definition":
-        # The beginning of one name with the end of another.
-        first, last = fact.subject.split(), other.subject.split()
-        if len(first) < 2 or len(last) < 2 or first[-1].lower() == last[-1].lower():
+        # The subject is the beginning of one name with the last word of another.
+        name, other_name = fact.subject.split(), other.subject.split()
+        if len(name) < 2 or len(other_name) < 2 or name[-1].lower() == other_name[-1].lower():
             return None
-        subject, attribute = " ".join([*first[:-1], last[-1]]), ""
+        subject, attribute = " ".join([*name[:-1], other_name[-1]]), ""
     elif fact.source == "statement" or not (attribute and subject) or subject.lower() == fact.subject.lower():
         return None
-    subject_words, attribute_words = list_content_words(subject), list_content_words(attribute)
-    words = list(dict.fromkeys([*subject_words, *attribute_words]))
-    condition = " AND ".join(f'"{word}"' for word in words)
-    if len(words) < 2 or store.count("content MATCH ?", (condition,)):
+    attribute_words = list_content_words(attribute)
+    words = list(dict.fromkeys([*list_content_words(subject), *attribute_words]))
+    if len(words) < 2 or store.count("content MATCH ?", (_require_all(words),)):
         return None
-    if attribute_words:
-        # A document can have its subject only in its title.
-        in_document = " AND ".join(f'"{word}"' for word in attribute_words)
-        if store.count("key = ? AND content MATCH ?", (other.document, in_document)):
-            return None
+    # The document about the subject can have its name only in the title, so the attribute alone counts there.
+    if attribute_words and store.count("key = ? AND content MATCH ?", (other.document, _require_all(attribute_words))):
+        return None
     return make_question(fact.phrase_question(number, subject), "near", part=fact.source)
+
+
+def _require_all(words: Sequence[str]) -> str:
+    """Return the full-text condition that a text contains all words."""
+    return " AND ".join(f'"{word}"' for word in words)

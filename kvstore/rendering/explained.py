@@ -13,9 +13,17 @@ from typing import NamedTuple
 from . import svg
 
 _WIDTH = 760
+#: The distance of texts from the left edge, beside the dots, and of everything from the right edge.
 _LEFT_MARGIN, _RIGHT_MARGIN = 58, 28
 _BAR_WIDTH = 150
-#: The maximum number of lines of a step's detail, and of shown hits.
+#: The width of a text left of a bar.
+_TEXT_WIDTH = _WIDTH - _LEFT_MARGIN - _RIGHT_MARGIN - _BAR_WIDTH - 20
+#: The horizontal position of the line that connects the dots of steps.
+_RAIL_X = 34
+#: The font sizes of the question, of names and of details, and the heights of their lines.
+_QUESTION_SIZE, _NAME_SIZE, _DETAIL_SIZE = 18, 14, 12.5
+_QUESTION_LINE, _DETAIL_LINE = 25, 17
+#: The maximum number of lines of the question or a step's detail, and of shown hits.
 _MAX_LINES, _MAX_HITS = 3, 10
 
 
@@ -44,45 +52,62 @@ def draw_explanation(
 
     ``total_milliseconds`` is the total time, if known; without it, the times of steps are not drawn.
     """
+    summary = "" if total_milliseconds is None else f"{len(steps)} steps, {_format_milliseconds(total_milliseconds)}"
+    max_milliseconds = 0.0
+    if total_milliseconds is not None:
+        max_milliseconds = max((step.milliseconds or 0.0 for step in steps), default=0.0)
+    heading, steps_top = _draw_heading(question, summary)
+    drawn_steps, hits_top = _draw_steps(steps, steps_top, max_milliseconds)
+    drawn_hits, bottom = _draw_hits(hits, hits_top)
+    elements = [*heading, *drawn_steps, *drawn_hits]
+    return svg.render_picture(_WIDTH, bottom + 4, f"How this was found: {question}", elements)
+
+
+def _draw_heading(question: str, summary: str) -> tuple[list[str], float]:
+    """Return the SVG elements of the question with a summary below it, and the height of what follows."""
     elements: list[str] = []
     y = 40.0
-    for line in svg.wrap_text(question, 18, _WIDTH - 2 * _RIGHT_MARGIN, 3):
-        elements.append(svg.render_text(_RIGHT_MARGIN, y, line, size=18, weight=600))
-        y += 25
-    if total_milliseconds is not None:
-        elements.append(
-            svg.render_text(
-                _RIGHT_MARGIN, y, f"{len(steps)} steps, {_format_milliseconds(total_milliseconds)}", "quiet", size=12.5
-            )
-        )
+    for line in svg.wrap_text(question, _QUESTION_SIZE, _WIDTH - 2 * _RIGHT_MARGIN, _MAX_LINES):
+        elements.append(svg.render_text(_RIGHT_MARGIN, y, line, size=_QUESTION_SIZE, weight=600))
+        y += _QUESTION_LINE
+    if summary:
+        elements.append(svg.render_text(_RIGHT_MARGIN, y, summary, "quiet", size=_DETAIL_SIZE))
         y += 22
-    y += 12
-    rail_top = y
-    max_milliseconds = (
-        max((step.milliseconds or 0.0 for step in steps), default=0.0) if total_milliseconds is not None else 0.0
-    )
-    last_y = y
+    return elements, y + 12
+
+
+def _draw_steps(steps: Sequence[DrawnStep], top: float, max_milliseconds: float) -> tuple[list[str], float]:
+    """Return the SVG elements of steps whose first name is at the height ``top``, and the height of what follows."""
+    elements: list[str] = []
     dots: list[str] = []
+    y = last_y = top
     for step in steps:
         last_y = y
-        lines = svg.wrap_text(step.detail, 12.5, _WIDTH - _LEFT_MARGIN - _RIGHT_MARGIN - _BAR_WIDTH - 20, _MAX_LINES)
-        dots.append(f'<circle class="kv-accent" cx="34" cy="{svg.format_number(y - 5)}" r="5"/>')
+        lines = svg.wrap_text(step.detail, _DETAIL_SIZE, _TEXT_WIDTH, _MAX_LINES)
+        dots.append(f'<circle class="kv-accent" cx="{_RAIL_X}" cy="{svg.format_number(y - 5)}" r="5"/>')
         elements += _draw_step(step, lines, y, max_milliseconds)
-        y += 34.0 + 17 * len(lines)
-    endpoints = f'y1="{svg.format_number(rail_top - 5)}" y2="{svg.format_number(last_y - 5)}"'
-    line = f'<line class="kv-line" x1="34" x2="34" {endpoints} stroke-width="2"/>'
-    if hits:
-        y += 8
-        elements.append(svg.render_text(_RIGHT_MARGIN, y, "Evidence", size=14, weight=600))
-        y += 26
-        max_score = max(abs(hit.score) for hit in hits) or 1.0
-        for rank, hit in enumerate(hits[:_MAX_HITS], 1):
-            elements += _draw_hit(rank, hit, y, max_score)
-            y += 42
-        if len(hits) > _MAX_HITS:
-            elements.append(svg.render_text(_LEFT_MARGIN, y, f"and {len(hits) - _MAX_HITS:,} more", "quiet", size=12.5))
-            y += 24
-    return svg.render_picture(_WIDTH, y + 4, f"How this was found: {question}", [line, *dots, *elements])
+        y += 34.0 + _DETAIL_LINE * len(lines)
+    endpoints = f'y1="{svg.format_number(top - 5)}" y2="{svg.format_number(last_y - 5)}"'
+    rail = f'<line class="kv-line" x1="{_RAIL_X}" x2="{_RAIL_X}" {endpoints} stroke-width="2"/>'
+    return [rail, *dots, *elements], y  # the dots cover the line
+
+
+def _draw_hits(hits: Sequence[DrawnHit], top: float) -> tuple[list[str], float]:
+    """Return the SVG elements of the first hits below the height ``top``, and the height of what follows."""
+    if not hits:
+        return [], top
+    y = top + 8
+    elements = [svg.render_text(_RIGHT_MARGIN, y, "Evidence", size=_NAME_SIZE, weight=600)]
+    y += 26
+    max_score = max(abs(hit.score) for hit in hits) or 1.0  # a divisor
+    for rank, hit in enumerate(hits[:_MAX_HITS], 1):
+        elements += _draw_hit(rank, hit, y, max_score)
+        y += 42
+    if len(hits) > _MAX_HITS:
+        remaining = f"and {len(hits) - _MAX_HITS:,} more"
+        elements.append(svg.render_text(_LEFT_MARGIN, y, remaining, "quiet", size=_DETAIL_SIZE))
+        y += 24
+    return elements, y
 
 
 def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds: float) -> list[str]:
@@ -90,57 +115,44 @@ def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds
 
     The bar of its time is drawn if ``max_milliseconds``, the time of the longest step, is above 0.
     """
-    elements = [
-        svg.render_text(
-            _LEFT_MARGIN,
-            y,
-            svg.truncate(step.name, 14, _WIDTH - _LEFT_MARGIN - _RIGHT_MARGIN - _BAR_WIDTH - 20),
-            size=14,
-            weight=600,
-        )
-    ]
+    name = svg.truncate(step.name, _NAME_SIZE, _TEXT_WIDTH)
+    elements = [svg.render_text(_LEFT_MARGIN, y, name, size=_NAME_SIZE, weight=600)]
     for line_index, line in enumerate(lines):
-        elements.append(svg.render_text(_LEFT_MARGIN, y + 18 + 17 * line_index, line, "quiet", size=12.5))
-    end = _WIDTH - _RIGHT_MARGIN
+        line_y = y + 18 + _DETAIL_LINE * line_index
+        elements.append(svg.render_text(_LEFT_MARGIN, line_y, line, "quiet", size=_DETAIL_SIZE))
+    right = _WIDTH - _RIGHT_MARGIN
     if step.count is not None:
-        elements.append(svg.render_text(end, y, f"{step.count:,}" if step.count else "none", size=13, anchor="end"))
+        count = f"{step.count:,}" if step.count else "none"
+        elements.append(svg.render_text(right, y, count, size=13, anchor="end"))
     if step.milliseconds is not None and max_milliseconds > 0:
-        bar_left, bar_width = end - _BAR_WIDTH, max(1.0, _BAR_WIDTH * step.milliseconds / max_milliseconds)
-        bar_attributes = f'y="{svg.format_number(y + 9)}" height="5" rx="2.5"'
-        elements.append(
-            f'<rect class="kv-rail" x="{svg.format_number(bar_left)}" {bar_attributes} width="{_BAR_WIDTH}"/>'
-        )
-        elements.append(
-            f'<rect class="kv-accent" x="{svg.format_number(bar_left)}" {bar_attributes} '
-            f'width="{svg.format_number(bar_width)}"/>'
-        )
-        elements.append(
-            svg.render_text(end, y + 27, _format_milliseconds(step.milliseconds), "quiet", size=11.5, anchor="end")
-        )
+        time = _format_milliseconds(step.milliseconds)
+        elements += _draw_bar(step.milliseconds / max_milliseconds, y + 9, height=5)
+        elements.append(svg.render_text(right, y + 27, time, "quiet", size=11.5, anchor="end"))
     return elements
 
 
 def _draw_hit(rank: int, hit: DrawnHit, y: float, max_score: float) -> list[str]:
     """Return the SVG elements of a hit whose title is at the height ``y``, with a bar for its score."""
-    end = _WIDTH - _RIGHT_MARGIN
-    text_width = _WIDTH - _LEFT_MARGIN - _RIGHT_MARGIN - _BAR_WIDTH - 20
-    bar_width = max(1.0, _BAR_WIDTH * abs(hit.score) / max_score)
-    bar_attributes = f'y="{svg.format_number(y - 9)}" height="7" rx="3.5"'
+    title = svg.truncate(hit.title, 13.5, _TEXT_WIDTH)
+    path = svg.truncate(" ".join(hit.path.split()), 12, _TEXT_WIDTH + _BAR_WIDTH)
     return [
         f'<circle class="kv-accent" cx="38" cy="{svg.format_number(y - 5)}" r="10.5"/>',
         svg.render_text(38, y - 1, str(rank), "on-accent", size=11, anchor="middle", weight=600),
-        svg.render_text(_LEFT_MARGIN, y, svg.truncate(hit.title, 13.5, text_width), size=13.5, weight=600),
-        svg.render_text(
-            _LEFT_MARGIN,
-            y + 17,
-            svg.truncate(" ".join(hit.path.split()), 12, text_width + _BAR_WIDTH),
-            "quiet",
-            size=12,
-        ),
-        f'<rect class="kv-rail" x="{svg.format_number(end - _BAR_WIDTH)}" {bar_attributes} width="{_BAR_WIDTH}"/>',
-        f'<rect class="kv-accent" x="{svg.format_number(end - _BAR_WIDTH)}" {bar_attributes} '
-        f'width="{svg.format_number(bar_width)}">'
-        f"<title>{hit.score:.4g}</title></rect>",
+        svg.render_text(_LEFT_MARGIN, y, title, size=13.5, weight=600),
+        svg.render_text(_LEFT_MARGIN, y + 17, path, "quiet", size=12),
+        *_draw_bar(abs(hit.score) / max_score, y - 9, height=7, tooltip=f"{hit.score:.4g}"),
+    ]
+
+
+def _draw_bar(share: float, y: float, *, height: float, tooltip: str = "") -> list[str]:
+    """Return the SVG of a bar at the right margin, of which ``share``, a fraction, is filled."""
+    left = _WIDTH - _RIGHT_MARGIN - _BAR_WIDTH
+    filled_width = svg.format_number(max(1.0, _BAR_WIDTH * share))
+    ending = f"><title>{tooltip}</title></rect>" if tooltip else "/>"
+    attributes = f'x="{left}" y="{svg.format_number(y)}" height="{height:g}" rx="{height / 2:g}"'
+    return [
+        f'<rect class="kv-rail" {attributes} width="{_BAR_WIDTH}"/>',
+        f'<rect class="kv-accent" {attributes} width="{filled_width}"{ending}',
     ]
 
 

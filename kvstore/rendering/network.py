@@ -16,6 +16,9 @@ from .stress import Positions, compute_layout
 MAX_DRAWN_NAMES = 2000
 _FONT_SIZE, _BOX_HEIGHT, _MAX_NAME_WIDTH = 13.0, 26.0, 190.0
 _MARGIN = 28.0
+_TITLE_SIZE, _HEADER_HEIGHT, _MIN_WIDTH = 17.0, 44.0, 420.0
+#: The length of an arrowhead in pixels, and the angle of its sides to the line in radians.
+_ARROW_LENGTH, _ARROW_ANGLE = 8, 0.42
 
 
 class DrawnName(NamedTuple):
@@ -45,20 +48,20 @@ def draw_network(
     title: str, names: Sequence[DrawnName], edges: Sequence[DrawnEdge], positions: Positions, remark: str = ""
 ) -> str:
     """Return the SVG of a network, with the names at the ``positions`` that :func:`lay_out_names` returned."""
-    header_height = 44.0
-    elements = [svg.render_text(_MARGIN, 36, svg.truncate(title, 17, 2000), size=17, weight=600)]
+    elements = [svg.render_text(_MARGIN, 36, svg.truncate(title, _TITLE_SIZE, 2000), size=_TITLE_SIZE, weight=600)]
+    box_widths = [*map(_measure_name, names)]
     content_width = max(
-        [x + _measure_name(name) / 2 for (x, _), name in zip(positions.tolist(), names, strict=True)], default=0.0
+        [x + box_width / 2 for (x, _), box_width in zip(positions.tolist(), box_widths, strict=True)], default=0.0
     )
     content_height = max([y + _BOX_HEIGHT / 2 for _, y in positions.tolist()], default=0.0)
-    width = max(content_width + 2 * _MARGIN, svg.measure_text(title, 17) + 2 * _MARGIN, 420.0)
-    shift = (_MARGIN + (width - 2 * _MARGIN - content_width) / 2, _MARGIN + header_height)
-    points = [(x + shift[0], y + shift[1]) for x, y in positions.tolist()]
+    width = max(content_width + 2 * _MARGIN, svg.measure_text(title, _TITLE_SIZE) + 2 * _MARGIN, _MIN_WIDTH)
+    left, top = (width - content_width) / 2, _MARGIN + _HEADER_HEIGHT
+    points = [(x + left, y + top) for x, y in positions.tolist()]
     for edge in sorted(edges, key=lambda edge: edge.solid):  # solid edges are drawn over dashed ones
-        elements.append(_draw_edge(edge, points, [*map(_measure_name, names)]))
+        elements.append(_draw_edge(edge, points, box_widths))
     for (x, y), name in zip(points, names, strict=True):
         elements.append(_draw_box(x, y, name))
-    bottom = content_height + header_height + 2 * _MARGIN + 8
+    bottom = content_height + _HEADER_HEIGHT + 2 * _MARGIN + 8
     legend = "by a link, or named in the same passage" + (f"; {remark}" if remark else "")
     elements += [
         _draw_legend_line("kv-tree", _MARGIN, bottom, 'stroke-width="2"'),
@@ -119,8 +122,8 @@ def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: S
         return f'<line class="kv-join" {endpoints} stroke-dasharray="5 4" opacity="0.7">{title}</line>'
     angle = math.atan2(end[1] - start[1], end[0] - start[0])
     tips = [
-        (end[0] - 8 * math.cos(angle + deviation), end[1] - 8 * math.sin(angle + deviation))
-        for deviation in (-0.42, 0.42)
+        (end[0] - _ARROW_LENGTH * math.cos(angle + deviation), end[1] - _ARROW_LENGTH * math.sin(angle + deviation))
+        for deviation in (-_ARROW_ANGLE, _ARROW_ANGLE)
     ]
     arrow_points = " ".join(f"{svg.format_number(x)},{svg.format_number(y)}" for x, y in (end, *tips))
     return (

@@ -20,6 +20,7 @@ class RowCounter:
     """An iterable of rows that counts them."""
 
     def __init__(self, rows: Rows) -> None:
+        """Count ``rows`` in ``count`` as they are iterated."""
         self._rows = rows
         self.count = 0
 
@@ -118,6 +119,7 @@ def _reject_constant(name: str) -> NoReturn:
 
 def _render_json(columns: Sequence[str], rows: Rows) -> Iterator[str]:
     """Yield the lines of a JSON array of the rows."""
+    # A line is yielded when the next one arrives, since only then is it known that a comma follows.
     previous = "["
     for line in _render_jsonl(columns, rows):
         yield previous if previous == "[" else previous + ","

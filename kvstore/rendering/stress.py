@@ -40,7 +40,7 @@ _ROW_WIDTH_FACTOR, _MIN_ROW_WIDTH = 138.0, 900.0
 
 
 def compute_layout(
-    num_boxes: int, edges: Sequence[tuple[int, int]], widths: Sequence[float], height: float
+    num_boxes: int, edges: Sequence[tuple[int, int]], box_widths: Sequence[float], box_height: float
 ) -> Positions:
     """Return the centers of boxes, shape (num_boxes, 2), in a layout whose boxes begin at 0 on both axes.
 
@@ -50,28 +50,23 @@ def compute_layout(
     for first_box, second_box in edges:
         neighbors[first_box].append(second_box)
         neighbors[second_box].append(first_box)
-    padded_sizes = [[width + _BOX_GAP_X, height + _BOX_GAP_Y] for width in widths]
+    padded_sizes = [[box_width + _BOX_GAP_X, box_height + _BOX_GAP_Y] for box_width in box_widths]
     sizes = np.array(padded_sizes, np.float64).reshape(num_boxes, 2)
     positions = np.zeros((num_boxes, 2))
-    corner, row_height, next_row_y = np.zeros(2), 0.0, 0.0
-    components = _find_components(neighbors)
+    corner, next_row_y = np.zeros(2), 0.0  # the upper left corner of the next component, and of the next row
     max_width = max(_MIN_ROW_WIDTH, _ROW_WIDTH_FACTOR * num_boxes**0.5)
-    for component in components:
-        component_positions = _separate_boxes(
-            _enlarge_layout(_minimize_stress(component, neighbors), sizes[component]), sizes[component]
-        )
-        lowest, highest = (
-            (component_positions - sizes[component] / 2).min(0),
-            (component_positions + sizes[component] / 2).max(0),
-        )
-        extent = highest - lowest
-        if corner[0] and corner[0] + extent[0] > max_width:
+    for component in _find_components(neighbors):
+        component_sizes = sizes[component]
+        enlarged = _enlarge_layout(_minimize_stress(component, neighbors), component_sizes)
+        component_positions = _separate_boxes(enlarged, component_sizes)
+        upper_left = (component_positions - component_sizes / 2).min(axis=0)
+        lower_right = (component_positions + component_sizes / 2).max(axis=0)
+        width, height = lower_right - upper_left
+        if corner[0] and corner[0] + width > max_width:
             corner = np.array([0.0, next_row_y])
-            row_height = 0.0
-        row_height = max(row_height, extent[1])
-        positions[component] = component_positions - lowest + corner
-        next_row_y = max(next_row_y, corner[1] + extent[1] + _COMPONENT_GAP)
-        corner[0] += extent[0] + _COMPONENT_GAP
+        positions[component] = component_positions - upper_left + corner
+        next_row_y = max(next_row_y, corner[1] + height + _COMPONENT_GAP)
+        corner[0] += width + _COMPONENT_GAP
     return positions
 
 
@@ -130,6 +125,7 @@ def _minimize_stress(component: Sequence[int], neighbors: Sequence[Sequence[int]
         if previous_stress - stress <= _MIN_IMPROVEMENT * previous_stress:
             break
         previous_stress = stress
+        # One step of majorization: minimize the quadratic function that bounds the stress from above.
         pulls = np.where(lengths > 1e-9, -weights * distances / np.maximum(lengths, 1e-9), 0.0)
         np.fill_diagonal(pulls, 0.0)
         np.fill_diagonal(pulls, -pulls.sum(1))

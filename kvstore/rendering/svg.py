@@ -98,7 +98,7 @@ def render_text(
 
 
 def format_number(value: float) -> str:
-    """Format a coordinate with one decimal, which is as precise as a picture shows; a zero is left out."""
+    """Format a coordinate with one decimal, which is as precise as a picture shows; a decimal of 0 is left out."""
     return f"{value:.1f}".removesuffix(".0")
 
 

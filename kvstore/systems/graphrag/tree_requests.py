@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -63,14 +64,18 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
             newer = newer[allowed.get_chunk_mask(newer)]
         newer_chunks: list[int] = newer.tolist()
         candidates = list(dict.fromkeys((*self.near_chunks, *allowed_chunks)))
-        homes = dict(zip(candidates, communities.find_by_chunks(candidates), strict=True))
-        mask = None
+        communities_by_chunk = dict(zip(candidates, communities.find_by_chunks(candidates), strict=True))
+        is_allowed = None
         if allowed is not None:
-            mask = np.zeros(len(communities), np.bool_)  # of the communities with an allowed chunk
-            mask[list({community for path in homes.values() for community in path})] = True
+            is_allowed = np.zeros(len(communities), np.bool_)
+            is_allowed[list(set(chain.from_iterable(communities_by_chunk.values())))] = True
         newer_set = frozenset(newer_chunks)
-        unassigned = [chunk for chunk, path in homes.items() if not path or chunk in newer_set]
-        return ChunkPlacement(list(dict.fromkeys((*unassigned, *newer_chunks))), newer_set, mask)
+        unassigned = [chunk for chunk, path in communities_by_chunk.items() if not path or chunk in newer_set]
+        return ChunkPlacement(
+            unassigned=list(dict.fromkeys((*unassigned, *newer_chunks))),
+            newer=newer_set,
+            allowed=is_allowed,
+        )
 
 
 class ScoredCommunities(NamedTuple):
@@ -89,13 +94,12 @@ class ScoredCommunities(NamedTuple):
 
     def select(self, mask: npt.NDArray[np.bool_]) -> ScoredCommunities:
         """Return the communities for which the mask is true."""
-        return ScoredCommunities(
-            self.change,
-            self.communities[mask],
-            self.parents[mask],
-            self.levels[mask],
-            self.scores[mask],
-            self.factors[mask],
+        return self._replace(
+            communities=self.communities[mask],
+            parents=self.parents[mask],
+            levels=self.levels[mask],
+            scores=self.scores[mask],
+            factors=self.factors[mask],
         )
 
 
@@ -119,18 +123,26 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
         ids = communities.filter_visible(ids) if self.allowed is None else ids[self.allowed[ids]]
         scores = communities.compute_cosines(ids, self.vector).astype(np.float64).round(6)
         if self.rarities:
-            best = find_best(ids, scores, _NUM_SCORED_REPORTS)
-            scores[best] += [
-                score_terms(terms, self.rarities) for terms in _get_terms(state, communities, ids[best].tolist())
+            nearest = find_best(ids, scores, _NUM_SCORED_REPORTS)
+            scores[nearest] += [
+                score_terms(terms, self.rarities) for terms in _get_terms(state, communities, ids[nearest].tolist())
             ]
         factors = 1 + tree.ratings[ids] / 100  # ten times a rating from 0 to 10
-        return ScoredCommunities(communities.change, ids, tree.parents[ids], tree.levels[ids], scores, factors)
+        return ScoredCommunities(
+            communities.change,
+            communities=ids,
+            parents=tree.parents[ids],
+            levels=tree.levels[ids],
+            scores=scores,
+            factors=factors,
+        )
 
 
 def find_best(communities: IntArray, scores: npt.NDArray[np.float64], limit: int) -> npt.NDArray[np.intp]:
     """Return the indexes of the ``limit`` highest scores, best first, ties by community."""
     if not 0 < limit < len(scores):
         return np.lexsort((communities, -scores))[:limit]
+    # Only scores of at least the ``limit``-th highest are sorted.
     last = len(scores) - limit
     candidates = np.flatnonzero(scores >= np.partition(scores, last)[last])
     return candidates[np.lexsort((communities[candidates], -scores[candidates]))[:limit]]

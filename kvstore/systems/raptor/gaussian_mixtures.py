@@ -59,6 +59,8 @@ def fit_gaussian_mixtures(vectors: Matrix, size: int, levels: int) -> Mixtures:
         ) from error
     partitions: list[Partition] = []
     second_groups: IntArray = np.empty((0, 2), np.int64)
+    # The nodes of a level are the vectors, then the centroids of the groups below; ``node_labels`` maps vectors to
+    # them.
     nodes = vectors.astype(np.float64)
     node_labels: Partition = np.arange(len(vectors))
     while len(partitions) < levels and len(nodes) > 1:
@@ -69,7 +71,7 @@ def fit_gaussian_mixtures(vectors: Matrix, size: int, levels: int) -> Mixtures:
         ]
         labels, memberships = _label_nodes(nodes, groups)
         if labels.max() + 1 == len(nodes):
-            break
+            break  # every group has a single node
         if not partitions:
             second_groups = memberships
         node_labels = labels[node_labels]
@@ -83,11 +85,12 @@ def _split_recursively(mixture_class: Any, nodes: Points, members: IntArray, siz
 
     ``members`` are indexes of nodes.
     """
-    min_count, max_count = 1 if len(members) <= size else 2, max(2, 2 * len(members) // size)
+    min_count = 1 if len(members) <= size else 2
+    max_count = max(2, 2 * len(members) // size)
     counts = [count for count in _CLUSTER_COUNTS if min_count <= count <= max_count]
     groups = _split_once(mixture_class, nodes, members, counts)
     if len(groups) == 1 or any(len(group) == len(members) for group in groups):
-        return [members]
+        return [members]  # the split separated nothing
     finished: list[IntArray] = []
     for group in groups:
         finished += _split_recursively(mixture_class, nodes, group, size) if len(group) > size else [group]

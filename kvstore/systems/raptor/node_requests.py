@@ -65,15 +65,18 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
     def fetch(self, state: State) -> NodesAboveChunks:
         """Return the chunks and the nodes above them, with their cosines, without topics that are too broad to show."""
         reader = _NodeReader(state)
-        ids: dict[_NodeId, None] = {}
+        distinct_nodes: dict[_NodeId, None] = {}  # a set that preserves the order
         for chunk, abstracts, topics in zip(
             self.chunks, reader.find_abstracts(self.chunks), reader.find_topics(self.chunks), strict=True
         ):
-            ids[("chunk", chunk)] = None
-            ids.update(dict.fromkeys(("abstract", abstract) for abstract in abstracts))
-            ids.update(dict.fromkeys(("topic", topic) for topic in topics))
-        shown_ids = [(kind, id) for kind, id in ids if kind != "topic" or not reader.is_broad(id)]
-        return NodesAboveChunks(reader.score_nodes(shown_ids, self.vector), len(ids))
+            distinct_nodes[("chunk", chunk)] = None
+            distinct_nodes.update(dict.fromkeys(("abstract", abstract) for abstract in abstracts))
+            distinct_nodes.update(dict.fromkeys(("topic", topic) for topic in topics))
+        shown_nodes = [(kind, id) for kind, id in distinct_nodes if kind != "topic" or not reader.is_broad(id)]
+        return NodesAboveChunks(
+            nodes=reader.score_nodes(shown_nodes, self.vector),
+            node_count=len(distinct_nodes),
+        )
 
 
 class RootsAbove(ReadRequest[list[TreeNode]]):
@@ -89,13 +92,13 @@ class RootsAbove(ReadRequest[list[TreeNode]]):
         without_topics = [chunk for chunk, topics in zip(self.chunks, topics_by_chunk, strict=True) if not topics]
         records = dict(zip(without_topics, state.chunks.get_many(without_topics), strict=True))
         documents = state.documents.get_many(record.document for record in records.values())
-        ids: dict[_NodeId, None] = {}
+        distinct_roots: dict[_NodeId, None] = {}  # a set that preserves the order
         for chunk, topics in zip(self.chunks, topics_by_chunk, strict=True):
-            ids.update(dict.fromkeys(("topic", topic) for topic in topics if reader.is_root_topic(topic)))
-            root = None if topics else documents[records[chunk].document].root
-            if root is not None:
-                ids[("abstract", root)] = None
-        return reader.score_nodes(list(ids), self.vector)
+            distinct_roots.update(dict.fromkeys(("topic", topic) for topic in topics if reader.is_root_topic(topic)))
+            root_abstract = None if topics else documents[records[chunk].document].root
+            if root_abstract is not None:
+                distinct_roots[("abstract", root_abstract)] = None
+        return reader.score_nodes(list(distinct_roots), self.vector)
 
 
 class NodesBelow(ReadRequest[list[TreeNode]]):
@@ -108,8 +111,8 @@ class NodesBelow(ReadRequest[list[TreeNode]]):
         """Return the children of the nodes, each once."""
         reader = _NodeReader(state)
         reader.load_abstracts(id for (kind, id), *_ in self.parents if kind == "abstract")
-        ids = dict.fromkeys(chain.from_iterable(reader.list_children(node.id) for node in self.parents))
-        return reader.score_nodes(list(ids), self.vector)
+        distinct_children = dict.fromkeys(chain.from_iterable(reader.list_children(node.id) for node in self.parents))
+        return reader.score_nodes(list(distinct_children), self.vector)
 
 
 class TopicPositions(ReadRequest[list[NodePosition]]):
@@ -143,6 +146,7 @@ class _NodeReader:
     """Reads the nodes (chunks, abstracts and topics) of a state; caches the records of abstracts."""
 
     def __init__(self, state: State) -> None:
+        """Read from a state; a restricted state has no topics."""
         self._state = state
         self._topics: Topics | None = bind_index(state, TOPICS) if state.allowed is None else None
         self._abstracts: dict[int, AbstractRecord] = {}
@@ -186,9 +190,10 @@ class _NodeReader:
     def is_broad(self, topic: int) -> bool:
         """True if a topic has too many chunks to be shown."""
         topics = self._bound_topics
-        # Most topics need no count: at most all chunks added after the build belong to the topic too.
-        max_count = topics.tree.sizes[topic] + len(topics.list_newer_chunks())
-        return bool(max_count > _MAX_TOPIC_CHUNKS) and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
+        # Counting chunks takes long, and an upper bound suffices for most topics: that of the build, and all newer
+        # ones.
+        max_count = int(topics.tree.sizes[topic]) + len(topics.list_newer_chunks())
+        return max_count > _MAX_TOPIC_CHUNKS and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
 
     def list_children(self, node: _NodeId) -> list[_NodeId]:
         """Return the children of a node; a chunk has none, and an abstract must be loaded."""
@@ -320,15 +325,16 @@ class _NodeReader:
         outlines = self._state.documents.get_outlines(documents)
         chunk_groups, positions = self._locate_nodes([node.id for node in nodes])
         hits = {}
-        for node, abstract, chunks, (_, first) in zip(nodes, abstracts, chunk_groups, positions, strict=True):
+        for node, abstract, chunks, (_, first_ordinal) in zip(nodes, abstracts, chunk_groups, positions, strict=True):
             document = documents[abstract.document]
             starts = [chunk.start for chunk in self._state.chunks.get_many(chunks)]
             spans = tuple(
-                TextSpan(document.key, first + bisect_right(starts, start) - 1, start, end)
+                TextSpan(document.key, first_ordinal + bisect_right(starts, start) - 1, start, end)
                 for start, end in abstract.summary
             )
             ordinal = document.get_abstract_ordinal(node.id[1])
-            path = f"abstract {ordinal}, of chunks {first} to {first + len(chunks) - 1}: cosine {node.cosine:.3f}"
+            last_ordinal = first_ordinal + len(chunks) - 1
+            path = f"abstract {ordinal}, of chunks {first_ordinal} to {last_ordinal}: cosine {node.cosine:.3f}"
             heading = " > ".join(build_heading_path(outlines[document.id], abstract.section))
             text = self._state.abstracts.read_text(abstract)
             hits[node.id] = _build_summary_hit(node.cosine, text, path, heading, document.title, spans)
@@ -348,13 +354,14 @@ class _NodeReader:
         return hits
 
     def read_topic_spans(self, topics: Sequence[int], limit: int | None = None) -> list[tuple[TextSpan, ...]]:
-        """Return the sources of the text of each topic, at most ``limit`` per topic."""
+        """Return the spans of the sources of each topic's text, at most ``limit`` per topic."""
         if not topics:
             return []
         self._bound_topics.load_topics(topics)
-        stored_spans = [self._bound_topics.list_source_spans(topic)[:limit] for topic in topics]
-        spans = iter(convert_spans(self._state, [*chain(*stored_spans)]))
-        return [tuple(next(spans) for _ in topic_spans) for topic_spans in stored_spans]
+        stored_spans_by_topic = [self._bound_topics.list_source_spans(topic)[:limit] for topic in topics]
+        # The spans of all topics are converted together, which reads each document once.
+        spans = iter(convert_spans(self._state, [*chain(*stored_spans_by_topic)]))
+        return [tuple(next(spans) for _ in stored_spans) for stored_spans in stored_spans_by_topic]
 
 
 def _build_summary_hit(

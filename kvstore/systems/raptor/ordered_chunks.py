@@ -63,8 +63,8 @@ class OrderedChunks:
             keyed_documents.append((record.key, record.id))
             num_chunks += record.chunk_count
         ordered_documents = [document for _, document in sorted(keyed_documents)]
-        del keyed_documents  # large
-        chunks, documents, starts, ends, plain, languages = (array("q") for _ in range(6))
+        del keyed_documents  # frees the keys of all documents
+        chunks, documents, starts, ends, is_plain, languages = (array("q") for _ in range(6))
         language_names: list[str | None] = []
         folder = None if state.open_indexes is None else state.open_indexes.environment.path
         texts, vector_file = ScratchFile(folder), ScratchFile(folder)
@@ -81,7 +81,7 @@ class OrderedChunks:
                 vector_rows.append((chunk.block, chunk.row))
             chunks.extend(ids)
             documents.extend([document] * len(ids))
-            plain.extend([record.format == "text"] * len(ids))
+            is_plain.extend([record.format == "text"] * len(ids))
             language = find_sentence_language(state, document)
             if language not in language_names:
                 language_names.append(language)
@@ -97,7 +97,7 @@ class OrderedChunks:
             starts=np.frombuffer(starts, np.int64),
             texts=texts,
             ends=np.frombuffer(ends, np.int64),
-            is_plain=np.frombuffer(plain, np.int64).astype(np.bool_),
+            is_plain=np.frombuffer(is_plain, np.int64).astype(np.bool_),
             languages=np.frombuffer(languages, np.int64),
             language_names=language_names,
             vectors=vector_file,

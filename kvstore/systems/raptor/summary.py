@@ -74,13 +74,20 @@ def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
     reading = query.reading
     # A topic contains sentences of any document, so a filtered query is summarized document by document.
     if query.allowed is None and reading.counters.documents > 1:
-        topic_candidates = reading.fetch(TopicSentences(_MAX_FULL_TEXT_BYTES, _MAX_TOPICS, _NUM_NEAREST_CHUNKS))
+        topic_candidates = reading.fetch(
+            TopicSentences(
+                max_bytes=_MAX_FULL_TEXT_BYTES,
+                max_topics=_MAX_TOPICS,
+                max_newer_chunks=_NUM_NEAREST_CHUNKS,
+            )
+        )
         if topic_candidates is not None:
             return _TopicOverview(reading, topic_candidates)
     near_chunks = None
-    if (reading.counters.documents if query.allowed is None else len(query.allowed)) > _MAX_DOCUMENTS:
+    num_documents = reading.counters.documents if query.allowed is None else len(query.allowed)
+    if num_documents > _MAX_DOCUMENTS:
         near_chunks = [chunk for chunk, _ in rank_by_vector(query, _NUM_NEAREST_CHUNKS)]
-    request = DocumentSentences(near_chunks, _MAX_FULL_TEXT_BYTES, _MAX_ABSTRACTS)
+    request = DocumentSentences(near_chunks=near_chunks, max_bytes=_MAX_FULL_TEXT_BYTES, max_abstracts=_MAX_ABSTRACTS)
     return _DocumentOverview(reading, reading.fetch(request))
 
 
@@ -106,7 +113,9 @@ def _select_sentences(
             [sentence for sentence in sentences if get_group(sentence) in top_groups], max_tokens, weights=weights
         )
     covered_words = {word for sentence in selected for word in sentence.words.words}
-    return selected, math.fsum(map(weights.__getitem__, covered_words)) / (math.fsum(weights.values()) or 1)
+    covered_weight = math.fsum(weights[word] for word in covered_words)
+    total_weight = math.fsum(weights.values())
+    return selected, covered_weight / total_weight if total_weight else 0.0
 
 
 #: The fields of a hit between score and kind, and its spans.
@@ -119,6 +128,7 @@ class _DocumentOverview:
     kind = "documents"
 
     def __init__(self, reading: BatchedReader, candidates: DocumentCandidates) -> None:
+        """Group the sentences of ``candidates``; ``reading`` reads the parts of the documents."""
         self._reading = reading
         self._documents, self.sentences, self.source = candidates
         self.source_count = len(self._documents)
@@ -157,6 +167,7 @@ class _TopicOverview:
     kind = "topics"
 
     def __init__(self, reading: BatchedReader, candidates: TopicCandidates) -> None:
+        """Group the sentences of ``candidates``; ``reading`` reads the topics and the positions of chunks."""
         self._reading = reading
         self.sentences, self._topics_by_chunk, self.source, self.source_count = candidates
         self.chunk_count = reading.counters.chunks

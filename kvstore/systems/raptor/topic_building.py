@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 #: The maximum number of names stored for a group of related topics; its title shows the first of them.
 _MAX_NAMES = 12
+#: Cosines are rounded to this many steps before they are compared.
+_COSINE_STEPS = 10_000
 #: The version of the prompt; change it with the prompt or the selection of the text shown.
 _PROMPT_VERSION = b"topic 1"
 
@@ -79,9 +81,10 @@ class Topic(NamedTuple):
 
 
 class _Groups:
-    """Integers by group: those of group n are ``members[starts[n] : starts[n + 1]]``."""
+    """Integers by group."""
 
     def __init__(self, members: IntArray, starts: IntArray) -> None:
+        """Group integers: those of group n are ``members[starts[n] : starts[n + 1]]``."""
         self._members, self._starts = members, starts
 
     @staticmethod
@@ -141,11 +144,9 @@ def _build_levels(partitions: Sequence[Partition], first: int = 0) -> list[_Topi
 
 
 class TopicTree:
-    """The tree of topics of similar content, given partitions of the chunks, finest first.
+    """The tree of topics of similar content.
 
-    A chunk can also be in a second topic that has the same parent as its own. The candidates are ``second_topics``
-    (rows of topic and chunk). If ``soft`` and ``vectors`` are given, they are instead the topics whose cosine with the
-    chunk is at most ``soft`` less than that of its own topic.
+    A chunk can also be in a second topic that has the same parent as its own.
     """
 
     def __init__(
@@ -156,6 +157,12 @@ class TopicTree:
         vectors: Matrix | None,
         second_topics: IntArray | None = None,
     ) -> None:
+        """Build a tree from ``partitions`` of the chunks into topics, finest first.
+
+        The candidates for second topics are ``second_topics``, rows (topic, chunk). With ``soft`` above 0 and the
+        ``vectors`` of the chunks, they are instead the topics whose cosine with a chunk is at most ``soft`` less than
+        that of its own topic.
+        """
         self._chunks = chunks
         self._levels = _build_levels(partitions)
         self._finest = self._levels[0].chunk_indexes if self._levels else None
@@ -203,11 +210,12 @@ def _find_parent(levels: Sequence[_TopicLevel], level_index: int, topic_index: i
 
 
 class RelatedTree:
-    """The topics of related content, with ids from ``first`` on: the leaves, then groups of them, finest first."""
+    """The tree of topics of related content: the leaves, then groups of them, finest first."""
 
     def __init__(
         self, chunks: OrderedChunks, leaves: Sequence[EntitySentences], partitions: Sequence[Partition], first: int
     ) -> None:
+        """Build a tree from ``partitions`` of the leaves, finest first; the ids of topics count from ``first``."""
         self._chunks, self._leaves = chunks, leaves
         self._levels = _build_levels([np.arange(len(leaves)), *partitions], first) if leaves else []
 
@@ -263,12 +271,12 @@ def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
     return mixtures._replace(partitions=list(_ensure_partition(iter(mixtures.partitions), len(vectors))))
 
 
-def _ensure_partition(rounds: Iterator[Partition], count: int) -> Iterator[Partition]:
-    """Yield the partitions in ``rounds`` or, if there are none, one with a single group of all ``count`` items."""
-    first = next(rounds, None)
-    if first is not None:
-        yield first
-        yield from rounds
+def _ensure_partition(partitions: Iterator[Partition], count: int) -> Iterator[Partition]:
+    """Yield the partitions or, if there are none, a partition of ``count`` vectors with a single group."""
+    finest = next(partitions, None)
+    if finest is not None:
+        yield finest
+        yield from partitions
     elif count:
         yield np.zeros(count, np.int64)
 
@@ -285,19 +293,20 @@ def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLev
         if len(members) < 2:
             continue
         sums = [vectors[finest.chunk_indexes[member]].astype(np.float64).sum(axis=0) for member in members]
-        centroids = np.array([vector / max(np.sqrt((vector * vector).sum()), 1e-12) for vector in sums])
+        centroids = np.array([total / max(np.sqrt((total * total).sum()), 1e-12) for total in sums])
         chunk_indexes = coarser.chunk_indexes[parent]
         # Rounded, so that the last bits, which depend on the order of the chunks, decide nothing.
-        cosines = np.rint((vectors[chunk_indexes] @ centroids.T) * 10_000) / 10_000
+        cosines = np.rint((vectors[chunk_indexes] @ centroids.T) * _COSINE_STEPS) / _COSINE_STEPS
         own_indexes = {
             chunk_index: index
             for index, member in enumerate(members)
             for chunk_index in finest.chunk_indexes[member].tolist()
         }
-        for chunk_index, row in zip(chunk_indexes.tolist(), cosines, strict=True):
+        for chunk_index, chunk_cosines in zip(chunk_indexes.tolist(), cosines, strict=True):
             own_index = own_indexes[chunk_index]
-            second_index = int(np.argmax(np.where(np.arange(len(row)) == own_index, -np.inf, row)))
-            if row[second_index] >= row[own_index] - soft:
+            is_own = np.arange(len(members)) == own_index
+            second_index = int(np.argmax(np.where(is_own, -np.inf, chunk_cosines)))
+            if chunk_cosines[second_index] >= chunk_cosines[own_index] - soft:
                 pairs.append((members[second_index], chunk_index))
     return np.array(pairs, np.int64).reshape(-1, 2)
 
@@ -308,10 +317,10 @@ def _add_second_topics(finest: _TopicLevel, second_topics: IntArray) -> _Groups:
     A second topic counts only if it has the same parent as the chunk's own topic.
     """
     assert finest.parents is not None  # there is a coarser level
-    topic_parents, own_parents = finest.parents[second_topics[:, 0]], finest.parents[finest.labels[second_topics[:, 1]]]
-    extra_rows = second_topics[topic_parents == own_parents]
-    topics = np.concatenate((finest.labels, extra_rows[:, 0]))
-    chunk_indexes = np.concatenate((np.arange(len(finest.labels)), extra_rows[:, 1]))
+    topics, chunk_indexes = second_topics.T
+    has_own_parent = finest.parents[topics] == finest.parents[finest.labels[chunk_indexes]]
+    topics = np.concatenate((finest.labels, topics[has_own_parent]))
+    chunk_indexes = np.concatenate((np.arange(len(finest.labels)), chunk_indexes[has_own_parent]))
     order = np.lexsort((chunk_indexes, topics))
     return _Groups(chunk_indexes[order], np.searchsorted(topics[order], np.arange(len(finest) + 1)))
 

@@ -84,23 +84,26 @@ class TopicIndex(GenerationIndex[Topics]):
             partition_iterator = iter_partitions(vectors, method, size, _MAX_LEVELS)
             del vectors  # Clustering frees them when it no longer needs them: a third of the memory, for a large store.
             partitions = list(partition_iterator)
-        trees: list[TopicTree | RelatedTree] = [TopicTree(chunks, partitions, soft, retained_vectors, second_topics)]
+        similar = TopicTree(chunks, partitions, soft, vectors=retained_vectors, second_topics=second_topics)
+        trees: list[TopicTree | RelatedTree] = [similar]
         if mentions is not None and retained_vectors is not None:
             leaves = group_entity_sentences(chunks, mentions)
-            groups: Sequence[Partition] = ()
+            leaf_partitions: Sequence[Partition] = ()
             if leaves and _MAX_LEVELS > 1:
                 leaf_vectors = compute_leaf_vectors(retained_vectors, leaves)
-                groups = list(iter_partitions(leaf_vectors, method, size, _MAX_LEVELS - 1))
-            trees.append(RelatedTree(chunks, leaves, groups, len(trees[0])))
+                leaf_partitions = list(iter_partitions(leaf_vectors, method, size, _MAX_LEVELS - 1))
+            trees.append(RelatedTree(chunks, leaves, leaf_partitions, first=len(similar)))
         columns = TreeColumns()
+        # Topics are built one by one as the first table is written, which fills ``columns``; the second table follows.
         rows: Mapping[str, KeyedRows] = {
             TOPICS_TABLE: iter_topic_rows(_iter_topics(trees, tools), columns),
-            TREES_TABLE: columns.iter_rows(),  # evaluated after all topics are written
+            TREES_TABLE: columns.iter_rows(),
         }
-        head = {"levels": len(partitions), "topics": sum(map(len, trees)), "similar": len(trees[0])}
+        head = {"levels": len(partitions), "topics": sum(map(len, trees)), "similar": len(similar)}
         return Generation(counters.change, counters.next_chunk, head, rows)
 
     def bind(self, rows: GenerationRows, state: State) -> Topics:
+        """Return the topics of a generation, limited to what exists in a state."""
         return Topics(rows, state)
 
     def describe(self, topics: Topics) -> str:
@@ -172,10 +175,10 @@ class TopicIndex(GenerationIndex[Topics]):
 def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterator[Topic]:
     """Yield the topics of both trees and report progress; each topic is built when it is requested."""
     count = sum(map(len, trees))
-    for done, topic in enumerate(chain.from_iterable(trees), 1):
+    for num_built, topic in enumerate(chain.from_iterable(trees), 1):
         yield topic
-        if done % _PROGRESS_INTERVAL == 0:
-            tools.progress(done, count)
+        if num_built % _PROGRESS_INTERVAL == 0:
+            tools.progress(num_built, count)
     tools.progress(count, count)
 
 

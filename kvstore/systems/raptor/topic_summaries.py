@@ -56,9 +56,8 @@ class LevelSummaries:
     """The summaries and titles of the topics of a level, stored compactly as spans of sentences and words."""
 
     def __init__(self) -> None:
-        # Three integers per sentence (chunk index, start, end), and four per title word (index of the word, same
-        # three).
-        self._sentences, self._titles = array("q"), array("q")
+        self._sentences = array("q")  # three integers per sentence: chunk index, start and end
+        self._titles = array("q")  # four integers per title word: index in ``_words``, chunk index, start and end
         # The sentences of topic n start at ``_sentence_starts[n]``, and end where those of the next topic start.
         self._sentence_starts, self._title_starts = array("q", [0]), array("q", [0])
         self._word_indexes: dict[str, int] = {}

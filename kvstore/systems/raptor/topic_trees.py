@@ -39,14 +39,15 @@ class TreeColumns:
     """The columns of trees of topics, filled one topic at a time."""
 
     def __init__(self) -> None:
-        self._levels, self._parents, self._counts, self._chunks = array("B"), array("I"), array("I"), array("Q")
+        self._levels, self._parents, self._counts = array("B"), array("I"), array("I")
+        self._chunks = array("Q")  # those of the finest topics only
 
     def append(self, topic: Topic) -> None:
         """Append a topic; its id is the number of topics before it."""
         self._levels.append(topic.level)
         self._parents.append(_NO_PARENT if topic.parent is None else topic.parent)
         self._counts.append(topic.chunk_count)
-        if not topic.level:
+        if topic.level == 0:
             self._chunks.extend(topic.children)
 
     def iter_rows(self) -> Iterator[tuple[bytes, list[bytes]]]:
@@ -67,16 +68,16 @@ class TreeColumns:
 
 
 class StoredTopicTrees:
-    """The trees of topics as parallel arrays.
-
-    For each topic: its level, its parent (:data:`ROOT`: none) and the number of chunks below it (``sizes``). The finest
-    topics also have their chunks. The first ``similar_count`` topics are the tree of similar content, the others that
-    of related content.
-    """
+    """The trees of topics as parallel arrays: that of similar content, then that of related content."""
 
     def __init__(
         self, levels: npt.NDArray[np.uint8], parents: IntArray, sizes: IntArray, chunks: Ids, similar_count: int
-    ):
+    ) -> None:
+        """Combine the level, the parent (:data:`ROOT`: none) and the number of chunks of each topic.
+
+        ``chunks`` are those of the finest topics, one topic after another. The first ``similar_count`` topics are the
+        tree of similar content.
+        """
         self.levels = levels
         self.parents = parents
         self.sizes = sizes

@@ -49,6 +49,7 @@ class Topics:
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
+        """Read the topics of the generation ``rows``, and show what of them exists in ``state``."""
         self.change = rows.change
         self.chunk_stop = rows.chunk_stop
         self.levels = int(rows.head["levels"])
@@ -57,7 +58,7 @@ class Topics:
         self._rows = rows
         self._state = state
         self._topics: dict[int, Topic] = {}
-        #: Caches: whether a document exists, whether a chunk exists, and whether a finest topic changed.
+        #: Caches of :meth:`_has_document`, :meth:`_has_chunk` and :meth:`_has_finest_changed`, by id.
         self._document_exists: dict[int, bool] = {}
         self._chunk_exists: dict[int, bool] = {}
         self._finest_changed: dict[int, bool] = {}

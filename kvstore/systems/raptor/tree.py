@@ -64,8 +64,8 @@ def _find_nearest_chunks(query: Query) -> list[int]:
 def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeNode]:
     """Return nodes by descending cosine, ties by position and then level.
 
-    The position is that of the first chunk: document key and ordinal. Reads the positions of topics that tie, which
-    takes a round.
+    The position is that of the first chunk: document key and ordinal. The positions of topics are read only if
+    topics tie, since this takes another round of requests.
     """
     nearest_first = sorted(nodes, key=lambda node: -node.cosine)
     groups = [list(group) for _, group in groupby(nearest_first, key=lambda node: node.cosine)]
