@@ -47,9 +47,11 @@ Matrix = npt.NDArray[np.float32]
 
 @click.command()
 @click.option("--data", required=True, help="A question set: FOLDER, or FOLDER:N for its first N passages.")
-@click.option("--copies", multiple=True, type=int, default=(1, 10), show_default=True, help="Sizes, times the corpus.")
-@click.option("--cache", type=click.Path(path_type=Path), help="Keep embeddings in this .npz file, or use those there.")
-@click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Whose vectors these are.")
+@click.option(
+    "--copies", multiple=True, type=int, default=(1, 10), show_default=True, help="Sizes, as multiples of the corpus."
+)
+@click.option("--cache", type=click.Path(path_type=Path), help="File (.npz) of the vectors; an existing file is used.")
+@click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder that computes the vectors.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, as_json: bool) -> None:
     """Compare the times of bridge and of exact dense search on the same questions, for each number of copies."""
@@ -96,7 +98,7 @@ def iter_copies(questions: QuestionSet, vectors: Matrix, num_copies: int) -> Ite
     """Yield key, title, text and vector of each passage of each copy; copy 0 is unaltered."""
     generator = np.random.default_rng(0)
     for copy in range(num_copies):
-        # No English word has such an ending, and each copy has its own.
+        # English words do not end like this, and each copy has its own ending.
         ending = "" if copy == 0 else "q" + chr(ord("a") + copy % 26) + "x" * (copy // 26)
         for passage, vector in zip(questions.passages, vectors, strict=True):
             title, text = (alter_capitalized_words(passage.get(part) or "", ending) for part in ("title", "text"))

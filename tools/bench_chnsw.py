@@ -64,8 +64,8 @@ BATCH = 500
 @click.option(
     "--data", "folders", multiple=True, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
-@click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Whose vectors these are.")
-@click.option("--queries", default=300, show_default=True, help="Questions asked, at most.")
+@click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder that computes the vectors.")
+@click.option("--queries", default=300, show_default=True, help="Maximum number of questions.")
 @click.option(
     "--store", "store_path", type=click.Path(path_type=Path), help="Folder of the store; an existing store is used."
 )

@@ -50,12 +50,20 @@ VARIANTS = [(method, neighbours) for method in ("affinity", "leiden") for neighb
 
 
 @click.command()
-@click.option("--data", multiple=True, required=True, help="A question set: FOLDER, or FOLDER:N.")
-@click.option("--trials", default=10, show_default=True, help="Draws of documents that are left out or changed.")
-@click.option("--copies", type=int, help="Only measure times, with N times as many passages.")
-@click.option("--cache", type=click.Path(path_type=Path), help="With --copies: keep embeddings in this .npz file.")
 @click.option(
-    "--store", "store_folder", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again."
+    "--data", multiple=True, required=True, help="A question set: FOLDER, or FOLDER:N for its first N passages."
+)
+@click.option(
+    "--trials", default=10, show_default=True, help="Number of random draws of documents that are deleted or changed."
+)
+@click.option("--copies", type=int, help="Only measure times, with N times as many passages.")
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    help="With --copies: file (.npz) of the vectors; an existing file is used.",
+)
+@click.option(
+    "--store", "store_folder", type=click.Path(path_type=Path), help="Folder of the stores; existing stores are used."
 )
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -98,7 +98,7 @@ def iter_batches(names: list[str]) -> Iterator[tuple[int, list[str]]]:
 
 def load_filter(path: Path, names: list[str], durability: str = "full") -> float:
     """Return the seconds to build a store of names with one address each, in transactions of BATCH names."""
-    addresses = [np.array([number], np.uint64) for number in range(len(names))]
+    addresses = [np.array([index], np.uint64) for index in range(len(names))]
     started = perf_counter()
     with Environment.open(path, durability=durability, buffered=get_buffered_tables()) as environment:
         for start, batch in iter_batches(names):
@@ -115,7 +115,7 @@ def load_lmdb(path: Path, keys: list[bytes]) -> float:
 
     Twelve bytes are the size of an entity and an address.
     """
-    values = [number.to_bytes(12, "little") for number in range(len(keys))]
+    values = [index.to_bytes(12, "little") for index in range(len(keys))]
     started = perf_counter()
     with lmdb.open(str(path), map_size=1 << 36) as environment:
         for start in range(0, len(keys), BATCH):
@@ -428,7 +428,7 @@ def main() -> int:
     """Parse the arguments, run all measurements, and print the figures; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--items", type=int, default=1_000_000, help="names in the store (default: 1,000,000)")
-    parser.add_argument("--names", type=Path, help="a file of names to come first: CSV or one a line, gzip or not")
+    parser.add_argument("--names", type=Path, help="a file of names that come first: CSV or one per line, gzip or not")
     parser.add_argument("--text", type=Path, help="an English text to recognize names in")
     parser.add_argument("--folder", type=Path, help="folder for the stores (default: a temporary one)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

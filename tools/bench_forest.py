@@ -117,6 +117,7 @@ class StoreSearch:
     """The store, read like ``cft`` does: filter, addresses, sentences. Every recognized name counts as a hit."""
 
     def __init__(self, store: kvstore.Store, snapshot: kvstore.Snapshot) -> None:
+        """Read the hierarchy of the trees from ``snapshot``; ``store`` counts the hits."""
         self._store = store
         self._hierarchy = Hierarchy(snapshot._state, RELATIVES)
 
@@ -134,6 +135,7 @@ class FreshStoreSearch:
     """The store, read through a new snapshot for every question."""
 
     def __init__(self, store: kvstore.Store) -> None:
+        """Search an open store."""
         self._store = store
 
     def build_context(self, names: Sequence[str], relatives: int) -> list[str]:
@@ -226,7 +228,7 @@ def measure_hierarchy(file: Path, pairs: Sequence[Pair], folder: Path) -> dict[s
     if report.failures:
         raise AssertionError(report.failures[0].reason)
     with store:
-        # In WordNet, all ancestors of a dog up to the root, "entity", must be listed.
+        # In WordNet, "dog" is many levels below the root, "entity".
         name = "dog" if any(child == "dog" for child, _ in pairs) else pairs[-1][0]
         expand = partial(store.expand, name, direction="up", depth=20)
         result["expand_ms"] = statistics.median(1000 * measure_seconds(expand) for _ in range(11))
@@ -244,7 +246,7 @@ def measure_edges(store: kvstore.Store, pairs: Sequence[Pair], tree: str) -> dic
     """
     names = sorted({name for pair in pairs for name in pair})
     rng = random.Random(SEED)
-    edges = [(f"new name {number}", rng.choice(names)) for number in range(EDGES // 2)]
+    edges = [(f"new name {index}", rng.choice(names)) for index in range(EDGES // 2)]
     edges += [(child, parent) for child, parent in (rng.sample(names, 2) for _ in range(EDGES // 2))]
     edges = sorted(set(edges).difference(pairs))
     inserts, deletes = [], []
@@ -287,8 +289,10 @@ def main() -> int:
     """Parse the arguments, run all measurements, and print the figures; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("pairs", type=Path, help="a CSV file of child,parent pairs with a header, gzip or not")
-    parser.add_argument("--turns", type=int, default=15, help="turns of each method (default: 15)")
-    parser.add_argument("--nodes", type=int, nargs="+", default=list(NODES), help="nodes of a tree (default: 10 100)")
+    parser.add_argument("--turns", type=int, default=15, help="number of turns of each method (default: 15)")
+    parser.add_argument(
+        "--nodes", type=int, nargs="+", default=list(NODES), help="numbers of nodes of a tree (default: 10 100)"
+    )
     parser.add_argument("--folder", type=Path, help="folder for the stores (default: a temporary one)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()

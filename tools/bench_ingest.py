@@ -83,8 +83,8 @@ print(json.dumps({"seconds": time.perf_counter() - start, "names": names}))
 
 @click.command()
 @click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of a corpus.")
-@click.option("--limit", type=int, help="Take the first N passages only.")
-@click.option("--chunks", type=int, default=100_000, show_default=True, help="Chunks of the made stores.")
+@click.option("--limit", type=int, help="Use only the first N passages.")
+@click.option("--chunks", type=int, default=100_000, show_default=True, help="Chunks of the generated stores.")
 @click.option("--embedder", default=EMBEDDER, show_default=True, help="Embedder of the ingests.")
 @click.option("--only", type=click.Choice(["ingest", "replace", "compact"]), help="Measure one part.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -295,7 +295,7 @@ def measure_replace(scratch: Path, chunks: int) -> dict[str, Any]:
     with create_store(scratch / "replace", documents) as store:
         store.refresh("vectors")  # otherwise the background would extend the index during the measurement
         # Every seventh document, so that the changes are scattered over the store.
-        changed_documents = [documents[number * 7 % len(documents)] for number in range(2 * NUM_REPLACEMENTS)]
+        changed_documents = [documents[index * 7 % len(documents)] for index in range(2 * NUM_REPLACEMENTS)]
         replace_ms = replace_documents(
             store, [(key, text) for (key, _), (_, text) in zip(changed_documents, replacements, strict=False)]
         )

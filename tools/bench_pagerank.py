@@ -33,8 +33,8 @@ _WORD = re.compile(r"\w+")
 
 @click.command()
 @click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True)
-@click.option("--copies", default=3, show_default=True, help="Copies with altered words.")
-@click.option("--limit-corpus", type=int, help="Take the first N passages only.")
+@click.option("--copies", default=3, show_default=True, help="Number of copies with altered words.")
+@click.option("--limit-corpus", type=int, help="Use only the first N passages.")
 @click.option("--epsilon", default=1e-5, show_default=True, help="Error bound of the push.")
 def main(data: Path, copies: int, limit_corpus: int | None, epsilon: float) -> None:
     """Measure PageRanks over a corpus, first alone, then among copies of itself."""
@@ -47,8 +47,8 @@ def main(data: Path, copies: int, limit_corpus: int | None, epsilon: float) -> N
         report: dict[str, Any] = {"dataset": data.name, "questions": len(questions), "epsilon": epsilon}
         store_copy(store, passages, 0)
         report["alone"] = measure_pageranks(store, questions, epsilon)
-        for number in range(1, copies + 1):
-            store_copy(store, passages, number)
+        for copy in range(1, copies + 1):
+            store_copy(store, passages, copy)
         report["among copies"] = measure_pageranks(store, questions, epsilon)
     print(json.dumps(report))
 

@@ -238,11 +238,11 @@ class Run:
     "growth_sizes",
     default="10000,100000",
     show_default=True,
-    help="Two numbers of passages that growth compares.",
+    help="The two numbers of passages that growth compares.",
 )
 @click.option("--beside", multiple=True, metavar="NAME=FOLDER", help="Another checkout of kvstore, by its path.")
 @click.option("--batch", default=1000, show_default=True, help="Documents that a system loads at a time.")
-@click.option("--stores", type=click.Path(path_type=Path), help="Keep the stores here, and use them again.")
+@click.option("--stores", type=click.Path(path_type=Path), help="Folder of the stores; existing stores are used.")
 @click.option("--time-limit", "seconds", default=3600, show_default=True, help="Seconds for one row of one system.")
 @click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures to a file.")
 def main(
@@ -365,10 +365,10 @@ def _print_bars(bars: list[BarResult]) -> None:
     if bars:
         click.echo(f"\n{'bar':52}{'':>11}{'measured':>11}{'bar':>13}")
     for bar in bars:
-        measured_with = "growth" if bar.size is None else f"×{bar.size}"
-        label = f"{bar.figure}, {measured_with}"
-        numbers = f"{_format_value(bar.measured):>11}{'≥' if bar.least else '≤':>3}{_format_value(bar.bar):>10}"
-        click.echo(f"{label:52}{bar.system:>11}{numbers}  {'met' if bar.met else 'NOT MET'}")
+        comparison = "growth" if bar.size is None else f"×{bar.size}"
+        label = f"{bar.figure}, {comparison}"
+        figures = f"{_format_value(bar.measured):>11}{'≥' if bar.least else '≤':>3}{_format_value(bar.bar):>10}"
+        click.echo(f"{label:52}{bar.system:>11}{figures}  {'met' if bar.met else 'NOT MET'}")
 
 
 def _format_value(value: float | None) -> str:

@@ -34,11 +34,11 @@ STRATEGIES = ("vector", "lexical", "hybrid", "bridge", "cft", "hipporag", "graph
 
 
 @click.command()
-@click.option("--data", required=True, metavar="FOLDER[:N]", help="A question set, perhaps its first N passages only.")
-@click.option("--questions", default=60, show_default=True, help="Questions that are asked, the first ones.")
+@click.option("--data", required=True, metavar="FOLDER[:N]", help="A question set, or its first N passages.")
+@click.option("--questions", default=60, show_default=True, help="Number of questions to ask, from the first on.")
 @click.option("--strategy", "strategies", multiple=True, default=STRATEGIES, help="Strategy to measure.")
 @click.option(
-    "--store", "store_folder", type=click.Path(path_type=Path), help="Keep the store in this folder, and use it again."
+    "--store", "store_folder", type=click.Path(path_type=Path), help="Folder of the store; an existing store is used."
 )
 @click.option("--embedder", default="hashing", show_default=True)
 @click.option("--language", default=FixedSettings().language, show_default=True, help="Language setting of the store.")
@@ -82,6 +82,7 @@ class _CountingReader(StateReader):
     """A reader that counts the calls of LMDB made within its requests."""
 
     def __init__(self, state: State, lmdb: MeasuredView) -> None:
+        """Read from ``state``, whose LMDB calls ``lmdb`` counts."""
         super().__init__(state)
         self._lmdb = lmdb
         self.reads = 0

@@ -35,14 +35,14 @@ _NUM_COMMITS, _NUM_TURNS = 40, 4
 
 
 @click.command()
-@click.option("--data", help="A question set: FOLDER, or FOLDER:N.")
+@click.option("--data", help="A question set: FOLDER, or FOLDER:N for its first N passages.")
 @click.option("--kind", "kinds", multiple=True, default=("topics", "communities"), show_default=True)
-@click.option("--trials", default=5, show_default=True, help="Documents that are changed, one at a time.")
+@click.option("--trials", default=5, show_default=True, help="Number of documents that are changed, one at a time.")
 @click.option(
-    "--store", "store_folder", type=click.Path(path_type=Path), help="Keep the store in this folder, and use it again."
+    "--store", "store_folder", type=click.Path(path_type=Path), help="Folder of the store; an existing store is used."
 )
 @click.option(
-    "--opened", "use_existing", is_flag=True, help="Take the store as it is; nothing is put but what is measured."
+    "--opened", "use_existing", is_flag=True, help="Use the existing store; only measured changes are written."
 )
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -65,13 +65,18 @@ FIGURE_LABELS = {
 
 @click.command()
 @click.option(
-    "--work", required=True, type=click.Path(file_okay=False, path_type=Path), help="Where store and figures are."
+    "--work",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the store and the figures.",
 )
-@click.option("--sizes", default="10000,100000,1000000", show_default=True, help="Chunks, in thousands of ten.")
-@click.option("--minutes", type=float, help="Begin nothing after this time.")
+@click.option(
+    "--sizes", default="10000,100000,1000000", show_default=True, help="Numbers of chunks, as multiples of 10,000."
+)
+@click.option("--minutes", type=float, help="Time after which no step begins.")
 @click.option("--workers", default=1, show_default=True, help="Processes that extract and embed.")
 @click.option("--embedder", default="hashing", show_default=True, help="Embedder of the store.")
-@click.option("--with-index", "kinds", multiple=True, metavar="KIND", help="Make an index of this kind at each size.")
+@click.option("--with-index", "kinds", multiple=True, metavar="KIND", help="Create an index of this kind at each size.")
 @click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures to a file.")
 def main(
     work: Path,
@@ -200,13 +205,13 @@ def compute_figures(progress: Progress, counts: list[int]) -> dict[str, dict[str
         parts = [part for part in progress.load_parts() if previous_count <= part["part"] * PART < count]
         chunks = sum(part["chunks"] for part in parts)
         if "load" in steps and chunks:
-            written, index_written = (sum(part[name] for part in parts) for name in ("written", "index_written"))
+            bytes_written, index_written = (sum(part[name] for part in parts) for name in ("written", "index_written"))
             all_parts = [part for part in progress.load_parts() if part["part"] * PART < count]
             figures |= {
                 "load_writer_s": 1000 * sum(part["writer_s"] for part in parts) / chunks,
                 "load_s": 1000 * sum(part["all_s"] for part in parts) / chunks,
-                "load_written_kb": written / chunks / 1000,
-                "load_written_data_kb": (written - index_written) / chunks / 1000,
+                "load_written_kb": bytes_written / chunks / 1000,
+                "load_written_data_kb": (bytes_written - index_written) / chunks / 1000,
                 "load_memory_mb": max(part["memory_mb"] for part in all_parts),
             }
             if figures["index_mb"]:

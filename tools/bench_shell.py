@@ -103,7 +103,7 @@ def measure_prompt_ms(path: Path, folder: Path) -> float:
             child.send("\x1b[1;1R")  # the cursor position, which the shell requests from the terminal
         times.append(1000 * (perf_counter() - start))
         child.close(force=True)
-    return statistics.median(times[1:])  # the first process compiles modules
+    return statistics.median(times[1:])  # the first time does not count
 
 
 def measure_completion_ms(store: kvstore.Store, names: list[str]) -> Iterator[float]:

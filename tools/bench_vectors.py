@@ -45,14 +45,14 @@ Matrix = npt.NDArray[np.float32]
 @click.command()
 @click.option("--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--vectors", "count", default=200_000, show_default=True, help="Vectors in the store.")
-@click.option("--queries", default=300, show_default=True, help="Questions asked, at most.")
+@click.option("--queries", default=300, show_default=True, help="Maximum number of questions.")
 @click.option("--m", default=16, show_default=True, help="Option m of the index.")
 @click.option("--ef-construction", default=200, show_default=True, help="Option ef_construction of the index.")
 @click.option("--ef-search", default=400, show_default=True, help="Option ef_search of the index.")
 @click.option("--engine", default="builtin", show_default=True, help="Option engine of the index.")
 @click.option("--noise", default=NOISE, show_default=True, help="Length of the noise added to each vector.")
-@click.option("--cache", type=click.Path(path_type=Path), help="Keep embeddings in this .npz file, or use those there.")
-@click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Whose vectors these are.")
+@click.option("--cache", type=click.Path(path_type=Path), help="File (.npz) of the vectors; an existing file is used.")
+@click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder that computes the vectors.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
     data: Path,

@@ -104,25 +104,32 @@ class Outcome:
 
 @click.command(help=__doc__)
 @click.option(
-    "--only", multiple=True, metavar="NAME", help=f"Run these: {', '.join(each.name for each in MEASUREMENTS)}."
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    help=f"Run these: {', '.join(measurement.name for measurement in MEASUREMENTS)}.",
 )
-@click.option("--as-kept", is_flag=True, help="Run nothing: make the page of what is kept.")
+@click.option("--as-kept", is_flag=True, help="Run nothing; generate the page from the stored results.")
 @click.option("--data", type=click.Path(path_type=Path), default=ROOT.parent / "shared" / "data", show_default=True)
 @click.option("--work", type=click.Path(path_type=Path), default=ROOT / "build" / "benchmarks", show_default=True)
-@click.option("--kept", type=click.Path(path_type=Path), default=ROOT / "docs" / "benchmarks", show_default=True)
+@click.option(
+    "--kept", "results_folder", type=click.Path(path_type=Path), default=ROOT / "docs" / "benchmarks", show_default=True
+)
 @click.option("--page", type=click.Path(path_type=Path), default=ROOT / "docs" / "benchmarks.md", show_default=True)
-def main(only: Sequence[str], as_kept: bool, data: Path, work: Path, kept: Path, page: Path) -> None:
-    """Run the selected measurements, store their results below ``kept``, and generate the page from all results."""
-    for folder in (kept, work):
+def main(only: Sequence[str], as_kept: bool, data: Path, work: Path, results_folder: Path, page: Path) -> None:
+    """Run the selected measurements, store their results, and generate the page from all stored results."""
+    for folder in (results_folder, work):
         folder.mkdir(parents=True, exist_ok=True)
     commit = describe_environment().commit  # before any file is written here
     for measurement in MEASUREMENTS:
         if not as_kept and (not only or measurement.name in only):
             click.echo(f"{measurement.name}: {measurement.title}", err=True)
             outcome = replace(run_measurement(measurement, data, work), commit=commit)
-            (kept / f"{measurement.name}.json").write_text(json.dumps(asdict(outcome), indent=1), encoding="utf-8")
+            (results_folder / f"{measurement.name}.json").write_text(
+                json.dumps(asdict(outcome), indent=1), encoding="utf-8"
+            )
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(build_page(kept), encoding="utf-8")
+    page.write_text(build_page(results_folder), encoding="utf-8")
     click.echo(page)
 
 
@@ -151,12 +158,12 @@ def run_measurement(measurement: Measurement, data: Path, work: Path) -> Outcome
     )
 
 
-def build_page(kept: Path) -> str:
+def build_page(results_folder: Path) -> str:
     """Return the page, generated from all stored results."""
     outcomes = {
         measurement: Outcome(**json.loads(path.read_text(encoding="utf-8")))
         for measurement in MEASUREMENTS
-        if (path := kept / f"{measurement.name}.json").is_file()
+        if (path := results_folder / f"{measurement.name}.json").is_file()
     }
     seconds = sum(outcome.processor_seconds for outcome in outcomes.values())
     parts = [

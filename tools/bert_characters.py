@@ -27,7 +27,7 @@ def write_characters(file: Path) -> None:
     tokenizer = Tokenizer.from_file(str(WEIGHTS_FOLDER / "tokenizer.json"))
     removed, separate, spaces, forms = [], [], "", ""
     for code in (*range(0xD800), *range(0xE000, 0x110000)):
-        # Between two letters, since the normalizer strips spaces at the ends of a text.
+        # Between two letters, as inside a text.
         normal = tokenizer.normalizer.normalize_str(f"a{chr(code)}b")[1:-1]
         form = normal.strip(" ")
         if not normal:

@@ -58,28 +58,33 @@ SHOWN = (
 
 
 @click.command()
-@click.option("--data", multiple=True, metavar="FOLDER[:N]", help="A question set, perhaps its first N passages only.")
+@click.option("--data", multiple=True, metavar="FOLDER[:N]", help="A question set, or its first N passages.")
 @click.option(
     "--manual",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A manual of HTML pages, in an archive: questions on options and headings are made from it.",
+    help="Archive of a manual of HTML pages; questions about options and headings are generated from it.",
 )
 @click.option("--index", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A printed index, JSONL.")
 @click.option("--strategy", multiple=True, help="Strategy to measure (default: the store's).")
 @click.option("--reranker", default="none", show_default=True, help="Reranker of the store.")
-@click.option("--limit-corpus", type=int, help="Take the first N passages of every set only.")
+@click.option("--limit-corpus", type=int, help="Use only the first N passages of every set.")
 @click.option("--compare", is_flag=True, help="Measure all strategies, bm25s, a dense index, Tree and Graph RAG.")
 @click.option("--triples", is_flag=True, help="Import the triples.jsonl of the sets that have one.")
 @click.option("--overview", is_flag=True, help="Measure questions that ask for an overview of a document.")
-@click.option("--answers", is_flag=True, help="Measure the answers of ASK as well: words, cited places.")
-@click.option("--segments", is_flag=True, help="Measure every strategy AS SEGMENTS as well.")
-@click.option("--ablations", "ablated", type=click.Choice(list(ABLATIONS)), help="Measure without its parts as well.")
-@click.option("--with-index", "kinds", multiple=True, metavar="KIND", help="Make an index of this kind first.")
+@click.option("--answers", is_flag=True, help="Also measure the answers of ASK: words and citations.")
+@click.option("--segments", is_flag=True, help="Also measure every strategy AS SEGMENTS.")
+@click.option(
+    "--ablations",
+    "ablated",
+    type=click.Choice(list(ABLATIONS)),
+    help="Also measure this strategy without each of its parts.",
+)
+@click.option("--with-index", "kinds", multiple=True, metavar="KIND", help="Create an index of this kind first.")
 @click.option("--model", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder of the store.")
 @click.option("--language", default=FixedSettings().language, show_default=True, help="Language setting of the store.")
 @click.option(
-    "--store", "store_folder", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again."
+    "--store", "store_folder", type=click.Path(path_type=Path), help="Folder of the stores; existing stores are used."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(

@@ -45,13 +45,13 @@ from kvstore.evaluation.asked_questions import summarize_asked
 @click.command()
 @click.argument("sets", nargs=-1, required=True, metavar="SET...")
 @click.option("--data", type=click.Path(exists=True, path_type=Path), default=ROOT.parent / "shared" / "data")
-@click.option("--limit", type=int, help="The most questions of each kind and store.")
+@click.option("--limit", type=int, help="Maximum number of questions of each kind and store.")
 @click.option(
-    "--store", "store_folder", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again."
+    "--store", "store_folder", type=click.Path(path_type=Path), help="Folder of the stores; existing stores are used."
 )
 @click.option("--details", type=click.Path(path_type=Path), help="Write every question with its answer, as JSON lines.")
 @click.option("--rules", is_flag=True, help="Ask without the answer reader.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
     sets: tuple[str, ...],
     data: Path,
@@ -98,22 +98,22 @@ def ask_set(answer_set: AnswerSet, folder: Path, rules: bool) -> list[AskedQuest
         if rules:
             store.set("answer_reader", "off")
 
-        def show_progress(number: int) -> None:
+        def show_progress(num_asked: int) -> None:
             """Print the number of the current question if standard error is a terminal."""
             if sys.stderr.isatty():
-                print(f"\r{answer_set.name}: {number} of {len(answer_set.questions)}", end="", file=sys.stderr)
+                print(f"\r{answer_set.name}: {num_asked} of {len(answer_set.questions)}", end="", file=sys.stderr)
 
         return ask_questions(store, answer_set.questions, show_progress)
 
 
-def _build_details_row(asked: AskedQuestion) -> dict[str, Any]:
+def _build_details_row(asked_question: AskedQuestion) -> dict[str, Any]:
     """Return a question with its answer for the file of details."""
-    question = asked.question
+    question = asked_question.question
     return {
-        "question": question.text, "kind": question.kind, "part": question.part, "answered": asked.answered,
-        "confidence": round(asked.confidence, 4), "first_right": asked.is_first_right,
-        "right": asked.is_right, "text": asked.text,
-        "hit@8": asked.has_hit(8) if question.gold else None,
+        "question": question.text, "kind": question.kind, "part": question.part, "answered": asked_question.answered,
+        "confidence": round(asked_question.confidence, 4), "first_right": asked_question.is_first_right,
+        "right": asked_question.is_right, "text": asked_question.text,
+        "hit@8": asked_question.has_hit(8) if question.gold else None,
     }  # fmt: skip
 
 

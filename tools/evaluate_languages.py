@@ -171,17 +171,17 @@ def measure_pair(
 @click.command()
 @click.argument("sets", nargs=-1, metavar="LANGUAGE...")
 @click.option("--questions", "count", default=60, help="The number of questions in each language.")
-@click.option("--choose", is_flag=True, help="Ask about the articles that thresholds are chosen on.")
+@click.option("--choose", is_flag=True, help="Ask about the half that thresholds are chosen on.")
 @click.option(
     "--data", type=click.Path(exists=True, path_type=Path), default=ROOT.parent / "shared" / "data" / "languages"
 )
 @click.option(
-    "--store", "store_folder", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again."
+    "--store", "store_folder", type=click.Path(path_type=Path), help="Folder of the stores; existing stores are used."
 )
 @click.option("--stemmer", help="The stemmer of every store, such as jieba.")
 @click.option("--embedder", help="The embedder of every store.")
 @click.option("--details", type=click.Path(path_type=Path), help="Write every question with its answer, as JSON lines.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
     sets: tuple[str, ...],
     count: int,

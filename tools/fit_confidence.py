@@ -98,7 +98,7 @@ class AskedStore:
 @click.option(
     "--manual",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A manual of HTML pages, in an archive: questions on options and headings are made from it.",
+    help="Archive of a manual of HTML pages; questions about options and headings are generated from it.",
 )
 @click.option("--small", default=20, show_default=True, help="Number of stores of ten passages.")
 @click.option("--mixed", default=4, show_default=True, help="Number of passages per document in a mixed store.")

@@ -106,6 +106,7 @@ class NaiveSearch(_InMemory):
     """Naive T-RAG: breadth-first search over all trees for each name."""
 
     def __init__(self, roots: Sequence[TreeNode]) -> None:
+        """Search the trees with these roots, without an index."""
         self._roots = roots
 
     def find_nodes(self, name: str) -> list[TreeNode]:
@@ -127,6 +128,7 @@ class BloomSearch(_InMemory):
     """
 
     def __init__(self, roots: Sequence[TreeNode]) -> None:
+        """Fill the Bloom filter of every node of the trees with these roots."""
         self._roots = roots
         largest = max(_mark_leaf_parents(root) for root in roots)
         self._num_bits = 10 * largest
@@ -148,7 +150,7 @@ class BloomSearch(_InMemory):
 
     def _compute_mask(self, name: str) -> int:
         """Return an integer in which the bits of a name in a Bloom filter are set, one for each of seven hashes."""
-        digest = blake2b(name.encode(), digest_size=28).digest()
+        digest = blake2b(name.encode(), digest_size=28).digest()  # seven hashes of four bytes
         mask = 0
         for start in range(0, 28, 4):
             mask |= 1 << int.from_bytes(digest[start : start + 4]) % self._num_bits
@@ -189,6 +191,7 @@ class DictionarySearch(_InMemory):
     """A Python dictionary from names to nodes."""
 
     def __init__(self, roots: Sequence[TreeNode]) -> None:
+        """Collect the nodes of the trees with these roots, by name."""
         self._nodes: dict[str, list[TreeNode]] = {}
         queue = deque(roots)
         while queue:
@@ -205,6 +208,7 @@ class LmdbSearch:
     """An LMDB B-tree from names to node ids, and one from ids to nodes, with one read transaction per question."""
 
     def __init__(self, roots: Sequence[TreeNode], path: Path) -> None:
+        """Write the nodes of the trees with these roots to an LMDB environment at ``path``."""
         self._environment = lmdb.open(str(path), map_size=1 << 30, max_dbs=2)
         # ``names``: the ids of the nodes of each name; ``nodes``: name, tree, parent's id and children's ids by id.
         self._names = self._environment.open_db(b"names")

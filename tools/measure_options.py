@@ -36,8 +36,10 @@ Means = Mapping[str, float]
 @click.command()
 @click.option("--data", "folders", multiple=True, required=True, metavar="FOLDER[:N]", help="A question set.")
 @click.option("--strategy", "strategies", multiple=True, help="Strategy to measure; by default each one.")
-@click.option("--questions", default=125, show_default=True, help="Questions to ask of each set, at most.")
-@click.option("--store", "stores_folder", type=click.Path(path_type=Path), help="Keep the stores in this folder.")
+@click.option("--questions", default=125, show_default=True, help="Maximum number of questions of each set.")
+@click.option(
+    "--store", "stores_folder", type=click.Path(path_type=Path), help="Folder of the stores; existing stores are used."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per value.")
 def main(
     folders: Sequence[str], strategies: Sequence[str], questions: int, stores_folder: Path | None, as_json: bool
@@ -116,7 +118,7 @@ def compute_means(
         for name in MEASURES:
             if name in measures:
                 values[name].append(measures[name])
-    return {name: statistics.mean(numbers) for name, numbers in values.items()}
+    return {name: statistics.mean(measure_values) for name, measure_values in values.items()}
 
 
 def format_row(row: Mapping[str, object]) -> str:

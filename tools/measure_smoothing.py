@@ -30,6 +30,7 @@ class _RecordingGraph(E5Graph):
     """A graph that records which rows are the inputs of linear layers."""
 
     def __init__(self, weights: E5Weights) -> None:
+        """Create an empty graph; ``inputs`` has the name of the input rows of each linear layer."""
         super().__init__(weights)
         self.inputs: dict[str, str] = {}
 

@@ -83,6 +83,7 @@ class _RecordingGraph(BertGraph):
     """A graph in float32 that records which rows are the inputs of linear layers."""
 
     def __init__(self, weights: Tensors) -> None:
+        """Create an empty graph; ``inputs`` has the name of the input rows of each linear layer."""
         super().__init__(weights)
         self.inputs: dict[str, str] = {}
 
@@ -96,6 +97,7 @@ class _QuantizedGraph(QuantizedBertGraph):
     """A graph with word vectors of bytes, and scales by the statistics of inputs."""
 
     def __init__(self, weights: Tensors, statistics: dict[str, _InputStatistics]) -> None:
+        """Create an empty graph; ``statistics`` are those of the inputs of each linear layer."""
         super().__init__(weights)
         self._statistics = statistics
 

@@ -47,8 +47,8 @@ _MAX_SENTENCE_CHARACTERS = 300
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--relations", is_flag=True, help="Draw relations found in prose, not entities.")
-@click.option("--count", default=200, show_default=True, help="How many to draw.")
-@click.option("--seed", default=1, show_default=True, help="What is drawn is a function of the documents and this.")
+@click.option("--count", default=200, show_default=True, help="Number of entities or relations to draw.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the sample.")
 @click.option("--language", default="en", show_default=True, help="Language setting of the store.")
 def main(paths: tuple[Path, ...], relations: bool, count: int, seed: int, language: str) -> None:
     """Print a random sample of the entities (or relations) of documents, each with its first locations."""
@@ -65,8 +65,8 @@ def main(paths: tuple[Path, ...], relations: bool, count: int, seed: int, langua
         lines = format_relations(store) if relations else list_entities(store)
         indexes = sorted(random.Random(seed).sample(range(len(lines)), min(count, len(lines))))
         print(f"# {len(indexes)} drawn of {len(lines)}")
-        for number, index in enumerate(indexes, 1):
-            print(f"{number:4} {lines[index] if relations else format_entity(store, lines[index])}")
+        for line_number, index in enumerate(indexes, 1):
+            print(f"{line_number:4} {lines[index] if relations else format_entity(store, lines[index])}")
 
 
 def list_entities(store: kvstore.Store) -> list[str]:

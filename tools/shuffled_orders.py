@@ -33,7 +33,7 @@ Answers = tuple[list[tuple[str, int]], list[float], list[str], list[str]]
 
 @click.command()
 @click.option("--data", multiple=True, required=True, metavar="FOLDER[:N]", help="A question set.")
-@click.option("--orders", default=5, show_default=True, help="Orders that passages are put in.")
+@click.option("--orders", default=5, show_default=True, help="Number of orders of the passages.")
 @click.option("--strategy", multiple=True, default=tuple(STRATEGIES), help="Strategy to ask (default: all).")
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder of the stores.")
 @click.option("--language", default="en", show_default=True, help="Language setting of the stores.")

@@ -133,16 +133,18 @@ def draw_strategy(name: str) -> str:
     picture_width = len(groups) * BOX_WIDTH + (len(groups) - 1) * COLUMN_GAP + 2 * MARGIN
     boxes, arrows, previous_ends = [], [], list[tuple[float, float]]()
     for column, (group, group_heights) in enumerate(zip(groups, heights, strict=True)):
-        left = MARGIN + column * (BOX_WIDTH + COLUMN_GAP)
+        x_left = MARGIN + column * (BOX_WIDTH + COLUMN_GAP)
         top = (picture_height - sum(group_heights) - ROW_GAP * (len(group_heights) - 1)) / 2
         ends = []
         for (step, lines), height in zip(group, group_heights, strict=True):
             kind = "kept" if step.startswith("*") else "asked" if step == QUESTION else "step"
-            boxes.append(f'<rect class="{kind}" x="{left}" y="{top:g}" width="{BOX_WIDTH}" height="{height}" rx="6"/>')
+            boxes.append(
+                f'<rect class="{kind}" x="{x_left}" y="{top:g}" width="{BOX_WIDTH}" height="{height}" rx="6"/>'
+            )
             for index, line in enumerate(lines):
                 y = top + 7 + LINE_HEIGHT * (index + 0.78)
-                boxes.append(f'<text x="{left + BOX_WIDTH / 2:g}" y="{y:g}">{escape(line)}</text>')
-            ends.append((left, top + height / 2))
+                boxes.append(f'<text x="{x_left + BOX_WIDTH / 2:g}" y="{y:g}">{escape(line)}</text>')
+            ends.append((x_left, top + height / 2))
             top += height + ROW_GAP
         # Groups with the same number of steps are connected pairwise, others completely.
         pairs = (

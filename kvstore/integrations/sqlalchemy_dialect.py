@@ -108,6 +108,7 @@ class KvstoreDialect(SQLiteDialect):
         return [table.name for table in _get_session(connection).tables()]
 
     def has_table(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> bool:
+        """True if SELECT can read a table with this name."""
         return table_name.lower() in self.get_table_names(connection)
 
     def get_columns(

@@ -156,7 +156,7 @@ class StoreTools:
             self._tokens,
             passages,
             "\n\n",
-            lambda left: f"({left} more do not fit; ask for fewer with top, or read the document)",
+            lambda num_left: f"({num_left} more do not fit; ask for fewer with top, or read the document)",
         )
         return ToolResult(text, data)
 
@@ -181,7 +181,7 @@ class StoreTools:
             lines.append(to_one_line(cursor.message))
         # The only numbers in brackets in an answer are those of its citations.
         result_parts = [ResultPart("", answer), *map(ResultPart, lines)]
-        text = render_parts(self._tokens, result_parts, "\n", lambda left: f"({left} more lines do not fit)")
+        text = render_parts(self._tokens, result_parts, "\n", lambda num_left: f"({num_left} more lines do not fit)")
         fields = ("number", "document", "start", "end")
         data = {
             "outcome": outcome,
@@ -221,7 +221,9 @@ class StoreTools:
         for entity, _, tree, level, parent, document, _, text in rows:
             where = f"in tree {tree}, level {level}" if document is None else f"in {format_key(document)}"
             occurrences.append(f"{entity} {where}{f', under {parent}' if parent else ''}: {text}")
-        text = render_lines(self._tokens, map(to_one_line, occurrences), lambda left: f"({left} more occurrences)")
+        text = render_lines(
+            self._tokens, map(to_one_line, occurrences), lambda num_left: f"({num_left} more occurrences)"
+        )
         return ToolResult(text, data)
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
@@ -237,7 +239,9 @@ class StoreTools:
         if not lines:
             return "No names are above or below it."
         return render_lines(
-            self._tokens, map(to_one_line, lines), lambda left: f"({left} more; use a smaller depth, or one tree)"
+            self._tokens,
+            map(to_one_line, lines),
+            lambda num_left: f"({num_left} more; use a smaller depth, or one tree)",
         )
 
     def select(self, sql: str, parameters: Sequence[Any] = ()) -> ToolResult:
@@ -256,7 +260,9 @@ class StoreTools:
         data = {"columns": rows[0], **build_list_data("rows", rows[1:], self._tokens)}
         more = f", of {cursor.message}" if cursor.message else ""
         text = render_lines(
-            self._tokens, lines, lambda left: f"({left} more rows{more}; select fewer columns, or use LIMIT ... OFFSET)"
+            self._tokens,
+            lines,
+            lambda num_left: f"({num_left} more rows{more}; select fewer columns, or use LIMIT ... OFFSET)",
         )
         return ToolResult(text, data)
 
@@ -326,7 +332,7 @@ class StoreTools:
         return render_lines(
             self._tokens,
             [format_source(key, title) for key, title in rows],
-            lambda left: f"({left + num_unlisted:,} more; list them with after)",
+            lambda num_left: f"({num_left + num_unlisted:,} more; list them with after)",
             heading="\n".join(lines),
             always_note=num_unlisted > 0,
         )

@@ -137,7 +137,9 @@ def _load_folders(data: Path, part: str) -> Iterator[AnswerSet]:
                 Question(
                     row["question"],
                     row["kind"] if row["kind"] in ("near", "foreign") else "answerable",
-                    lambda text, patterns=patterns: bool(patterns) and all(each.search(text) for each in patterns),  # type: ignore[misc]
+                    lambda text, patterns=patterns: (
+                        bool(patterns) and all(pattern.search(text) for pattern in patterns)
+                    ),  # type: ignore[misc]
                     frozenset(row.get("gold", ())),
                     needs_all_gold=row["kind"] == "two",
                     is_long=row["kind"] == "two" or row["asks"] in _LONG_ANSWERS,

@@ -92,6 +92,7 @@ class _Bm25s:
     name = "bm25s"
 
     def __init__(self, chunks: _Chunks) -> None:
+        """Index the titles and texts of the chunks."""
         self._chunks = chunks
         self._stemmer = snowballstemmer.stemmer("english").stemWords
         texts = [f"{title}\n{text}" for title, text in zip(chunks.titles, chunks.texts, strict=True)]

@@ -57,6 +57,7 @@ class StrategyRetriever:
         options: Mapping[str, float] | None = None,
         name: str | None = None,
     ) -> None:
+        """Retrieve with a strategy (None: the one of the session); ``name`` is its name in the report."""
         self._store = store
         self._strategy = strategy
         self._options = options
@@ -77,6 +78,7 @@ class SegmentRetriever:
     """A strategy whose ranking is returned as segments, computed separately for each number of words."""
 
     def __init__(self, store: kvstore.Store, strategy: str | None) -> None:
+        """Retrieve segments with a strategy (None: the one of the session)."""
         self._store = store
         self._strategy = strategy
         self.name = f"{strategy or store._session.settings.strategy} AS SEGMENTS"
@@ -107,6 +109,7 @@ class VectorRetriever:
     """A system that takes the question's vector; the embedding is timed separately."""
 
     def __init__(self, name: str, embed: Callable[[str], Matrix], search: Callable[[str, Matrix], Retrieved]) -> None:
+        """Retrieve with ``search``, which gets a question and the vector that ``embed`` returns for it."""
         self.name = name
         self._embed = embed
         self._search = search

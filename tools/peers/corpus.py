@@ -204,8 +204,10 @@ def _list_words(documents: list[Document]) -> tuple[list[str], list[str]]:
 
 
 def _add_noise(np: Any, rows: Matrix, copy: int) -> Matrix:
-    """Return the vectors of a copy: noise of the length NOISE_LENGTH is added to each, and the sum normalized."""
-    # ``np`` is a parameter, so that a system that does not import numpy is measured without it.
+    """Return the vectors of a copy: noise of the length NOISE_LENGTH is added to each, and the sum normalized.
+
+    ``np`` is the module ``numpy``, which this module does not import.
+    """
     noise = np.random.default_rng(copy).standard_normal(rows.shape, np.float32)
     noisy_rows: Matrix = rows + noise * np.float32(NOISE_LENGTH / DIMENSION**0.5)
     noisy_rows /= np.linalg.norm(noisy_rows, axis=1, keepdims=True)

@@ -119,12 +119,15 @@ class Batches(torch.utils.data.Dataset[Batch]):
         return self._encode_draft(draft, rng)
 
     def _add_near_miss(self, draft: _Draft, row: Row, rng: random.Random) -> None:
-        """Add a near miss of an unanswerable question, and an answered question about the same passage as its pair."""
+        """Add a near miss of an unanswerable question, and an answered question about the same passage as its pair.
+
+        A window of the article that resembles the question is added too, if the row has one.
+        """
         near_miss, window = build_near_miss(row, rng)
         examples = [near_miss]
-        ranked = build_ranked(row, rng)
-        if ranked is not None:
-            examples.append(ranked)
+        similar_window = build_ranked(row, rng)
+        if similar_window is not None:
+            examples.append(similar_window)
         partner = self._draw_partner(row, window, rng)
         if partner is not None:
             start = len(draft.examples)

@@ -88,7 +88,7 @@ class EncoderLayer(nn.Module):
         batch, length, width = hidden.shape
         heads = self.projection(hidden).view(batch, length, 3, self.num_heads, width // self.num_heads)
         query, key, value = heads.permute(2, 0, 3, 1, 4).unbind(0)
-        if torch.onnx.is_in_onnx_export():  # the fused attention is exported in a form that is not quantized
+        if torch.onnx.is_in_onnx_export():  # the same as the fused function, in single operations
             scores = query @ key.transpose(-1, -2) * (width // self.num_heads) ** -0.5
             context = torch.softmax(scores + bias, dim=-1) @ value
         else:

@@ -119,7 +119,7 @@ def load_rows(path: Path) -> list[Row]:
         record["article"] = "" if title in UNTITLED else title
         if record["article"]:
             for start, end in sentences[record["passage"]]:
-                if end - start >= 30:  # shorter sentences occur in several articles
+                if end - start >= 30:  # a shorter sentence can occur in several articles
                     articles_by_sentence.setdefault(record["passage"][start:end].lower(), record["article"])
     rows = []
     for record in records:

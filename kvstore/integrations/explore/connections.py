@@ -86,6 +86,7 @@ class _RateLimitFilter(logging.Filter):
     """A filter that passes one record per second."""
 
     def __init__(self) -> None:
+        """Create a filter that passes the first record."""
         super().__init__()
         self._lock = threading.Lock()
         self._next_time = 0.0

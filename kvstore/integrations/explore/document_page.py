@@ -64,6 +64,7 @@ def _read_content(request: PageRequest) -> PageContent:
     parts = _split_parts(chunks, len(text))
     part_index = _select_part(request, parts, marks)
     start, end = parts[part_index]
+    # A mark that begins in the part is shown completely.
     end = max([end, *(span[1] for span in merge_spans(marks) if start <= span[0] < end)])
     names = store.query(
         'SELECT entity, start, "end" FROM mentions WHERE document = ?', (key,), max_rows=None

@@ -91,7 +91,7 @@ def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "tex
     """
     encoded_text = text.encode()
     if format == "markdown":
-        header = _make_table_header(text)
+        header = _make_table_header(text)  # without one, the rest of a table is not rendered as a table
         offsets = [
             [len(header + encoded_text[:offset].decode(errors="ignore")) for offset in span]
             for span in merge_spans(marks)

@@ -119,8 +119,8 @@ class Guard:
         """True if a request has the cookie that the token was exchanged for."""
         cookies = (
             cookie.strip().partition("=")
-            for cookie_value in _get_header_values(scope, b"cookie")
-            for cookie in cookie_value.split(";")
+            for header_value in _get_header_values(scope, b"cookie")
+            for cookie in header_value.split(";")
         )
         return any(
             name == self.cookie and _matches_secret(cookie_value, self._secret) for name, _, cookie_value in cookies

@@ -133,7 +133,7 @@ def _render_points(request: PageRequest) -> bytes:
 
 
 def _render_point(request: PageRequest) -> str:
-    """Return the chunk at the requested point as JSON. Raises InputError if there is none."""
+    """Return the chunk at the requested point as JSON. Raises InputError if it does not exist."""
     chunk_map = get_chunk_map(request.store)
     if not len(chunk_map):
         raise InputError("there are no chunks yet; kvstore ingest adds documents")
