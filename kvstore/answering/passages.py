@@ -312,18 +312,18 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
             # A paragraph, another term, or an item that is not below the term ends the definition.
             if part.kind != "item" or own_term or opens_item:
                 term, term_level = own_term, part.level
-            for first, last in split_fields(text, start, end):
-                label = term if first == start else ""
+            for field_start, field_end in split_fields(text, start, end):
+                label = term if field_start == start else ""
                 yield from split_prose(
                     text,
-                    first,
-                    last,
+                    field_start,
+                    field_end,
                     block_index,
                     kind=part.kind,
                     term=label,
                     language=language,
                     has_own_term=bool(own_term and label),
-                    leads=part.leads and last == end,
+                    leads=part.leads and field_end == end,
                 )
 
 

@@ -159,8 +159,8 @@ def split_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """
     starts = [match.start() for match in _FIELD_NAME_PATTERN.finditer(text, start, end)]
     starts = sorted({start, *starts}) if len(starts) > 1 else [start]
-    for first, last in zip(starts, [*starts[1:], end], strict=True):
-        yield first, first + len(text[first:last].rstrip())
+    for field_start, field_end in zip(starts, [*starts[1:], end], strict=True):
+        yield field_start, field_start + len(text[field_start:field_end].rstrip())
 
 
 def split_prose(
@@ -182,8 +182,10 @@ def split_prose(
     lead-in. ``language`` decides where sentences end (None: the rules for English).
     """
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
-    for index, (first, last) in enumerate(split_sentences(text[content_start:end], language)):
-        snippet_start, snippet_end = start if index == 0 else content_start + first, content_start + last
+    for index, (sentence_start, sentence_end) in enumerate(split_sentences(text[content_start:end], language)):
+        # The first snippet includes the marker of an item.
+        snippet_start = start if index == 0 else content_start + sentence_start
+        snippet_end = content_start + sentence_end
         displayed = strip_item_marker(render_inline(text[snippet_start:snippet_end]))
         if not displayed:
             continue
@@ -287,8 +289,8 @@ def split_mail_header(text: str, start: int, end: int, block: int) -> Iterator[S
 
     A field is displayed like a table row. The subject cannot be selected as the answer, because it is a heading.
     """
-    for first, last in split_mail_fields(text, start, end):
-        displayed = render_inline(text[first:last])
+    for field_start, next_start in split_mail_fields(text, start, end):
+        displayed = render_inline(text[field_start:next_start])
         is_subject = displayed.lower().startswith("subject:")
-        field_end = first + len(text[first:last].rstrip())
-        yield Snippet(first, field_end, displayed, "table", block, is_selectable=not is_subject)
+        field_end = field_start + len(text[field_start:next_start].rstrip())
+        yield Snippet(field_start, field_end, displayed, "table", block, is_selectable=not is_subject)

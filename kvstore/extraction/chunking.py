@@ -224,8 +224,8 @@ def _split_units(text: str, block: Block, chunk_tokens: int, language: str | Non
         spans = _split_lines(text, block.start, block.end)
     else:
         spans = (
-            (block.start + first, block.start + last)
-            for first, last in split_sentences(text[block.start : block.end], language)
+            (block.start + sentence_start, block.start + sentence_end)
+            for sentence_start, sentence_end in split_sentences(text[block.start : block.end], language)
         )
     for start, end in spans:
         unit = _make_unit(text, start, end, block.kind)

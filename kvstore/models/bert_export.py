@@ -115,13 +115,14 @@ def read_safetensors(path: Path) -> Tensors:
     (https://huggingface.co/docs/safetensors).
     """
     data = np.memmap(path, np.uint8, "r")
-    start = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    header_end = 8 + int.from_bytes(data[:8].tobytes(), "little")
     tensors = {}
-    for name, tensor in json.loads(data[8:start].tobytes()).items():
+    for name, tensor in json.loads(data[8:header_end].tobytes()).items():
         if name == "__metadata__" or tensor["dtype"] not in ("F32", "F16"):
             continue  # the ids of positions are integers, and no weight
-        first, last = tensor["data_offsets"]
-        numbers = data[start + first : start + last].view(np.float32 if tensor["dtype"] == "F32" else np.float16)
+        data_start, data_end = tensor["data_offsets"]  # from the end of the header
+        float_type = np.float32 if tensor["dtype"] == "F32" else np.float16
+        numbers = data[header_end + data_start : header_end + data_end].view(float_type)
         tensors[name.removeprefix("bert.")] = numbers.reshape(tensor["shape"]).astype(np.float32)
     return tensors
 

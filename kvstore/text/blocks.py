@@ -302,16 +302,16 @@ def _iter_paragraphs(text: str) -> Iterator[Block]:
     for end in [*(match.start() for match in _BLANK_LINES_PATTERN.finditer(text)), len(text)]:
         piece = text[start:end]
         if piece.strip():
-            first = start + len(piece) - len(piece.lstrip())
-            spans.append((first, first + len(piece.strip())))
+            paragraph_start = start + len(piece) - len(piece.lstrip())
+            spans.append((paragraph_start, paragraph_start + len(piece.strip())))
         start = end
-    for (first, last), heading in zip(spans, find_plain_headings(text, spans), strict=True):
+    for (body_start, end), heading in zip(spans, find_plain_headings(text, spans), strict=True):
         if heading is not None:
             yield Block("heading", heading.start, heading.end, heading.level, " ".join(heading.title.split()))
-            first = heading.body_start
-        body = text[first:last]
+            body_start = heading.body_start
+        body = text[body_start:end]
         if body.strip():
-            yield Block("prose", last - len(body.lstrip()), last)
+            yield Block("prose", end - len(body.lstrip()), end)
 
 
 @lru_cache(maxsize=1)
