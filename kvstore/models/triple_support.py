@@ -17,6 +17,7 @@ from ..text.languages import detect_language
 from ..text.normalize import fold_case
 from ..text.sentences import split_sentences
 from ..text.words import FUNCTION_WORDS, detect_word_language, is_unspaced, segment_words, split_written_words
+from .english_words import ARTICLES, BE_WORDS, IRREGULAR_VERBS, PAST_ENDINGS, PREPOSITIONS, PRESENT_ENDINGS
 from .statement_support import PRONOUNS, list_content_stems, to_stem
 
 #: The maximum number of words of a relation, and of a name.
@@ -24,24 +25,13 @@ _MAX_RELATION_WORDS, _MAX_NAME_WORDS = 7, 12
 #: The maximum number of other words between the first and last word of a subject in a sentence, and between "is" and an
 #: object.
 _MAX_SUBJECT_GAP, _MAX_LINK_GAP = 3, 6
-_BE_WORDS = frozenset("am is are was were be been being".split())
-_PREPOSITIONS = frozenset("as at by for from in into of on than to with".split())
-_ARTICLES = frozenset("a an and or the".split())
+_ARTICLES_AND_CONJUNCTIONS = ARTICLES | {"and", "or"}
+#: The prepositions that a relation must have if they are before its object.
+_RELATION_PREPOSITIONS = PREPOSITIONS - {"by", "of"}
 _PARTICIPLES = frozenset("based born called held known located made named".split())
 #: The words with which no name begins. No name ends with one of them, with an article or with a participle that needs
 #: another word.
-_LINKS = _BE_WORDS | _PREPOSITIONS | frozenset("had has have that which".split())
-#: The endings of English verbs, those that nouns have too, and common verbs without such an ending.
-_PAST_ENDINGS, _PRESENT_ENDINGS = ("ed", "en"), ("s", "ing")
-_IRREGULAR_VERBS = frozenset(
-    """
-    beat became began border bought broke brought built came caught chose contain cost cut develop drew drove fell felt
-    flew fought found gave got grew held hit hurt include kept knew laid led left lent lost made meant met produce
-    provide put ran receive remain require rose sang sat saw sent serve set shot sold sought spent split spoke spread
-    stood struck swam taught thought threw told took understood went won wore wrote
-    """.split()
-)
-
+_LINKS = BE_WORDS | PREPOSITIONS | frozenset("had has have that which".split())
 #: The first and last position of some words in a sentence.
 _Span = tuple[int, int]
 #: The span of a subject that only the title of the text names.
@@ -155,7 +145,7 @@ def check_name(name: str) -> list[str]:
     ['choir', 'rome']
     """
     words, stems = split_written_words(name), list_content_stems(name)
-    ends = _LINKS | _ARTICLES | _PARTICIPLES
+    ends = _LINKS | _ARTICLES_AND_CONJUNCTIONS | _PARTICIPLES
     if not stems or words[0] in _LINKS or words[-1] in ends or len(words) > _MAX_NAME_WORDS:
         raise ValueError(f"{name[:40]!r} is not a name or a short term; write names without verbs")
     return stems
@@ -163,9 +153,9 @@ def check_name(name: str) -> list[str]:
 
 def _has_verb(words: Sequence[str], nouns: Set[str]) -> bool:
     """True if one of the words of an English relation can be a verb. A word such as "mills" can be one or a noun."""
-    if any(word in _IRREGULAR_VERBS or word.endswith(_PAST_ENDINGS) for word in words):
+    if any(word in IRREGULAR_VERBS or word.endswith(PAST_ENDINGS) for word in words):
         return True
-    return any(word.endswith(_PRESENT_ENDINGS) and word not in nouns for word in words)
+    return any(word.endswith(PRESENT_ENDINGS) and word not in nouns for word in words)
 
 
 @lru_cache(maxsize=1)  # The triples of a text are checked one after another.
@@ -174,7 +164,7 @@ def _parse_text(text: str) -> _OrderedText:
     has_spaces = not is_unspaced(text)
     words = segment_words(text)
     is_english = has_spaces and detect_word_language(words, "english") == "english"
-    nouns = {noun for article, noun in pairwise(words) if article in _ARTICLES or article.isdigit()}
+    nouns = {noun for article, noun in pairwise(words) if article in _ARTICLES_AND_CONJUNCTIONS or article.isdigit()}
     sentences = []
     for start, end in split_sentences(text, None if is_english else detect_language(text)):
         written_words = split_written_words(text[start:end])
@@ -190,15 +180,15 @@ def _has_light_order(
 
     Between them must be a word of the relation, another form of its "be", or nothing but articles.
     """
-    links = relation_words - _ARTICLES
-    if links & _BE_WORDS:
-        links |= _BE_WORDS
+    links = relation_words - _ARTICLES_AND_CONJUNCTIONS
+    if links & BE_WORDS:
+        links |= BE_WORDS
     if subject[1] < object_[0]:
         between = sentence.words[subject[1] + 1 : object_[0]]
-        if subject != _IMPLIED and _ARTICLES.issuperset(between):
+        if subject != _IMPLIED and _ARTICLES_AND_CONJUNCTIONS.issuperset(between):
             return True
         return not links.isdisjoint(between[-_MAX_LINK_GAP:])
-    return bool(links & _BE_WORDS) and _ARTICLES.issuperset(sentence.words[object_[1] + 1 : subject[0]])
+    return bool(links & BE_WORDS) and _ARTICLES_AND_CONJUNCTIONS.issuperset(sentence.words[object_[1] + 1 : subject[0]])
 
 
 def _has_order(
@@ -218,16 +208,16 @@ def _has_order(
         return is_passive != ("by" in sentence.words[relation[0] : subject[0]])
     if relation[0] < object_[0] < subject[0]:
         has_earlier_name = any(word[:1].isupper() for word in sentence.written_words[1 : relation[0]])
-        return not has_earlier_name or sentence.has_word(_BE_WORDS, object_[1], subject[0])
+        return not has_earlier_name or sentence.has_word(BE_WORDS, object_[1], subject[0])
     if relation[0] < subject[0] < object_[0]:
-        return "of" in sentence.words[relation[0] : subject[0]] and sentence.has_word(_BE_WORDS, subject[1], object_[0])
+        return "of" in sentence.words[relation[0] : subject[0]] and sentence.has_word(BE_WORDS, subject[1], object_[0])
     if object_[0] < subject[0] < relation[0]:
-        return sentence.has_word(_PREPOSITIONS, object_[0] - 2, object_[0])
+        return sentence.has_word(PREPOSITIONS, object_[0] - 2, object_[0])
     return False
 
 
 def _find_preposition(sentence: _OrderedSentence, position: int) -> str | None:
     """Return the preposition before the name at a position and its articles; None if it has none, or "of" or "by"."""
-    earlier_words = (word for word in reversed(sentence.words[: max(0, position)]) if word not in ("a", "an", "the"))
+    earlier_words = (word for word in reversed(sentence.words[: max(0, position)]) if word not in ARTICLES)
     word = next(earlier_words, None)
-    return word if word in _PREPOSITIONS - {"of", "by"} else None
+    return word if word in _RELATION_PREPOSITIONS else None

@@ -1,0 +1,80 @@
+"""English words by which written statements are checked without a parse.
+
+In: the words of a sentence. Out: if it has a predicate, as far as lists of words show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..text.everyday_words import VERB, get_everyday_kind
+from ..text.words import FUNCTION_WORDS
+
+ARTICLES = frozenset(("a", "an", "the"))
+BE_WORDS = frozenset("am is are was were be been being".split())
+PREPOSITIONS = frozenset("as at by for from in into of on than to with".split())
+#: The endings of English verbs, those that nouns have too, and common verbs without such an ending.
+PAST_ENDINGS, PRESENT_ENDINGS = ("ed", "en"), ("s", "ing")
+IRREGULAR_VERBS = frozenset(
+    """
+    ate beat became began bit blew border bore bought bred broke brought built came caught chose clung contain cost
+    crept cut dealt develop drank drew drove dug fell felt fled flew flung forbade forgave forgot fought found froze
+    gave got grew held hid hit hung hurt include kept knelt knew laid lay leapt led left lent lit lost made meant met
+    overcame produce provide put ran rang receive remain require rode rose sang sank sat saw sent serve set shone
+    shook shot shrank slept slew slid sold sought spent split spoke sprang spread stole stood struck stuck stung swam
+    swept swore swung taught thought threw told took tore understood underwent went wept withdrew woke won wore wrote
+    """.split()
+)
+#: Auxiliary verbs, with the ends of "it'll", "don't" and "we're".
+_AUXILIARIES = BE_WORDS | frozenset(
+    "can cannot could d did do does had has have ll may might must re shall should t ve will would".split()
+)
+_DETERMINERS = ARTICLES | frozenset("her his its my no our some their these this those your".split())
+#: The words before nouns. A word after one of them is not the verb of a sentence.
+_NOUN_SIGNS = _DETERMINERS | (PREPOSITIONS - {"as", "than"})
+#: The words that can begin an object.
+_OBJECT_SIGNS = _DETERMINERS | frozenset("him it me them us you".split())
+_SUBJECT_PRONOUNS = frozenset("he i it she they we who you".split())
+#: The words after which "'s" is a form of "be" or "have".
+_BE_SUBJECTS = frozenset("he here it let she that there what where who".split())
+_RELATIVE_PRONOUNS = frozenset("that which who whose whom where".split())
+
+
+def has_predicate(parts: Sequence[Sequence[str]]) -> bool:
+    """True if an English sentence, as the words in normal form of its parts between commas, may have a predicate.
+
+    A participle before a preposition at the beginning of a part is not one, and neither is the first verb of a relative
+    clause.
+
+    >>> has_predicate(["the choir of rome".split(), "founded by carl berg".split()])
+    False
+    >>> has_predicate(["oak lake".split(), "which is fed by the rill".split(), "froze in 1802".split()])
+    True
+    """
+    for index, words in enumerate(parts):
+        num_relative_pronouns = 0
+        for position, word in enumerate(words):
+            previous_word = words[position - 1] if position else ""
+            next_word = words[position + 1] if position + 1 < len(words) else ""
+            if word in _RELATIVE_PRONOUNS and (position or index):
+                num_relative_pronouns += 1
+            elif _is_verb(word, previous_word, next_word):
+                if not position and index and word.endswith(PAST_ENDINGS) and next_word in PREPOSITIONS:
+                    continue
+                if not num_relative_pronouns:
+                    return True
+                num_relative_pronouns -= 1
+    return False
+
+
+def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
+    """True if a word of a sentence can be its finite verb."""
+    if word in _AUXILIARIES or previous_word in _SUBJECT_PRONOUNS or (word == "s" and previous_word in _BE_SUBJECTS):
+        return True
+    if previous_word in _NOUN_SIGNS or word.endswith("ing"):
+        return False
+    if word in IRREGULAR_VERBS or word.endswith("ed") or get_everyday_kind(word) == VERB:
+        return True
+    # Other words can be verbs too, as in "he exercises the power" and "beekeepers open the hive".
+    has_object = word not in FUNCTION_WORDS and next_word in _OBJECT_SIGNS
+    return has_object and word.endswith("s") != previous_word.endswith("s")
