@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kvstore.models.statement_support import SourcePassages
-from kvstore.models.text_checks import find_supported_sentences
+from kvstore.models.text_checks import find_supported_sentences, is_fragment
+from kvstore.text.languages import detect_language
 
 FORTUNE = (
     "Robert Fortune was born in Kelloe in 1812. He took 20,000 tea plants from China to India. "
@@ -80,20 +81,26 @@ def test_passages_do_not_support_a_statement_together() -> None:
 
 def test_a_pronoun_stands_for_a_name_of_the_same_passage() -> None:
     def select(*texts: str) -> list[str]:
-        return list(find_supported_sentences(texts, SourcePassages([*AIRPORTS, FORTUNE]), name="a sentence"))
+        return list(
+            find_supported_sentences(
+                texts, SourcePassages([AIRPORTS[0], f"{AIRPORTS[1]} It has a hotel.", FORTUNE]), name="a sentence"
+            )
+        )
 
-    assert select("Chiang Rai Airport lies in Thailand. It is the second largest airport in California.") == [
-        "Chiang Rai Airport lies in Thailand."
-    ]
-    assert select("San Francisco Airport is in California. It is the second largest airport.") == [
-        "San Francisco Airport is in California.",
-        "It is the second largest airport.",
+    assert select(
+        "Chiang Rai Airport lies in the north of Thailand. It is the second largest airport in California."
+    ) == ["Chiang Rai Airport lies in the north of Thailand."]
+    assert select("San Francisco Airport is the second largest airport in California. It has a hotel.") == [
+        "San Francisco Airport is the second largest airport in California.",
+        "It has a hotel.",
     ]
     assert select(FORTUNE) == FORTUNE.replace(". ", ".\n").split("\n"), "a copied passage supports itself"
-    assert select("Chiang Rai Airport lies in Thailand.", "Ships sail.", "Chiang Rai Airport lies in Thailand.") == [
-        "Chiang Rai Airport lies in Thailand."
-    ]
-    for text in ("It is the second largest airport in California.", "He took 20,000 tea plants from China to India."):
+    assert select(
+        "Chiang Rai Airport lies in the north of Thailand.",
+        "Ships sail.",
+        "Chiang Rai Airport lies in the north of Thailand.",
+    ) == ["Chiang Rai Airport lies in the north of Thailand."]
+    for text in ("It has a hotel.", "He took 20,000 tea plants from China to India."):
         with pytest.raises(ValueError, match="begins with a pronoun that stands for nothing"):
             select(text)
     for text in ("The choir of Rome) has forty singers.", "choir of Rome has forty singers."):
@@ -122,3 +129,87 @@ def test_words_in_another_order_or_used_twice_say_something_else() -> None:
             passages.find_supporting(statement)
     with pytest.raises(ValueError, match="no sentence of the passages says"):
         passages.check_title("The murder of Carl Berg")
+
+
+DINNER = (
+    "Let's not just fund things, but fund people. Mara: No goal to have decision yet, want input from all. "
+    "The hall may burn. Ann rarely sings and Bo sails. The mill was sold or burned in 1802, unless Carl lied. "
+    "According to Bo, the lake is deep. Dan Berg, a baker, is kind, which is rare. "
+    "The three schools are Oak High School, Rill & Kent School, and Bay School. "
+    "Will Eva pay the rent? Eva sings in the choir of Rome."
+)
+
+
+@pytest.mark.parametrize(
+    ("statement", "true_statement"),
+    [
+        ("Let's not just fund.", "Let's not just fund things."),
+        ("Mara: No goal to have decision.", "Mara: No goal to have decision yet."),
+        ("The hall burns.", "The hall may burn."),
+        ("Ann sings.", "Ann rarely sings."),
+        ("The mill was burned in 1802, unless Carl lied.", "The mill was sold or burned in 1802, unless Carl lied."),
+        ("The mill was sold or burned in 1802.", "The mill was sold or burned in 1802, unless Carl lied."),
+        ("The lake is deep.", "According to Bo, the lake is deep."),
+        ("Dan Berg, a baker, is only kind.", "Dan Berg, a baker, is kind."),
+        ("Eva will pay the rent.", "Will Eva pay the rent?"),
+    ],
+)
+def test_a_statement_has_the_words_that_change_the_meaning_of_its_sentence(statement: str, true_statement: str) -> None:
+    assert is_supported(true_statement, DINNER)
+    assert not is_supported(statement, DINNER)
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence", "statement"),
+    [
+        ("german", "Die Halle und der Turm sind nur für die Gäste, wenn es regnet.", "Die Halle ist für die Gäste."),
+        ("french", "La salle est presque vide et le maire est dans la ville.", "La salle est vide."),
+        ("spanish", "El molino es casi nuevo y el lago está en el norte.", "El molino es nuevo."),
+    ],
+)
+def test_words_that_change_the_meaning_are_known_in_several_languages(
+    language: str, sentence: str, statement: str
+) -> None:
+    assert detect_language(sentence) == language
+    assert is_supported(sentence, sentence)
+    assert not is_supported(statement, sentence)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_true"),
+    [
+        ("Dan Berg is kind.", True),
+        ("Dan Berg, a baker, is kind.", True),
+        ("Ann rarely sings.", True),
+        ("Eva sings in the choir.", False),
+        ("Eva sings in Rome.", False),
+        ("Eva sings for the choir of Rome.", False),
+        ("Eve sings in the choir of Rome.", False),
+        ("The schools are Oak High School, Rill & Kent School, and Bay School.", False),
+        ("The three schools are Oak High School.", False),
+        ("The three schools are Oak High School, Rill School, and Bay School.", False),
+        ("Kind, which is rare.", False),
+        ("Bo sails.", False),
+    ],
+)
+def test_a_sentence_of_a_summary_keeps_each_part_of_its_sentence_or_leaves_it_out(sentence: str, is_true: bool) -> None:
+    try:
+        sentences = find_supported_sentences([sentence], SourcePassages([DINNER]), name="a sentence")
+    except ValueError:
+        sentences = {}
+    assert list(sentences) == [sentence] * is_true
+
+
+def test_an_english_sentence_without_a_verb_is_a_fragment() -> None:
+    fragments = ["Next, funding the Rust.", "The choir of Rome.", "Oak Lake, fed by the Rill.", "The sequel to 'Rush'."]
+    for fragment in fragments:
+        with pytest.raises(ValueError, match="is a part of a sentence"):
+            find_supported_sentences([fragment], SourcePassages([fragment]), name="a sentence")
+    sentences = [
+        "Oak Lake, fed by the Rill, froze in 1802.",
+        "Beekeepers open the hive.",
+        "Turn on recording after noon.",
+    ]
+    passages = SourcePassages([" ".join(sentences)])
+    assert list(find_supported_sentences(sentences, passages, name="a sentence")) == sentences
+    assert not is_fragment("Der Verein und die Gemeinde."), "verbs of other languages are unknown"

@@ -22,11 +22,20 @@ from ..text.sentences import split_sentences
 from ..text.words import (
     FUNCTION_WORDS,
     detect_word_language,
-    get_stemmer,
     list_content_words,
     segment_words,
     select_function_words,
     split_written_words,
+)
+from .english_words import ARTICLES
+from .sentence_outline import (
+    NEGATIONS,
+    STEM_ENGLISH,
+    STEM_LETTERS,
+    SentenceOutline,
+    build_outline,
+    keeps_meaning,
+    keeps_parts,
 )
 
 #: The number of content words of a statement for each one that its sentence may lack, if it is no name or number. Of
@@ -40,21 +49,10 @@ _MIN_ORDERED_FRACTION, _MIN_ORDERED_WORDS = 0.6, 3
 _SEQUENCE_WORDS = 3
 #: The words of a sentence that stand for names in another one.
 PRONOUNS = frozenset("he she it they him her them his hers its their theirs this these".split())
-#: The words that negate a statement in some languages; "t" is the end of "don't".
-_NEGATIONS = frozenset(
-    """
-    not no never none nobody nothing neither nor without cannot t nicht kein keine keinen keiner nie niemals ohne pas
-    jamais aucun aucune sans nunca sin non senza niet geen nooit zonder inte aldrig ikke utan uden não nem
-    """.split()
-)
 #: The tenses of forms of "be". Only forms before an article are compared, because "was" also joins passives.
 _BE_TENSES = {"is": "present", "are": "present", "was": "past", "were": "past"}
-_ARTICLES = frozenset(("a", "an", "the"))
 #: The ends of clauses, each of which can say something of its own.
 _CLAUSE_PATTERN = compile_lazily(r"[;:,]\s|\s(?:and|but|while|whereas)\s")
-#: The number of first letters that two forms of a word share.
-_STEM_LETTERS = 5
-_STEM_ENGLISH = get_stemmer("english")
 
 
 def compute_support(text: str, sources: Iterable[str]) -> float:
@@ -82,22 +80,21 @@ class _WordOrder:
     """The content words of a statement in order, as stems.
 
     ``repeated`` maps each stem that occurs several times to its number of occurrences, and ``names`` are the stems of
-    names. ``has_by`` is True if the statement has the word "by", as passive sentences do. If ``is_title``, all words
-    must be in order.
+    names. ``has_by`` is True if the statement has the word "by", as passive sentences do. If it ``is_strict``, all
+    words must be in order.
     """
 
     stems: Sequence[str]
     repeated: Mapping[str, int]
     names: Set[str]
     has_by: bool
-    is_title: bool
+    is_strict: bool
 
     def has_compatible_order(self, words: Sequence[str]) -> bool:
         """True unless the words of a sentence, given as stems, contradict the statement by their order or number.
 
-        A sentence that has a repeated word less often contradicts it, unless its pronouns can stand for a name. For a
-        statement that is not a title, order proves nothing if the two share few words, or if only one of them is
-        passive (has "by").
+        A sentence that has a repeated word less often contradicts it, unless its pronouns can stand for a name. Unless
+        it is strict, order proves nothing if the two share few words, or if only one of them is passive (has "by").
         """
         counts = Counter(words)
         num_pronouns = sum(counts[pronoun] for pronoun in PRONOUNS)
@@ -105,7 +102,7 @@ class _WordOrder:
             if 0 < counts[stem] < count - (num_pronouns if stem in self.names else 0):
                 return False
         present = [stem for stem in self.stems if stem in counts]
-        if not self.is_title and (len(present) < _MIN_ORDERED_WORDS or self.has_by != ("by" in counts)):
+        if not self.is_strict and (len(present) < _MIN_ORDERED_WORDS or self.has_by != ("by" in counts)):
             return True
         # The longest increasing sequence of positions. Those of one word come in decreasing order: one of them counts.
         ends: list[int] = []
@@ -114,7 +111,7 @@ class _WordOrder:
                 if words[position] == stem:
                     index = bisect_left(ends, position)
                     ends[index : index + 1] = [position]
-        return len(ends) >= (1 if self.is_title else _MIN_ORDERED_FRACTION) * len(present)
+        return len(ends) >= (1 if self.is_strict else _MIN_ORDERED_FRACTION) * len(present)
 
 
 @frozen_dataclass
@@ -127,6 +124,7 @@ class _PassageSentence:
 
     stems: set[str]
     words: Sequence[str]
+    outline: SentenceOutline
     earlier_names: Sequence[set[str]]
     denied_stems: set[str]
     is_negated: bool
@@ -162,6 +160,59 @@ def has_unresolved_pronoun(sentence: str) -> bool:
     return False
 
 
+@frozen_dataclass
+class _Passage:
+    """The sentences of a passage, its language if it is known, and the stems of its headings."""
+
+    sentences: Sequence[_PassageSentence]
+    language: str | None
+    heading_stems: set[str]
+
+
+@frozen_dataclass
+class _Statement:
+    """A statement to check. ``outlines`` has its outline by the rules of each language of the passages.
+
+    At most ``max_missing`` of its content words can be missing in a sentence. Of a title, only words and their order
+    are checked. A statement that ``must_keep_parts`` must have all words of each part of its sentence or none.
+    """
+
+    clauses: Sequence[_StatedClause]
+    order: _WordOrder
+    outlines: Mapping[str | None, SentenceOutline]
+    max_missing: int
+    is_title: bool
+    must_keep_parts: bool
+
+    def is_supported_by(self, passage: _Passage) -> bool:
+        """True if a sentence of a passage supports the statement, or one that refers back with the one before it."""
+        earlier: list[_PassageSentence] = []
+        earlier_counts: list[float] = []
+        for sentence in passage.sentences:
+            counts = [sentence.count_missing(clause) for clause in self.clauses]
+            if sum(counts) <= self.max_missing and self._agrees_with([sentence], passage):
+                return True
+            if sentence.refers_back and earlier:
+                num_missing = sum(map(min, earlier_counts, counts))
+                if num_missing <= self.max_missing and self._agrees_with([*earlier, sentence], passage):
+                    return True
+            earlier, earlier_counts = [sentence], counts
+        return False
+
+    def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _Passage) -> bool:
+        """True if consecutive sentences with the words of the statement do not say something else by order or parts."""
+        if not self.order.has_compatible_order([word for sentence in sentences for word in sentence.words]):
+            return False
+        if self.is_title:
+            return True
+        outline = self.outlines[passage.language]
+        outlines = [sentence.outline for sentence in sentences]
+        if not keeps_meaning(outline, outlines):
+            return False
+        known_stems = passage.heading_stems.union(*sentences[-1].earlier_names)
+        return not self.must_keep_parts or keeps_parts(outline, outlines, known_stems)
+
+
 class SourcePassages:
     """Passages with common headings, prepared for checking many statements."""
 
@@ -171,21 +222,28 @@ class SourcePassages:
         heading_stems = _collect_stems(headings)
         self._passages = [_split_passage(text, heading_stems) for text in texts]
 
-    def find_supporting(self, statement: str, *, is_title: bool = False) -> list[int]:
+    def find_supporting(self, statement: str, *, is_title: bool = False, must_keep_parts: bool = False) -> list[int]:
         """Return the indices of the passages that support a statement, at least one.
 
-        All words of a title (``is_title``) must be in the order of a passage. Raises ValueError if no passage supports
-        the statement, or if it repeats its words.
+        All words of a title (``is_title``) must be in the order of a passage. A statement that ``must_keep_parts`` also
+        has, of each part of its sentence between punctuation marks, all words or none. Raises ValueError if no passage
+        supports the statement, or if it repeats its words.
         """
         if _repeats_words(statement):
             raise ValueError("the answer repeats its words")
-        clauses = [clause for part in _CLAUSE_PATTERN.split(statement) if (clause := _parse_clause(part)).stems]
-        max_missing = len(_list_stems(statement)) // _WORDS_PER_MISSING_WORD
-        order = _parse_order(statement, is_title)
-        counts = [_count_missing(clauses, order, sentences) for sentences in self._passages]
-        if not clauses or min(counts, default=math.inf) > max_missing:
-            raise ValueError("no sentence of the passages says what the answer says; use their words")
-        return [index for index, count in enumerate(counts) if count <= max_missing]
+        parsed = _Statement(
+            [clause for part in _CLAUSE_PATTERN.split(statement) if (clause := _parse_clause(part)).stems],
+            _parse_order(statement, is_strict=is_title or must_keep_parts),
+            {language: build_outline(statement, language) for language in {p.language for p in self._passages}},
+            len(_list_stems(statement)) // _WORDS_PER_MISSING_WORD,
+            is_title,
+            must_keep_parts,
+        )
+        indices = [index for index, passage in enumerate(self._passages) if parsed.is_supported_by(passage)]
+        if not parsed.clauses or not indices:
+            remedy = "copy whole clauses" if must_keep_parts else "use their words"
+            raise ValueError(f"no sentence of the passages says what the answer says; {remedy}")
+        return indices
 
     def check_title(self, title: str) -> None:
         """Raise ValueError unless each part of a title is supported by a passage."""
@@ -193,33 +251,14 @@ class SourcePassages:
             self.find_supporting(part, is_title=True)
 
 
-def _count_missing(clauses: Sequence[_StatedClause], order: _WordOrder, sentences: Sequence[_PassageSentence]) -> float:
-    """Return the smallest number of words of the clauses that a sentence of a passage lacks.
-
-    Sentences with an incompatible word order are skipped. A sentence that refers back is also checked together with the
-    sentence before it. Infinity if no sentence can support the clauses.
-    """
-    least_missing = math.inf
-    previous_counts: list[float] = []
-    previous_words: Sequence[str] = ()
-    for sentence in sentences:
-        counts = [sentence.count_missing(clause) for clause in clauses]
-        if sum(counts) < least_missing and order.has_compatible_order(sentence.words):
-            least_missing = sum(counts)
-        if sentence.refers_back and previous_counts:
-            num_missing = sum(map(min, previous_counts, counts))
-            if num_missing < least_missing and order.has_compatible_order([*previous_words, *sentence.words]):
-                least_missing = num_missing
-        previous_counts, previous_words = counts, sentence.words
-    return least_missing
-
-
-def _split_passage(text: str, heading_stems: set[str]) -> list[_PassageSentence]:
-    """Return the sentences of a passage."""
+def _split_passage(text: str, heading_stems: set[str]) -> _Passage:
+    """Split a passage into its sentences by the rules of its language."""
     sentences: list[_PassageSentence] = []
     has_known_pronouns = detect_word_language(segment_words(text), "english") == "english"
+    language = detect_language(text)
+    outline_language = "english" if has_known_pronouns else language
     names: list[set[str]] = []
-    for start, end in split_sentences(text, None if has_known_pronouns else detect_language(text)):
+    for start, end in split_sentences(text, None if has_known_pronouns else language):
         sentence = text[start:end]
         words = segment_words(sentence)
         stems = [to_stem(word) for word in list_content_words(sentence, frozenset())]
@@ -228,36 +267,37 @@ def _split_passage(text: str, heading_stems: set[str]) -> list[_PassageSentence]
             _PassageSentence(
                 {*stems, *heading_stems},
                 stems,
+                build_outline(sentence, outline_language),
                 tuple(names) if refers_back else (),
                 _list_denied_stems(words),
-                not _NEGATIONS.isdisjoint(words),
+                not NEGATIONS.isdisjoint(words),
                 _find_tenses(words),
                 refers_back,
             )
         )
         names.append(_find_names(sentence))
-    return sentences
+    return _Passage(sentences, outline_language, heading_stems)
 
 
 def _list_denied_stems(words: Sequence[str]) -> set[str]:
     """Return the stem of the first content word after each negation of a sentence."""
-    negations = (number for number, word in enumerate(words) if word in _NEGATIONS)
+    negations = (number for number, word in enumerate(words) if word in NEGATIONS)
     content_words = (list_content_words(" ".join(words[number + 1 :])) for number in negations)
     return {to_stem(following_words[0]) for following_words in content_words if following_words}
 
 
-def _parse_order(statement: str, is_title: bool) -> _WordOrder:
-    """Return the order of the content words of a statement, or of a title, all of whose words must be in order."""
+def _parse_order(statement: str, *, is_strict: bool) -> _WordOrder:
+    """Return the order of the content words of a statement, all of which must be in order if it ``is_strict``."""
     stems = list_content_stems(statement)
     repeated = {stem: count for stem, count in Counter(stems).items() if count > 1}
-    return _WordOrder(stems, repeated, _find_names(statement), "by" in segment_words(statement), is_title)
+    return _WordOrder(stems, repeated, _find_names(statement), "by" in segment_words(statement), is_strict)
 
 
 def _parse_clause(text: str) -> _StatedClause:
     """Return the content words of a clause."""
     words = segment_words(text)
     return _StatedClause(
-        set(list_content_stems(text)), _find_names(text), not _NEGATIONS.isdisjoint(words), _find_tenses(words)
+        set(list_content_stems(text)), _find_names(text), not NEGATIONS.isdisjoint(words), _find_tenses(words)
     )
 
 
@@ -267,7 +307,7 @@ def _find_tenses(words: Sequence[str]) -> set[str]:
     >>> _find_tenses("tea is a drink that was made in china".split())
     {'present'}
     """
-    return {_BE_TENSES[word] for word, next_word in pairwise(words) if word in _BE_TENSES and next_word in _ARTICLES}
+    return {_BE_TENSES[word] for word, next_word in pairwise(words) if word in _BE_TENSES and next_word in ARTICLES}
 
 
 def _repeats_words(statement: str) -> bool:
@@ -304,5 +344,5 @@ def _collect_stems(sources: Iterable[str]) -> set[str]:
 
 
 def to_stem(word: str) -> str:
-    """Return the first ``_STEM_LETTERS`` letters of the English stem of a word. A number is returned whole."""
-    return word if word[0].isdigit() else _STEM_ENGLISH(word)[:_STEM_LETTERS]
+    """Return the first ``STEM_LETTERS`` letters of the English stem of a word. A number is returned whole."""
+    return word if word[0].isdigit() else STEM_ENGLISH(word)[:STEM_LETTERS]

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..text.languages import detect_language
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
-from ..text.words import is_unspaced, segment_words
+from ..text.words import detect_word_language, is_unspaced, segment_words
 from .quoting import to_printable
+from .sentence_outline import lacks_predicate
 from .statement_support import SourcePassages, compute_support, has_unresolved_pronoun
 
 #: The minimum fraction of a text's content words that occur in its sources. Of people's answers about meetings, 82 %
@@ -82,6 +83,17 @@ def iter_written_sentences(text: str) -> Iterator[str]:
     return (text[start:end] for start, end in split_sentences(text, detect_language(text)))
 
 
+def is_fragment(sentence: str) -> bool:
+    """True if a sentence begins with a small letter, has half of a pair of brackets, or is English without a verb.
+
+    >>> is_fragment("The full team."), is_fragment("The full team sails.")
+    (True, False)
+    """
+    if has_open_bracket(sentence) or next(filter(str.isalnum, sentence), "").islower():
+        return True
+    return detect_word_language(segment_words(sentence)) == "english" and lacks_predicate(sentence)
+
+
 def has_open_bracket(text: str) -> bool:
     """True if a text has half of a pair of round brackets, as a part of a sentence cut at an abbreviation has.
 
@@ -112,9 +124,9 @@ def find_supported_sentences(
     for sentence in dict.fromkeys(sentence for line in lines for sentence in iter_written_sentences(line)):
         try:
             check_text(sentence, passages.texts, name=name, prompt=prompt)
-            if has_open_bracket(sentence) or next(filter(str.isalnum, sentence), "").islower():
+            if is_fragment(sentence):
                 raise ValueError(f"{name} is a part of a sentence; write a whole sentence")
-            indices = passages.find_supporting(sentence)
+            indices = passages.find_supporting(sentence, must_keep_parts=True)
             if has_unresolved_pronoun(sentence):
                 indices = [index for index in indices if index in previous_indices]
                 if not indices:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from ...models.json_schema import build_text_schema
 from ...models.statement_support import SourcePassages, has_unresolved_pronoun
-from ...models.text_checks import has_open_bracket, iter_written_sentences, trim_to_sentences
+from ...models.text_checks import is_fragment, iter_written_sentences, trim_to_sentences
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenListFact
 
@@ -70,8 +70,8 @@ class _WrittenUnits(WrittenListFact):
         check(text, name="a statement")
         if has_neighbors and has_unresolved_pronoun(text):
             raise ValueError("a statement begins with a pronoun; write the name")
-        if has_open_bracket(text):
-            raise ValueError("a statement has half of a pair of brackets; write a whole sentence")
+        if is_fragment(text):
+            raise ValueError("a statement is a part of a sentence; write a whole sentence")
         source.find_supporting(text)
         return text
 

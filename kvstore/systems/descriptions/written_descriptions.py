@@ -18,7 +18,7 @@ from ...derived.passage_graph.structure import GRAPH
 from ...errors import InputError
 from ...models.json_schema import build_array_schema, build_text_schema
 from ...models.statement_support import SourcePassages, has_unresolved_pronoun, list_content_stems
-from ...models.text_checks import trim_to_sentences
+from ...models.text_checks import is_fragment, trim_to_sentences
 from ...models.triple_support import check_name
 from ...registry.fact import Fields
 from ...registry.sql_table import SqlTable, TableRows, hash_row, iter_optional, make_row_counter
@@ -79,6 +79,8 @@ class _WrittenDescriptions(WrittenListFact):
             raise ValueError("a description lacks its name; write the name in place of a pronoun")
         if name_stems == sentence_stems:
             raise ValueError("a description has no words but those of its name; write what the passage says about it")
+        if is_fragment(sentence):
+            raise ValueError("a description is a part of a sentence; write a whole sentence")
         source.find_supporting(sentence)
         return f"{name}\t{sentence}"
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from ...models.json_schema import build_array_schema, build_object_schema, build_text_schema
 from ...models.quoting import Quotation, replace_quotes
-from ...models.statement_support import SourcePassages, has_unresolved_pronoun
+from ...models.statement_support import SourcePassages
 from ...models.structured import StructuredPrompt
-from ...models.text_checks import check_text, find_supported_sentences, has_open_bracket
+from ...models.text_checks import check_text, find_supported_sentences
 from ...models.token_estimate import token_estimate
 from .topic_building import Topic
 from .topics import Topics
@@ -139,8 +139,8 @@ def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[
 def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
     """Return the sorted indices of the texts to ask about in a second attempt, at least one.
 
-    They are the texts with sentences of the extractive summary. Those that could not be repeated in a summary, such as
-    items of a list, are replaced by others. Together they have at most ``_MAX_SHORT_BYTES`` bytes.
+    They are the texts with sentences of the extractive summary. Those whose copy is no usable sentence, such as items
+    of a list, are replaced by others. Together they have at most ``_MAX_SHORT_BYTES`` bytes.
     """
     containing = dict.fromkeys(
         index
@@ -150,16 +150,15 @@ def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
     )
     num_selected = min(_MAX_SENTENCES, max(1, len(containing)))
     candidates = list(dict.fromkeys((*containing, *range(len(texts)))))
-    candidates = [index for index in candidates if _is_repeatable(texts[index])] or candidates
+    candidates = [index for index in candidates if _is_usable_in_summary(texts[index])] or candidates
     sizes = accumulate(len(texts[index].encode()) for index in candidates[:num_selected])
     return sorted(candidates[: max(1, sum(size <= _MAX_SHORT_BYTES for size in sizes))])
 
 
-def _is_repeatable(text: str) -> bool:
-    """True if a text is usable as a part of a summary."""
+def _is_usable_in_summary(text: str) -> bool:
+    """True if a copy of a sentence of a text would be accepted as a sentence of a summary."""
     with suppress(ValueError):
-        check_text(text, [text], name="a passage")
-        return not has_unresolved_pronoun(text) and not has_open_bracket(text)
+        return bool(find_supported_sentences([text], SourcePassages([text]), name="a passage"))
     return False
 
 
