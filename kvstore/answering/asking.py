@@ -389,7 +389,7 @@ class Asker:
         confidences: list[Confidence] = []
         threshold = self._session.least_confidence
         for text in texts:
-            first_answer = parts[0].reading.best.words if parts and confidences[0].value >= threshold else ""
+            first_answer = parts[0].reading.best.answer if parts and confidences[0].value >= threshold else ""
             part_question = complete_part(text, texts[0], first_answer) if parts else text
             with self._open_query(part_question, clauses) as (strategy, query):
                 part_evidence = self._retrieve_evidence(strategy, query)

@@ -69,6 +69,7 @@ class CitationFilter:
     """
 
     def __init__(self, num_passages: int) -> None:
+        """Create the filter of one text that cites ``num_passages`` passages."""
         self._num_passages = num_passages
         self._pending = ""
         self._cited: dict[int, None] = {}

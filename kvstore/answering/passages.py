@@ -234,7 +234,7 @@ def split_snippets(
             open_question = None  # only the next message answers a message
         snippet.section = section
         snippet.heading = section_heading if open_question in (None, snippet) else open_question.text
-        snippet.words = count_written_words(snippet.text)
+        snippet.num_words = count_written_words(snippet.text)
         is_synopsis = section_heading.lower() in _SYNOPSIS_HEADINGS
         is_alone = block_sizes[snippet.block] == 1
         snippet.is_selectable = snippet.is_selectable and not is_synopsis and _is_readable(snippet, is_alone)

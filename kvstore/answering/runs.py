@@ -72,7 +72,7 @@ def select_runs(
             last = extend_over_definition(snippets, index, first, last)
         span = [(passage_index, snippet_index) for snippet_index in range(first, last + 1)]
         added = [snippet_position for snippet_position in span if snippet_position not in selected]
-        size = sum(snippets[snippet_index].words for _, snippet_index in added)
+        size = sum(snippets[snippet_index].num_words for _, snippet_index in added)
         is_too_long = num_words + size > max_words
         # The best snippet is selected even if it is too long.
         if selected and (is_too_long or len(_merge_positions(passages, [*selected, *added])) > MAX_RUNS):
@@ -141,7 +141,7 @@ def _find_required_end(snippets: Sequence[Snippet], index: int) -> int:
     while last + 1 < len(snippets):
         following = snippets[last + 1]
         is_in_block = not snippets[last].is_lead_in
-        remaining_words -= following.words
+        remaining_words -= following.num_words
         if (
             following.kind not in ("code", "item", "table")
             or following.section != section
@@ -164,9 +164,9 @@ def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, 
     opening = snippets[index]
     if not opening.label or (index and _have_same_subject(opening, snippets[index - 1])):
         return last
-    remaining_words = _MAX_BLOCK_WORDS - sum(snippet.words for snippet in snippets[first : last + 1])
+    remaining_words = _MAX_BLOCK_WORDS - sum(snippet.num_words for snippet in snippets[first : last + 1])
     for snippet in snippets[last + 1 :]:
-        remaining_words -= snippet.words
+        remaining_words -= snippet.num_words
         if remaining_words < 0 or not _have_same_subject(opening, snippet):
             break
         last += 1
@@ -175,7 +175,7 @@ def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, 
 
 def _is_bare_lead_in(snippets: Sequence[Snippet], index: int) -> bool:
     """True if snippet ``index`` only introduces the next block: a few words ("For example:") that end a paragraph."""
-    if index >= len(snippets) or snippets[index].words > _MAX_LEAD_IN_WORDS:
+    if index >= len(snippets) or snippets[index].num_words > _MAX_LEAD_IN_WORDS:
         return False
     return snippets[index].is_lead_in and snippets[index].block == snippets[index - 1].block
 

@@ -74,7 +74,8 @@ class Snippet:
     term, speaker or header row of the snippet if its own text lacks it; ``term`` is that term in any case.
     ``needs_previous``: it needs the snippet before it. ``needs_subject``: it needs its subject named. ``is_lead_in``:
     it introduces what follows. ``is_question``: it is a question. ``is_selectable``: it can be chosen by itself.
-    ``hit`` is the hit at its position, if any, and ``chunk`` the ordinal of its chunk then. ``words`` is its length.
+    ``hit`` is the hit at its position, if any, and ``chunk`` the ordinal of its chunk then. ``num_words`` is its
+    length.
     """
 
     start: int
@@ -93,7 +94,7 @@ class Snippet:
     heading: str = ""
     hit: Hit | None = None
     chunk: int = 0
-    words: int = 0
+    num_words: int = 0
 
 
 class SnippetHeading(NamedTuple):

@@ -163,6 +163,7 @@ class _Connections:
     """The event loop of all requests in its thread, and an httpx client for each environment used so far."""
 
     def __init__(self) -> None:
+        """Start the thread of the event loop."""
         self._loop = asyncio.new_event_loop()
         self._clients: dict[tuple[str | None, ...], Any] = {}
         threading.Thread(target=self._loop.run_forever, name=_THREAD, daemon=True).start()

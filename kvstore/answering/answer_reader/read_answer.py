@@ -55,19 +55,19 @@ def extract_read_answer(
     best = reading.best
     passage_index, index = best.position
     snippets = reading.passages[passage_index].snippets
-    index = _find_answering_item(snippets, index, best.words, evidence.question)
+    index = _find_answering_item(snippets, index, best.answer, evidence.question)
     run = Run(passage_index, *_find_display_span(snippets, index, evidence.question), best.score)
     runs = [run]
-    num_words = sum(snippet.words for snippet in snippets[run.first : run.last + 1])
+    num_words = sum(snippet.num_words for snippet in snippets[run.first : run.last + 1])
     displayed_positions = {(passage_index, snippet_index) for snippet_index in range(run.first, run.last + 1)}
     for position in _list_context(reading):
         if len(runs) > max_context:
             break
         snippet = reading.passages[position[0]].snippets[position[1]]
-        fits_limit = num_words + snippet.words <= max_words
+        fits_limit = num_words + snippet.num_words <= max_words
         if snippet.hit is not None and position not in displayed_positions and fits_limit:
             displayed_positions.add(position)
-            num_words += snippet.words
+            num_words += snippet.num_words
             runs.append(_make_single_run(position, best.score))
     text, citations = render_runs(reading.passages, runs, scorer)
     text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
@@ -144,7 +144,7 @@ def _list_context(reading: PassageReading) -> list[SnippetPosition]:
 def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
     """True if the snippet at ``index`` refers to the snippet before it, and both are in the same section."""
     snippet = snippets[index]
-    has_pronoun = snippet.words <= _MAX_PRONOUN_WORDS and _PRONOUN_PATTERN.search(snippet.text) is not None
+    has_pronoun = snippet.num_words <= _MAX_PRONOUN_WORDS and _PRONOUN_PATTERN.search(snippet.text) is not None
     refers_back = snippet.needs_previous or snippet.needs_subject or has_pronoun
     return refers_back and index > 0 and snippets[index - 1].section == snippet.section
 
@@ -177,17 +177,17 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
     last = extend_over_definition(snippets, index, first, last)
     if snippet.kind != "item" or not _LIST_QUESTION_PATTERN.search(question):
         return first, last
-    num_words = sum(other.words for other in snippets[first : last + 1])
+    num_words = sum(other.num_words for other in snippets[first : last + 1])
     while first and snippets[first - 1].section == snippet.section:
         previous = snippets[first - 1]
-        if not (previous.kind == "item" or previous.is_lead_in) or num_words + previous.words > _MAX_WORDS:
+        if not (previous.kind == "item" or previous.is_lead_in) or num_words + previous.num_words > _MAX_WORDS:
             break
         first -= 1
-        num_words += previous.words
+        num_words += previous.num_words
         if previous.is_lead_in:
             break
     for following in snippets[last + 1 :]:
-        num_words += following.words
+        num_words += following.num_words
         if following.kind != "item" or following.section != snippet.section or num_words > _MAX_WORDS:
             break
         last += 1
@@ -211,6 +211,6 @@ def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, qu
 
 def _locate_answer_words(best: SnippetReading, text: str, offset: int = 0) -> AnswerSpan | None:
     """Return the span of the answer words in the paragraph of ``text`` at ``offset``; None if they are not in it."""
-    words = neutralize_citations(best.words).strip()
+    words = neutralize_citations(best.answer).strip()
     start = text[offset:].partition("\n\n")[0].find(words) if words else -1
     return None if start < 0 else AnswerSpan(words, offset + start, offset + start + len(words))

@@ -58,9 +58,9 @@ MISSING_SCORE, MISSING_CONFIDENCE = -3.0, -2.0
 
 
 class SnippetReading(NamedTuple):
-    """A snippet that was read: its score, the reader's ``logit`` that it answers, the ``rule_score``, and the ``words``
-    that answer (an empty string if they are before the snippet).
+    """A snippet that was read: its score, the reader's ``logit`` that it answers, and the ``rule_score``.
 
+    ``answer`` has the words of the snippet that answer; it is empty if these words are before the snippet.
     ``is_kind_missing`` is True if the snippet lacks the kind of thing that the question asks for, such as an amount of
     money. ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title and
     heading.
@@ -71,7 +71,7 @@ class SnippetReading(NamedTuple):
     logit: float
     rule_score: float
     is_kind_missing: bool
-    words: str
+    answer: str
     coverage: float
 
 
@@ -145,7 +145,7 @@ def read_passages(
     readings = []
     for window, reading in zip(windows, reader.read(question, [window.text for window in windows]), strict=True):
         # An answer in the title or heading is no part of the snippet.
-        words = window.text[reading.start : reading.end] if reading.start >= window.offset else ""
+        answer = window.text[reading.start : reading.end] if reading.start >= window.offset else ""
         rule_score = rule_scores.scores[window.position]
         readings.append(
             SnippetReading(
@@ -156,7 +156,7 @@ def read_passages(
                 logit=reading.logit,
                 rule_score=rule_score,
                 is_kind_missing=window.is_kind_missing,
-                words=words,
+                answer=answer,
                 coverage=scorer.compute_coverage(window.text),
             )
         )
