@@ -144,7 +144,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "A document, its chunks, words, vectors, names, hierarchies, abstracts, graph and filter pages become "
     "visible in one LMDB transaction or not at all.": ATOMIC,
-    "Every reader, in this process or another, sees one consistent state of all this data.": ONE_STATE,
+    "Every reader, in this process or another, sees one consistent state of the documents and all derived data.": (
+        ONE_STATE
+    ),
     "A search can therefore never find a chunk by its words but not yet by its names, and a store needs no "
     "repair after a crash.": (
         *ONE_STATE,
@@ -156,7 +158,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "batches.": SAME_DUMP + SAME_ANSWERS,
     "After any sequence of changes, the dump of a store equals the dump of a new store with the remaining "
     "documents and facts.": SAME_DUMP,
-    "Tests verify this law with the logical dump, which lists the content of a store without internal ids.": SAME_DUMP,
+    "Tests verify the second law with the logical dump, which lists the content of a store without internal "
+    "ids.": SAME_DUMP,
     "Hits of equal score are ordered by document key and position in the text, also where a limit cuts the list.": (
         "test_ties.py::test_hits_of_equal_score_are_ordered_by_key_and_position",
         "test_units.py::test_equal_scores_are_ordered_by_key_for_any_history",
@@ -193,8 +196,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         *SAME_ANSWERS,
         "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
     ),
-    "Only approximate vector search breaks this law: in a store of 20,000 chunks or more, vector search uses a "
-    "graph whose links depend on the order of earlier changes.": (
+    "Only approximate vector search breaks the second law: in a store of 20,000 chunks or more, vector search "
+    "uses a graph whose links depend on the order of earlier changes.": (
         "test_indexes.py::test_a_search_reports_its_method",
         "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
@@ -305,8 +308,8 @@ FIGURES = {
 
 #: The sentences that promise nothing: they define a term, explain a reason or name a limit.
 DESCRIPTIONS = {
-    "LMDB, the storage library that kvstore uses, needs file locks and memory maps that these file systems do not "
-    "provide reliably.",
+    "LMDB, the storage library that kvstore uses, needs file locks and memory maps that network file systems do "
+    "not provide reliably.",
     "Each chunk also has a vector.",
     "Each published system is one folder of the source.",
     "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for retrieval-augmented "
@@ -329,7 +332,7 @@ DESCRIPTIONS = {
     "This page lists the guarantees of kvstore and the reasons for them.",
     "The page Working on kvstore describes how the source code processes a document and a question.",
     "The page The format on disk describes every byte of the files.",
-    "The law has these consequences:",
+    "The second law, that a store is a function of documents and settings, has these consequences:",
     "A document is a text with a key, a title, a source and metadata.",
     "Chunks and the names in them form a graph, which leads from a chunk to its names and from a name to its chunks.",
     "For each word, a posting list contains the chunks with this word and the data that their scores need.",
