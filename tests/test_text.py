@@ -356,7 +356,8 @@ def test_the_parts_of_a_chunk_are_described() -> None:
         "Their oil\n\n| lamp | oil |\n| --- | --- |\n| north | 3 |\n\n## Wicks\nCut them."
     )
     found = [
-        (part.kind, text[part.start : part.end].split("\n")[0], part.level, part.leads) for part in split_parts(text)
+        (part.kind, text[part.start : part.end].split("\n")[0], part.level, part.introduces_next)
+        for part in split_parts(text)
     ]
     assert found == [
         ("code", "x = 1", 0, False),
@@ -374,7 +375,11 @@ def test_the_parts_of_a_chunk_are_described() -> None:
     terms = [text[part.start : part.term_end] for part in split_parts(text) if part.term_end > part.start]
     assert terms == ["- `-a`, `--all`", "- `-b`"]
     assert [part.continues for part in split_parts("| north | 3 |\n| south | 4 |\n\nEnd.")] == [True, False]
-    assert [part.leads for part in split_parts("So it is:\n\none two\n\nthree", "text")] == [True, False, False]
+    assert [part.introduces_next for part in split_parts("So it is:\n\none two\n\nthree", "text")] == [
+        True,
+        False,
+        False,
+    ]
 
 
 @given(st.text("ab. :|-`#>\n\t1*~", max_size=60))

@@ -26,7 +26,7 @@ from evaluation.answer_sets import load_answer_sets
 from measured_on import ROOT
 
 import kvstore
-from kvstore.answering.answer_reader.reading import MISSING_CONFIDENCE, MISSING_SCORE
+from kvstore.answering.answer_reader.reading import MISSING_KIND_LOGIT, MISSING_KIND_SCORE
 from kvstore.answering.confidence import estimate_confidence
 from kvstore.answering.extractive import render_snippet
 from kvstore.evaluation import Question
@@ -136,7 +136,7 @@ def fit_weights(rows: list[dict[str, Any]]) -> dict[str, Any]:
     row_weights = np.array([1 / sizes[row["set"]] for row in answered_rows])
     sentence_weights = fit_sentence_weights(answered_rows, row_weights / row_weights.mean())
     for row in rows:
-        scores = np.array(row["signals"]) @ sentence_weights + MISSING_SCORE * np.array(row["missing"], float)
+        scores = np.array(row["signals"]) @ sentence_weights + MISSING_KIND_SCORE * np.array(row["missing"], float)
         best_index = int(scores.argmax())
         # Several sentences answer a question that is_long.
         top_indexes = np.argsort(-scores)[: _NUM_SHOWN if row["is_long"] else 1]
@@ -144,7 +144,7 @@ def fit_weights(rows: list[dict[str, Any]]) -> dict[str, Any]:
         row["is_kind_missing"] = float(row["missing"][best_index])
         row["best"] = [row["signals"][best_index][0], row["rules"]]
     features = np.array([[*row["best"], 1.0] for row in rows])
-    offsets = MISSING_CONFIDENCE * np.array([row["is_kind_missing"] for row in rows])
+    offsets = MISSING_KIND_LOGIT * np.array([row["is_kind_missing"] for row in rows])
     is_right = np.array([float(row["first"]) for row in rows])
     is_fitted = np.array([row["is_fitted"] for row in rows])
     row_weights = np.array([1 / sizes[row["set"]] for row in fitted_rows])
@@ -197,7 +197,7 @@ def fit_sentence_weights(rows: list[dict[str, Any]], row_weights: Numbers) -> Nu
     """
     weights = np.zeros(len(SENTENCE_SIGNALS))
     examples = [
-        (np.array(row["signals"]), MISSING_SCORE * np.array(row["missing"], float), np.array(row["right"], float))
+        (np.array(row["signals"]), MISSING_KIND_SCORE * np.array(row["missing"], float), np.array(row["right"], float))
         for row in rows
     ]
     for _ in range(_STEPS):

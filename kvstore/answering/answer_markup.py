@@ -40,7 +40,7 @@ def _render_citation(citation: Citation, hits: Sequence[Hit]) -> str:
         spans = ((span.start - containing_hit.start, span.end - containing_hit.start) for span in citation.spans)
         quoted = markup.mark_spans(containing_hit.text, spans)
         heading = " › ".join(filter(None, (containing_hit.title, containing_hit.heading)))
-    location = f"<bdi>{markup.escape(citation.document)}</bdi>, {_format_bytes(citation)}"
+    location = f"<bdi>{markup.escape(citation.document)}</bdi>, {_format_byte_range(citation)}"
     heading_html = f" <small><bdi>{markup.escape(heading)}</bdi></small>" if heading else ""
     return f'<li value="{citation.number}">{location}{heading_html}{markup.render_quotation(quoted)}</li>'
 
@@ -52,8 +52,8 @@ def _contains(hit: Hit, citation: Citation) -> bool:
     )
 
 
-def _format_bytes(citation: Citation) -> str:
-    """Return a description of the byte range of a citation, and of the number of further documents that it cites."""
+def _format_byte_range(citation: Citation) -> str:
+    """Return the byte range of a citation as text, and the number of further documents that it cites, if any."""
     num_others = len({span.document for span in citation.spans}) - 1
     further = f", and {num_others} more document{'' if num_others == 1 else 's'}" if num_others else ""
     return f"bytes {citation.start} to {citation.end}{further}"

@@ -91,7 +91,7 @@ class Asker:
         retrieve: RetrieveFunction,
         record_spending: Callable[[LanguageModel], None],
     ) -> None:
-        """Store the functions that answers are made with; the docstring of the class describes them."""
+        """Create the pipeline from functions of its store, such as ``embed``, which returns the vectors of texts."""
         self._get_session = get_session
         self._get_language_model = get_language_model
         self._embed = embed
@@ -459,6 +459,7 @@ def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:
 
     question = find_asking_sentence(question)  # the sentences before it are no links of a chain
     num_words = len(list_content_words(question))
+    # A hit that a strategy reached through a name or another chunk, as its path shows.
     has_linked_hit = any(_PATH_SEPARATOR in hit.path for hit in hits)
     min_words = _MIN_LINKED_WORDS if has_linked_hit else _MIN_CHAIN_WORDS
     return num_words >= min_words or _COMPARISON_PATTERN.search(question) is not None

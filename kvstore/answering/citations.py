@@ -108,8 +108,8 @@ class CitationFilter:
         valid = [number for number in numbers if 1 <= number <= self._num_passages]
         self._cited |= dict.fromkeys(valid)
         self._dropped |= dict.fromkeys(number for number in numbers if number not in valid)
-        before = match[0][: len(match[0]) - len(match[0].lstrip())]
-        return f"{before}[{', '.join(map(str, valid))}]" if valid else ""
+        leading_space = match[0][: len(match[0]) - len(match[0].lstrip())]
+        return f"{leading_space}[{', '.join(map(str, valid))}]" if valid else ""
 
 
 def _expand_range(match: re.Match[str]) -> str:

@@ -141,17 +141,18 @@ def compute_question_rarities(
     subject = _HOW_MUCH_PATTERN.sub(" ", remove_asking_words(question, language))
     terms = sorted(set(list_content_terms(subject if _WORD_PATTERN.search(subject) else question, stem)))
     variants = _map_variants(question, stem)
-    return {term: compute_term_rarity(chunks, _count_chunks(state, variants.get(term, [term]))) for term in terms}
+    counts = {term: _count_chunks_with_variants(state, variants.get(term, [term])) for term in terms}
+    return {term: compute_term_rarity(chunks, count) for term, count in counts.items()}
 
 
 def _map_variants(question: str, stem: Callable[[str], str]) -> dict[str, list[str]]:
-    """Return for each term of a question all terms that documents in other languages have for the same word."""
+    """Map each term of a question to its variants: the stems of its word in the languages of the documents."""
     return {stem(word): list_stem_variants(stem, word) for word in list_term_words(question, stem)}
 
 
-def _count_chunks(state: State, terms: Sequence[str]) -> int:
-    """Return the number of chunks that contain each of the terms, summed over the terms: the variants of one word."""
-    return sum(map(state.postings.count_chunks, terms))
+def _count_chunks_with_variants(state: State, variants: Sequence[str]) -> int:
+    """Return the number of chunks that contain a word: the sum of the numbers of chunks with each of its variants."""
+    return sum(map(state.postings.count_chunks, variants))
 
 
 #: The weights of a logistic model: one for each part of a :class:`Confidence`, and the constant.
@@ -281,7 +282,7 @@ def estimate_confidence(
         unknown_logit = (
             weights["unnamed"] * signals_by_name["unnamed"] + weights["lacking"] * signals_by_name["lacking"]
         )
-        logit = reading.compute_confidence(logit, unknown_logit if question_terms.unknown else 0.0)
+        logit = reading.compute_confidence_logit(logit, unknown_logit if question_terms.unknown else 0.0)
     value = _to_probability(logit)
     # Some questions ask for something with a recognizable form, such as a telephone number. Without a passage that has
     # it, nothing answers.
@@ -363,7 +364,7 @@ class _QuestionTerms(NamedTuple):
         def get_rarity(term: str) -> float:
             """Return the rarity of a term, and record its number of chunks in ``counts``."""
             if term not in counts:
-                counts[term] = _count_chunks(state, variants.get(term, [term]))
+                counts[term] = _count_chunks_with_variants(state, variants.get(term, [term]))
             return compute_term_rarity(chunks, counts[term])
 
         subject = _HOW_MUCH_PATTERN.sub(" ", remove_asking_words(question, language))

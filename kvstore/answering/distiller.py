@@ -63,7 +63,10 @@ class ModelDistiller:
         open_query: Callable[[str], AbstractContextManager[Query]],
         retrieve: Callable[[str, str | None], Evidence],
     ) -> None:
-        """Prepare requests to ``model`` with at most ``budget`` tokens each; see the docstring of the class."""
+        """Prepare requests to ``model``, with at most ``budget`` tokens in each prompt.
+
+        ``open_query`` and ``retrieve`` return the query of a question, and its evidence by a strategy.
+        """
         self._model = model
         self._budget = budget
         self.open_query = open_query

@@ -38,24 +38,33 @@ _MAX_SNIPPET_WORDS, _MAX_LABEL_WORDS = 90, 12
 #: The number of characters that count as a word in writing without spaces, as in ``count_written_words``.
 _CHARACTERS_PER_UNSPACED_WORD = 2
 #: The weights of the parts of a snippet's score:
-#: ``cosine``: the cosine of its title, heading and text with the question; ``rest``: with the question without names;
-#: ``own``: the fraction of the question's terms, by rarity, in it; ``near``: in it and the adjacent snippets;
+#: ``cosine``: the cosine of its title, heading and text with the question; ``rest_cosine``: with the question
+#: without names; ``own_terms``: the fraction of the question's terms, by rarity, in it; ``adjacent_terms``: in it and
+#: the adjacent snippets;
 #: ``rank``: 1 / (1 + rank of its hit); ``kind``: it has something of the kind that the question asks for;
-#: ``first``: it opens a document that is no longer than its passage.
+#: ``document_start``: it opens a document that is no longer than its passage.
 #: They were fitted on the even questions of hotpotqa, musique and the excerpts of chunking_evaluation: a softmax over
 #: the snippets of a question should give the answering ones as much probability as possible. Among similar weights,
 #: those with the best coverage by the runs were chosen, together with the constants of :mod:`.runs`.
-_WEIGHTS = {"cosine": 2.0, "rest": 7.9, "own": 2.75, "near": 0.7, "rank": 4.2, "kind": 2.2, "first": 1.6}
+_WEIGHTS = {
+    "cosine": 2.0,
+    "rest_cosine": 7.9,
+    "own_terms": 2.75,
+    "adjacent_terms": 0.7,
+    "rank": 4.2,
+    "kind": 2.2,
+    "document_start": 1.6,
+}
 #: The fractions of the question's technical tokens in the snippet and in its term. Those sets have few such tokens, so
 #: the weights were chosen by reading answers from manuals.
-_WEIGHTS |= {"token": 1.5, "term": 3.0}
+_WEIGHTS |= {"text_tokens": 1.5, "term_tokens": 3.0}
 #: The question has all words of the name of a field, such as "Facilitator: Ann". Chosen on price lists and minutes.
 _WEIGHTS |= {"field": 2.0}
 #: A list of changes describes former states; a question is about the current one unless it asks for changes.
-_WEIGHTS |= {"history": -3.0}
+_WEIGHTS |= {"changelog": -3.0}
 #: Chosen on questions about private folders. A question in a document rarely answers one. If the question names a
 #: number, such as an invoice, passages without it are about something else.
-_WEIGHTS |= {"asks": -1.0, "other": -12.0}
+_WEIGHTS |= {"question": -1.0, "number_mismatch": -12.0}
 
 #: The amount by which the cosine of a sentence counts less if it has nothing of the kind that the question asks for.
 _UNLIKELY_DISCOUNT = 0.05
@@ -144,18 +153,18 @@ class SnippetScorer:
             adjacent_terms = (snippet_terms.get((passage_index, index + step), set()) for step in (-1, 0, 1))
             parts = {
                 "cosine": cosine,
-                "rest": rest_cosine,
-                "own": self._sum_rarities(snippet_terms[passage_index, index]) / total,
-                "near": self._sum_rarities(set().union(*adjacent_terms)) / total,
+                "rest_cosine": rest_cosine,
+                "own_terms": self._sum_rarities(snippet_terms[passage_index, index]) / total,
+                "adjacent_terms": self._sum_rarities(set().union(*adjacent_terms)) / total,
                 "rank": 1 / (1 + snippet.hit.rank),
                 "kind": float(kind.is_met_by(text)),
-                "token": _compute_token_fraction(tokens, text),
-                "term": _compute_token_fraction(tokens, snippet.term),
+                "text_tokens": _compute_token_fraction(tokens, text),
+                "term_tokens": _compute_token_fraction(tokens, snippet.term),
                 "field": float(self._asks_for_field(snippet)),
-                "other": number_mismatches[passage_index],
-                "asks": float(snippet.is_question),
-                "first": float(index == 0 and passage.is_whole_document),
-                "history": float(not asks_for_changes and _is_changelog(passage)),
+                "number_mismatch": number_mismatches[passage_index],
+                "question": float(snippet.is_question),
+                "document_start": float(index == 0 and passage.is_whole_document),
+                "changelog": float(not asks_for_changes and _is_changelog(passage)),
             }
             scores[passage_index, index] = math.fsum(_WEIGHTS[name] * part for name, part in parts.items())
         return SnippetScores(scores, nearest)
@@ -199,7 +208,8 @@ class SnippetScorer:
         return math.fsum(self.rarities.values()) or 1.0
 
     def _sum_rarities(self, terms: set[str]) -> float:
-        """Return the total rarity of some terms of the question. The order of addition is fixed."""
+        """Return the total rarity of some terms of the question."""
+        # The sum of fsum is exact, so it does not depend on the order of the set.
         return math.fsum(self.rarities[term] for term in terms)
 
 
@@ -230,7 +240,7 @@ class ScoredPassages:
         self.passages = passages
         self.scorer = scorer
         if scores is not None:
-            self.snippet_scores = scores
+            self.snippet_scores = scores  # replaces the cached property
 
     @cached_property
     def snippet_scores(self) -> SnippetScores:
@@ -317,35 +327,36 @@ def build_refusal(
     nearest: Sequence[Run],
     scorer: SnippetScorer,
     unknown: Sequence[str],
-    formless: str = "",
+    missing_kind: str = "",
 ) -> ExtractedAnswer:
     """Return a refusal: a text that says that the documents do not answer the question, then the ``nearest`` sentences.
 
-    ``unknown`` are names of the question that no document has. ``formless`` is the kind of thing that the question asks
-    for if no passage has any.
+    ``unknown`` are names of the question that no document has. ``missing_kind`` is the kind of thing that the question
+    asks for, such as a date, if no passage has any.
     """
-    heading = _describe_refusal(unknown, formless)
+    heading = _describe_refusal(unknown, missing_kind)
     text, citations = render_runs(passages, nearest, scorer)
     return ExtractedAnswer(f"{heading} Nearest:\n\n{text}" if citations else heading, citations)
 
 
-def build_refusal_from_hits(hits: Sequence[Hit], unknown: Sequence[str], formless: str) -> ExtractedAnswer:
+def build_refusal_from_hits(hits: Sequence[Hit], unknown: Sequence[str], missing_kind: str) -> ExtractedAnswer:
     """Return the refusal of :func:`build_refusal` with the beginnings of the first summaries or reports.
 
     Each of them is cited as a whole.
     """
     citations = [cite_hit(number, hit) for number, hit in enumerate(hits[:MAX_NEAREST], 1)]
     paragraphs = [f"{neutralize_citations(_truncate_snippet(to_plain_text(c.text)))} [{c.number}]" for c in citations]
-    return ExtractedAnswer("\n\n".join([f"{_describe_refusal(unknown, formless)} Nearest:", *paragraphs]), citations)
+    heading = f"{_describe_refusal(unknown, missing_kind)} Nearest:"
+    return ExtractedAnswer("\n\n".join([heading, *paragraphs]), citations)
 
 
-def _describe_refusal(unknown: Sequence[str], formless: str) -> str:
+def _describe_refusal(unknown: Sequence[str], missing_kind: str) -> str:
     """Return the sentences that say that the documents do not answer the question, and why."""
     text = NO_ANSWER
     if unknown:
         text += f" No document names {' or '.join(unknown)}."
-    if formless:
-        text += f" No passage found has any {formless}."
+    if missing_kind:
+        text += f" No passage found has any {missing_kind}."
     return text
 
 

@@ -236,8 +236,8 @@ def split_snippets(
         snippet.heading = section_heading if open_question in (None, snippet) else open_question.text
         snippet.num_words = count_written_words(snippet.text)
         is_synopsis = section_heading.lower() in _SYNOPSIS_HEADINGS
-        is_alone = block_sizes[snippet.block] == 1
-        snippet.is_selectable = snippet.is_selectable and not is_synopsis and _is_readable(snippet, is_alone)
+        is_only_snippet = block_sizes[snippet.block] == 1
+        snippet.is_selectable = snippet.is_selectable and not is_synopsis and _is_readable(snippet, is_only_snippet)
         if snippet.kind in ("prose", "item"):
             snippet.needs_previous = not at_section_start and _refers_back(snippet, opens_block)
             snippet.needs_subject = bool(_PRONOUN_PATTERN.match(snippet.text))
@@ -263,10 +263,10 @@ def _refers_back(snippet: Snippet, opens_block: bool) -> bool:
     )
 
 
-def _is_readable(snippet: Snippet, is_alone: bool) -> bool:
+def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     """True if a snippet reads as text, and is not a drawing or a line of a table of contents.
 
-    A snippet that ``is_alone`` in its block is also not readable if it looks like a heading or caption.
+    If it ``is_only_snippet`` of its block, it must also not look like a heading or caption.
     """
     labeled_text = f"{snippet.label} {snippet.text}"
     words = _WORD_PATTERN.findall(labeled_text)
@@ -281,7 +281,7 @@ def _is_readable(snippet: Snippet, is_alone: bool) -> bool:
         or num_symbols > _MAX_SYMBOL_FRACTION * len(snippet.text)
     ):
         return False
-    if snippet.kind != "prose" or snippet.label or num_words > _MAX_CAPTION_WORDS or is_field or not is_alone:
+    if snippet.kind != "prose" or snippet.label or num_words > _MAX_CAPTION_WORDS or is_field or not is_only_snippet:
         return True
     has_function_word = any(word.lower() in FUNCTION_WORDS for word in words)
     return has_function_word or bool(SENTENCE_END_PATTERN.search(snippet.text)) or not snippet.text.isascii()
@@ -323,7 +323,7 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
                     term=label,
                     language=language,
                     has_own_term=bool(own_term and label),
-                    leads=part.leads and field_end == end,
+                    introduces_next=part.introduces_next and field_end == end,
                 )
 
 

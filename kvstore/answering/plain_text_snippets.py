@@ -93,8 +93,8 @@ def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> 
                     snippet.label = snippet.term = label
                     yield snippet
                 continue
-            leads = is_lead_in(piece)
-            lead_in_indent = part.indent if leads else None
+            introduces_next = is_lead_in(piece)
+            lead_in_indent = part.indent if introduces_next else None
             yield from split_prose(
                 text,
                 part.start,
@@ -104,7 +104,7 @@ def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> 
                 term=label,
                 language=language,
                 has_own_term=bool(own_term),
-                leads=leads,
+                introduces_next=introduces_next,
             )
 
 

@@ -1,5 +1,7 @@
-"""The kind of thing that a question asks for: a person, time, place, number, amount of money, duration, percentage,
-command, reason, telephone number, e-mail address or web address, or the meaning of a word.
+"""The kind of thing that a question asks for, such as a person, a time or an amount of money.
+
+The other kinds are a place, number, duration, percentage, command, reason, telephone number, e-mail address or web
+address, and the meaning of a word.
 
 In: a question. Out: a :class:`QuestionKind`, which checks if a text contains something of that kind that is not in the
 question itself: "the Nobel Prize" does not answer "Who founded the Nobel Prize?". If no words of a question show a
@@ -190,9 +192,9 @@ class QuestionKind:
         return self.name in _DEMANDED_KINDS and not self.is_met_by(text)
 
     def is_unlikely_in(self, text: str) -> bool:
-        """True if a sentence without something of this kind rarely answers. Always False for English.
+        """False: an English text may answer without anything of the kind, and the answer reader decides.
 
-        For English, the answer reader decides.
+        Subclasses override this for languages that the answer reader cannot read.
         """
         return False
 
@@ -221,7 +223,7 @@ class ForeignQuestionKind(QuestionKind):
     language_words: QuestionVocabulary | None = None
 
     def is_unlikely_in(self, text: str) -> bool:
-        """True if a sentence has nothing of the kind, and nearly all answers of this kind have its form."""
+        """True if a text has nothing of the kind, and nearly all answers of this kind have its form."""
         has_form = self.language_words is not None and self.name in self.language_words.forms
         return has_form and self.name in _FORMED_KINDS and not self.is_met_by(text)
 

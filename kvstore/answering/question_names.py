@@ -95,6 +95,7 @@ class PassageWords:
             # A genitive: "Luthers Schriften" are "die Schriften von Luther".
             return all(self._has_words(name, slice(word, word + 1), function_words) for word in range(2))
         if name.has_other_nouns and len(name.words) > 2:
+            # One pair of adjacent words is enough, because another word can be a noun next to the name.
             pairs = range(len(name.words) - 1)
             return any(self._has_words(name, slice(first, first + 2), function_words) for first in pairs)
         return self._has_words(name, slice(None), function_words) or (

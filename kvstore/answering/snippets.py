@@ -174,13 +174,13 @@ def split_prose(
     language: str | None,
     *,
     has_own_term: bool,
-    leads: bool,
+    introduces_next: bool,
 ) -> Iterator[Snippet]:
     """Yield the sentences of a paragraph or an item, characters ``start`` to ``end`` of a text, as snippets.
 
     ``block`` and ``kind`` are fields of the snippets. ``term`` is the term that the paragraph defines; its first
-    sentence contains it if ``has_own_term``. If the paragraph ``leads`` into the next block, its last sentence is a
-    lead-in. ``language`` decides where sentences end (None: the rules for English).
+    sentence contains it if ``has_own_term``. If the paragraph ``introduces_next``, the next block, its last sentence is
+    a lead-in. ``language`` decides where sentences end (None: the rules for English).
     """
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
     for index, (sentence_start, sentence_end) in enumerate(split_sentences(text[content_start:end], language)):
@@ -191,7 +191,7 @@ def split_prose(
         if not displayed:
             continue
         label = "" if index == 0 and has_own_term else term
-        is_lead_in = leads and snippet_end == end
+        is_lead_in = introduces_next and snippet_end == end
         yield Snippet(snippet_start, snippet_end, displayed, kind, block, label=label, term=term, is_lead_in=is_lead_in)
 
 

@@ -104,7 +104,7 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     if not own_terms or terms - own_terms - set(list_content_terms(context, stem)):
         return None
     # A question with a negation is ambiguous.
-    if _NEGATION_PATTERN.search(question) or not _has_all_seasons(question, sentence):
+    if _NEGATION_PATTERN.search(question) or not _has_all_calendar_words(question, sentence):
         return None
     verdict = _compare_quantities(question, sentence, asks_permission)
     if verdict is not False:
@@ -179,7 +179,7 @@ def _find_quantities(text: str) -> list[_Quantity]:
     return quantities
 
 
-def _has_all_seasons(question: str, sentence: str) -> bool:
+def _has_all_calendar_words(question: str, sentence: str) -> bool:
     """True if a sentence has each month, season and weekday of a question; a range of months has those between."""
     months = _get_matches(_MONTH_PATTERN, question)
     period = _MONTH_RANGE_PATTERN.search(sentence.lower())

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..models.language import LanguagePipeline, Parse
-from ..text.blocks import is_mail_header, replace_braced_words, to_plain_text, unwrap_links
+from ..text.blocks import is_mail_header, replace_sound_annotations, to_plain_text, unwrap_links
 from ..text.names import Name, to_singular
 from ..text.patterns import compile_lazily
 from .chunking import Chunk, Unit
@@ -152,7 +152,7 @@ def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
             if is_mail_header(text, unit.start, unit.end):
                 continue
             piece = _MARKER_PATTERN.sub("", text[unit.start : unit.end], count=1)
-            piece = to_plain_text(replace_braced_words(unwrap_links(piece)))
+            piece = to_plain_text(replace_sound_annotations(unwrap_links(piece)))
             if _is_prose(piece):
                 chunk_prose.add(piece, unit, "\n" in text[end : unit.start])
         end = unit.end

@@ -253,7 +253,7 @@ class BertGraph:
         )
 
     def _add_sum(self, first: str, second: str, name: str) -> str:
-        """Add the sum of two results, which are given by name."""
+        """Add the sum of two results, which ``first`` and ``second`` name."""
         return self._add_operation("Add", [first, second], name)
 
     def _take_weight(self, name: str, part: str = "weight") -> npt.NDArray[np.float32]:
@@ -333,6 +333,7 @@ class QuantizedBertGraph(BertGraph):
 
         Return the names of both results, and the scales and the shift of the channels.
         """
+        # A result of GELU is at least _GELU_MINIMUM; the shift makes it positive, so that all 255 steps are used.
         follows_gelu = name.endswith("output.dense") and "attention" not in name
         shift = -_GELU_MINIMUM if follows_gelu else 0.0
         scales = self._compute_input_scales(name)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .text_pieces import join_surrogates
 
@@ -173,6 +173,7 @@ class _ReceivedText:
     """
 
     def __init__(self, secret: str) -> None:
+        """Begin with no text. ``secret`` is replaced by stars, unless it is empty."""
         self._secret = secret
         self._pending = ""  # the end of the text, which more text can change
         self._num_shown = 0  # characters of it that were returned
@@ -206,38 +207,38 @@ class _ReasoningSplitter:
 
     def __init__(self) -> None:
         self._buffer = ""
-        self._state = "before"  # the reasoning; then "inside" it, "between" it and the answer, and "after" it
+        self._state: Literal["before_reasoning", "in_reasoning", "before_answer", "in_answer"] = "before_reasoning"
 
     def feed(self, text: str) -> Iterator[Piece]:
         """Add text, and yield the pieces that are now known to be reasoning or answer."""
         self._buffer += text
-        if self._state == "before":
+        if self._state == "before_reasoning":
             stripped = self._buffer.lstrip()
             if stripped.startswith(_THINK_START):
-                self._state, self._buffer = "inside", stripped.removeprefix(_THINK_START)
+                self._state, self._buffer = "in_reasoning", stripped.removeprefix(_THINK_START)
             elif not _THINK_START.startswith(stripped):
-                self._state = "after"
-        if self._state == "inside":
+                self._state = "in_answer"
+        if self._state == "in_reasoning":
             reasoning, closing, answer = self._buffer.partition(_THINK_END)
             if closing:
-                self._state, self._buffer = "between", answer
+                self._state, self._buffer = "before_answer", answer
             else:
                 overlap = _count_overlap(reasoning, _THINK_END)
                 reasoning, self._buffer = reasoning[: len(reasoning) - overlap], reasoning[len(reasoning) - overlap :]
             if reasoning:
                 yield Piece(reasoning, is_reasoning=True)
-        if self._state == "between":
+        if self._state == "before_answer":
             self._buffer = self._buffer.lstrip()
             if self._buffer:
-                self._state = "after"
-        if self._state == "after" and self._buffer:
+                self._state = "in_answer"
+        if self._state == "in_answer" and self._buffer:
             yield Piece(self._buffer)
             self._buffer = ""
 
     def flush(self) -> Iterator[Piece]:
         """Yield the rest of the text, after its last piece."""
         if self._buffer:
-            yield Piece(self._buffer, self._state == "inside")
+            yield Piece(self._buffer, self._state == "in_reasoning")
             self._buffer = ""
 
 

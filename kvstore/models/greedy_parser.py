@@ -87,7 +87,10 @@ class RowOps(NumpyOps):  # type: ignore[misc]  # an extension without types
     """The operations of numpy, with the matrix product of kvstore's kernel."""
 
     def gemm(self, x: Any, y: Any, out: Any = None, trans1: bool = False, trans2: bool = False) -> Any:
-        """Return the matrix product x y in float32; ``trans1`` and ``trans2`` transpose x and y first."""
+        """Return the matrix product x y in float32, as thinc's ``Ops.gemm`` does.
+
+        ``trans1`` and ``trans2`` transpose x and y first. The product is written to ``out``, if it is not None.
+        """
         left = np.ascontiguousarray(x.T if trans1 else x)
         right = np.ascontiguousarray(y if trans2 else y.T)
         products = np.empty((len(left), len(right)), np.float32) if out is None else out

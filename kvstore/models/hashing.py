@@ -82,7 +82,7 @@ def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], 
     # The last bit of a hash is the sign of the feature.
     indexes = np.array([(feature_hash >> 1) % dimension for feature_hash in hashes], dtype=np.intp)
     weights = [weight if feature_hash & 1 else -weight for feature_hash in hashes]
-    weights[0] = 1.0 if hashes[0] & 1 else -1.0
+    weights[0] = 1.0 if hashes[0] & 1 else -1.0  # the word itself
     return indexes, np.array(weights)
 
 

@@ -223,7 +223,7 @@ class LanguageModel:
             "stream": True,
         }
         fields = dict(optional_fields)
-        if self._context_tokens is not None:
+        if self._context_tokens is not None:  # a quarter of the context is left for the answer
             fields["max_tokens"] = min(fields["max_tokens"], self._context_tokens // 4)
         if "max_tokens" in self._rejected_fields:
             fields[_NEW_LIMIT_FIELD] = fields["max_tokens"]

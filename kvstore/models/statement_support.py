@@ -91,7 +91,7 @@ class _WordOrder:
     is_strict: bool
 
     def has_compatible_order(self, words: Sequence[str]) -> bool:
-        """True unless the words of a sentence, given as stems, contradict the statement by their order or number.
+        """True unless a sentence contradicts the statement by the order or the counts of its ``words`` (stems).
 
         A sentence that has a repeated word less often contradicts it, unless its pronouns can stand for a name. Unless
         it is strict, order proves nothing if the two share few words, or if only one of them is passive (has "by").
@@ -217,6 +217,7 @@ class SourcePassages:
     """Passages with common headings, prepared for checking many statements."""
 
     def __init__(self, texts: Sequence[str], headings: Sequence[str] = ()) -> None:
+        """Split the texts into sentences. ``headings`` are the titles and headings that apply to all of them."""
         self.texts = [*headings, *texts]
         # Headings may name the subject of a sentence, so their words count as words of each passage.
         heading_stems = _collect_stems(headings)
@@ -319,6 +320,7 @@ def _repeats_words(statement: str) -> bool:
     words = split_written_words(statement)
     sequences = Counter(tuple(words[start : start + _SEQUENCE_WORDS]) for start in range(len(words)))
     repeated = (list_content_words(" ".join(sequence)) for sequence, count in sequences.items() if count > 1)
+    # Content words are in lower case, so a capitalized word of a name is not among the words as written.
     return any(len(content) > 1 and any(word in words for word in content) for content in repeated)
 
 

@@ -20,7 +20,7 @@ def token_estimate(text: str) -> int:
     >>> kvstore.token_estimate("Leave lasts twenty weeks.")
     8
     """
-    return -int(-len(text.encode()) // BYTES_PER_TOKEN)
+    return -int(-len(text.encode()) // BYTES_PER_TOKEN)  # rounded up
 
 
 def estimate_message_tokens(messages: Iterable[Mapping[str, str]]) -> int:

@@ -71,6 +71,7 @@ class WordPieceTokenizer:
         """Return the token ids of a text, truncated to the maximum number of tokens."""
         ids = [self._start]
         split_word, characters = self._split_word_cached, self._characters
+        # The pattern is a group, so every second part is a special token.
         for index, part in enumerate(self._special_pattern.split(text) if "[" in text else (text,)):
             if index % 2:
                 ids.append(self._special_ids[part])

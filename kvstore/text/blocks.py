@@ -39,7 +39,7 @@ _LINK_PATTERN = compile_lazily(
 #: A link of a wiki or of a vault of notes: its target, and its text if that differs.
 _WIKI_LINK_PATTERN = compile_lazily(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[\]|\n]*[^\s\[\]|])?)\]\]")
 #: A word in braces, as transcripts mark sounds that are not words.
-_BRACED_PATTERN = compile_lazily(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
+_SOUND_ANNOTATION_PATTERN = compile_lazily(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
 _DELIMITER_PATTERN = compile_lazily(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 #: Fields that mails begin with, and fields of any name.
 _MAIL_FIELD_PATTERN = compile_lazily(
@@ -69,8 +69,8 @@ class BlockPart:
 
     ``kind`` is heading, prose, item, table or code. ``level`` is that of a heading or the depth of an item (1: the
     outermost). ``term_end`` is the end of the term of an item ``term: definition``, or ``start`` without one.
-    ``leads``: the end of the part introduces the next part, which cannot be understood without it. ``continues``: a
-    table or code that begins in an earlier chunk.
+    ``introduces_next``: the end of the part introduces the next part, which cannot be understood without it.
+    ``continues``: a table or code that begins in an earlier chunk.
     """
 
     kind: str
@@ -78,7 +78,7 @@ class BlockPart:
     end: int
     level: int = 0
     term_end: int = 0
-    leads: bool = False
+    introduces_next: bool = False
     continues: bool = False
 
 
@@ -127,7 +127,7 @@ def split_parts(text: str, format: str = "markdown") -> list[BlockPart]:
 
     ``format`` is the format of the chunk's document, ``text`` or ``markdown``.
 
-    >>> [(part.kind, part.leads) for part in split_parts("Ask it:\\n\\n```sh\\nls\\n```")]
+    >>> [(part.kind, part.introduces_next) for part in split_parts("Ask it:\\n\\n```sh\\nls\\n```")]
     [('prose', True), ('code', False)]
     """
     if format == "markdown":
@@ -135,7 +135,7 @@ def split_parts(text: str, format: str = "markdown") -> list[BlockPart]:
     else:
         parts = [BlockPart("prose", block.start, block.end, term_end=block.start) for block in _iter_paragraphs(text)]
     return [
-        replace(part, leads=_introduces_next(text, part, next_part))
+        replace(part, introduces_next=_introduces_next(text, part, next_part))
         for part, next_part in zip_longest(parts, parts[1:])
     ]
 
@@ -148,7 +148,7 @@ def _introduces_next(text: str, part: BlockPart, next_part: BlockPart | None) ->
 
 
 def _split_markdown(text: str) -> list[BlockPart]:
-    """Return the parts of a chunk of Markdown, in order. The caller sets ``leads``.
+    """Return the parts of a chunk of Markdown, in order. The caller sets ``introduces_next``.
 
     A chunk can begin inside a block, which a CommonMark parser would misread, so the lines are classified one by one.
     """
@@ -270,9 +270,9 @@ def unwrap_wiki_links(text: str) -> str:
     return _WIKI_LINK_PATTERN.sub(r"\1", text) if "[[" in text else text
 
 
-def replace_braced_words(text: str) -> str:
+def replace_sound_annotations(text: str) -> str:
     """Return a transcript with each sound annotation, such as ``{vocalsound}``, replaced by a space."""
-    return _BRACED_PATTERN.sub(" ", text) if "{" in text else text
+    return _SOUND_ANNOTATION_PATTERN.sub(" ", text) if "{" in text else text
 
 
 def format_summary_sentence(text: str) -> str:
@@ -379,7 +379,7 @@ def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
 def _make_blocks(
     text: str, token: Token, line_starts: list[int], kind: str, level: int = 0, title: str = ""
 ) -> list[Block]:
-    """Return a list with the block of a token, or an empty list if its lines are blank."""
+    """Return a list with the block of a token, without white space at its ends; an empty list if it is blank."""
     start, end = _get_span(token, line_starts)
     lines = text[start:end]
     start += len(lines) - len(lines.lstrip())

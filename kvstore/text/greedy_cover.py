@@ -84,21 +84,24 @@ def _is_record(text: str) -> bool:
 
 
 def compute_cover_weights(
-    sentences: Iterable[SentenceWords], part_counts: Mapping[str, int], num_parts: int
+    sentences: Iterable[SentenceWords], part_frequencies: Mapping[str, int], num_parts: int
 ) -> dict[str, float]:
-    """Return the weight of each word of some sentences.
+    """Return the TF-IDF weight of each word of some sentences, which are a part of a longer text.
 
-    The weight grows with the number of occurrences in the sentences. It falls with the number of parts that contain the
-    word (``part_counts``, by word), out of the ``num_parts`` parts of the whole text.
+    ``part_frequencies`` has, for each word, the number of parts of the text that contain it, out of ``num_parts``.
     """
     counts = Counter(chain.from_iterable(sentence.words for sentence in sentences))
-    return {word: _compute_weight(count, num_parts, part_counts[word]) for word, count in counts.items()}
+    return {word: _compute_weight(count, num_parts, part_frequencies[word]) for word, count in counts.items()}
 
 
 @lru_cache(maxsize=1 << 10)  # many words have the same frequency
-def _compute_weight(count: int, num_parts: int, part_count: int) -> float:
-    """Return the weight of a word that occurs ``count`` times, and in ``part_count`` of ``num_parts`` parts."""
-    return math.sqrt(count) * math.log1p(num_parts / part_count) * (_SINGLE_USE_FACTOR if count == 1 else 1.0)
+def _compute_weight(term_frequency: int, num_parts: int, part_frequency: int) -> float:
+    """Return the TF-IDF weight of a word that occurs ``term_frequency`` times in the sentences.
+
+    It occurs in ``part_frequency`` of the ``num_parts`` parts of the text. A word that occurs once weighs less.
+    """
+    single_use_factor = _SINGLE_USE_FACTOR if term_frequency == 1 else 1.0
+    return math.sqrt(term_frequency) * math.log1p(num_parts / part_frequency) * single_use_factor
 
 
 def select_greedy_cover(

@@ -240,7 +240,7 @@ def get_language_name(code: str | None) -> str | None:
 
 
 def get_language_code(name: str | None) -> str | None:
-    """Return the ISO 639 code of a language, given by the name that :func:`get_language_name` returned."""
+    """Return the ISO 639 code of a language with an English name in lower case, or the name if its code is unknown."""
     return None if name is None else _CODES.get(name, name)
 
 
@@ -268,7 +268,10 @@ def is_latin(text: str) -> bool:
     >>> is_latin("Où est Győr?"), is_latin("Где Győr находится?"), is_latin("東京 Tower")
     (True, False, True)
     """
-    letters = "" if text.isascii() else [character for character in text if character.isalpha()]
+    if text.isascii():
+        return True
+    letters = [character for character in text if character.isalpha()]
+    # The blocks of Latin letters that are in use end at U+024F.
     return 2 * sum(character > "\u024f" for character in letters) <= len(letters)
 
 

@@ -231,6 +231,7 @@ def is_unspaced(text: str) -> bool:
 
 def list_unspaced_ranges() -> list[tuple[str, str]]:
     """Return the first and last character of each range of characters of scripts without spaces."""
+    # UNSPACED_RANGES is part of a regular expression: three characters, such as "a-z", are a range.
     return [(UNSPACED_RANGES[offset], UNSPACED_RANGES[offset + 2]) for offset in range(0, len(UNSPACED_RANGES), 3)]
 
 
@@ -253,7 +254,7 @@ def count_written_words(text: str) -> int:
         return len(text.split())
     characters = sum(map(len, _UNSPACED_RUN_PATTERN.findall(text)))
     spaced_words = [word for word in _UNSPACED_RUN_PATTERN.sub(" ", text).split() if _WORD_PATTERN.search(word)]
-    return len(spaced_words) + -(-characters // 2)
+    return len(spaced_words) + -(-characters // 2)  # rounded up
 
 
 def list_term_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
@@ -269,7 +270,10 @@ def list_term_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
 
 
 def _list_folded_term_words(folded: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the result of :func:`list_term_words` for a text that is in normal form already."""
+    """Return the result of :func:`list_term_words` for a text that is in normal form already.
+
+    Of the words of a Segmenter, single function characters are omitted.
+    """
     if not (isinstance(stem, Segmenter) and is_unspaced(folded)):
         return find_term_words(folded)
     words, offset = [], 0
@@ -361,8 +365,8 @@ def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     return [stem(word) for word in list_term_words(text, stem)]
 
 
-def list_terms_in_any_text(name: str, stem: Callable[[str], str]) -> list[str]:
-    """Return, in order, terms that every text with ``name`` in it has.
+def list_certain_terms(name: str, stem: Callable[[str], str]) -> list[str]:
+    """Return the terms, in order, that are certainly among the terms of every text that contains ``name``.
 
     With a segmenter, these are single characters for a script without spaces, because a word that the segmenter finds
     in a text can cross the border of the name.

@@ -70,6 +70,7 @@ def extract_read_answer(
             num_words += snippet.num_words
             runs.append(_make_single_run(position, best.score))
     text, citations = render_runs(reading.passages, runs, scorer)
+    # The first line of the context is a relation of the question's names.
     text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
     return ExtractedAnswer(text, citations, _locate_answer_words(best, text), reading.verdict)
 

@@ -35,15 +35,15 @@ _CONFIDENCE_CONSTANT = -1.01
 #: The logit of the confidence exceeds that by rules by at most this. The reader was trained on questions that fit their
 #: passages, and the rules recognize the others: on three folders, their logit is at least -3.1 for questions with an
 #: answer, and at most -4.6 for foreign ones.
-_MAX_GAIN = 3.0
+_MAX_GAIN_OVER_RULES = 3.0
 #: The weight of the coverage, next to the logit of the reader, and the lowest sum with which a sentence alone answers a
 #: question that may be a chain of facts. With 3, as many answers to HotpotQA are right as by the rules alone, 33 of 60,
 #: and most long questions of SQuAD 2.0 are read.
-_COVERAGE_WEIGHT, _MIN_SUFFICIENT = 3.0, 3.0
+_COVERAGE_WEIGHT, _MIN_SINGLE_SENTENCE_SCORE = 3.0, 3.0
 #: The maximum logit of the confidence in what the reader cannot judge: sentences of several passages, which hold the
 #: answer to 57 % of the questions of HotpotQA, and answers to questions that yes or no answers. The second maximum is
 #: for a sentence that settles such a question: 14 of 14 verdicts on 36 questions that chose no rule were right.
-_MAX_UNJUDGED, _MAX_SETTLED = 0.0, 2.5
+_MAX_UNJUDGED_LOGIT, _MAX_VERDICT_LOGIT = 0.0, 2.5
 #: The weights of the same model for a question that yes or no answers and that no sentence settles: of the score by
 #: rules, the reader's logit and the coverage of the snippet. They were fitted on 58 questions without a verdict, about
 #: price lists, opening hours, minutes, a contract and three folders. Fitted on half of them, the model has an area
@@ -54,7 +54,7 @@ _YES_NO_WEIGHTS = {"rules": 0.55, "reader": 0.4, "coverage": 1.0}
 _YES_NO_CONSTANT = -4.6
 #: The weights of a snippet without the form that the question asks for, in its score and in the confidence. Such a
 #: snippet hardly ever answers. The weights are not fitted, because too few of the best snippets lack the form.
-MISSING_SCORE, MISSING_CONFIDENCE = -3.0, -2.0
+MISSING_KIND_SCORE, MISSING_KIND_LOGIT = -3.0, -2.0
 
 
 class SnippetReading(NamedTuple):
@@ -104,22 +104,25 @@ class PassageReading(NamedTuple):
     @property
     def needs_several_passages(self) -> bool:
         """True if the question may be a chain, and no sentence both is a likely answer and covers the question."""
-        return self.may_be_chain and self.best.logit + _COVERAGE_WEIGHT * self.best.coverage < _MIN_SUFFICIENT
+        score = self.best.logit + _COVERAGE_WEIGHT * self.best.coverage
+        return self.may_be_chain and score < _MIN_SINGLE_SENTENCE_SCORE
 
-    def compute_confidence(self, rule_logit: float, unknown_logit: float) -> float:
+    def compute_confidence_logit(self, rule_logit: float, unknown_logit: float) -> float:
         """Return the logit of the confidence in the likeliest answer, from the reader's logit and that of the rules.
 
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` the part of it for names that no
         document has. That part is added, because the reader does not notice that a sentence is about another name.
+        A verdict, and an answer that the reader cannot judge, have the logit of the rules, up to a maximum.
         """
         if self.verdict is not None:
-            return min(rule_logit, _MAX_SETTLED)
+            return min(rule_logit, _MAX_VERDICT_LOGIT)
         if self.needs_several_passages or self.is_yes_no:
-            yes_no_logit = self._compute_yes_no_logit() if self.is_yes_no else _MAX_UNJUDGED
-            return min(rule_logit, yes_no_logit, _MAX_UNJUDGED)
+            yes_no_logit = self._compute_yes_no_logit() if self.is_yes_no else _MAX_UNJUDGED_LOGIT
+            return min(rule_logit, yes_no_logit, _MAX_UNJUDGED_LOGIT)
         signals = {"reader": self.logit_in_context, "rules": rule_logit}
         logit = math.fsum(weight * signals[name] for name, weight in _CONFIDENCE_WEIGHTS.items()) + _CONFIDENCE_CONSTANT
-        return min(logit, rule_logit + _MAX_GAIN) + unknown_logit + MISSING_CONFIDENCE * self.best.is_kind_missing
+        logit = min(logit, rule_logit + _MAX_GAIN_OVER_RULES)
+        return logit + unknown_logit + MISSING_KIND_LOGIT * self.best.is_kind_missing
 
     def _compute_yes_no_logit(self) -> float:
         """Return the logit that the likeliest snippet answers a question that yes or no answers, without a verdict."""
@@ -152,7 +155,7 @@ def read_passages(
                 window.position,
                 score=_LOGIT_WEIGHT * reading.logit
                 + _RULES_WEIGHT * rule_score
-                + MISSING_SCORE * window.is_kind_missing,
+                + MISSING_KIND_SCORE * window.is_kind_missing,
                 logit=reading.logit,
                 rule_score=rule_score,
                 is_kind_missing=window.is_kind_missing,

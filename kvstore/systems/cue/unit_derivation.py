@@ -24,7 +24,14 @@ from ...registry.chunked_text import ChunkedText, ChunkSpan
 from ...registry.contract import Derivation, MaintainedIndex
 from ...registry.written_passages import build_chunk_passage
 from ...settings import FixedSettings
-from ...text.blocks import is_mail_header, parse_blocks, replace_braced_words, skip_marker, to_plain_text, unwrap_links
+from ...text.blocks import (
+    is_mail_header,
+    parse_blocks,
+    replace_sound_annotations,
+    skip_marker,
+    to_plain_text,
+    unwrap_links,
+)
 from ...text.languages import detect_english
 from .clauses import Clause, find_clauses
 from .written_units import WRITTEN_UNITS
@@ -116,7 +123,7 @@ def render_unit(piece: str) -> str:
 
     Commas separate the cells of a table row.
     """
-    text = to_plain_text(replace_braced_words(unwrap_links(piece[skip_marker(piece, 0, len(piece)) :])))
+    text = to_plain_text(replace_sound_annotations(unwrap_links(piece[skip_marker(piece, 0, len(piece)) :])))
     return ", ".join(cell for cell in map(str.strip, text.strip("|").split("|")) if cell) if text[:1] == "|" else text
 
 
