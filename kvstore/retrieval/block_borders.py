@@ -103,7 +103,8 @@ class BlockFinder:
     def _to_block_span(self, text: str, char_start: int, char_end: int, text_start: int) -> BlockSpan:
         """Convert a block's character range in ``text`` to bytes of the document.
 
-        ``text_start`` is the byte of the document at which ``text`` begins.
+        ``text_start`` is the byte of the document at which ``text`` begins. White space beside the block belongs to
+        neither the text before it nor the text after it.
         """
         previous_char_end = len(text[:char_start].rstrip())
         next_char_start = len(text) - len(text[char_end:].lstrip())

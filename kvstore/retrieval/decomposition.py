@@ -45,6 +45,7 @@ def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
     """Split a question into the names that it compares and the remainder. ``seeds`` are its recognized entities.
 
     Two names joined by "or" are compared; two joined by "and" only in a yes/no question or one that asks about both.
+    If no words remain, the remainder is the whole question.
     """
     encoded = question.encode()  # the spans of seeds are in bytes
     name_spans = sorted((start, end, seed.key) for seed in seeds for start, end in seed.spans)

@@ -167,7 +167,7 @@ class Evidence(Columnar):
     hint: str | None = None
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows: the hits and the path of each."""
+        """Return the HTML that a notebook shows: a table of the hits, each with its path (why it was found)."""
         from ..rendering.markup import render_table
 
         columns = ("rank", "score", "document", "ordinal", "text", "path")

@@ -103,9 +103,10 @@ def _select_steps(
         first_steps.setdefault(step.node, step)
         if is_upward and not is_past_root and next(forest.iter_parents(step.node), None) is None:
             roots.append(step)
-    else:
+    else:  # the walk ended; it can still exceed the limit
         if len(steps) <= limit:
             return steps, False
+    # All roots here are equally near.
     root_path: set[WalkStep] = set()
     path_step = min(roots, key=lambda step: forest.get_key(step.node), default=None)
     while path_step is not None:  # from the root back to a start node

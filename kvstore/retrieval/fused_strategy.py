@@ -69,9 +69,9 @@ class FusedStrategy:
             step.count = len(fusion.ranking)
         chunk_ranking = [(hit_id, score) for hit_id, score in fusion.ranking if hit_id not in fusion.other_hits]
         pool = max(result.evidence.pool for result in results)
-        evidence = evidence_of(query, self.name, chunk_ranking, fusion.paths, pool)
+        evidence = evidence_of(query, self.name, chunk_ranking, fusion.explanations, pool)
         other_hits = [
-            replace(fusion.other_hits[hit_id], score=score, path=fusion.paths[hit_id])
+            replace(fusion.other_hits[hit_id], score=score, path=fusion.explanations[hit_id])
             for hit_id, score in fusion.ranking
             if hit_id in fusion.other_hits
         ]
@@ -108,20 +108,21 @@ def _copy_for_strategy(query: Query, strategy: Strategy) -> Query:
 
 
 class _Fusion(NamedTuple):
-    """The fused ranking, with the path of each hit.
+    """The fused ranking, with the explanation of each hit (its ``path``).
 
     An id in ``ranking`` is a chunk id or, if negative, a key of ``other_hits``, which are not single chunks.
     """
 
     ranking: Ranking
-    paths: dict[int, str]
+    explanations: dict[int, str]
     other_hits: dict[int, Hit]
 
 
 def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
-    """Fuse the hits of results by rank; identical hits of several results are one hit.
+    """Fuse the hits of results by reciprocal rank (RRF), and append the hits below the fused ranks.
 
-    The id of a hit is its chunk id or, if it is not a single chunk, a negative number.
+    Identical hits of several results are one hit. The id of a hit is its chunk id or, if it is not a single chunk, a
+    negative number.
     """
     # In reverse order, so that the first of identical hits is kept.
     hits = {_get_hit_key(hit): hit for result in reversed(results) for hit in reversed(result.evidence.hits)}
@@ -131,18 +132,20 @@ def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
     }
     hit_rankings = [[(hit_ids[_get_hit_key(hit)], hit.score) for hit in result.evidence.hits] for result in results]
     scores: dict[int, float] = {}
-    paths: dict[int, list[str]] = {}
+    explanations: dict[int, list[str]] = {}
     for (label, evidence), hit_ranking in zip(results, hit_rankings, strict=True):
-        hit_paths = dict(zip((hit_id for hit_id, _ in hit_ranking), (hit.path for hit in evidence.hits), strict=True))
+        explanation_by_hit = dict(
+            zip((hit_id for hit_id, _ in hit_ranking), (hit.path for hit in evidence.hits), strict=True)
+        )
         for hit_id, rank in assign_ranks(hit_ranking[:_NUM_FUSED]):
             scores[hit_id] = scores.get(hit_id, 0.0) + 1 / (_FUSION_CONSTANT + rank)
-            paths.setdefault(hit_id, []).append(f"{label} #{rank} ({hit_paths[hit_id]})")
+            explanations.setdefault(hit_id, []).append(f"{label} #{rank} ({explanation_by_hit[hit_id]})")
     order = {hit_ids[key]: (hit.document, hit.ordinal, hit.start, hit.kind) for key, hit in hits.items()}
     ranking = sorted(scores.items(), key=lambda item: (-item[1], order[item[0]]))
     ranking = append_tails(ranking, *hit_rankings, top=max(_NUM_FUSED, query.reach))
-    path_texts = {hit_id: "; ".join(paths.get(hit_id, ["after the fused hits"])) for hit_id, _ in ranking}
+    explanation_texts = {hit_id: "; ".join(explanations.get(hit_id, ["after the fused hits"])) for hit_id, _ in ranking}
     other_hits = {hit_ids[key]: hit for key, hit in hits.items() if hit.kind != "chunk"}
-    return _Fusion(ranking, path_texts, other_hits)
+    return _Fusion(ranking, explanation_texts, other_hits)
 
 
 def _get_hit_key(hit: Hit) -> tuple[str, str, int, str]:

@@ -27,6 +27,7 @@ class Hierarchy:
 
     def find_nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
         """Return the forest nodes of each name (normal form); an empty tuple if the name is unknown."""
+        # The addresses of nodes are smaller than those of abstracts.
         return self._state.filter.get_addresses_below(keys, _FIRST_ABSTRACT)
 
     def build_sentences(self, nodes: Iterable[int]) -> list[str]:

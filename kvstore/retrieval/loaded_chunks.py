@@ -106,11 +106,12 @@ class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
         return self.chunks
 
 
-#: The path of a hit: one text for all, a text by chunk id, or a function of the loaded chunk.
-HitPaths = str | Mapping[int, str] | Callable[[LoadedChunk], str]
+#: Why each chunk was found: one text for all, a text by chunk id, or a function of the loaded chunk. It becomes the
+#: ``path`` of the hit.
+HitExplanations = str | Mapping[int, str] | Callable[[LoadedChunk], str]
 
-#: The path of a chunk that is not in a mapping of paths.
-_TAIL_PATH = "after the candidates, by the ranks of the searches"
+#: The explanation of a chunk that is not in a mapping of explanations.
+_TAIL_EXPLANATION = "after the candidates, by the ranks of the searches"
 
 
 class RankedHits(NamedTuple):
@@ -123,11 +124,11 @@ class RankedHits(NamedTuple):
 def build_chunk_hits(
     load_chunks: Callable[[Sequence[int]], list[LoadedChunk]],
     ranking: Ranking,
-    paths: HitPaths,
+    explanations: HitExplanations,
     top: int,
     within: int | None,
 ) -> RankedHits:
-    """Return hits for the first ``top`` chunks of a ranking that together fit ``within`` tokens (None: no limit).
+    """Return hits for the first ``top`` chunks of a ranking that together have at most ``within`` tokens, if not None.
 
     A chunk that does not fit is skipped. ``load_chunks`` is called with as many chunk ids as hits are missing.
     """
@@ -145,13 +146,15 @@ def build_chunk_hits(
                 within -= num_tokens
             record = loaded.record
             heading = " > ".join(loaded.headings) if record.section >= 0 else ""
-            fields = (loaded.document.key, record.ordinal, loaded.text, _get_path(paths, loaded))
+            fields = (loaded.document.key, record.ordinal, loaded.text, _get_explanation(explanations, loaded))
             hits.append(Hit(len(hits) + 1, score, *fields, record.start, record.end, heading, loaded.document.title))
             chunk_ids.append(chunk)
     return RankedHits(hits, chunk_ids)
 
 
-def build_segment_hits(best_chunks: Sequence[LoadedChunk], segments: Sequence[Segment], paths: HitPaths) -> RankedHits:
+def build_segment_hits(
+    best_chunks: Sequence[LoadedChunk], segments: Sequence[Segment], explanations: HitExplanations
+) -> RankedHits:
     """Return segments as hits, in their order; a segment that is one whole chunk becomes a hit of kind ``chunk``.
 
     ``best_chunks`` has the best-ranked chunk of each segment.
@@ -160,7 +163,7 @@ def build_segment_hits(best_chunks: Sequence[LoadedChunk], segments: Sequence[Se
     for rank, (segment, loaded) in enumerate(zip(segments, best_chunks, strict=True), 1):
         record, chunks = segment.record, segment.chunks
         heading = " > ".join(loaded.list_headings(chunks[0].section))
-        path = _get_path(paths, loaded)
+        path = _get_explanation(explanations, loaded)
         kind: HitKind = "chunk" if segment.is_whole_chunk else "segment"
         if kind == "segment":
             chunk_count = "1 chunk" if len(chunks) == 1 else f"{len(chunks)} chunks"
@@ -174,8 +177,10 @@ def build_segment_hits(best_chunks: Sequence[LoadedChunk], segments: Sequence[Se
     return RankedHits(hits, [segment.best_chunk for segment in segments])
 
 
-def _get_path(paths: HitPaths, loaded: LoadedChunk) -> str:
-    """Return the path of a chunk's hit: the text that explains why the chunk was retrieved."""
-    if isinstance(paths, str):
-        return paths
-    return paths.get(loaded.chunk, _TAIL_PATH) if isinstance(paths, Mapping) else paths(loaded)
+def _get_explanation(explanations: HitExplanations, loaded: LoadedChunk) -> str:
+    """Return the text that explains why a chunk was retrieved, which becomes the ``path`` of its hit."""
+    if isinstance(explanations, str):
+        return explanations
+    if isinstance(explanations, Mapping):
+        return explanations.get(loaded.chunk, _TAIL_EXPLANATION)
+    return explanations(loaded)

@@ -25,7 +25,14 @@ from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from ..text.languages import open_question_stemmer
 from .evidence import Evidence, Hit, Trace
-from .loaded_chunks import ChunkReadRequest, HitPaths, LoadedChunk, RankedHits, build_chunk_hits, build_segment_hits
+from .loaded_chunks import (
+    ChunkReadRequest,
+    HitExplanations,
+    LoadedChunk,
+    RankedHits,
+    build_chunk_hits,
+    build_segment_hits,
+)
 
 #: The number of chunks that a reranker scores.
 MAX_RERANK_CANDIDATES = 50
@@ -101,7 +108,7 @@ class Query:
         return self.state
 
     def copy_with_limits(self, top: int, within: int | None) -> Query:
-        """Return this query with other limits; the copy shares the trace and everything read so far."""
+        """Return a copy of this query with other limits, which shares the trace and everything read so far."""
         limited_query = copy(self)
         limited_query.top, limited_query.within = top, within
         return limited_query
@@ -264,7 +271,7 @@ def evidence_of(
     query: Query,
     strategy: str,
     ranking: Ranking,
-    paths: HitPaths,
+    paths: HitExplanations,
     pool: int,
     *,
     as_segments: bool = False,
@@ -291,7 +298,9 @@ def evidence_of(
     return Evidence(query.question, strategy, ranked_hits.hits, notes, query.trace.steps, pool, segments=extra_segments)
 
 
-def _build_segment_hits(query: Query, ranking: Ranking, paths: HitPaths, within: int | None) -> RankedHits:
+def _build_segment_hits(
+    query: Query, ranking: Ranking, explanations: HitExplanations, within: int | None
+) -> RankedHits:
     """Return the first segments of a ranking that fit ``within`` tokens as hits, and record the step in the trace."""
     from .segments import DEFAULT_ROOM, SEGMENT_OPTIONS, SegmentPlan, describe_segments, select_segments
 
@@ -308,4 +317,4 @@ def _build_segment_hits(query: Query, ranking: Ranking, paths: HitPaths, within:
         segments = select_segments(query.state, ranking, plan)
         step.detail, step.count = describe_segments(ranking, plan, segments), len(segments)
         best_chunks = query.load_chunks([segment.best_chunk for segment in segments])
-        return build_segment_hits(best_chunks, segments, paths)
+        return build_segment_hits(best_chunks, segments, explanations)

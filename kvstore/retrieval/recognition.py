@@ -105,9 +105,9 @@ def is_written_as_name(question: str, seed: Seed, allow_phrases: bool) -> bool:
 
 
 def _get_name_start(question: str, form: str) -> int:
-    """Return the offset in a form from which a capital marks a name.
+    """Return the offset in ``form``, the question's spelling of a name, from which a capital or digit counts.
 
-    It is 1 if the form opens the question with a function word, else 0.
+    It is 1 if the form opens the question with a function word, which has a capital anyway, else 0.
     """
     first_words = split_words(form)[:1]
     return int(question.lstrip().startswith(form) and bool(first_words) and first_words[0] in FUNCTION_WORDS)
@@ -130,6 +130,6 @@ def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> 
     return Matches(matches.start[mask], matches.end[mask], matches.entity[mask]) if mask.any() else matches
 
 
-def _has_capital_or_digit(form: str) -> bool:
-    """True if a form contains a capital or a digit."""
-    return any(character.isupper() or character.isdigit() for character in form)
+def _has_capital_or_digit(text: str) -> bool:
+    """True if a text contains a capital or a digit."""
+    return any(character.isupper() or character.isdigit() for character in text)

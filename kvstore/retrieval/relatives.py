@@ -28,9 +28,11 @@ class Relatives(Columnar, list[Relative]):
     """The relatives that EXPAND returns; a notebook draws them as trees."""
 
     def _get_named_rows(self) -> NamedRows:
+        """Return the column names, a row for each relative, and the SQL types of the columns."""
         return _COLUMNS, [*map(astuple, self)], _COLUMN_TYPES
 
     def _repr_html_(self) -> str:
+        """Return the HTML that a notebook shows."""
         return render_relatives(self)
 
 

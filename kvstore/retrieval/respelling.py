@@ -73,6 +73,6 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
 
 @lru_cache(maxsize=1024)
 def _list_variants(word: str) -> list[str]:
-    """Return the other spellings of a word. Cached; the patterns are compiled on first use, since it is rare."""
+    """Return the other spellings of a word, such as "colour" for "color"; cached."""
     variants = (re.sub(pattern, replacement, word) for pattern, replacement in _SPELLING_RULES)
     return [variant for variant in variants if variant != word]
