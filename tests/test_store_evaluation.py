@@ -11,7 +11,7 @@ import pytest
 import kvstore
 from kvstore.errors import InputError
 from kvstore.evaluation import evaluate_store, make_questions, read_questions, write_questions
-from kvstore.evaluation.asked_questions import ask_questions, compute_area_under_curve, summarize_asked
+from kvstore.evaluation.asked_questions import ask_questions, compute_area_under_curve, compute_metrics
 from kvstore.evaluation.comparison import _build_advice
 from kvstore.evaluation.question_files import make_question
 from kvstore.evaluation.question_making import SOURCES
@@ -126,7 +126,7 @@ def test_figures_count_hits_answers_and_refusals(harbour: kvstore.Store) -> None
         make_question("Who painted the Night Watch?", "near"),
     ]
     outcomes = ask_questions(harbour, questions, using="lexical", model="none")
-    figures = summarize_asked(outcomes)
+    figures = compute_metrics(outcomes)
     assert (figures["answerable"], figures["near"], figures["near_refused"]) == (2, 1, 1)
     assert (figures["hit@1"], figures["answered"], figures["right_all"]) == (0.5, 1, 0.5)
     assert outcomes[0].is_right and not outcomes[1].is_right and not outcomes[2].answered

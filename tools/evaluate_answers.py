@@ -39,7 +39,7 @@ from measured_on import ROOT
 
 import kvstore
 from kvstore.evaluation import AskedQuestion, ask_questions
-from kvstore.evaluation.asked_questions import summarize_asked
+from kvstore.evaluation.asked_questions import compute_metrics
 
 
 @click.command()
@@ -72,13 +72,13 @@ def main(
             answer_sets = load_answer_sets(name, data, limit)
             for answer_set in answer_sets:
                 asked_questions = ask_set(answer_set, folder, rules)
-                rows.append({"set": answer_set.name, **summarize_asked(asked_questions)})
+                rows.append({"set": answer_set.name, **compute_metrics(asked_questions)})
                 all_asked_questions += asked_questions
                 details_rows += [
                     {"set": answer_set.name, **_build_details_row(question)} for question in asked_questions
                 ]
             if len(answer_sets) > 1:
-                rows.append({"set": name, **summarize_asked(all_asked_questions)})
+                rows.append({"set": name, **compute_metrics(all_asked_questions)})
     if details is not None:
         details.write_text(
             "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in details_rows), encoding="utf-8"

@@ -1,6 +1,6 @@
 """Ask questions and measure the hits and the answers.
 
-In: a store and questions. Out: an :class:`AskedQuestion` for each, and the figures of all together.
+In: a store and questions. Out: an :class:`AskedQuestion` for each, and the metrics of all together.
 
 An answer counts as right if it contains an expected text, which a wrong answer can also do. If a question has a span
 but no text, an answer is right if it cites bytes of the span.
@@ -143,47 +143,47 @@ def _extract_first_sentence(text: str) -> str:
     return next((line[start:end] for start, end in split_sentences(line)), line)
 
 
-def summarize_asked(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
-    """Return the figures of asked questions by name, most of them fractions from 0 to 1.
+def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
+    """Return the metrics of asked questions by name, most of them fractions from 0 to 1.
 
-    Near misses and foreign questions, which the store does not answer, should be refused. A figure that has no
-    questions to be computed from is omitted.
+    Near misses and foreign questions, which the store does not answer, should be refused. A metric without questions
+    to compute it from is omitted.
     """
     answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
     near = [outcome for outcome in outcomes if outcome.question.kind == "near"]
     foreign = [outcome for outcome in outcomes if outcome.question.kind == "foreign"]
     with_gold = [outcome for outcome in answerable if outcome.question.gold]
     answered = [outcome for outcome in answerable if outcome.answered]
-    figures: dict[str, Any] = {"answerable": len(answerable), "near": len(near), "foreign": len(foreign)}
+    metrics: dict[str, Any] = {"answerable": len(answerable), "near": len(near), "foreign": len(foreign)}
     if with_gold:
-        figures |= {
+        metrics |= {
             f"hit@{depth}": compute_mean([outcome.has_hit(depth) for outcome in with_gold]) for depth in HIT_DEPTHS
         }
-    figures["answered"] = compute_mean([outcome.answered for outcome in answerable])
-    figures["first"] = compute_mean([outcome.is_first_right for outcome in answered])
-    figures["right"] = compute_mean([outcome.is_right for outcome in answered])
-    figures["first_all"] = compute_mean([outcome.answered and outcome.is_first_right for outcome in answerable])
-    figures["right_all"] = compute_mean([outcome.answered and outcome.is_right for outcome in answerable])
-    figures["words"] = compute_mean([len(outcome.text.split()) for outcome in answered])
+    metrics["answered"] = compute_mean([outcome.answered for outcome in answerable])
+    metrics["first"] = compute_mean([outcome.is_first_right for outcome in answered])
+    metrics["right"] = compute_mean([outcome.is_right for outcome in answered])
+    metrics["first_all"] = compute_mean([outcome.answered and outcome.is_first_right for outcome in answerable])
+    metrics["right_all"] = compute_mean([outcome.answered and outcome.is_right for outcome in answerable])
+    metrics["words"] = compute_mean([len(outcome.text.split()) for outcome in answered])
     if near:
-        figures["near_refused"] = compute_mean([not outcome.answered for outcome in near])
+        metrics["near_refused"] = compute_mean([not outcome.answered for outcome in near])
     if near and answerable:
-        figures["auc"] = compute_auc([*answerable, *near])
-        figures["auc_plain"] = compute_auc(
+        metrics["auc"] = compute_auc([*answerable, *near])
+        metrics["auc_plain"] = compute_auc(
             [outcome for outcome in (*answerable, *near) if not outcome.question.is_negated]
         )
         # The confidence that 90 % of the answerable questions reach.
         threshold = float(np.quantile([outcome.confidence for outcome in answerable], 0.1))
-        figures["near_refused_at_90"] = compute_mean([outcome.confidence < threshold for outcome in near])
+        metrics["near_refused_at_90"] = compute_mean([outcome.confidence < threshold for outcome in near])
     if foreign:
-        figures["foreign_refused"] = compute_mean([not outcome.answered for outcome in foreign])
+        metrics["foreign_refused"] = compute_mean([not outcome.answered for outcome in foreign])
     answered_any = [outcome for outcome in outcomes if outcome.answered]
-    figures["ece"] = compute_calibration_error(
+    metrics["ece"] = compute_calibration_error(
         [(outcome.confidence, outcome.is_first_right) for outcome in answered_any]
     )
-    figures["ece_by_chance"] = simulate_calibration_error([outcome.confidence for outcome in answered_any])
-    figures["cpu_ms"] = round(statistics.mean(outcome.cpu_ms for outcome in outcomes))
-    return {name: value for name, value in figures.items() if value is not None}
+    metrics["ece_by_chance"] = simulate_calibration_error([outcome.confidence for outcome in answered_any])
+    metrics["cpu_ms"] = round(statistics.mean(outcome.cpu_ms for outcome in outcomes))
+    return {name: value for name, value in metrics.items() if value is not None}
 
 
 def compute_auc(outcomes: Sequence[AskedQuestion]) -> float | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from .asked_questions import AskedQuestion, ask_questions, compute_interval, summarize_asked
+from .asked_questions import AskedQuestion, ask_questions, compute_interval, compute_metrics
 from .question_files import Question
 from .question_making import make_questions
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Strategies that are compared by default: those that need no index, except the ones for overviews and trees.
 DEFAULT_STRATEGIES = ("adaptive", "hybrid", "vector", "lexical", "bridge", "graph", "hipporag", "sprag")
-#: The columns of a report, with their keys in the figures.
+#: The columns of a report, with their keys in the metrics.
 COLUMNS = {
     "hit@1": "hit@1",
     "hit@3": "hit@3",
@@ -48,10 +48,10 @@ EvaluationProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class ReportRow:
-    """The figures of one value of a setting: fractions from 0 to 1, and the median time of an answer in milliseconds.
+    """The metrics of one value of a setting: fractions from 0 to 1, and the median time of an answer in milliseconds.
 
     ``compared`` is the setting that differs between the rows of a group: ``strategy``, ``reranker``,
-    ``least_confidence`` or ``chunk_tokens``. ``name`` is its value. A figure without questions is None. ``is_current``
+    ``least_confidence`` or ``chunk_tokens``. ``name`` is its value. A metric without questions is None. ``is_current``
     is True for the value that the store uses now.
     """
 
@@ -187,17 +187,17 @@ def _ask_with_label(
 
 
 def _to_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_current: bool = False) -> ReportRow:
-    """Return a report row with the figures of one value, ``name``, of the ``compared`` setting.
+    """Return a report row with the metrics of one value, ``name``, of the ``compared`` setting.
 
     ``is_current`` marks the value that the store uses now.
     """
-    figures = summarize_asked(outcomes) if outcomes else {}
+    metrics = compute_metrics(outcomes) if outcomes else {}
     # Without an expected answer, no answer can be judged.
     if not any(outcome.question.gold or outcome.question.answers for outcome in outcomes):
-        figures.pop("right_all", None)
+        metrics.pop("right_all", None)
     ms = round(statistics.median(outcome.ms for outcome in outcomes), 1) if outcomes else None
-    figures_by_column = {column: figures.get(key) for column, key in COLUMNS.items()}
-    return ReportRow(compared, name, figures_by_column, ms, is_current)
+    metrics_by_column = {column: metrics.get(key) for column, key in COLUMNS.items()}
+    return ReportRow(compared, name, metrics_by_column, ms, is_current)
 
 
 def _apply_threshold(outcomes: Sequence[AskedQuestion], threshold: float) -> list[AskedQuestion]:
