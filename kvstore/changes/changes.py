@@ -73,7 +73,7 @@ class _UnlinkedDocuments:
 
     linker: Linker
     documents: list[dict[int, str | None]] = field(default_factory=list)
-    #: The number of chunks in the last portion, and the number of portions at the last :meth:`has_new_portion`.
+    #: The number of chunks in the last portion, and the number of portions at the last :meth:`detect_new_portion`.
     _portion_chunks: int = _MAX_LINKED_CHUNKS
     _num_portions_seen: int = 0
 
@@ -85,8 +85,8 @@ class _UnlinkedDocuments:
         self.documents[-1][document] = language
         self._portion_chunks += num_chunks
 
-    def has_new_portion(self) -> bool:
-        """True if :meth:`add` has begun a portion since the last call."""
+    def detect_new_portion(self) -> bool:
+        """Return True if :meth:`add` has begun a portion since the last call of this method."""
         previous, self._num_portions_seen = self._num_portions_seen, len(self.documents)
         return self._num_portions_seen > previous
 
@@ -97,6 +97,7 @@ class Changes:
     def __init__(
         self, view: WriteView, settings: FixedSettings, entity_filter: EntityFilter, traces: TraceCache | None = None
     ) -> None:
+        """Open a writer for each part of the store on ``view``; ``traces`` is the process's trace cache, if any."""
         require_maintained(view)
         self._view = view
         self._settings = settings
@@ -183,7 +184,7 @@ class Changes:
             linker.flush()
             if not more_follow:
                 self._link_unlinked()
-        if self._unlinked is None or self._unlinked.has_new_portion():
+        if self._unlinked is None or self._unlinked.detect_new_portion():
             self._postings.flush()
         for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived_writers)):
             vectors.flush()
@@ -245,19 +246,16 @@ class Changes:
             maintainer.apply_delta(delta)
         self._mentions.flush()
 
-    def finish(self, hits: Mapping[str, int] | None = None) -> None:
-        """Add query hits to the temperatures of entities, increment the commit number, and :meth:`write_back`.
-
-        ``hits`` has the number of hits by entity key.
-        """
-        if hits:
-            self.filter.add_hits(hits)
-            self.counters.hits += sum(hits.values())
+    def finish(self, lookup_counts: Mapping[str, int] | None = None) -> None:
+        """Add numbers of lookups, by entity key, to the temperatures; count the commit; :meth:`write_back`."""
+        if lookup_counts:
+            self.filter.add_hits(lookup_counts)
+            self.counters.hits += sum(lookup_counts.values())
         self.counters.change += 1
         self.write_back()
 
     def write_back(self) -> None:
-        """Link deferred documents, and write what is held in memory to the transaction, so that its view sees it."""
+        """Link deferred documents, and write all data held in memory to the transaction, so that its view has them."""
         with pause_collection():
             self._link_unlinked()
         self.filter.flush()

@@ -31,7 +31,7 @@ from ..structures.indexes.index import Indexes
 from ..structures.indexes.written_texts import WrittenTexts
 from ..structures.language_version import check_language_version
 from ..structures.names.aliases import ALIAS, MERGE
-from ..structures.names.entities import BLOCK_SIZE
+from ..structures.names.entities import BLOCK_SIZE, EntityRecord
 from ..structures.names.mention_recognition import collect_mention_addresses, find_mentions, iter_headed_abstracts
 from ..structures.names.mentions import Occurrence
 from ..structures.postings import encode_term
@@ -40,7 +40,7 @@ from ..structures.vectors.vectors import FREE_ID, Ids, Vectors
 from ..text.languages import find_stemmed_language
 from ..text.normalize import fold, to_entity_key
 from ..text.words import count_chunk_terms, get_document_stemmer
-from .facts import list_stated_kinds
+from .facts import list_stated_fact_kinds
 from .forest_check import check_forest
 from .hash_sums import MASK, HashSums, find_differences
 from .structure_check import check_structures
@@ -101,7 +101,7 @@ class _Checker:
             self._check_orphans,
             lambda: check_derived(self._state, self._sizes),
             self._check_forest,
-            *(partial(self._check_facts, fact) for fact in list_stated_kinds()),
+            *(partial(self._check_facts, fact) for fact in list_stated_fact_kinds()),
             self._check_aliases,
             self._check_entities,
             self._check_filter,
@@ -363,7 +363,10 @@ class _Checker:
             deque(aliases.follow_aliases(key), maxlen=0)  # raises if the aliases form a cycle
 
     def _check_entities(self) -> Iterator[str]:
-        """Compare the entities with the filter, and with the sums of introductions and addresses."""
+        """Compare the entities with the filter, the index of names, and the sums that the earlier checks made.
+
+        The sums are of the introductions and the addresses of each entity in documents, edges and aliases.
+        """
         state = self._state
         differences = find_differences(
             lambda: ((key, entry.entity) for key, entry in state.filter.iter_entries()), state.entities.iter_names
@@ -376,24 +379,32 @@ class _Checker:
             )
         ):
             yield "the index of names does not agree with the entities"
-        stated_kinds = {kind for fact in list_stated_kinds() for kind in fact.kinds}
+        stated_kinds = {kind for fact in list_stated_fact_kinds() for kind in fact.kinds}
         for entity, record in state.entities.scan():
-            slots = [slot for slot in record.slots if slot.num_introductions]
-            expected_sum = sum(slot.num_introductions * hash((index,)) for index, slot in enumerate(record.slots))
-            has_duplicates = len({(slot.form, slot.kind) for slot in slots}) < len(slots)
-            if (
-                has_duplicates
-                or self._introduction_sums[entity] != expected_sum & MASK
-                or not record.slots[-1].num_introductions  # the writer removes unused slots at the end
-            ):
+            if not self._has_valid_introductions(entity, record):
                 yield f"entity {record.key!r}: its introductions do not match the documents, edges and aliases"
             stored_addresses = state.filter.get_addresses(record.key).tolist()
-            if not stored_addresses and not stated_kinds.issuperset(slot.kind for slot in slots):
+            introduced_kinds = {slot.kind for slot in record.slots if slot.num_introductions}
+            if not stored_addresses and not introduced_kinds <= stated_kinds:
                 yield f"entity {record.key!r}: only documents introduce it, but none mentions it or has it in a tree"
             address_sum = sum(hash((address,)) for address in stored_addresses) & MASK
             if self._address_sums[entity] != address_sum or stored_addresses != sorted(set(stored_addresses)):
                 yield f"entity {record.key!r}: its block list does not agree with its mentions and nodes"
             self._totals["entities"] += 1
+
+    def _has_valid_introductions(self, entity: int, record: EntityRecord) -> bool:
+        """True if the slots of an entity are distinct, and their counts match the introductions that were summed.
+
+        A slot counts the introductions with one form and kind of name.
+        """
+        used_slots = [slot for slot in record.slots if slot.num_introductions]
+        has_duplicates = len({(slot.form, slot.kind) for slot in used_slots}) < len(used_slots)
+        expected_sum = sum(slot.num_introductions * hash((index,)) for index, slot in enumerate(record.slots))
+        return (
+            not has_duplicates
+            and self._introduction_sums[entity] == expected_sum & MASK
+            and bool(record.slots[-1].num_introductions)  # the writer removes unused slots at the end
+        )
 
     def _check_filter(self) -> Iterator[str]:
         """Check the entity filter."""

@@ -13,7 +13,7 @@ from ..registry.stored_derivations import list_maintained_derivations
 from ..structures.indexes.generations import dump_generation
 from ..structures.logical import LogicalNames
 from ..structures.state import State
-from .facts import list_stated_kinds
+from .facts import list_stated_fact_kinds
 
 DumpRows = list[tuple[Any, ...]]
 
@@ -110,7 +110,7 @@ def dump(state: State) -> dict[str, DumpRows]:
         "nodes": [(logical.name_node(node),) for node, _ in state.forest.iter_nodes()],
         "trees": [(name,) for _, name in state.forest.iter_trees()],
     }
-    for fact in list_stated_kinds():
+    for fact in list_stated_fact_kinds():
         tables[fact.tables[0]] = [(key, *fact.to_line(key, value).values()) for key, value in fact.scan(state)]
     for structure in list_structures():
         rows_by_table = structure.dump(state.get_part(structure), logical)

@@ -372,14 +372,14 @@ EDGES = _StatedEdges()
 ALIASES = _StatedAliases()
 
 
-def list_stated_kinds() -> list[StatedFact[Any, Any]]:
+def list_stated_fact_kinds() -> list[StatedFact[Any, Any]]:
     """Return all kinds of facts except documents. They are stored as the user stated them."""
     return [TRIPLES, EDGES, ALIASES, *registry.list_facts()]
 
 
 def list_fact_kinds() -> list[Fact[Any, Any]]:
     """Return all kinds of facts in the order of export and import: a kind comes after the kinds it needs."""
-    return [DOCUMENTS, *list_stated_kinds()]
+    return [DOCUMENTS, *list_stated_fact_kinds()]
 
 
 def find_line_kind(line: ExportLine) -> Fact[Any, Any]:
@@ -390,15 +390,15 @@ def find_line_kind(line: ExportLine) -> Fact[Any, Any]:
     raise InputError(f"the line has none of the fields {', '.join(fact.name for fact in list_fact_kinds())}")
 
 
-def list_document_kinds() -> list[DocumentFact[Any]]:
+def list_document_fact_kinds() -> list[DocumentFact[Any]]:
     """Return the kinds of facts that belong to documents."""
-    return [fact for fact in list_stated_kinds() if isinstance(fact, DocumentFact)]
+    return [fact for fact in list_stated_fact_kinds() if isinstance(fact, DocumentFact)]
 
 
 def iter_document_facts(state: State, record: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], Any]]:
     """Yield each fact stated about a document in addition to its text, as its kind and its value."""
     row_key = records.encode_u64(record.id)
-    for fact in list_document_kinds():
+    for fact in list_document_fact_kinds():
         if state.lmdb.get(fact.tables[0], row_key) is not None:
             yield fact, fact.read(state, row_key)[1]
 

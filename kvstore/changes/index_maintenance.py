@@ -127,7 +127,7 @@ class MaintainedIndexBuilder(IndexFiller):
             return
         state = State(view, self._settings)
         parts = DerivedPartWriter(view, kind.derivation, self._settings.dimension)
-        built = record.state["built"]  # the lowest document id that the index has not reached
+        next_document = record.state["built"]  # the lowest document id that the index has not reached
         for derived_document, rows in zip(batch, vectors, strict=True):
             if view.get(tables.DOCUMENTS, records.encode_u64(derived_document.document)) is not None:
                 if (
@@ -138,9 +138,9 @@ class MaintainedIndexBuilder(IndexFiller):
                 ):
                     break
                 parts.put(derived_document.document, derived_document.part, rows)
-            built = derived_document.document + 1
+            next_document = derived_document.document + 1
         parts.vectors.flush()
-        updated_record = replace(record, state={**record.state, "built": built})
+        updated_record = replace(record, state={**record.state, "built": next_document})
         is_complete = next(iter_unbuilt_documents(updated_record, view), None) is None
         IndexWriter(view).put(replace(updated_record, state={}) if is_complete else updated_record)
 

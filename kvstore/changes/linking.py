@@ -157,12 +157,12 @@ class Linker:
         self._keys.update(keys)
 
     def link_nodes(self, nodes: NodePairs) -> None:
-        """Add the addresses of tree nodes to their entities."""
+        """Add the address of each node to its entity; ``nodes`` are pairs (node, entity)."""
         for node, entity in nodes:
             self._added_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 
     def unlink_nodes(self, nodes: NodePairs) -> None:
-        """Remove the addresses of tree nodes from their entities."""
+        """Remove the address of each node from its entity; ``nodes`` are pairs (node, entity)."""
         for node, entity in nodes:
             self._removed_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 
@@ -227,6 +227,7 @@ class Linker:
     def unlink_entities(self, removed: Mapping[int, str]) -> None:
         """Remove the mentions of entities that are no longer known. Their filter entries are removed separately."""
         self._names_removed.update(removed)
+        # No tree has an unknown name, so all addresses are those of abstracts.
         entities_by_abstract: dict[int, set[int]] = {}
         for entity, key in removed.items():
             for address in self._filter.get_addresses(key).tolist():

@@ -116,7 +116,7 @@ class PendingChanges:
 
     def list_stated_facts(self) -> list[tuple[StatedFact[Any, Any], Any, Any]]:
         """Return the facts other than documents: kind, key and value."""
-        kinds = facts.list_stated_kinds() if any(self.facts.values()) else ()
+        kinds = facts.list_stated_fact_kinds() if any(self.facts.values()) else ()
         return [(fact, key, value) for fact in kinds for key, value in self.facts[fact.name].items()]
 
     def put(self, document: PendingDocument) -> None:
@@ -141,7 +141,7 @@ class PendingChanges:
         """Record that a document is to be deleted, and drop pending facts about it."""
         self.documents.pop(key, None)
         self.documents[key] = None
-        for fact in facts.list_document_kinds() if self.facts else ():
+        for fact in facts.list_document_fact_kinds() if self.facts else ():
             self.facts[fact.name].pop(key, None)
 
     def put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value | None) -> None:
@@ -262,8 +262,8 @@ def embed_documents(
         )
     vectors = collect_vectors(missing_texts, embed, reusable_embeddings)
     return [
-        replace(document, vectors={**document.vectors, **updated})
-        for document, updated in zip(derived_documents, vectors, strict=True)
+        replace(document, vectors={**document.vectors, **new_vectors})
+        for document, new_vectors in zip(derived_documents, vectors, strict=True)
     ]
 
 

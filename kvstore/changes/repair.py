@@ -147,7 +147,7 @@ class _Rebuilder:
         changes = Changes(self._view, self._settings, entity_filter)
         for documents in self._iter_documents():
             changes.apply(PendingChanges({document.extracted.key: document for document in documents}))
-        for fact in facts.list_stated_kinds():
+        for fact in facts.list_stated_fact_kinds():
             for batch in iter_batches(self._iter_facts(fact, changes.documents), _MAX_BATCH):
                 pending = PendingChanges()
                 for key, value in batch:
@@ -174,7 +174,7 @@ class _Rebuilder:
         try:
             old_counters = Counters.load(self._old_state.lmdb)
         except KvstoreError:
-            old_counters = self._derive_counters()
+            old_counters = self._build_substitute_counters()
         next_ids = {
             field.name: getattr(old_counters, field.name)
             for field in fields(Counters)
@@ -182,7 +182,7 @@ class _Rebuilder:
         }
         return Counters(change=old_counters.change, hits=old_counters.hits, **next_ids)
 
-    def _derive_counters(self) -> Counters:
+    def _build_substitute_counters(self) -> Counters:
         """Return substitutes for damaged counters: next ids above all ids in use, and a commit number never used."""
 
         def get_next_id(table: str) -> int:

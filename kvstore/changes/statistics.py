@@ -9,21 +9,21 @@ from ..registry import list_structures
 from ..registry.stored_derivations import list_maintained_derivations
 from ..structures import tables
 from ..structures.state import State
-from .facts import list_stated_kinds
+from .facts import list_stated_fact_kinds
 
 
-def collect_statistics(state: State, file: Any) -> dict[str, int | float | str]:
+def collect_statistics(state: State, file_statistics: Any) -> dict[str, int | float | str]:
     """Return figures by name: totals, then those of systems, of the entity filter and of the data file.
 
-    ``file`` is a dataclass of figures about the data file. ``temperature`` is the number of recorded hits since the
-    store was created.
+    ``file_statistics`` is a dataclass of figures about the data file. ``temperature`` is the number of recorded hits
+    since the store was created.
     """
     counters = state.counters
     totals = ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges", "change")
     figures: dict[str, int | float | str] = {name: getattr(counters, name) for name in totals}
     figures["temperature"] = counters.hits
     figures["trees"] = sum(1 for _ in state.forest.iter_trees())
-    figures.update({fact.statistic_name: state.lmdb.count(fact.tables[0]) for fact in list_stated_kinds()})
+    figures.update({fact.statistic_name: state.lmdb.count(fact.tables[0]) for fact in list_stated_fact_kinds()})
     figures["ingested_files"] = state.lmdb.count(tables.INGESTED_FILES)
     for structure in list_structures():
         counts = structure.compute_statistics(state.get_part(structure))
@@ -36,5 +36,5 @@ def collect_statistics(state: State, file: Any) -> dict[str, int | float | str]:
     figures.update(
         {f"filter_{field.name}": getattr(filter_statistics, field.name) for field in fields(filter_statistics)}
     )
-    figures.update({f"file_{name}": value for name, value in asdict(file).items()})
+    figures.update({f"file_{name}": value for name, value in asdict(file_statistics).items()})
     return figures

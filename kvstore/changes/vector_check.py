@@ -37,7 +37,7 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
     for stored_derivation in list_stored_derivations(state.lmdb):
         parts, name = state.get_derived_parts(stored_derivation.derivation), stored_derivation.name
         used_counts: list[int] = []  # the number of used rows of each block
-        yield from check_blocks(state, parts.vectors, partial(_append_used_rows, used_counts))
+        yield from check_blocks(state, parts.vectors, partial(_append_used_count, used_counts))
         num_parts = num_texts = 0
         for document, (part, vector_locations) in parts.scan():
             num_texts += len(vector_locations)
@@ -76,6 +76,6 @@ def _check_part(
         yield f"{stored_derivation.name}: document {document}: {error}"
 
 
-def _append_used_rows(used_counts: list[int], _: int, ids: Ids) -> None:
-    """Append the number of used rows of a block to a list."""
+def _append_used_count(used_counts: list[int], _block: int, ids: Ids) -> None:
+    """Append the number of used rows of a block to ``used_counts``; a callback of :func:`check_blocks`."""
     used_counts.append(int((ids != FREE_ID).sum()))

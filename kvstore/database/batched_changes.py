@@ -66,15 +66,15 @@ class BatchedChanges:
     def put_document(self, document: PendingDocument) -> bool:
         """Store a document; return True if that changes anything.
 
-        Other facts about the document, such as triples, are kept if they fit its text.
+        Other facts about the document, such as triples, are kept if they remain valid for its text.
         """
         key = document.document.key
         existing = self.find_document(key)
         if existing is not None and existing.digest == document.document.digest:
             return False
-        fitting_facts = self._select_fitting_facts(existing, document)
+        valid_facts = self._select_valid_facts(existing, document)
         self.pending.put(document)
-        for fact, value in fitting_facts:
+        for fact, value in valid_facts:
             self.pending.put_fact(fact, key, value)
         return True
 
@@ -92,23 +92,23 @@ class BatchedChanges:
         self.pending.origins[key] = origin
         return True
 
-    def _select_fitting_facts(
+    def _select_valid_facts(
         self, existing: ValidDocument | DocumentRecord | None, document: PendingDocument
     ) -> list[tuple[DocumentFact[Any], Any]]:
         """Return the facts about ``existing`` that remain valid if ``document`` replaces it, as (kind, value)."""
         valid_document = document.document
         if existing is None or PAIRS_FORMAT in (existing.format, valid_document.format):
             return []
-        stated_facts = [(fact, self.find_fact(fact, valid_document.key)) for fact in facts.list_document_kinds()]
+        stated_facts = [(fact, self.find_fact(fact, valid_document.key)) for fact in facts.list_document_fact_kinds()]
         stated_facts = [(fact, value) for fact, value in stated_facts if value is not None]
         if not stated_facts:
             return []
         is_same_text = self._has_same_text(existing, valid_document)
-        fitted_facts = [
+        adapted_facts = [
             (fact, fact.fit_to_document(value, lambda: self._chunk_document(document), is_same_text))
             for fact, value in stated_facts
         ]
-        return [(fact, value) for fact, value in fitted_facts if value]
+        return [(fact, value) for fact, value in adapted_facts if value]
 
     def _has_same_text(self, existing: ValidDocument | DocumentRecord, valid_document: ValidDocument) -> bool:
         """True if the existing document has the same text as its replacement ``valid_document``."""
@@ -171,7 +171,7 @@ class BatchedChanges:
             return  # a pending document is embedded later, with all its facts
         text = self.state.documents.read_text(record.id).decode()
         document = make_pending(validate_stored(record, text), self._settings)
-        stated_facts = [(fact, self.find_fact(fact, key)) for fact in facts.list_document_kinds()]
+        stated_facts = [(fact, self.find_fact(fact, key)) for fact in facts.list_document_fact_kinds()]
         self.pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
         for fact, value in stated_facts:
             if value is not None:
@@ -208,22 +208,22 @@ class BatchedChanges:
         """Write the data that applied batches hold in memory to the transaction, so that its view sees it."""
         self._changes.write_back()
 
-    def commit(self, hits: Mapping[str, int]) -> None:
-        """Commit the applied batches, and add ``hits`` (lookups by entity key) to the temperatures."""
-        self._changes.finish(hits)
+    def commit(self, lookup_counts: Mapping[str, int]) -> None:
+        """Commit the applied batches, and add numbers of lookups, by entity key, to the temperatures."""
+        self._changes.finish(lookup_counts)
         self._transaction.commit()
         self._session.store.filter_cache.put(self._changes.filter, self._transaction.change)
         self._session.store.trace_cache.commit(self._changes.counters)
 
-    def replay(self, transaction: WriteTransaction, hits: Mapping[str, int]) -> None:
-        """Apply all batches and ``hits`` (by entity key) to another transaction, which the caller commits."""
+    def replay(self, transaction: WriteTransaction, lookup_counts: Mapping[str, int]) -> None:
+        """Apply all batches, and numbers of lookups by entity key, to another transaction, which the caller commits."""
         changes = self._open_changes(transaction)
         for pending in self._applied:
             # Another process may have changed which derivations the store keeps in the meantime.
             complete_pending(pending, changes.state, self._session.store.embedder.embed)
             changes.apply(pending, more_follow=True)
             pending.release()
-        changes.finish(hits)
+        changes.finish(lookup_counts)
 
     def close(self) -> None:
         """Close the state, and drop what it has cached."""

@@ -34,7 +34,10 @@ def find_near_names(state: State, name: str, limit: int) -> list[str]:
 def find_all_locations(
     state: State, names: Sequence[str], limit: int, count_hits: Callable[[Iterable[str]], None]
 ) -> list[Location]:
-    """Return the locations of entities, at most ``limit`` per name, and count a hit for each entity with a location."""
+    """Return the locations of entities, at most ``limit`` per name.
+
+    ``count_hits`` is called to count a lookup of each entity that has a location.
+    """
     from ..retrieval.lookup import iter_locations
 
     locations: list[Location] = []

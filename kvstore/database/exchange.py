@@ -211,7 +211,7 @@ class _Importer:
         with self._begin() as transaction:
             for document in documents:
                 transaction._put(document)
-            for fact in facts.list_stated_kinds():
+            for fact in facts.list_stated_fact_kinds():
                 counts[fact.plural] = 0
                 for line_number, key, value in batch.facts.get(fact.name, ()):
                     with self._locate_errors(line_number):

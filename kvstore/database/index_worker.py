@@ -235,7 +235,7 @@ class IndexManager:
         return self._find_builder(kind).refresh(kind, progress)
 
     def _find_builder(self, kind: Index) -> IndexFiller:
-        """Return the object that fills and removes indexes of this class."""
+        """Return the object that fills and removes indexes of the class of this kind."""
         return next(builder for kind_class, builder in self._builders if isinstance(kind, kind_class))
 
 

@@ -102,7 +102,7 @@ class IngestDestination:
     ) -> tuple[dict[str, bool], list[Failure]]:
         """Store facts that file readers found, by document key. Facts of ``added_keys`` are added to existing ones.
 
-        Returns for each document key whether anything changed, and a failure for each invalid fact.
+        Returns True or False for each document key (True: its facts changed), and a failure for each invalid fact.
         """
         from ..ingest.file_documents import make_failure
 

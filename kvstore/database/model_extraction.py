@@ -256,6 +256,7 @@ class ModelExtraction:
         if progress is not None:
             num_requests = num_done + len(pending)
             progress(ExtractionProgress(self._fact.kind, num_requests, num_requests, structured_model.sent_tokens))
+        # All passages that had no text before, minus those that have one now.
         num_left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - num_passages
         return ExtractionReport(
             kind=self._fact.kind,

@@ -46,7 +46,10 @@ class _OneShotMethod:
 
 
 def _build_method(method: Callable[..., Any], run: Callable[..., Any], owner: type) -> Callable[..., Any]:
-    """Return a method of ``owner`` that calls ``run`` and has the signature and docstring of a Transaction method."""
+    """Return a method of ``owner`` with the signature and docstring of a Transaction method.
+
+    It calls ``run`` with the Transaction method, the handle and the arguments.
+    """
     signature = inspect.signature(method)
     summary, _, details = (inspect.getdoc(method) or "").partition("\n\n")
 

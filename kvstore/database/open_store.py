@@ -184,9 +184,9 @@ class OpenStore:
             self.indexing.stop()
         # Losing counts is acceptable, and another writer must not be kept waiting, so the lock timeout is 0.
         last_steps: list[Callable[[], None]] = [partial(self.flush, 0), self._merge_buffer]
-        for finish in () if self.environment.readonly else (*last_steps, self.growth.compact_if_grown):
+        for run_step in () if self.environment.readonly else (*last_steps, self.growth.compact_if_grown):
             try:
-                finish()
+                run_step()
             except LockTimeoutError as error:
                 _log.debug("%s: left to the next writer while closing: %s", self.environment.path, error)
             except Exception as error:
@@ -214,14 +214,14 @@ class OpenStore:
             return
         from ..changes.changes import Changes
 
-        def write_hits(view: WriteTransaction) -> None:
+        def write_lookup_counts(view: WriteTransaction) -> None:
             """Add the counted lookups of entities to the entity filter within a write transaction."""
             seed = self.settings.hash_seed
             entity_filter = self.filter_cache.take_filter(view, hash_seed=seed)
-            Changes(view, self.settings, entity_filter).finish(hits)
+            Changes(view, self.settings, entity_filter).finish(lookup_counts)
 
-        with self.hits.take_batch() as hits:
-            self.environment.write_with_growth(write_hits, timeout)
+        with self.hits.take_batch() as lookup_counts:
+            self.environment.write_with_growth(write_lookup_counts, timeout)
 
     def _flush_spending(self, timeout: float | None) -> None:
         """Record the use of language models in the store, in one commit, and forget the recorded entries."""

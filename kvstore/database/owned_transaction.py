@@ -100,14 +100,14 @@ class OwnedTransaction(Queryable):
         try:
             try:
                 self._apply()
-                fits = True  # in LMDB's map of the data file
+                is_applied = True
             except MapFull:
-                fits = False
+                is_applied = False
             if not self._changes.has_applied:
                 self._close()
                 return
-            with self._session.store.hits.take_batch() as hits:
-                self._write_changes(hits, fits)
+            with self._session.store.hits.take_batch() as lookup_counts:
+                self._write_changes(lookup_counts, is_applied)
         except BaseException:
             self._close()
             raise
@@ -122,21 +122,23 @@ class OwnedTransaction(Queryable):
             release_free_memory()
         self._session.store.indexing.extend(next_chunk)
 
-    def _write_changes(self, hits: Mapping[str, int], fits: bool) -> None:
-        """Commit the applied changes; if the map was too small, apply them again in a larger one.
+    def _write_changes(self, lookup_counts: Mapping[str, int], is_applied: bool) -> None:
+        """Commit the changes; if LMDB's map of the file is too small, apply them again in a larger one.
 
-        ``hits`` has the number of lookups by entity key. ``fits`` is False if applying the changes already failed
-        because of the map's size.
+        ``lookup_counts`` has the number of lookups by entity key. ``is_applied`` is False if applying the changes
+        already failed because the map was too small.
         """
         try:
-            if fits:
-                self._changes.commit(hits)
+            if is_applied:
+                self._changes.commit(lookup_counts)
                 return
         except MapFull:
             self._write_transaction.abort()
         if not self._changes.can_replay:
             raise self._session.environment.make_map_full_error()
-        self._session.environment.write_with_growth(lambda view: self._changes.replay(view, hits), self._timeout)
+        self._session.environment.write_with_growth(
+            lambda view: self._changes.replay(view, lookup_counts), self._timeout
+        )
 
     def rollback(self) -> None:
         """Discard all changes; does nothing if the transaction has ended.
@@ -167,13 +169,13 @@ class OwnedTransaction(Queryable):
         elif not self._ended:  # if an error or closing the store ended it, commit raises that
             self.commit()
 
-    def _apply(self, *, expects_more: bool = False) -> None:
-        """Apply pending changes; ``expects_more``: True if further changes are likely before the next read."""
+    def _apply(self, *, more_follow: bool = False) -> None:
+        """Apply pending changes; ``more_follow``: True if further changes are likely before the next read."""
         if not self._changes.pending:
             return
         self._changes.complete()
         try:
-            self._changes.apply(more_follow=expects_more)
+            self._changes.apply(more_follow=more_follow)
         except BaseException as error:
             self._closed_message = f"this transaction has ended: an error undid its changes ({error}); begin another"
             self._close()
@@ -182,7 +184,7 @@ class OwnedTransaction(Queryable):
     def _apply_if_batch_is_large(self) -> None:
         """Apply the pending changes if there are many."""
         if self._changes.is_large:
-            self._apply(expects_more=True)
+            self._apply(more_follow=True)
 
     def _close(self) -> None:
         """End the transaction without a commit: roll it back, and close its state."""

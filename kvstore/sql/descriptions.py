@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..changes.facts import iter_document_facts, list_document_kinds
+from ..changes.facts import iter_document_facts, list_document_fact_kinds
 from ..registry import SYSTEMS, get_description
 from ..registry.sql_table import SqlTable
 from ..registry.table_reader import TableReader
@@ -85,7 +85,7 @@ def describe_document(state: State, key: str) -> dict[str, Any]:
         "changed": record.changed,
         "origin": record.origin,
         "headings": [section.title for section in state.documents.get_outline(record.id)],
-        **{fact.plural: 0 for fact in list_document_kinds()},
+        **{fact.plural: 0 for fact in list_document_fact_kinds()},
         **{fact.plural: fact.count_items(value) for fact, value in iter_document_facts(state, record)},
         "introduces": sorted(
             {state.entities.get(entity_id).name for entity_id, _, _ in state.entities.iter_introduced_names(record.id)}
