@@ -21,6 +21,8 @@ from ...storage import records
 
 #: Documents per container.
 DOCUMENTS_PER_CONTAINER = 8192
+#: Bytes at the end of a container's key that hold the container's index.
+CONTAINER_INDEX_BYTES = 4
 _LISTED, _RUNS, _BITS = 0, 1, 2
 #: The first byte of containers with runs and with bits.
 _RUNS_FORM, _BITS_FORM = bytes((_RUNS,)), bytes((_BITS,))
@@ -88,13 +90,13 @@ def change_container(
 def build_mask(stored: Iterable[tuple[bytes, memoryview]], num_documents: int, table: str) -> DocumentMask:
     """Return the union of containers as a mask over ``num_documents`` ids.
 
-    ``stored`` are the containers with their keys. A key ends with the index of the container in four bytes. Raises
-    CorruptionError for a damaged container.
+    ``stored`` are the containers with their keys, which end with the index of the container. Raises CorruptionError for
+    a damaged container.
     """
     mask = np.zeros(num_documents, np.bool_)
     single_ids: list[int] = []
     for key, container in stored:
-        first_document = records.U32.unpack_from(key, len(key) - 4)[0] * DOCUMENTS_PER_CONTAINER
+        first_document = records.U32.unpack_from(key, len(key) - CONTAINER_INDEX_BYTES)[0] * DOCUMENTS_PER_CONTAINER
         # Most containers have one document. Decoding them here is faster.
         if len(container) == _SINGLE_NUMBER_BYTES and container[0] == _LISTED:
             body, checksum = (

@@ -74,10 +74,13 @@ class MetadataIndex:
         return document_sets.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
 
     def find_matching(self, start: bytes, stop: bytes, accepts: Callable[[bytes], bool]) -> DocumentMask:
-        """Return the documents that have a value with ``start`` <= key < ``stop`` for which ``accepts`` is true."""
-        stored = self._view.scan(METADATA_SETS, start, stop)
-        selected = ((key, value) for key, value in stored if accepts(bytes(key[:-4])))
-        return document_sets.build_mask(selected, self.size, METADATA_SETS)
+        """Return the documents that have a value with ``start`` <= index key < ``stop`` that ``accepts`` accepts."""
+        rows = self._view.scan(METADATA_SETS, start, stop)
+        # The key of a row is the index key of a value, followed by the index of the container.
+        matching_rows = (
+            (key, container) for key, container in rows if accepts(bytes(key[: -document_sets.CONTAINER_INDEX_BYTES]))
+        )
+        return document_sets.build_mask(matching_rows, self.size, METADATA_SETS)
 
     def read_columns(self) -> dict[str, ColumnValues]:
         """Return the columns of all documents, in order of id. The caller must not modify them."""
@@ -119,7 +122,8 @@ class MetadataIndex:
         prefix = encode_column_prefix(LANGUAGE_COLUMN) + TEXT
         masks: dict[str, DocumentMask] = {}
         for key, value in self._view.scan(METADATA_SETS, prefix, prefix + _END):
-            encoded_value = bytes(key[len(prefix) - len(TEXT) : -4])  # with its kind, without the container's index
+            # With its kind, without the container's index.
+            encoded_value = bytes(key[len(prefix) - len(TEXT) : -document_sets.CONTAINER_INDEX_BYTES])
             mask = masks.setdefault(str(decode_value(encoded_value)), self.make_empty_mask())
             mask |= document_sets.build_mask([(key, value)], self.size, METADATA_SETS)
         return list(masks.items())
@@ -127,9 +131,10 @@ class MetadataIndex:
     def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
         """Yield the key of each value with ids of documents that have it. A key occurs once per container."""
         for key, value in self._view.scan(METADATA_SETS):
-            first_document = records.U32.unpack(key[-4:])[0] * document_sets.DOCUMENTS_PER_CONTAINER
+            index_start = len(key) - document_sets.CONTAINER_INDEX_BYTES
+            first_document = records.U32.unpack(key[index_start:])[0] * document_sets.DOCUMENTS_PER_CONTAINER
             offsets = document_sets.unpack_container(value, METADATA_SETS, key).astype(np.int64)
-            yield bytes(key[:-4]), (offsets + first_document).tolist()
+            yield bytes(key[:index_start]), (offsets + first_document).tolist()
 
     def count_records(self) -> dict[str, int]:
         """Return the number of stored containers, by its name in SHOW STATS."""

@@ -43,7 +43,7 @@ _ATTRIBUTES = {"bytes": "size", "chunks": "chunk_count"}
 def make_predicate(condition: Condition, state: State) -> Callable[[DocumentRecord], bool]:
     """Return a predicate that is true for records of documents of a state that satisfy a condition.
 
-    Raises ValueError for a condition that can be unknown.
+    Raises ValueError for a condition that can be unknown (NULL).
     """
     match condition:
         case Not(part):

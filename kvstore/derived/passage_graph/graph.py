@@ -104,7 +104,7 @@ class StoredDegrees:
         return has_links
 
 
-class EntityFigures(NamedTuple):
+class DecodedDegree(NamedTuple):
     """The decoded degree of an entity: its counts of chunks (see :class:`.edges.Degrees`), and its only chunk.
 
     ``features`` are those of the edge to the only chunk. Both are 0 if the entity has several chunks.
@@ -191,7 +191,7 @@ class PassageGraph(ViewReader):
         return {"passages": self._view.count(PASSAGE_ENTITIES), "links": self._view.count(ENTITY_LINKS)}
 
     def list_triple_chunks(self, entity: int) -> list[int]:
-        """Return the chunks that name an entity only or also because a triple of their document does."""
+        """Return the chunks that name an entity because of a triple of their document, even if their text does, too."""
         entities = np.array([entity], np.uint32)
         _, chunks, features = self.read_entity_rows(entities, self.read_degrees(entities), NO_CHUNK_LIMIT)
         triple_chunks: list[int] = chunks[(features & TRIPLE) != 0].tolist()
@@ -202,7 +202,7 @@ class PassageGraph(ViewReader):
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_iter_edges(_decode_row(key, value)))
 
-    def iter_entities(self) -> Iterator[EntityFigures]:
+    def iter_entities(self) -> Iterator[DecodedDegree]:
         """Yield the decoded degree of every entity that has chunks or links."""
         for key, _ in self._view.scan(ENTITY_HEADS):
             first_entity = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
@@ -214,7 +214,7 @@ class PassageGraph(ViewReader):
             ):
                 if total or has_links:
                     only_chunk, features = entry >> _ENTRY_FEATURE_BITS, entry & _ENTRY_FEATURE_MASK
-                    yield EntityFigures(entity, total, informative, has_links, only_chunk, features)
+                    yield DecodedDegree(entity, total, informative, has_links, only_chunk, features)
 
     def iter_links(self) -> Iterator[tuple[int, Link]]:
         """Yield every link in both directions, each with the entity that it starts from."""

@@ -239,7 +239,7 @@ class NodeNames(ReadRequest[list[NodeName]]):
     nodes: Sequence[int]
 
     def fetch(self, state: State) -> list[NodeName]:
-        """Read the name of each node: of an entity its normal form, of a chunk its document key and ordinal."""
+        """Return for each node (False, normal form, 0) if it is an entity, or (True, document key, ordinal)."""
         chunks = [node for node in self.nodes if not is_entity(node)]
         entities = [get_entity(node) for node in self.nodes if is_entity(node)]
         names: dict[int, NodeName] = {}

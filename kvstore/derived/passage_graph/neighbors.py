@@ -66,6 +66,7 @@ class Neighbours(Columnar, list[Neighbour]):
     """Neighbors of an entity, strongest first."""
 
     def _get_named_rows(self) -> NamedRows:
+        """Return the column names, a row for each neighbor, and the SQL types of the columns."""
         return _COLUMNS, [[*astuple(neighbour)] for neighbour in self], _TYPES
 
     def _repr_html_(self) -> str:

@@ -127,6 +127,7 @@ def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -
         return set(), set()
     whole_keys = [to_entity_key(title_form) for title_form in (text, *get_title_forms(text))]
     own_names = {mention.entity for mention in mentions if mention.key in whole_keys}
+    # All other names are inside the name of the whole text, so it must not count as an outer name.
     full_keys = whole_keys[:2]  # of the text and of its first form
     other_mentions = mark_nested(
         (mention.start, mention.end, mention) for mention in mentions if mention.key not in full_keys

@@ -46,7 +46,7 @@ class SynonymGraph:
     options: Mapping[str, float]
 
     def find_row(self, entity: int) -> int | None:
-        """Return the row of an entity's name, or None if the index lacks it."""
+        """Return the row of an entity's name, or None if the index lacks it; entity 0 marks deleted names."""
         order, entities = self._entity_order
         position = int(np.searchsorted(entities, entity))
         return int(order[position]) if entity and position < len(order) and entities[position] == entity else None
