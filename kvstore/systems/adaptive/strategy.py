@@ -132,8 +132,8 @@ class AdaptiveStrategy:
             # The paths are those of the walk, which are found for the best chunks only.
             chunks, scores, paths = *_merge_scores(hybrid, walk_result, weight), {}
         if has_triples:
-            chunks, scores, joined_paths = _add_joined_chunks(query, hybrid, parts, chunks, scores)
-            paths |= joined_paths
+            chunks, scores, triple_paths = _add_triple_chunks(query, hybrid, parts, chunks, scores)
+            paths |= triple_paths
         ranking = best(query.reading, chunks, scores, query.reach)
         if walk_result is not None:
             unexplained = [chunk for chunk, _ in ranking if chunk not in paths]
@@ -238,17 +238,19 @@ def _compute_walk_factors(
     """
     stem = query.stem
     informative = get_informative_terms(query.question, stem)
-    rest_terms = get_informative_terms(parts.remainder, stem) if parts.remainder != query.question else informative
+    remainder_terms = get_informative_terms(parts.remainder, stem) if parts.remainder != query.question else informative
     total_rarity = math.fsum(rarity for term, rarity in hybrid.rarities.items() if term in informative)
-    rest_rarities = [rarity for term, rarity in hybrid.rarities.items() if term in informative and term in rest_terms]
-    remainder_fraction = math.fsum(rest_rarities) / total_rarity if total_rarity else 0.0
+    remainder_rarities = [
+        rarity for term, rarity in hybrid.rarities.items() if term in informative and term in remainder_terms
+    ]
+    remainder_fraction = math.fsum(remainder_rarities) / total_rarity if total_rarity else 0.0
     name, name_chunks = _find_rarest_name(query, names, spreads)
     return _WalkFactors(
         name=name,
         name_chunks=name_chunks,
         total_chunks=query.chunk_count,
         remainder_fraction=remainder_fraction,
-        num_words=len(rest_rarities),
+        num_words=len(remainder_rarities),
         is_comparison=bool(parts.compared_keys),
         coverage=hybrid.coverage,
     )
@@ -286,16 +288,17 @@ def _merge_scores(hybrid: HybridResult, walk_result: WalkResult, weight: float) 
     return chunks, scores / (1 + weight * (1 + _TOP_BONUS))
 
 
-def _add_joined_chunks(
+def _add_triple_chunks(
     query: Query, hybrid: HybridResult, parts: Decomposition, chunks: Ids, scores: npt.NDArray[np.float64]
 ) -> tuple[Ids, npt.NDArray[np.float64], dict[int, str]]:
-    """Add a bonus to chunks of names that triples of the best chunks join to the question (:mod:`.triple_joins`).
+    """Add the chunks of names that the best chunks' triples state facts about, and raise their scores.
 
-    ``chunks`` are the candidates (ids ascending). Returns all chunks, their scores, and the paths of the chunks that
-    were not candidates. The bonus grows with the match of the triple and the cosine of the chunk.
+    Only triples that match the question count (:mod:`.triple_joins`). ``chunks`` are the candidates, ids ascending.
+    Returns all chunks, their scores, and the paths of the chunks that were not candidates. The bonus of a chunk grows
+    with the match of the triple and the cosine of the chunk. Scores are rescaled to at most 1.
     """
-    rest_terms = get_informative_terms(parts.remainder, query.stem)
-    rarities = {term: rarity for term, rarity in hybrid.rarities.items() if term in rest_terms}
+    remainder_terms = get_informative_terms(parts.remainder, query.stem)
+    rarities = {term: rarity for term, rarity in hybrid.rarities.items() if term in remainder_terms}
     best_chunks = [chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_JOINING_CHUNKS)]
     vector, question_key = query.embed_part(parts.remainder), to_entity_key(query.question)
     with query.trace.step("names that triples join") as step:

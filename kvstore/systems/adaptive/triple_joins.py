@@ -58,10 +58,11 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
         relations = StatedRelations(self.chunks).fetch(state)
         all_matches = match_relations(relations, self.rarities, self.stem, limit=None)
         matches = _select_other_names(all_matches, self.question_key)
-        no_nodes = NeighborhoodRequest(
+        # The request for the names adds their entities to this one.
+        empty_request = NeighborhoodRequest(
             np.empty(0, np.uint64), np.empty(0, np.uint32), _MAX_NAME_CHUNKS, with_links=False, vector=self.vector
         )
-        named = NamedNeighborhoodRequest(list(matches), no_nodes, _MAX_NAME_CHUNKS).fetch(state)
+        named = NamedNeighborhoodRequest(list(matches), empty_request, _MAX_NAME_CHUNKS).fetch(state)
         # The names of the best triples come first. If two names are one entity, its better triple counts.
         match_by_entity: dict[int, tuple[tuple[str, str], float]] = {}
         for entity, match in zip(named.entities.tolist(), matches.values(), strict=True):

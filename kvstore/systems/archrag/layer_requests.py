@@ -85,29 +85,30 @@ class NearestNodes(ReadRequest[LayerSearch]):
     def _search(self, state: State, communities: Communities, graph: CommunityGraph) -> list[RankedNodes]:
         """Return the nearest existing nodes of each searched layer, best first.
 
-        If deleted nodes leave too few, searches again for more, at most :data:`_MAX_RETRIES` times.
+        Communities with a report by a model are ranked by the vector of the report. If deleted nodes leave too few
+        nodes, the search is repeated for more, at most :data:`_MAX_RETRIES` times.
         """
         num_layers = 1 + min(communities.levels, self.levels)
-        written_layers = _group_model_written(communities)
+        reported_layers = _group_model_written(communities)
         # Communities with a report by a model are ranked again afterwards, so that many more nodes are needed.
-        counts = [self.count + len(written) for written in written_layers[:num_layers]]
+        counts = [self.count + len(reported) for reported in reported_layers[:num_layers]]
         counts += [0] * (len(graph.nodes) - num_layers)  # the other layers are not searched
         layers: list[RankedNodes] = []
         for _ in range(_MAX_RETRIES + 1):
             nearest = graph.find_nearest(self.vector, counts, self.ef)[:num_layers]
             layers = [_select_existing(state, communities, layer, nodes) for layer, nodes in enumerate(nearest)]
-            is_short = [
+            needs_more_flags = [
                 len(existing) < min(self.count, len(layer_nodes)) and len(nodes) < len(layer_nodes)
                 for existing, nodes, layer_nodes in zip(layers, nearest, graph.nodes, strict=False)
             ]
-            if not any(is_short):
+            if not any(needs_more_flags):
                 break
             counts[:num_layers] = [
-                4 * count if needs_more else count for count, needs_more in zip(counts, is_short, strict=False)
+                4 * count if needs_more else count for count, needs_more in zip(counts, needs_more_flags, strict=False)
             ]
         layers = [
-            _merge_written(communities, layer, written, self.vector) if written else layer
-            for layer, written in zip(layers, written_layers, strict=False)
+            _merge_reported(communities, layer, reported, self.vector) if reported else layer
+            for layer, reported in zip(layers, reported_layers, strict=False)
         ]
         return [layer[: self.count] for layer in layers]
 
@@ -135,9 +136,11 @@ def _group_model_written(communities: Communities) -> list[list[int]]:
     return layers
 
 
-def _merge_written(communities: Communities, layer: RankedNodes, written: Sequence[int], vector: Matrix) -> RankedNodes:
-    """Return the nodes of a layer, best first, with model-written communities ranked by their report's cosine."""
-    visible = communities.filter_visible(np.array(written, np.int64))
+def _merge_reported(
+    communities: Communities, layer: RankedNodes, reported: Sequence[int], vector: Matrix
+) -> RankedNodes:
+    """Return the nodes of a layer, best first, with the communities ``reported`` ranked by their report's cosine."""
+    visible = communities.filter_visible(np.array(reported, np.int64))
     cosines = communities.compute_cosines(visible, vector).tolist()
     ranked = [
         *((node, cosine) for node, cosine in layer if node not in communities.text_vectors),

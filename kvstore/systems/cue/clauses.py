@@ -96,8 +96,8 @@ def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[
         subject = next(sentence.find_dependents(index, "nsubj"), None)
         if subject != first or words[first].text.lower() not in ("who", "which", "that"):
             continue
-        has_fitting_length = last - first >= _MIN_WORDS and last_of_noun - first_of_noun < _MAX_SUBJECT_WORDS
-        if has_fitting_length and word.head <= last_of_noun:
+        has_valid_length = last - first >= _MIN_WORDS and last_of_noun - first_of_noun < _MAX_SUBJECT_WORDS
+        if has_valid_length and word.head <= last_of_noun:
             noun_phrase = words[first_of_noun].start, words[last_of_noun].end
             yield Clause(words[first + 1].start, words[last].end, noun_phrase)
 

@@ -225,10 +225,10 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
     if pipeline is None:
         yield from sentence_spans
         return
-    fits_parser = language != ENGLISH or any(
+    is_parsable = language != ENGLISH or any(
         detect_english([document.get_chunk_text(ordinal).decode() for ordinal in range(len(document.chunks))])
     )
-    can_split = [fits_parser and text == render_unit(text) for text in texts]
+    can_split = [is_parsable and text == render_unit(text) for text in texts]
     parsed_clauses = pipeline.read(
         (text for text, is_splittable in zip(texts, can_split, strict=True) if is_splittable), _extract_clauses
     )

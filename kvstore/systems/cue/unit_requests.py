@@ -31,7 +31,7 @@ _TITLE_FLAGS = edges.TITLE_WHOLE | edges.TITLE_PART
 _MENTION_FLAGS = np.uint16(edges.CAPITALIZED | _TITLE_FLAGS)
 
 #: The chunks that can mention an entity in a unit, each with the features (bit flags) of its edge to the entity.
-_ChunkFeatures = Mapping[int, int]
+_FlagsByChunk = Mapping[int, int]
 
 
 class UnitAvailability(NamedTuple):
@@ -131,22 +131,23 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> EntityUnitsAnswer:
-        """Read the units of the chunks that mention the entities."""
+        """Read the units that mention each entity, from the chunks nearest to the question that mention it."""
         units = state.get_part(UNITS)
-        features_by_entity = {
-            entity: self._select_nearest(state, features) for entity, features in self._read_features(state).items()
+        flags_by_entity = {
+            entity: self._select_nearest_chunks(state, flags_by_chunk)
+            for entity, flags_by_chunk in self._read_mention_flags(state).items()
         }
-        chunk_flags = [item for features in features_by_entity.values() for item in features.items()]
+        chunk_flags = [item for flags_by_chunk in flags_by_entity.values() for item in flags_by_chunk.items()]
         units_by_chunk = _list_units(state, {chunk for chunk, _ in chunk_flags})
         # If the title names the entity, all units of the chunk count, and the names in it are not needed.
         units.load_names(chunk for chunk, flags in chunk_flags if not flags & _TITLE_FLAGS)
         ids_by_entity = {
             entity: [
                 unit.id
-                for chunk, flags in features.items()
+                for chunk, flags in flags_by_chunk.items()
                 for unit in _list_mentioning_units(state, entity, units_by_chunk[chunk], flags)
             ]
-            for entity, features in features_by_entity.items()
+            for entity, flags_by_chunk in flags_by_entity.items()
         }
         return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
 
@@ -154,10 +155,10 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
         """Return the ids of the chunks whose units the answer has."""
         return answer.batch.chunks
 
-    def _read_features(self, state: State) -> dict[int, _ChunkFeatures]:
-        """Return, for each entity, the allowed chunks whose units can mention it, with the features of the edges.
+    def _read_mention_flags(self, state: State) -> dict[int, _FlagsByChunk]:
+        """Return, for each entity, the allowed chunks whose units can mention it, each with the flags of the mention.
 
-        The features are bit flags of the edge between entity and chunk in the passage graph. An entity in more than
+        The flags are the features of the edge between entity and chunk in the passage graph. An entity in more than
         :data:`_MAX_CHUNKS` chunks gets no chunks.
         """
         graph = state.get_part(GRAPH)
@@ -174,27 +175,25 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
             for entity, (group, mask) in zip(self.entities, groups, strict=True)
         }
 
-    def _select_nearest(self, state: State, features: _ChunkFeatures) -> _ChunkFeatures:
+    def _select_nearest_chunks(self, state: State, flags_by_chunk: _FlagsByChunk) -> _FlagsByChunk:
         """Reduce the chunks of an entity to the ``max_chunks`` chunks nearest to the question."""
-        if len(features) <= self.max_chunks:
-            return features
+        if len(flags_by_chunk) <= self.max_chunks:
+            return flags_by_chunk
         # This search uses vectors in memory or in an index, and avoids reading them from the store.
-        chunk_set = ChunkList(np.array(sorted(features), np.uint64))
+        chunk_set = ChunkList(np.array(sorted(flags_by_chunk), np.uint64))
         nearest, _ = find_nearest_chunks(state, self.vector, self.max_chunks, chunk_set)
-        return {chunk: features[chunk] for chunk, _ in nearest}
+        return {chunk: flags_by_chunk[chunk] for chunk, _ in nearest}
 
 
-def _list_mentioning_units(
-    state: State, entity: int, units: Sequence[StoredUnit], features: int
-) -> Sequence[StoredUnit]:
+def _list_mentioning_units(state: State, entity: int, units: Sequence[StoredUnit], flags: int) -> Sequence[StoredUnit]:
     """Return the units of one chunk that mention an entity, or all units if the document's title mentions it.
 
-    ``features`` are the bit flags of the edge between the chunk and the entity.
+    ``flags`` are the features of the edge between the chunk and the entity.
     """
-    if features & _TITLE_FLAGS:
+    if flags & _TITLE_FLAGS:
         return units
     # Without LOWER, the chunk never writes the entity in lower case.
-    return state.get_part(UNITS).find_units_mentioning(entity, units, is_name=not features & edges.LOWER)
+    return state.get_part(UNITS).find_units_mentioning(entity, units, is_name=not flags & edges.LOWER)
 
 
 class UnitContent(NamedTuple):

@@ -149,6 +149,7 @@ class Units:
     @property
     def is_complete(self) -> bool:
         """True if every document has its units."""
+        # Only documents with ids from ``built`` to before ``until`` have no units yet.
         return self._derivation is not None and self._derivation.built >= self._derivation.until
 
     @cached_property

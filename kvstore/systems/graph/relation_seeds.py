@@ -39,7 +39,7 @@ def match_relations(
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit]
 
 
-def list_joined_names(matches: Iterable[tuple[tuple[str, str], float]]) -> list[str]:
+def list_matched_names(matches: Iterable[tuple[tuple[str, str], float]]) -> list[str]:
     """Return the distinct names in the result of :func:`match_relations`."""
     return list(dict.fromkeys(name for pair, _ in matches for name in pair))
 
@@ -47,7 +47,7 @@ def list_joined_names(matches: Iterable[tuple[tuple[str, str], float]]) -> list[
 def compute_relation_masses(
     matches: Sequence[tuple[tuple[str, str], float]], entities: Mapping[str, int]
 ) -> dict[int, float]:
-    """Return the start mass of each entity node that the best relations join, in proportion to the relations' scores.
+    """Return the start mass of the node of each entity in the best triples, in proportion to the triples' scores.
 
     ``matches`` come from :func:`match_relations`. ``entities`` maps each name to its entity, or to 0 if it is unknown.
     The masses sum to 1 if all names are known.

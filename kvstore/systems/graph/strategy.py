@@ -59,7 +59,7 @@ from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.read_requests import Ids, ReadRequest
 from .graph_requests import HasIndex, RelationInWords, StatedRelations
 from .query_bias import QueryBias, build_query_bias, has_informative_remainder, make_nearest_request
-from .relation_seeds import compute_relation_masses, list_joined_names, match_relations
+from .relation_seeds import compute_relation_masses, list_matched_names, match_relations
 
 #: The number of candidate chunks from dense and from lexical search each, and of those at which the walk starts.
 NUM_NEAREST = 20
@@ -177,42 +177,43 @@ def _read_walk_inputs(
     names: Sequence[Seed],
     degrees: Sequence[Degrees],
     rankings: Sequence[Ranking],
-    strength: float,
+    bias_strength: float,
 ) -> _WalkInputs:
     """Read the data of a walk in one round of requests.
 
-    ``starts`` maps nodes (names and chunks) to masses. ``strength`` is how strongly the cosine with the question
-    without its names biases the walk to a chunk.
+    ``starts`` maps nodes (names and chunks) to masses. ``degrees`` has the number of chunks of each of ``names``. Only
+    the triples of the first chunks of ``rankings`` are read. A chunk draws the walk by its cosine with the question
+    without its names, times ``bias_strength``.
     """
     words = parse_question_words(parts.remainder, query.stem)
-    nearest_request = make_nearest_request(query, parts, strength)
+    nearest_request = make_nearest_request(query, parts, bias_strength)
     entity_nodes = list(filter(is_entity, starts))
-    row_request = make_seed_request(
+    seed_request = make_seed_request(
         starts, map_degrees(names, degrees), None if nearest_request is None else nearest_request.vector
     )
     requests: list[ReadRequest[Any]] = [
         build_count_request(words),
         StatedRelations([chunk for ranking in rankings for chunk, _ in ranking[:_NUM_STATING_CHUNKS]]),
         EntityDegrees(np.array(list(map(get_entity, entity_nodes)), np.uint32)),
-        row_request,
+        seed_request,
     ]
     bias = None
     if nearest_request is None:
-        counts, relations, entity_degrees, rows = query.reading.fetch_all(requests)
+        counts, relations, entity_degrees, seed_rows = query.reading.fetch_all(requests)
     else:
         with query.trace.step("chunk nearest to what is asked") as step:
-            (nearest, step.detail), counts, relations, entity_degrees, rows = query.reading.fetch_all(
+            (nearest, step.detail), counts, relations, entity_degrees, seed_rows = query.reading.fetch_all(
                 [nearest_request, *requests]
             )
             step.count = len(nearest)
-        bias = build_query_bias(nearest_request, nearest, strength)
+        bias = build_query_bias(nearest_request, nearest, bias_strength)
     node_degrees = dict(zip(entity_nodes, entity_degrees.total.tolist(), strict=True))
     return _WalkInputs(
         terms=words.list_lookup_terms(counts),
         counts=counts,
         bias=bias,
         relations=relations,
-        rows_read=[(row_request, rows)],
+        rows_read=[(seed_request, seed_rows)],
         degrees=node_degrees,
     )
 
@@ -318,7 +319,7 @@ def _add_relation_starts(query: Query, inputs: _WalkInputs, starts: dict[int, fl
     rarities = {term: compute_term_rarity(reading.counters.chunks, inputs.counts[term]) for term in inputs.terms}
     with query.trace.step("relations that match") as step:
         matches = match_relations(inputs.relations, rarities, query.stem)
-        names = list_joined_names(matches)
+        names = list_matched_names(matches)
         if not names:
             step.detail = "none"
             return
@@ -364,13 +365,13 @@ def _select_candidates(
     return chunks, shares + _UNREACHED_MASS
 
 
-def _score_relevance(query: Query, rest_text: str, weights: TermWeights, chunks: Ids) -> npt.NDArray[np.float64]:
-    """Return the relevance of each chunk to ``rest_text``, the question without its names, from 0 to 2.
+def _score_relevance(query: Query, remainder: str, weights: TermWeights, chunks: Ids) -> npt.NDArray[np.float64]:
+    """Return the relevance of each chunk to ``remainder``, the question without its names, from 0 to 2.
 
     It is the sum of cosine and BM25, each as a fraction of the best. ``weights`` are those of the text's terms.
     """
-    vector = query.embed_part(rest_text)
+    vector = query.embed_part(remainder)
     with query.trace.step("relevance of candidates") as step:
         cosines, word_scores = query.reading.fetch(CosineRequest(chunks, vector), WordScoreRequest(weights, chunks))
-        step.detail, step.count = f"cosine and BM25 of {rest_text!r}", len(chunks)
+        step.detail, step.count = f"cosine and BM25 of {remainder!r}", len(chunks)
     return scale_to_best(cosines.astype(np.float64)) + scale_to_best(word_scores)
