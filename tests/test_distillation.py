@@ -40,7 +40,7 @@ class Careful:
         points = []
         for hit, rating in zip(evidence.hits, distiller.rate_passages(evidence.question, evidence.hits), strict=True):
             if rating:
-                reading = distiller.read(evidence.question, [hit], questions=1)
+                reading = distiller.read(evidence.question, [hit], num_questions=1)
                 points += reading.points
                 for question in reading.questions:
                     points += distiller.read(evidence.question, distiller.retrieve(question).hits[:1]).points

@@ -129,12 +129,12 @@ class Asker:
             return self._build_prompt(self._retrieve_evidence(strategy, query), query)
 
     def stream_answer(
-        self, question: str, model: str | None, clauses: Clauses, words: int | None
+        self, question: str, model: str | None, clauses: Clauses, max_words: int | None
     ) -> tuple[Evidence, Generator[str, None, Answer]]:
         """Return the evidence for a question, and a generator that yields the model's text and returns the answer.
 
-        If the confidence is too low, no model is asked, and the answer has ``abstained``.
-        ``model`` is the name of a model (None: the configured one), and ``words`` limits an extractive answer.
+        If the confidence is too low, no model is asked, and the answer has ``abstained``. ``model`` is the name of a
+        model (None: the configured one), and ``max_words`` is the maximum length of an extractive answer.
         """
         from .answer import Answer, yield_nothing
         from .overviews import build_overview, is_overview
@@ -151,7 +151,7 @@ class Asker:
             scored_passages, reading, confidence = self._weigh_evidence(query, evidence, clauses)
             if reading is not None and reading.needs_several_passages:
                 reading = None  # rules choose the sentences
-                words = _MAX_CHAIN_WORDS if words is None else words
+                max_words = _MAX_CHAIN_WORDS if max_words is None else max_words
             if confidence.value < self._session.least_confidence:
                 refusal = _build_refusal(evidence, scored_passages, reading, confidence)
                 abstained = Answer(
@@ -178,7 +178,7 @@ class Asker:
             reading=reading,
             confidence=confidence,
             overview=overview,
-            max_words=words,
+            max_words=max_words,
         )
         return evidence, self._generate_answer(prepared, language_model)
 

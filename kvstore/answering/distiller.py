@@ -90,12 +90,12 @@ class ModelDistiller:
             remaining = [hit for hit in remaining if hit not in batch]
         return batches
 
-    def read(self, question: str, passages: Sequence[Hit], *, questions: int = 0) -> DistillationResult:
-        """Return points of the passages that fit in a prompt, and up to ``questions`` further questions.
+    def read(self, question: str, passages: Sequence[Hit], *, num_questions: int = 0) -> DistillationResult:
+        """Return points of the passages that fit in a prompt, and up to ``num_questions`` further questions.
 
         The result is empty if the model gave no usable answer.
         """
-        task = _POINTS_TASK + (_QUESTIONS_TASK.format(count=questions) if questions else "")
+        task = _POINTS_TASK + (_QUESTIONS_TASK.format(count=num_questions) if num_questions else "")
         fitting = self._select_fitting(question, passages, task)
         empty = DistillationResult([], [])
         if not fitting:
@@ -111,7 +111,7 @@ class ModelDistiller:
                 ),
             }
         }
-        if questions:
+        if num_questions:
             properties["questions"] = {"type": "array", "items": {"type": "string"}}
 
         def parse_points(answer: Any) -> DistillationResult:
@@ -123,7 +123,7 @@ class ModelDistiller:
                     sources = tuple(fitting[number - 1] for number in numbers)
                     points.append(Point(" ".join(point["description"].split()), point["score"], sources))
             next_questions = dict.fromkeys(" ".join(text.split()) for text in answer.get("questions", ()))
-            return DistillationResult(points, [text for text in next_questions if text][:questions])
+            return DistillationResult(points, [text for text in next_questions if text][:num_questions])
 
         with self.trace.step("points of passages") as step:
             schema = build_object_schema(**properties)

@@ -148,7 +148,7 @@ class BertGraph:
         With ``mean``, the vector of a text is the mean of its tokens' vectors, else the vector of its first token.
         Raises EmbedderError if the model has other weights.
         """
-        width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
+        width, num_heads = int(config["hidden_size"]), int(config["num_attention_heads"])
         epsilon = float(config["layer_norm_eps"])
         # Every token of a text has type 0.
         position_table = (
@@ -163,7 +163,7 @@ class BertGraph:
         tokens = self._add_layer_norm(tokens, "embeddings.LayerNorm", epsilon)
         for layer_index in range(int(config["num_hidden_layers"])):
             layer = f"encoder.layer.{layer_index}"
-            attended = self._add_attention(tokens, f"{layer}.attention.self", width, heads)
+            attended = self._add_attention(tokens, f"{layer}.attention.self", width, num_heads)
             attended = self._add_linear(attended, f"{layer}.attention.output.dense")
             tokens = self._add_sum(attended, tokens, f"{layer}.attended")
             tokens = self._add_layer_norm(tokens, f"{layer}.attention.output.LayerNorm", epsilon)
@@ -202,13 +202,13 @@ class BertGraph:
         """Add the vectors of all positions, ``table``. ``tools/quantize_embedder.py`` overrides this."""
         return self._add_constant("position_table", table)
 
-    def _add_attention(self, tokens: str, name: str, width: int, heads: int) -> str:
+    def _add_attention(self, tokens: str, name: str, width: int, num_heads: int) -> str:
         """Add the attention of each token to all tokens by each head: softmax(q kᵀ / √d) v.
 
         Source: Vaswani et al. 2017, formula 1.
         """
         # A dimension of 0 keeps its former size.
-        head_shape = self._add_integers("heads", [0, -1, heads, width // heads])
+        head_shape = self._add_integers("heads", [0, -1, num_heads, width // num_heads])
         parts = {}
         for part, order in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3))):
             rows = self._add_operation(
@@ -217,7 +217,7 @@ class BertGraph:
             parts[part] = self._add_operation("Transpose", [rows], f"{name}.{part}.transposed", perm=order)
         products = self._add_operation("MatMul", [parts["query"], parts["key"]], f"{name}.products")
         scaled = self._add_operation(
-            "Mul", [products, self._add_number("scale", math.sqrt(heads / width))], f"{name}.scaled"
+            "Mul", [products, self._add_number("scale", math.sqrt(num_heads / width))], f"{name}.scaled"
         )
         weights = self._add_operation("Softmax", [scaled], f"{name}.softmax", axis=-1)
         attended = self._add_operation("MatMul", [weights, parts["value"]], f"{name}.attended")

@@ -84,13 +84,13 @@ class E5Weights:
         offset, size = self._tensors[name]
         return np.frombuffer(self._data[offset : offset + size].tobytes(), "<f4")
 
-    def read_quantized(self, name: str, rows: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+    def read_quantized(self, name: str, num_rows: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
         """Return a matrix of 4 bits: integers from -8 to 7, shape (rows, blocks, 32), and the scale of each block.
 
         A weight is its integer times the scale of its block.
         """
         offset, size = self._tensors[name]
-        blocks = self._data[offset : offset + size].reshape(rows, -1, 2 + BLOCK // 2)
+        blocks = self._data[offset : offset + size].reshape(num_rows, -1, 2 + BLOCK // 2)
         scales = blocks[:, :, :2].copy().view("<f2")[..., 0].astype(np.float32)
         integers = np.concatenate([blocks[:, :, 2:] & 15, blocks[:, :, 2:] >> 4], axis=-1)
         return integers.astype(np.int8) - np.int8(8), scales

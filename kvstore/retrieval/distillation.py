@@ -53,8 +53,8 @@ class Distiller(Protocol):
         """Split passages, in order, into batches that each fit one prompt; omit passages that are too long for one."""
         ...
 
-    def read(self, question: str, passages: Sequence[Hit], *, questions: int = 0) -> DistillationResult:
-        """Return points from the passages that fit one prompt, and at most ``questions`` follow-up questions."""
+    def read(self, question: str, passages: Sequence[Hit], *, num_questions: int = 0) -> DistillationResult:
+        """Return points from the passages that fit one prompt, and at most ``num_questions`` follow-up questions."""
         ...
 
     def rate_passages(self, question: str, passages: Sequence[Hit]) -> list[int]:
