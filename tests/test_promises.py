@@ -126,10 +126,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
     'You choose a strategy per query with USING bridge or using="bridge", and EXPLAIN shows its steps.': (
         "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
     ),
-    "Nothing listens on the network, and file permissions control access.": (
+    "kvstore opens no network port, and file permissions control access to a store.": (
         "test_environment.py::test_a_user_without_the_right_to_write_reads_and_keeps_writers_out",
     ),
-    "One process on one machine writes at a time.": ONE_WRITER,
+    "Only one process, on one machine, writes to a store at a time.": ONE_WRITER,
     "Unless you configure a model, answers are sentences of the documents.": EXTRACTIVE,
     "kvstore finds names in prose in English and seven other languages.": NAMES_BY_RULE,
     "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
@@ -274,8 +274,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_exist",
     ),
-    "The folder defines the data of the system, how a change of documents updates the data, how check verifies "
-    "the data, and the strategies that use the data.": (
+    "The folder of a system defines its data, the updates of the data when documents change, the checks of the "
+    "data, and the strategies that use the data.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_the_line_of_each_folder_describes_its_system",
     ),
@@ -340,7 +340,7 @@ DESCRIPTIONS = {
     "All structures of a store are tables of one LMDB environment.",
     "LMDB stores all data in one memory-mapped, copy-on-write file.",
     "For a picture of the layers, see Working on kvstore.",
-    "There is no server and no sharding.",
+    "kvstore has no server and no sharding.",
 }
 
 #: A bold phrase with a final period at the start of a paragraph is a heading, not a sentence.
