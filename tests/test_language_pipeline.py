@@ -115,7 +115,7 @@ def test_the_error_of_a_missing_pipeline_says_how_to_install_it(name: str) -> No
     pipeline = open_language(name)
     assert pipeline is not None
     with pytest.raises(LanguageError, match=r"spacy download .*or use 'en'"):
-        list(pipeline.read(["text"], read_nothing))
+        list(pipeline.parse_texts(["text"], read_nothing))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_spacy_missing_names_the_package(monkeypatch: pytest.MonkeyPatch, name: 
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "spacy" else find_spec(name))
     with pytest.raises(LanguageError, match=f"needs spacy; {remedy}, or create the store with language = 'rules'"):
-        list(LanguagePipeline(name).read(["text"], read_nothing))
+        list(LanguagePipeline(name).parse_texts(["text"], read_nothing))
 
 
 def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
     pipeline = open_language(str(tmp_path))
     assert pipeline is not None
     with pytest.raises(LanguageError, match="has no parser"):
-        list(pipeline.read(["text"], read_nothing))
+        list(pipeline.parse_texts(["text"], read_nothing))
 
 
 # -- The English pipeline of kvstore-db-english
@@ -150,7 +150,9 @@ def english() -> LanguagePipeline:
 
 
 def read(pipeline: LanguagePipeline, text: str, seen: Callable[[Doc], list[str]]) -> list[str]:
-    return next(pipeline.read([text], lambda _, parses: [piece for parse in parses for piece in seen(parse.doc)]))
+    return next(
+        pipeline.parse_texts([text], lambda _, parses: [piece for parse in parses for piece in seen(parse.doc)])
+    )
 
 
 def test_english_finds_noun_phrases(english: LanguagePipeline) -> None:
@@ -183,7 +185,7 @@ def test_a_long_text_is_read_in_pieces_with_offsets(english: LanguagePipeline) -
         assert [parse.start for parse in parses] == [start for start, _ in split_pieces(text)]
         return "".join(parse.doc.text for parse in parses)
 
-    assert list(english.read([text, "", "Short."], joined)) == [text, "", "Short."]
+    assert list(english.parse_texts([text, "", "Short."], joined)) == [text, "", "Short."]
 
 
 def test_words_are_kept_until_there_are_many_and_then_forgotten_after_their_batch(
@@ -193,7 +195,7 @@ def test_words_are_kept_until_there_are_many_and_then_forgotten_after_their_batc
     monkeypatch.setattr(language, "MAX_CACHED_WORDS", 1000)
     pipeline = LanguagePipeline("en")
     texts = (" ".join(f"word{number}x{place} is here." for place in range(50)) for number in range(40))
-    sizes = list(pipeline.read(texts, lambda _, parses: len(parses[0].doc.vocab.strings)))
+    sizes = list(pipeline.parse_texts(texts, lambda _, parses: len(parses[0].doc.vocab.strings)))
     # A text is a batch of its own; each brings 50 new words.
     assert sizes[0] + 50 <= sizes[1] <= sizes[-1] < sizes[0] + 10 * 50
 
@@ -207,9 +209,9 @@ def test_a_parse_is_the_same_whatever_is_parsed_with_it(english: LanguagePipelin
         doc = parses[0].doc
         return [doc.tensor.tobytes(), *((word.tag_, word.pos_, word.dep_, word.head.i) for word in doc)]
 
-    alone = [found for text in texts for found in english.read([text], seen)]
-    assert list(english.read(texts, seen)) == alone
-    assert list(english.read(texts[::-1], seen)) == alone[::-1]
+    alone = [found for text in texts for found in english.parse_texts([text], seen)]
+    assert list(english.parse_texts(texts, seen)) == alone
+    assert list(english.parse_texts(texts[::-1], seen)) == alone[::-1]
 
 
 @pytest.mark.slow
@@ -223,7 +225,7 @@ pipeline = open_language()
 pipeline.load()
 pipeline.load()
 assert not any(name.partition(".")[0] in ("torch", "typer", "rich", "requests") for name in sys.modules)
-print(next(pipeline.read(["Dogs bark."], lambda text, parses: [token.lemma_ for token in parses[0].doc])))
+print(next(pipeline.parse_texts(["Dogs bark."], lambda text, parses: [token.lemma_ for token in parses[0].doc])))
 import torch
 from spacy.cli.info import info
 assert callable(info)
@@ -238,9 +240,11 @@ def test_threads_share_a_pipeline(english: LanguagePipeline) -> None:
     def lemmas(_: str, parses: Sequence[Parse]) -> list[str]:
         return [token.lemma_ for parse in parses for token in parse.doc]
 
-    alone = list(english.read(texts, lemmas))
+    alone = list(english.parse_texts(texts, lemmas))
     with ThreadPoolExecutor(4) as threads:
-        assert all(found == alone for found in threads.map(lambda _: list(english.read(texts, lemmas)), range(8)))
+        assert all(
+            found == alone for found in threads.map(lambda _: list(english.parse_texts(texts, lemmas)), range(8))
+        )
 
 
 @pytest.mark.slow
@@ -253,7 +257,7 @@ socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse
 from kvstore.models.language import open_language
 pipeline = open_language()
 assert "spacy" not in sys.modules
-print(next(pipeline.read(["Dogs bark."], lambda text, parses: [token.lemma_ for token in parses[0].doc])))
+print(next(pipeline.parse_texts(["Dogs bark."], lambda text, parses: [token.lemma_ for token in parses[0].doc])))
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (run.stdout, run.stderr) == ("['dog', 'bark', '.']\n", "")

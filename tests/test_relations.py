@@ -54,7 +54,7 @@ def gold_figures(part: str) -> tuple[float, float]:
         }
 
     found = wanted = both = 0
-    for line, got in zip(lines, pipeline.read([line["text"] for line in lines], read), strict=True):
+    for line, got in zip(lines, pipeline.parse_texts([line["text"] for line in lines], read), strict=True):
         gold = {(to_entity_key(child), to_entity_key(parent), kind) for child, parent, kind in line["relations"]}
         found, wanted, both = found + len(got), wanted + len(gold), both + len(got & gold)
     return both / found, both / wanted
@@ -399,7 +399,7 @@ def test_a_store_is_not_made_with_a_language_that_is_not_there(tmp_path: Path) -
 def test_terms_are_names_of_several_words() -> None:
     pipeline = open_language("en")
     assert pipeline is not None
-    (terms,) = pipeline.read(
+    (terms,) = pipeline.parse_texts(
         ["The large query planner estimates the cost."],
         lambda _, parses: [term.form for s in iter_sentences(parses[0].doc) for term in NounPhrases(s).find_terms()],
     )

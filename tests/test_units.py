@@ -247,7 +247,7 @@ def test_self_contained_clauses(sentence: str, clauses: list[str]) -> None:
         subjects = [f"{text[slice(*clause.subject)]} | " if clause.subject else "" for clause in found]
         return [subject + text[c.start : c.end] for subject, c in zip(subjects, found, strict=True)]
 
-    assert list(pipeline.read([sentence], read)) == [clauses]
+    assert list(pipeline.parse_texts([sentence], read)) == [clauses]
 
 
 def test_a_chunk_of_one_unit_keeps_its_exact_vector(make_store: Callable[..., kvstore.Store]) -> None:

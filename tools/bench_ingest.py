@@ -166,7 +166,7 @@ def measure_size(path: Path) -> dict[str, float]:
 def has_parser() -> bool:
     """True if the language pipeline ``en`` is installed; otherwise log that the parser is not measured."""
     try:
-        list(LanguagePipeline("en").read(["A ship."], lambda text, parses: None))
+        list(LanguagePipeline("en").parse_texts(["A ship."], lambda text, parses: None))
     except kvstore.errors.LanguageError as error:
         log(f"the parser is not measured: {error}")
         return False

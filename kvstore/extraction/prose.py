@@ -102,7 +102,7 @@ def read_prose(
         ([chunk_prose for chunk in chunks if (chunk_prose := _extract_prose(text, chunk)).units], byte_offsets)
         for text, chunks, byte_offsets in documents
     ]
-    chunk_statements = pipeline.read(
+    chunk_statements = pipeline.parse_texts(
         (chunk_prose.text for document_prose, _ in prose_by_document for chunk_prose in document_prose),
         _collect_statements,
     )

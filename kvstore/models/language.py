@@ -76,7 +76,7 @@ class LanguagePipeline:
         with self._lock:
             self._get_pipeline()
 
-    def read(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
+    def parse_texts(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
         """Parse texts and yield ``extract(text, parses)`` for each text, in order; raises LanguageError.
 
         A text of more than :data:`MAX_PIECE_LENGTH` characters is parsed in pieces (:func:`split_pieces`). The parses
@@ -90,12 +90,12 @@ class LanguagePipeline:
             batch.append(text)
             size += len(text)
             if size >= MAX_BATCH_CHARACTERS:
-                yield from self._read_batch(batch, extract)
+                yield from self._parse_batch(batch, extract)
                 batch = []
                 size = 0
-        yield from self._read_batch(batch, extract)
+        yield from self._parse_batch(batch, extract)
 
-    def _read_batch(self, texts: Sequence[str], extract: Callable[[str, Sequence[Parse]], Result]) -> list[Result]:
+    def _parse_batch(self, texts: Sequence[str], extract: Callable[[str, Sequence[Parse]], Result]) -> list[Result]:
         """Parse some texts and return the result of ``extract`` for each, in order; the caller bounds their size."""
         if not texts:
             return []

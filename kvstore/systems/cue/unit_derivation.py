@@ -229,7 +229,7 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
         detect_english([document.get_chunk_text(ordinal).decode() for ordinal in range(len(document.chunks))])
     )
     can_split = [is_parsable and text == render_unit(text) for text in texts]
-    parsed_clauses = pipeline.read(
+    parsed_clauses = pipeline.parse_texts(
         (text for text, is_splittable in zip(texts, can_split, strict=True) if is_splittable), _extract_clauses
     )
     for span, text, is_splittable in zip(sentence_spans, texts, can_split, strict=True):
