@@ -120,7 +120,7 @@ def ask_questions(
 
 
 def _measure_answer(question: Question, answer: Answer, cpu_ms: float, ms: float) -> AskedQuestion:
-    """Return the outcome of one question, given its answer and the times in milliseconds."""
+    """Return the outcome of one question from its answer and the times in milliseconds."""
     text = _CITATION_PATTERN.sub("", answer.text)
     hits = [[(span.document, span.start, span.end) for span in hit.spans] for hit in answer.evidence.hits]
     cited = [(span.document, span.start, span.end) for citation in answer.citations for span in citation.spans]
@@ -146,8 +146,9 @@ def _extract_first_sentence(text: str) -> str:
 def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
     """Return the metrics of asked questions by name, most of them fractions from 0 to 1.
 
-    Near misses and foreign questions, which the store does not answer, should be refused. A metric without questions
-    to compute it from is omitted.
+    Near misses and foreign questions, which the store does not answer, should be refused. ``right`` is the fraction of
+    answers that are right, and ``right_all`` the fraction of answerable questions with a right answer; ``first`` and
+    ``first_all`` count only the first sentence of an answer. A metric without questions to compute it from is omitted.
     """
     answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
     near = [outcome for outcome in outcomes if outcome.question.kind == "near"]

@@ -63,12 +63,11 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
     tail_terms = {tail: stem(fold_case(tail)) for _, tail in divisions}
     terms = [*tail_terms.values(), *(term for forms in head_terms.values() for term in forms)]
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
-    known_divisions = [
-        (is_head_known, len(tail), f"{head}-{tail.capitalize()}")
-        for head, tail in divisions
-        for is_head_known in [any(counts[term] for term in head_terms[head])]
-        if counts[tail_terms[tail]] and (is_head_known or len(tail) >= _MIN_LONE_PART)
-    ]
+    known_divisions: list[tuple[bool, int, str]] = []  # the best one is the greatest
+    for head, tail in divisions:
+        is_head_known = any(counts[term] for term in head_terms[head])
+        if counts[tail_terms[tail]] and (is_head_known or len(tail) >= _MIN_LONE_PART):
+            known_divisions.append((is_head_known, len(tail), f"{head}-{tail.capitalize()}"))
     return max(known_divisions)[2] if known_divisions else None
 
 

@@ -3,7 +3,7 @@
 In: a name, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.relatives.Relative` rows, nearest first
 and then by name. The entity itself has level 0, ancestors have levels below zero, and descendants above. A relative has
 one row for each accepted edge that reaches it (``via``). Its own edges are followed only once, so the rows never repeat
-a subtree for each path to it. If the limit truncates the rows, the path to the nearest root is kept and the last row
+a subtree for each path to it. If the limit truncates the rows, the path to the nearest root remains and the last row
 reports the limit. Names of the same entity are expanded together and shown under its display name.
 """
 
@@ -71,7 +71,7 @@ def expand_entity(
 
 
 def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
-    """Group nodes by the name of their tree; the tree of relations found in prose is last."""
+    """Group nodes by the name of their tree; the tree of relations from prose is last."""
     nodes_by_tree: dict[str, list[int]] = {}
     for node, name in get_tree_names(state, nodes).items():
         if tree is None or tree == name:

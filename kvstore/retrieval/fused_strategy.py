@@ -124,7 +124,7 @@ def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
     Identical hits of several results are one hit. The id of a hit is its chunk id or, if it is not a single chunk, a
     negative number.
     """
-    # In reverse order, so that the first of identical hits is kept.
+    # In reverse order, so that the first of identical hits replaces the others.
     hits = {_get_hit_key(hit): hit for result in reversed(results) for hit in reversed(result.evidence.hits)}
     hit_ids = {
         key: _find_chunk(query, hit) if hit.kind == "chunk" else -number

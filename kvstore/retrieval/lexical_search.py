@@ -92,7 +92,7 @@ class TermWeights(NamedTuple):
 def build_term_weights(
     counters: Counters, terms: Iterable[str], counts: Mapping[str, int], k1: float = K1, b: float = B
 ) -> TermWeights:
-    """Return the BM25 parameters for some terms, given the number of chunks that contain each (``counts``)."""
+    """Return the BM25 parameters for some terms; ``counts`` is the number of chunks that contain each term."""
     rarities = {term: compute_term_rarity(counters.chunks, counts[term]) for term in terms if counts[term]}
     return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
 

@@ -8,7 +8,7 @@ have all words of a phrase, and could reach the top with it, are read. Questions
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -17,11 +17,12 @@ from ..structures.ranking import Ranking, best
 from ..structures.read_requests import ReadRequest
 from ..structures.state import State
 from ..structures.text_candidates import find_chunks_with_all
+from ..structures.vectors.vectors import Ids
 from ..text.languages import open_document_stemmers
 from ..text.patterns import compile_lazily
 from ..text.text_query import Phrase, WordPattern, count_occurrences
 from ..text.words import is_unspaced, list_terms, segment_words
-from .lexical_search import TermWeights, find_best_by_words, score_by_weights
+from .lexical_search import Scores, TermWeights, find_best_by_words, score_by_weights
 from .loaded_chunks import ChunkReadRequest
 
 _QUOTED_PATTERN = compile_lazily('"([^"]+)"|\u201c([^\u201d]+)\u201d')
@@ -69,26 +70,34 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         weighted_phrases = [
             (phrase, rarity) for phrase, rarity in zip(self.phrases, rarities, strict=True) if rarity > 0
         ]
-        matching_chunks = [find_chunks_with_all(state, phrase) for phrase, _ in weighted_phrases]
-        if self.allowed is not None:
-            matching_chunks = [chunks[self.allowed.get_chunk_mask(chunks)] for chunks in matching_chunks]
-        # Only chunks with all words of a phrase are read, and only if they can reach the top with it.
-        chunks = np.unique(np.concatenate([np.empty(0, np.uint64), *matching_chunks]))
-        scores = score_by_weights(state, self.weights, chunks)
-        max_bonuses = np.zeros(len(chunks))
-        for ids, (_, rarity) in zip(matching_chunks, weighted_phrases, strict=True):
-            max_bonuses[np.searchsorted(chunks, ids)] += rarity * (self.weights.k1 + 1)
-        candidates = np.flatnonzero(scores + max_bonuses >= min_score)
-        loaded_chunks = ChunkReadRequest(chunks[candidates].tolist()).fetch(state)
-        for index, loaded in zip(candidates.tolist(), loaded_chunks, strict=True):
+        candidates, scores = self._find_candidates(state, weighted_phrases, min_score)
+        loaded_chunks = ChunkReadRequest(candidates.tolist()).fetch(state)
+        for score, loaded in zip(scores.tolist(), loaded_chunks, strict=True):
             texts = dict.fromkeys([loaded.document.title or "", *loaded.headings, loaded.text])
-            score = float(scores[index])
             for phrase, rarity in weighted_phrases:
                 # The words of a quoted phrase are compared exactly, so any stemmer will do.
                 num_occurrences = sum(count_occurrences(phrase, text, stemmers[0]) for text in texts)
                 score += rarity * self._compute_bm25_factor(num_occurrences, loaded.record.words)
             scores_by_chunk[loaded.chunk] = score
         return best(state, list(scores_by_chunk), np.array(list(scores_by_chunk.values())), self.top)
+
+    def _find_candidates(
+        self, state: State, weighted_phrases: Sequence[tuple[Phrase, float]], min_score: float
+    ) -> tuple[Ids, Scores]:
+        """Return the allowed chunks that can reach ``min_score`` by a phrase, and their scores without phrases.
+
+        They have all words of a phrase, but perhaps not in a row. Each phrase is paired with its rarity.
+        """
+        matching_chunks = [find_chunks_with_all(state, phrase) for phrase, _ in weighted_phrases]
+        if self.allowed is not None:
+            matching_chunks = [chunks[self.allowed.get_chunk_mask(chunks)] for chunks in matching_chunks]
+        chunks = np.unique(np.concatenate([np.empty(0, np.uint64), *matching_chunks]))
+        scores = score_by_weights(state, self.weights, chunks)
+        max_bonuses = np.zeros(len(chunks))  # the most that the phrases can add to each score
+        for ids, (_, rarity) in zip(matching_chunks, weighted_phrases, strict=True):
+            max_bonuses[np.searchsorted(chunks, ids)] += rarity * (self.weights.k1 + 1)
+        can_reach = scores + max_bonuses >= min_score
+        return chunks[can_reach], scores[can_reach]
 
     def _sum_rarities(self, terms: Iterable[str]) -> float:
         """Return the sum of the rarities of terms; 0 for a term that no chunk has."""

@@ -278,9 +278,9 @@ def evidence_of(
 ) -> Evidence:
     """Build evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, and the abstracts above them.
 
-    The query's reranker reorders the ranking first. ``paths`` explain why each chunk was found; ``pool`` is the number
-    of chunks that were ranked. The hits are segments instead of chunks if the query or the strategy (``as_segments``)
-    asks for them. A query can also ask for segments in addition to the hits.
+    The query's reranker reorders the ranking first. ``paths`` explain why each chunk is in the ranking; ``pool`` is the
+    number of chunks that were ranked. The hits are segments instead of chunks if the query or the strategy
+    (``as_segments``) asks for them. A query can also ask for segments in addition to the hits.
     """
     if query.rerank is not None:
         ranking = query.rerank(query, ranking)

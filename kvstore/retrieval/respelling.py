@@ -8,6 +8,7 @@ has it in any form and some chunk has the other spelling. In a store of German w
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from ..structures.state import State
@@ -53,12 +54,22 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
         return respelled, list(compounds.items())
     if stemmer != "english":
         return question, []
+    replacements = _find_spellings(question, state, stem)
+    respelled = _WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
+    return respelled, list(replacements.items())
+
+
+def _find_spellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
+    """Return the words of an English question that no chunk has, each with its most frequent other spelling.
+
+    A word without a spelling that occurs in chunks is omitted.
+    """
     terms = {word: stem(word) for word in _WORD_PATTERN.findall(question) if _VARIANT_PATTERN.search(word)}
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms.values())))
     variants_by_word = {word: _list_variants(word) for word, term in terms.items() if not counts[term]}
     variant_terms = {variant: stem(variant) for spellings in variants_by_word.values() for variant in spellings}
     if not variant_terms:
-        return question, []
+        return {}
     variant_counts = state.postings.count_chunks_by_term(list(dict.fromkeys(variant_terms.values())))
     replacements: dict[str, str] = {}
     for word, spellings in variants_by_word.items():
@@ -67,8 +78,7 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
             replacements[word] = max(
                 known_variants, key=lambda variant: (variant_counts[variant_terms[variant]], variant)
             )
-    respelled = _WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
-    return respelled, list(replacements.items())
+    return replacements
 
 
 @lru_cache(maxsize=1024)

@@ -249,7 +249,9 @@ class _SegmentBuilder:
         chunks = self._list_covering_chunks(ids, chunks, start, end)
         text = self._state.documents.read_text_slice(record.id, start, end)
         best_chunk, score = self._ranking[run.ranking_index]
-        return Segment(record, chunks, start, end, text, best_chunk, score)
+        return Segment(
+            record=record, chunks=chunks, start=start, end=end, text=text, best_chunk=best_chunk, score=score
+        )
 
     def _count_tokens(self, document: int, start: int, end: int) -> int:
         """Read the text between two byte offsets of a document, and return its number of tokens."""

@@ -129,8 +129,8 @@ class AdaptiveStrategy:
             walk_result = None
         chunks, scores, paths = hybrid.chunks, hybrid.scores, hybrid.format_paths()
         if walk_result is not None:
-            # The paths are those of the walk, which are found for the best chunks only.
-            chunks, scores, paths = *_merge_scores(hybrid, walk_result, weight), {}
+            chunks, scores = _merge_scores(hybrid, walk_result, weight)
+            paths = {}  # those of the walk follow, for the best chunks only
         if has_triples:
             chunks, scores, triple_paths = _add_triple_chunks(query, hybrid, parts, chunks, scores)
             paths |= triple_paths
@@ -139,7 +139,7 @@ class AdaptiveStrategy:
             unexplained = [chunk for chunk, _ in ranking if chunk not in paths]
             paths |= describe_paths(query.reading, walk_result.ranks, unexplained)
         ranking = append_tails(ranking, *hybrid.tails, top=query.reach)
-        return evidence_of(query, self.name, ranking, paths, pool=len(chunks))
+        return evidence_of(query, self.name, ranking, paths=paths, pool=len(chunks))
 
 
 def _recognize_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], list[int], bool]]:
@@ -178,9 +178,10 @@ def _is_not_english(query: Query) -> bool:
 
 
 def _compute_specificity(name_chunks: float, total_chunks: int) -> float:
-    """Return how specific a name is, from 0 to 1, given the estimated number of chunks about it.
+    """Return how specific a name is, from 0 to 1.
 
-    A name in at most ``total_chunks ** (1 - _MIN_INFORMATION)`` chunks gets 1; beyond that, the value falls quickly.
+    ``name_chunks`` is the estimated number of chunks about it. A name in at most ``total_chunks ** (1 -
+    _MIN_INFORMATION)`` chunks gets 1; beyond that, the value falls quickly.
     """
     max_chunks = math.pow(total_chunks, 1 - _MIN_INFORMATION)
     return min(1.0, math.pow(max_chunks / name_chunks, _SPECIFICITY_EXPONENT))

@@ -53,7 +53,7 @@ class CommunityGraph:
     def find_nearest(self, vector: Matrix, counts: list[int], ef: int) -> list[list[tuple[int, float]]]:
         """Return the ``counts[i]`` nearest nodes of each layer i with their cosines, approximately, best first.
 
-        ``ef`` is the number of candidates kept, see :meth:`LayeredVectors.find_nearest`.
+        ``ef`` is the number of candidates that the search remembers, see :meth:`LayeredVectors.find_nearest`.
         """
         layers = self.vectors.find_nearest(vector, counts, ef)
         return [

@@ -53,8 +53,9 @@ class LayerSearch(NamedTuple):
 class NearestNodes(ReadRequest[LayerSearch]):
     """A request for the ``count`` existing nodes of each layer nearest to a unit vector.
 
-    Searches the entities and at most ``levels`` levels of communities. ``ef`` is the number of candidates kept while a
-    layer is searched. Raises IndexUnavailableError if there is no usable graph and it is too large to build in memory.
+    Searches the entities and at most ``levels`` levels of communities. ``ef`` is the number of candidates that the
+    search of a layer remembers. Raises IndexUnavailableError if there is no usable graph and it is too large to build
+    in memory.
     """
 
     vector: Matrix

@@ -10,7 +10,7 @@ the answer from them, best first. The paper also adds what the model says withou
 Without a model, the answer has the best sentences of each layer.
 
 All nodes are looked up in the state of the query. A deleted node leads nowhere; the next nearest nodes are requested
-instead. Chunks newer than the communities are found by their own scores.
+instead. Chunks newer than the communities are ranked by their own scores.
 
 In: a query, the index ``communities`` and its file. Out: evidence, with a group of hits for each layer.
 """
@@ -61,7 +61,7 @@ class _NearestLayers:
         return ReportCandidate(community, f"near the question, {self.format_layer(layer)}")
 
 
-#: The number of candidates kept while a layer is searched.
+#: The number of candidates that the search of a layer remembers.
 _EF_SEARCH = 50
 
 
@@ -133,16 +133,7 @@ class ArchragStrategy:
         ``layers.chunk_sources``.
         """
         with query.trace.step("chunks of entities and communities") as step:
-            linked_chunks = query.reading.fetch(
-                LinkedChunks([[node for node, _ in nearest] for nearest in layers.nearest])
-            )
-            for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, linked_chunks, strict=True)):
-                for (node, cosine), chunks in zip(nearest, chunk_groups, strict=True):
-                    relative_cosine = max(0.0, cosine) / (nearest[0][1] or 1.0)
-                    for chunk in chunks:
-                        previous = layers.chunk_sources.get(chunk)
-                        if previous is None or previous.relative_cosine < relative_cosine:
-                            layers.chunk_sources[chunk] = _ChunkSource((layer, node), relative_cosine)
+            _collect_chunk_sources(query, layers)
             candidates = np.array(sorted(layers.chunk_sources), np.uint64)
             candidates = candidates[query.mask_allowed(candidates)]
             step.detail, step.count = f"of {sum(map(len, layers.nearest))} entities and communities", len(candidates)
@@ -154,17 +145,21 @@ class ArchragStrategy:
         ]
         ranking = replace(hybrid, scores=hybrid.scores + weight * np.array(link_scores)).rank(query)
         hybrid_paths = hybrid.format_paths()
-        sources = {chunk: layers.chunk_sources[chunk].node for chunk, _ in ranking if chunk in layers.chunk_sources}
+        # A node is a reason only if it added to the score, or if hybrid search did not return the chunk.
+        sources = {
+            chunk: layers.chunk_sources[chunk].node
+            for chunk, _ in ranking
+            if chunk in layers.chunk_sources and (weight > 0 or chunk not in hybrid_paths)
+        }
         nodes = list(dict.fromkeys(sources.values()))
         labels = dict(zip(nodes, query.reading.fetch(NodeLabels(nodes)), strict=True)) if nodes else {}
         paths = {}
         for chunk, _ in ranking:
-            # A node is a reason only if it added to the score, or if no search found the chunk.
-            is_reason = chunk in sources and (weight > 0 or chunk not in hybrid_paths)
-            reasons = [hybrid_paths.get(chunk), _format_path(labels[sources[chunk]]) if is_reason else None]
-            if any(reasons):
-                paths[chunk] = "; ".join(filter(None, reasons))
-        return evidence_of(query, self.name, ranking, paths, pool=len(hybrid.chunks))
+            node_path = _format_path(labels[sources[chunk]]) if chunk in sources else None
+            reasons = [reason for reason in (hybrid_paths.get(chunk), node_path) if reason]
+            if reasons:
+                paths[chunk] = "; ".join(reasons)
+        return evidence_of(query, self.name, ranking, paths=paths, pool=len(hybrid.chunks))
 
     def _build_all_reports(self, query: Query) -> list[list[Hit]]:
         """Return the reports of all nearest communities of each layer."""
@@ -188,6 +183,19 @@ def _interleave_layers(nearest: Sequence[RankedNodes]) -> Iterator[tuple[int, tu
         for layer, scored_community in enumerate(communities_of_rank, 1):
             if scored_community is not None:
                 yield layer, scored_community
+
+
+def _collect_chunk_sources(query: Query, layers: _NearestLayers) -> None:
+    """Record, for each chunk that nearest nodes lead to, the node with the greatest cosine relative to its layer."""
+    linked_chunks = query.reading.fetch(LinkedChunks([[node for node, _ in nearest] for nearest in layers.nearest]))
+    for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, linked_chunks, strict=True)):
+        for (node, cosine), chunks in zip(nearest, chunk_groups, strict=True):
+            best_cosine = nearest[0][1] or 1.0  # a divisor
+            relative_cosine = max(0.0, cosine) / best_cosine
+            for chunk in chunks:
+                previous = layers.chunk_sources.get(chunk)
+                if previous is None or previous.relative_cosine < relative_cosine:
+                    layers.chunk_sources[chunk] = _ChunkSource((layer, node), relative_cosine)
 
 
 def _format_path(label: NodeLabel) -> str:

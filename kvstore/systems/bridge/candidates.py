@@ -128,10 +128,11 @@ class _PoolBuilder:
         self.visited_abstracts: set[int] = set()
 
     def fill_pool(self, seed_addresses: Sequence[tuple[Seed, list[int]]]) -> None:
-        """Add chunks to the pool until it is full, given the entities with their packed addresses.
+        """Add chunks to the pool until it is full.
 
-        Chunks below the abstracts that mention an entity come first. Those below ancestors and descendants of these
-        abstracts follow, level by level.
+        ``seed_addresses`` are the entities of the question with the packed addresses of their abstracts. Chunks below
+        the abstracts that mention an entity come first. Those below ancestors and descendants of these abstracts
+        follow, level by level.
         """
         passes = [
             (level, seed, packed_addresses)

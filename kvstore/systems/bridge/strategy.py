@@ -52,7 +52,7 @@ class BridgeStrategy:
             step.detail, step.count = "question against the pool", len(pool.chunks)
 
         def format_path(loaded_chunk: LoadedChunk) -> str:
-            """Return the route by which a chunk was found."""
+            """Return the route that led to a chunk."""
             return _format_route(loaded_chunk, pool.routes[loaded_chunk.chunk])
 
         return evidence_of(query, self.name, ranking, paths=format_path, pool=len(pool.chunks))

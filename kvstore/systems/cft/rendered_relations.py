@@ -46,10 +46,10 @@ class RenderedRelations:
 
 
 class Relations(ReadRequest[RenderedRelations]):
-    """A request for the relations of entities, each given by the normal forms of its names.
+    """A request for the relations of entities.
 
-    Uses at most ``max_nodes`` nodes of each entity, and at most ``max_relatives`` ancestors and as many descendants of
-    each node.
+    ``names`` are the normal forms of the names of each entity. Uses at most ``max_nodes`` nodes of each entity, and at
+    most ``max_relatives`` ancestors and as many descendants of each node.
     """
 
     names: Sequence[Sequence[str]]

@@ -2,11 +2,11 @@
 
 From an entity, a path continues to the units that mention it and are nearest to the rest of the question. From a unit,
 it continues to every entity that the unit mentions. The rest of the question is its vector minus those of the units on
-the path, so their content is not searched for again. After each hop, only the best paths are kept. The score of a path
+the path, so their content is not searched for again. After each hop, only the best paths remain. The score of a path
 is the cosine of the question with the sum of its units' vectors, plus the fraction of the question's words in them.
 If a cross-encoder is configured, it scores the paths instead, as in the paper.
 
-In: a :class:`~.unit_graph.UnitGraph` and the entities that each beam starts at. Out: the paths kept after each hop.
+In: a :class:`~.unit_graph.UnitGraph` and the entities that each beam starts at. Out: the best paths after each hop.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ _Frontier = list[tuple[UnitPath, Sequence[int]]]
 class Beam:
     """Parameters of a beam search.
 
-    ``units_per_entity`` is the maximum number of units tried per entity. ``width`` is the number of paths kept after
-    each hop, and ``max_hops`` the number of hops. ``discount`` is the fraction of each unit's vector that is subtracted
-    from the question, and ``word_weight`` the weight of words in a score relative to the cosine.
+    ``units_per_entity`` is the maximum number of units tried per entity. ``width`` is the number of paths that remain
+    after each hop, and ``max_hops`` the number of hops. ``discount`` is the fraction of each unit's vector that is
+    subtracted from the question, and ``word_weight`` the weight of words in a score relative to the cosine.
     """
 
     units_per_entity: int
@@ -78,7 +78,7 @@ class Beam:
 def search_paths(
     graph: UnitGraph, start_entities: Sequence[Sequence[int]], beam: Beam, scorer: Scorer | None
 ) -> Iterator[list[UnitPath]]:
-    """Run one beam search per group of ``start_entities``; after each hop, yield the paths that the beams kept.
+    """Run one beam search per group of ``start_entities``; after each hop, yield the best paths.
 
     The paths are yielded beam by beam, best first. The beams are independent, but advance together, so that one round
     of reads serves a hop of all beams. ``scorer`` replaces the score of vectors and words.

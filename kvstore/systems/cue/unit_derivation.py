@@ -214,7 +214,7 @@ def render_unit_at(text: bytes, span: UnitSpan) -> str:
 
 
 def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: str) -> Iterator[UnitSpan]:
-    """Yield the spans of the clauses of sentences, given as spans; a sentence with one clause is yielded as it is.
+    """Yield the spans of the clauses of sentences; a sentence with one clause is yielded as it is.
 
     A sentence with markup is not split. If the store's language is ``en``, no sentence of a document in another
     language is split. Without a parser for the language, all sentences are yielded as they are.

@@ -42,8 +42,10 @@ def _iter_units_by_document_key(reader: TableReader, key: str) -> TableRows:
 
 def _iter_chunk_units(reader: TableReader, chunk: int) -> TableRows:
     """Return the units of a chunk; none if it does not exist, or if the store has no index ``units``."""
-    record = reader.state.chunks.find(chunk) if 0 <= chunk < 1 << 64 and _get_units(reader).is_present else None
-    return iter(() if record is None else _get_units(reader).list_chunk_units([chunk])[0])
+    units = _get_units(reader)
+    if not units.is_present or not 0 <= chunk < 1 << 64 or reader.state.chunks.find(chunk) is None:
+        return iter(())
+    return iter(units.list_chunk_units([chunk])[0])
 
 
 def _format_headings(reader: TableReader, unit: StoredUnit) -> str | None:

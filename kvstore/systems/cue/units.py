@@ -91,7 +91,7 @@ class _DocumentUnits:
             self.written_units = {ordinal: entry for ordinal, entry in entries if entry is not None}
 
     def find_ordinal(self, number: int) -> int:
-        """Return the ordinal of the chunk that contains a unit, given the unit's number in the document."""
+        """Return the ordinal of the chunk that contains a unit; ``number`` is the unit's number in the document."""
         return bisect_right(self.unit_offsets, number) - 1
 
     def get_spans(self, ordinal: int) -> list[UnitSpan]:
@@ -106,7 +106,7 @@ class _DocumentUnits:
         return [self.get_unit(ordinal, number) for number in range(self.counts[ordinal])]
 
     def get_unit(self, ordinal: int, number: int) -> StoredUnit:
-        """Return a unit, given the ordinal of its chunk in the document and its own number in the chunk, from 0."""
+        """Return a unit; ``ordinal`` is that of its chunk, and ``number`` its own number in the chunk, from 0."""
         if spans := self.get_spans(ordinal):
             source, (start, end, subject) = RULE, spans[number]
         else:

@@ -130,7 +130,7 @@ def has_descriptions(state: State) -> bool:
 
 
 def iter_descriptions(state: State, keys: Container[str], documents: Iterable[int]) -> Iterator[tuple[int, str]]:
-    """Yield the descriptions of the entities with the given keys in some documents, each as (document, sentence)."""
+    """Yield the descriptions of the entities with these ``keys`` in documents, each as (document, sentence)."""
     if has_descriptions(state):
         for document in documents:
             for sentence in _select_sentences(_list_descriptions(state, document), keys):
@@ -138,7 +138,7 @@ def iter_descriptions(state: State, keys: Container[str], documents: Iterable[in
 
 
 def _select_sentences(descriptions: Iterable[tuple[str, str, str]], keys: Container[str]) -> Iterator[str]:
-    """Yield the sentences of the descriptions of the entities with the given keys."""
+    """Yield the sentences of the descriptions of the entities with these ``keys``."""
     return (sentence for name, sentence, _ in descriptions if to_entity_key(name) in keys)
 
 

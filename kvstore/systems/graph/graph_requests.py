@@ -1,4 +1,4 @@
-"""Requests of the strategy ``graph``: the triples of documents, and whether an index exists.
+"""Requests of the strategy ``graph``: the triples of documents, and the existence of an index.
 
 In: chunks. Out: the triples of their documents, imported or written by a model, in order of the chunks.
 """
@@ -47,7 +47,7 @@ class StatedRelations(ReadRequest[list[RelationInWords]]):
 
 
 class HasIndex(ReadRequest[bool]):
-    """A request that returns True if the store has an index of a kind, given by its name in CREATE INDEX.
+    """A request that returns True if the store has an index of a kind, which is named as in CREATE INDEX.
 
     The module of that kind of index is not imported.
     """

@@ -47,9 +47,10 @@ class QueryBias:
         self._factors: Masses = np.empty(0)
 
     def add_cosines(self, chunks: Ids, cosines: Matrix) -> None:
-        """Compute and store the factors of further chunks, given their cosines with the question without its names.
+        """Compute and store the factors of further chunks.
 
-        The factor is e to the power of strength · cosine / greatest cosine.
+        ``cosines`` are those of the chunks with the question without its names. The factor is e to the power of
+        strength · cosine / greatest cosine.
         """
         if len(chunks):
             factors = np.exp(self._scale * np.maximum(0.0, cosines))

@@ -3,8 +3,8 @@
 The walk (personalized PageRank over chunks and entities) starts at the entities of the question. They are weighted by
 how specific they are; compared entities get equal weight. With little weight, it also starts at the best chunks by
 vector and by words, and at triples of the documents of these chunks that share words with the question.
-From an entity, it prefers the chunks that match what is asked (:mod:`.query_bias`). The walk reaches the chunks along a
-chain of facts, whether or not they are similar to the question.
+From an entity, it prefers the chunks that match what is asked (:mod:`.query_bias`). The walk reaches all chunks along a
+chain of facts, including those that are not similar to the question.
 
 The reached chunks are ranked by their mass times e to the power of their relevance to the question *without its names*:
 cosine plus BM25, each as a fraction of the best candidate's. The names already determined the walk; counting them again

@@ -86,7 +86,6 @@ def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) ->
     nodes. Their cosine must exceed the ``quantile`` of the cosines of the existing edges. Without any edge,
     m is ⌊√n / 2⌋ and the minimum cosine is fixed.
     """
-    # An edge (first, second) is coded as first * count + second, so that pairs can be compared as numbers.
     weights = _compute_cosines(vectors, edges.first, edges.second)
     if len(weights):
         min_cosine = np.floor(float(np.quantile(weights / FIXED_ONE, quantile)) / _COSINE_STEP) * _COSINE_STEP
@@ -95,9 +94,24 @@ def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) ->
         max_neighbors = max(1, int(degrees.sum() // np.count_nonzero(degrees)))
     else:
         min_cosine, max_neighbors = _DEFAULT_MIN_COSINE, max(1, int(np.sqrt(count) // 2))
+    edge_codes = edges.first * count + edges.second
+    new_codes, new_weights = _find_new_edges(edge_codes, vectors, max_neighbors, min_cosine)
+    all_codes, all_weights = np.concatenate((edge_codes, new_codes)), np.concatenate((weights, new_weights))
+    order = np.argsort(all_codes)
+    return Edges(all_codes[order] // count, all_codes[order] % count, np.maximum(all_weights[order], 1))
+
+
+def _find_new_edges(
+    edge_codes: IntArray, vectors: Matrix, max_neighbors: int, min_cosine: float
+) -> tuple[IntArray, IntArray]:
+    """Return the codes and the weights of edges from nodes to similar nodes, at most ``max_neighbors`` per node.
+
+    The code of an edge (first, second) is first * number of nodes + second, so pairs can be compared as numbers.
+    ``edge_codes`` are those of existing edges, which are not new.
+    """
+    count = len(vectors)
     # Some of the nearest are already joined by edges, so more are needed than are added.
     nearest = find_near_rows(vectors, int(1.5 * max_neighbors) + 1)
-    edge_codes = np.sort(edges.first * count + edges.second)
     first = np.repeat(np.arange(count), nearest.shape[1])
     neighbors = nearest.ravel()
     is_valid = neighbors >= 0
@@ -106,21 +120,23 @@ def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) ->
     codes = np.minimum(first, neighbors) * count + np.maximum(first, neighbors)
     is_new = cosines > min_cosine * FIXED_ONE
     if len(edge_codes):
-        edge_indexes = np.minimum(np.searchsorted(edge_codes, codes), len(edge_codes) - 1)
-        is_new &= edge_codes[edge_indexes] != codes
+        sorted_codes = np.sort(edge_codes)
+        code_indexes = np.minimum(np.searchsorted(sorted_codes, codes), len(sorted_codes) - 1)
+        is_new &= sorted_codes[code_indexes] != codes
     order = np.lexsort((neighbors, -cosines, first))
     order = order[is_new[order]]
-    # Of the new edges of each node, only the first ones are kept.
+    # Each node has at most ``max_neighbors`` new edges, those with the greatest cosines.
     starts = np.searchsorted(first[order], np.arange(count))
     order = order[np.arange(len(order)) - starts[first[order]] < max_neighbors]
-    codes, unique_rows = np.unique(codes[order], return_index=True)
-    all_codes = np.concatenate((edges.first * count + edges.second, codes))
-    order, all_weights = np.argsort(all_codes), np.concatenate((weights, cosines[order][unique_rows]))
-    return Edges(all_codes[order] // count, all_codes[order] % count, np.maximum(all_weights[order], 1))
+    new_codes, unique_rows = np.unique(codes[order], return_index=True)  # two nodes can be neighbors of each other
+    return new_codes, cosines[order][unique_rows]
 
 
 def _compute_cosines(vectors: Matrix, first: IntArray, second: IntArray) -> IntArray:
-    """Return the cosines of pairs of vectors, given by two arrays of indexes, as integers in units of 2^-16."""
+    """Return the cosines of pairs of vectors as integers in units of 2^-16.
+
+    ``first`` and ``second`` are the indexes of the vectors of each pair.
+    """
     cosines = np.empty(len(first), np.int64)
     for start in range(0, len(first), _BATCH_SIZE):
         part = slice(start, start + _BATCH_SIZE)

@@ -293,7 +293,7 @@ class Communities(StoredCommunities):
         return len(self.filter_visible(np.array([community], np.int64))) > 0
 
     def filter_visible(self, communities: IntArray) -> IntArray:
-        """Return the visible ones of some communities, see :meth:`is_visible`, in the given order."""
+        """Return those of the communities that are visible, see :meth:`is_visible`, in the same order."""
         if self._is_current:
             return communities
         visible = self._cache.visible

@@ -102,9 +102,10 @@ def build_communities(state: State, options: CommunityOptions | None = None) -> 
 
 
 def _number_communities(groupings: list[Partition], count: int) -> tuple[Partition, IntArray, IntArray]:
-    """Number the communities of ``count`` nodes, given the groups of each level, coarsest first.
+    """Number the communities of ``count`` nodes.
 
-    Returns the community of each node at each level, and the level and parent of each community.
+    ``groupings`` hold the group of each node at each level, coarsest first. Returns the community of each node at each
+    level, and the level and parent of each community.
     """
     node_communities: IntArray = np.full(count, NO_COMMUNITY)  # at the level before
     parent_sizes: IntArray = np.zeros(count, np.int64)

@@ -179,7 +179,7 @@ class ChunkTexts(ReadRequest[list[str]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[str]:
-        """Read the texts of the chunks, in the given order; reads all chunks of a document together."""
+        """Read the texts of the chunks, in order; reads all chunks of a document together."""
         records = state.chunks.get_many(self.chunks)
         ranges_by_document: dict[int, list[tuple[int, int]]] = {}
         for record in records:

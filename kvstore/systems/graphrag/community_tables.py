@@ -61,8 +61,7 @@ def _make_column(
 ) -> tuple[str, Callable[[TableReader, TableRow, Any], SqlValue]]:
     """Return the SQL type of a column, and the function that reads its value.
 
-    ``kind`` is the type. ``read`` returns the value, given the state, the communities and the id of the row's
-    community.
+    ``kind`` is the type. ``read`` returns the value for a state, its communities and the id of the row's community.
     """
 
     def read_value(reader: TableReader, row: TableRow, record: Any) -> SqlValue:
@@ -158,6 +157,18 @@ MEMBER_TABLE = SqlTable(
 )
 
 
+def _make_unknown_error(communities: Communities, key: str) -> InputError:
+    """Return the error for a key without a visible community, which suggests the most similar key."""
+    keys = (
+        communities.get_key(community) for community in range(len(communities)) if communities.is_visible(community)
+    )
+    suggestion = suggest(key, keys)
+    remedy = (
+        f"did you mean {suggestion!r}?" if suggestion else "run SELECT community, title FROM communities to list them"
+    )
+    return InputError(f"there is no community {key!r}; {remedy}")
+
+
 def describe_community(state: State, key: str) -> Mapping[str, Any]:
     """Return the properties of a community; raises InputError if the key is unknown or there is no index."""
     communities = get_communities(state)
@@ -165,16 +176,7 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
         raise InputError("there are no communities; run CREATE INDEX communities to build them")
     community = communities.find(key)
     if community is None:
-        keys = (
-            communities.get_key(candidate) for candidate in range(len(communities)) if communities.is_visible(candidate)
-        )
-        suggestion = suggest(key, keys)
-        remedy = (
-            f"did you mean {suggestion!r}?"
-            if suggestion
-            else "run SELECT community, title FROM communities to list them"
-        )
-        raise InputError(f"there is no community {key!r}; {remedy}")
+        raise _make_unknown_error(communities, key)
     record = communities.get(community)
     members = [entity for entity, _ in communities.list_members(community)]
     model_text = communities.get_written_text(community)

@@ -121,7 +121,7 @@ class DriftStrategy:
         primer: Sequence[NearbyCommunity],
         paths: dict[int, str],
     ) -> list[tuple[float, Ranking]]:
-        """Search for the strongest names of the primer, then for those of the chunks found, round by round.
+        """Search for the strongest names of the primer, then for those of the results, round by round.
 
         ``starts`` are the entities of the question, which are not searched for again. Returns the weight and the
         ranking of each search, and adds the reasons for its chunks to ``paths``.

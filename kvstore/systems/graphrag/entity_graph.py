@@ -13,6 +13,7 @@ document only changes the weights of the names it mentions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -41,10 +42,10 @@ _CHUNK_BATCH_SIZE, _PAIR_BATCH_SIZE = 4096, 1 << 21
 class EntityGraph:
     """Entities and the chunks that mention them.
 
-    ``entities`` (ids) are the nodes and ``keys`` their normal forms. ``chunks`` are chunk ids, and ``documents`` gives
+    ``entities`` (ids) are the nodes and ``keys`` their normal forms. ``chunks`` are chunk ids, and ``documents`` is
     the document of each, numbered in order of keys. Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]`` with
-    ``features[i]``; both are indexes, and mentions are sorted by chunk and then node. ``edges`` are kept if they are
-    among the strongest of either end.
+    ``features[i]``; both are indexes, and mentions are sorted by chunk and then node. ``edges`` has an edge if
+    it is among the strongest of either end.
     """
 
     entities: npt.NDArray[np.uint32]
@@ -68,7 +69,7 @@ class EntityGraph:
 
 
 def compute_strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
-    """Return the strength of mentions, given their features (bit fields of the passage graph).
+    """Return the strength of mentions, whose ``features`` are bit fields of the passage graph.
 
     It is ln(1 + mentions + half of those inside longer names), plus 3 in a title.
     """
@@ -173,44 +174,49 @@ def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degr
 
     A chunk with more than :data:`_MAX_CHUNK_NODES` nodes joins only the rarest of them.
     """
-    bounds = (
-        np.flatnonzero(np.concatenate(([True], mention_chunks[1:] != mention_chunks[:-1], [True])))
-        if len(mention_chunks)
-        else [0]
-    )
-    starts, sizes = np.asarray(bounds[:-1], np.int64), np.diff(bounds)
     count = len(degrees)
+    pending_codes: list[IntArray] = []
+    code_counts: list[tuple[IntArray, IntArray]] = []
+    num_pending = 0
+    for chunk_nodes in _group_by_size(mention_chunks, mention_nodes, degrees):
+        first_columns, second_columns = np.triu_indices(chunk_nodes.shape[1], 1)
+        batch_size = max(1, _PAIR_BATCH_SIZE // len(first_columns))
+        for start in range(0, len(chunk_nodes), batch_size):
+            batch = chunk_nodes[start : start + batch_size]
+            pending_codes.append((batch[:, first_columns] * count + batch[:, second_columns]).ravel())
+            num_pending += pending_codes[-1].size
+            if num_pending > _PAIR_BATCH_SIZE:  # equal pairs are counted now and then, to save memory
+                code_counts.append(np.unique(np.concatenate(pending_codes), return_counts=True))
+                pending_codes, num_pending = [], 0
+    if pending_codes:
+        code_counts.append(np.unique(np.concatenate(pending_codes), return_counts=True))
+    return _sum_edges(count, code_counts)
+
+
+def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: IntArray) -> Iterator[IntArray]:
+    """Yield the nodes of the chunks that have the same number of nodes, shape (chunks, nodes), for each number from 2.
+
+    Their pairs can then be made together. Of a chunk with more than :data:`_MAX_CHUNK_NODES` nodes, only the rarest are
+    yielded.
+    """
+    if not len(mention_chunks):
+        return
+    bounds = np.flatnonzero(np.concatenate(([True], mention_chunks[1:] != mention_chunks[:-1], [True])))
+    starts, sizes = bounds[:-1], np.diff(bounds)
     is_long = sizes > _MAX_CHUNK_NODES
     rarest_nodes = [
         _select_rarest(mention_nodes[start : start + size], degrees)
         for start, size in zip(starts[is_long], sizes[is_long], strict=True)
     ]
-    # Chunks with the same number of nodes are the rows of one array, so that their pairs are made together.
     nodes_by_size: dict[int, list[IntArray]] = {}
     for size in np.unique(sizes[~is_long]).tolist():
         starts_of_size = starts[sizes == size]
         nodes_by_size[size] = [mention_nodes[starts_of_size[:, None] + np.arange(size)]]
     if rarest_nodes:
         nodes_by_size.setdefault(_MAX_CHUNK_NODES, []).append(np.stack(rarest_nodes))
-    codes: list[IntArray] = []
-    totals: list[tuple[IntArray, IntArray]] = []
-    pending_count = 0
     for size, node_arrays in sorted(nodes_by_size.items()):
-        if size < 2:
-            continue
-        chunk_nodes = np.concatenate(node_arrays)
-        first_columns, second_columns = np.triu_indices(size, 1)
-        step = max(1, _PAIR_BATCH_SIZE // len(first_columns))
-        for first in range(0, len(chunk_nodes), step):
-            batch = chunk_nodes[first : first + step]
-            codes.append((batch[:, first_columns] * count + batch[:, second_columns]).ravel())
-            pending_count += codes[-1].size
-            if pending_count > _PAIR_BATCH_SIZE:
-                totals.append(np.unique(np.concatenate(codes), return_counts=True))
-                codes, pending_count = [], 0
-    if codes:
-        totals.append(np.unique(np.concatenate(codes), return_counts=True))
-    return _sum_edges(count, totals)
+        if size > 1:
+            yield np.concatenate(node_arrays)
 
 
 def _select_rarest(nodes: IntArray, degrees: IntArray) -> IntArray:

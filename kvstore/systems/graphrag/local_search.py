@@ -175,37 +175,40 @@ def find_near_entities(
     Each mention in a chunk's own text (not in its title or heading) adds the rarity of the entity times the chunk's
     score relative to the best. Entities in ``excluded`` are skipped.
     """
+    scores = _score_entities(query, rankings, excluded)
+    candidates = _select_highest(scores, limit)
+    if not candidates:
+        return []
+    names = query.reading.fetch(NodeNames(list(map(make_entity_node, candidates))))
+    keys = {entity: key for entity, (_, key, _) in zip(candidates, names, strict=True)}
+    best_score = max(scores.values()) or 1.0  # a divisor
+    order = sorted(candidates, key=lambda entity: (-scores[entity], keys[entity]))[:limit]
+    return [
+        StartEntity(entity, keys[entity], _UNNAMED_WEIGHT * scores[entity] / best_score, is_named=False)
+        for entity in order
+    ]
+
+
+def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Container[int]) -> dict[int, float]:
+    """Return the scores of the entities that chunks mention in their own text, see :func:`find_near_entities`."""
     scores: dict[int, float] = {}
+    rankings = list(filter(None, rankings))
     chunk_lists = [np.array([chunk for chunk, _ in ranking], np.uint64) for ranking in rankings]
     no_entities = np.empty(0, np.uint32)
-    requests = [
-        NeighborhoodRequest(chunks, no_entities, max_chunks=0, with_links=False)
-        for chunks in chunk_lists
-        if len(chunks)
-    ]
+    requests = [NeighborhoodRequest(chunks, no_entities, max_chunks=0, with_links=False) for chunks in chunk_lists]
     neighborhoods = query.reading.fetch_all(requests)
-    for ranking, (in_chunks, _) in zip(filter(None, rankings), neighborhoods, strict=True):
+    for ranking, (in_chunks, _) in zip(rankings, neighborhoods, strict=True):
         rows = in_chunks.rows
         rarities = _compute_rarities(query, in_chunks.degrees).tolist()
         entities, is_own_text = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT_FEATURES)) != 0).tolist()
-        max_score = max((score for _, score in ranking), default=0.0) or 1.0
+        max_score = max(score for _, score in ranking) or 1.0  # a divisor
         # The mentions are grouped by chunk, and ``bounds`` are the borders of the groups.
         for chunk_index, (_, score) in enumerate(ranking):
             for mention in range(rows.bounds[chunk_index], rows.bounds[chunk_index + 1]):
                 if is_own_text[mention] and entities[mention] not in excluded:
                     gain = rarities[mention] * max(0.0, score) / max_score
                     scores[entities[mention]] = scores.get(entities[mention], 0.0) + gain
-    candidates = _select_highest(scores, limit)
-    if not candidates:
-        return []
-    names = query.reading.fetch(NodeNames(list(map(make_entity_node, candidates))))
-    keys = {entity: key for entity, (_, key, _) in zip(candidates, names, strict=True)}
-    best_score = max(scores.values()) or 1.0
-    order = sorted(candidates, key=lambda entity: (-scores[entity], keys[entity]))[:limit]
-    return [
-        StartEntity(entity, keys[entity], _UNNAMED_WEIGHT * scores[entity] / best_score, is_named=False)
-        for entity in order
-    ]
+    return scores
 
 
 def _select_highest(scores: Mapping[int, float], limit: int) -> list[int]:
@@ -284,7 +287,7 @@ def _select_candidates(
 def _rank_pools(
     query: Query, searches: Sequence[LocalSearch], pools: Sequence[_SearchPool], weights: TermWeights, top: int
 ) -> list[LocalResult]:
-    """Return the result of each search, given its candidates; reads the scores of all candidates together."""
+    """Return the result of each search from its candidates (``pools``); reads the scores of all together."""
     all_chunks = np.unique(np.concatenate([pool.chunks for pool in pools]))
     if not len(all_chunks):
         return [LocalResult([], {}) for _ in searches]
@@ -303,7 +306,10 @@ def _rank_pools(
 
 
 def _format_path(starts: Sequence[StartEntity], mentioned_starts: Iterable[int]) -> str:
-    """Return the path of a chunk's hit: the names of the start entities that it mentions, given by their indexes."""
+    """Return the path of a chunk's hit: the names of the start entities that it mentions.
+
+    ``mentioned_starts`` are their indexes in ``starts``.
+    """
     names = ", ".join(dict.fromkeys(starts[index].key for index in mentioned_starts))
     return f"names {names}" if names else "near the question"
 

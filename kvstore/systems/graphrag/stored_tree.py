@@ -48,7 +48,7 @@ class StoredTree:
         return len(self.levels)
 
     def list_children(self, communities: IntArray) -> IntArray:
-        """Return the children of the given communities, grouped by parent."""
+        """Return the children of communities, grouped by parent."""
         return self._children.get_children_of_nodes(communities)
 
     def get_partition(self, level: int) -> IntArray:

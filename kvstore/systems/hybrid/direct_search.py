@@ -260,7 +260,7 @@ def _measure_drop(scores: npt.NDArray[np.float64]) -> float:
 def _collect_cosines(
     query: Query, dense_ranking: Ranking, word_search: WordSearchResult, chunks: Ids
 ) -> npt.NDArray[np.float64]:
-    """Return the cosine of each of ``chunks`` with the question, or zeros if dense search found nothing.
+    """Return the cosine of each of ``chunks`` with the question, or zeros if dense search has no results.
 
     Reads the cosines that neither search computed.
     """
@@ -290,9 +290,10 @@ class Noise(NamedTuple):
 
 
 def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
-    """Fit a normal distribution to ``num_chunks`` cosines, given the greatest of them, in descending order.
+    """Fit a normal distribution to the cosines of ``num_chunks`` chunks.
 
-    The fit passes through the cosines at two ranks. Mean and deviation are 0 if there are too few cosines.
+    ``cosines`` are the greatest of them, in descending order. The fit passes through the cosines at two ranks. Mean and
+    deviation are 0 if there are too few cosines.
     """
     lower_rank = min(len(cosines), num_chunks // 2)
     upper_rank = lower_rank // _UPPER_RANK_DIVISOR

@@ -141,7 +141,7 @@ class OrderedChunks:
             yield TopicSentence(chunk_index, start, end, words)
 
     def build_sentence(self, chunk_index: int, start: int, end: int) -> TopicSentence:
-        """Return a sentence that :meth:`iter_sentences` yielded before, given its chunk and its byte range there."""
+        """Return the sentence at a byte range of a chunk, which :meth:`iter_sentences` yielded before."""
         text = format_summary_sentence(self.read_text(chunk_index, start, end).decode())
         return TopicSentence(chunk_index, start, end, extract_sentence_words(text))
 

@@ -242,7 +242,7 @@ def _list_abstracts(record: DocumentRecord, *, leaves: bool) -> list[int]:
 
 
 def _read_sentences(state: State, ranges_by_document: Mapping[int, Iterable[tuple[int, int]]]) -> list[CoverSentence]:
-    """Return the sentences at byte ranges of documents, document by document in the given order, then by offset."""
+    """Return the sentences at byte ranges of documents, in the order of the documents, then by offset."""
     sentences = []
     for document, spans in ranges_by_document.items():
         text = state.documents.read_text(document)

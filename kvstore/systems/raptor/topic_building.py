@@ -102,10 +102,10 @@ class _Groups:
 
 
 class _TopicLevel:
-    """The topics of a level, given the ``labels`` of chunks (or leaves).
+    """The topics of a level.
 
-    ``chunk_indexes`` holds the chunks of each topic, ``members`` its child topics, and ``parents`` its parent, as
-    indexes within its level. ``first`` is the id of the first topic.
+    ``labels`` hold the topic of each chunk (or leaf). ``chunk_indexes`` holds the chunks of each topic, ``members`` its
+    child topics, and ``parents`` its parent, as indexes within its level. ``first`` is the id of the first topic.
     """
 
     def __init__(
@@ -126,7 +126,10 @@ class _TopicLevel:
 
 
 def _map_to_parents(labels: IntArray, parent_labels: IntArray) -> IntArray:
-    """Return the parent of each group, given the group of each chunk and the group of each chunk one level higher."""
+    """Return the parent of each group.
+
+    ``labels`` hold the group of each chunk, and ``parent_labels`` its group one level higher.
+    """
     parents: IntArray = np.zeros(int(labels.max(initial=-1)) + 1, np.int64)
     parents[labels] = parent_labels
     return parents
@@ -204,7 +207,7 @@ class TopicTree:
 
 
 def _find_parent(levels: Sequence[_TopicLevel], level_index: int, topic_index: int) -> int | None:
-    """Return the id of the parent of a topic, given its index within its level, or None at the coarsest level."""
+    """Return the id of the parent of a topic, or None at the coarsest level; ``topic_index`` is within its level."""
     parents = levels[level_index].parents
     return None if parents is None else levels[level_index + 1].first + int(parents[topic_index])
 

@@ -76,12 +76,12 @@ class LevelSummaries:
         self._title_starts.append(len(self._titles))
 
     def get_sentences(self, topic: int, chunks: OrderedChunks) -> list[TopicSentence]:
-        """Return the sentences of the summary of a topic, given its index within the level."""
+        """Return the sentences of a topic's summary; ``topic`` is its index within the level."""
         first, stop = self._sentence_starts[topic : topic + 2]
         return [chunks.build_sentence(*self._sentences[index : index + 3]) for index in range(first, stop, 3)]
 
     def get_title(self, topic: int) -> list[TitleWord]:
-        """Return the words of the title of a topic, given its index within the level."""
+        """Return the words of a topic's title; ``topic`` is its index within the level."""
         first, stop = self._title_starts[topic : topic + 2]
         entries = (self._titles[index : index + 4] for index in range(first, stop, 4))
         return [TitleWord(self._words[word_index], *span) for word_index, *span in entries]
@@ -167,7 +167,7 @@ def summarize_from_children(
 def _select_sentences(
     chunks: OrderedChunks, sentences: Sequence[TopicSentence], part_counts: Mapping[str, int], num_parts: int
 ) -> list[TopicSentence]:
-    """Return the sentences that a greedy cover selects for a summary, in their given order.
+    """Return the sentences that a greedy cover selects for a summary, in the same order.
 
     The topic has ``num_parts`` chunks or child topics; ``part_counts`` is the number of them that have each word. If
     there are more than three documents, at most two sentences of each are selected.
