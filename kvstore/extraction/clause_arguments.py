@@ -34,7 +34,7 @@ class ClauseArguments:
         for index in subjects:
             if self._is_relative_pronoun(index):
                 yield from self._find_pronoun_antecedents(index, verb)
-            elif self._is_singular(verb, index):
+            elif self._has_single_subject(verb, index):
                 yield from self.resolve_partitive(index)
             else:
                 yield from self.resolve_list_items(index)
@@ -133,7 +133,7 @@ class ClauseArguments:
         elif previous_noun is not None:
             yield from self._find_antecedents(previous_noun)
 
-    def _is_singular(self, verb: int, subject: int) -> bool:
+    def _has_single_subject(self, verb: int, subject: int) -> bool:
         """True if a verb or predicate is singular and its subject is not a list with ``or``.
 
         The nouns after the subject then belong to its name (``Edward, Duke of York and Albany, was``).

@@ -422,13 +422,16 @@ def add_vectors_to_digest(document: Document, vectors: npt.NDArray[np.float32]) 
 _MIN_FIRST_BYTE = -0x40
 
 
-def compute_byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
-    """Return the byte offset of every character of ``text``, and of its end."""
-    if length == len(text):
-        return np.arange(length + 1)
+def compute_byte_offsets(text: str, num_bytes: int) -> npt.NDArray[np.int64]:
+    """Return the byte offset of every character of ``text``, and of its end.
+
+    ``num_bytes`` is the size of the text in UTF-8.
+    """
+    if num_bytes == len(text):  # only ASCII
+        return np.arange(num_bytes + 1)
     offsets = np.empty(len(text) + 1, np.int64)
     offsets[:-1] = np.flatnonzero(np.frombuffer(text.encode(), np.int8) >= _MIN_FIRST_BYTE)
-    offsets[-1] = length
+    offsets[-1] = num_bytes
     return offsets
 
 

@@ -68,7 +68,7 @@ class NounPhrases:
         self._sentence = sentence
         self._words = sentence.words
         #: Cache: the index of a noun -> the indexes of that noun and the nouns coordinated with it.
-        self._members_by_noun: dict[int, tuple[int, ...]] = {}
+        self._coordinated_nouns: dict[int, tuple[int, ...]] = {}
 
     def get_name(self, index: int) -> str | None:
         """Return the name of the phrase around the noun at ``index``, in the singular; None if it names nothing."""
@@ -117,14 +117,14 @@ class NounPhrases:
                     # The plural as written is also a name, because the singular is not always in the text.
                     first, last = self.find_phrase_bounds(index)
                     written = self._sentence.text[self._words[first].start : self._words[last].end]
-                    is_clear = is_compound and self._is_clear(first, last)
+                    is_clear = is_compound and self._is_clear_compound(first, last)
                     forms = dict.fromkeys((name, " ".join(written.split())))
                     is_verbal = is_compound and word.text.endswith("s") and get_everyday_kind(word.text) == VERB
                     terms += [Term(form, _MIN_TERM_USES, is_clear, is_verbal) for form in forms]
         return terms
 
-    def _is_clear(self, first: int, last: int) -> bool:
-        """True if the words at ``first`` to ``last`` are certainly the name of one thing.
+    def _is_clear_compound(self, first: int, last: int) -> bool:
+        """True if the noun compound from word ``first`` to ``last`` is certainly the name of one thing.
 
         Such a name has two nouns, the second is not an everyday word, and neither is a verb tagged as a noun (``prints
         information``, ``CMake runs``).
@@ -173,14 +173,14 @@ class NounPhrases:
         head = self._words[previous].head
         return previous if first <= head <= index or self._words[first].head == previous else None
 
-    def get_members(self, index: int) -> tuple[int, ...]:
+    def get_coordinated_nouns(self, index: int) -> tuple[int, ...]:
         """Return the noun at ``index`` and the nouns coordinated with it, without clauses."""
-        if index not in self._members_by_noun:  # cached: each member of a long list needs the list
-            self._members_by_noun[index] = tuple(self._find_members(index))
-        return self._members_by_noun[index]
+        if index not in self._coordinated_nouns:  # cached: each member of a long list needs the list
+            self._coordinated_nouns[index] = tuple(self._find_coordinated_nouns(index))
+        return self._coordinated_nouns[index]
 
-    def _find_members(self, index: int) -> list[int]:
-        """Return the noun at ``index`` and its conjuncts up to a verb, colon or semicolon, without a cache."""
+    def _find_coordinated_nouns(self, index: int) -> list[int]:
+        """Find the noun at ``index`` and its conjuncts, up to a verb, colon or semicolon."""
         members = [index]
         determiners = self._sentence.get_dependent_lemmas(index, "det")
         for conjunct in self._sentence.find_dependents(index, "conj", "appos"):
@@ -217,7 +217,7 @@ class NounPhrases:
         is_before_verb = position < len(words) and (
             words[position].tag in FINITE_VERB_TAGS or words[position].label in ("cop", "aux")
         )
-        members = self.get_members(index)
+        members = self.get_coordinated_nouns(index)
         # Without a conjunction and three items, or if the last one is the subject of a verb, the parse decides.
         if not has_conjunction or is_before_verb or len(items) < 3:
             return list(members)
@@ -241,9 +241,10 @@ class NounPhrases:
         return index
 
     def _find_list_continuation(self, index: int, apposition: int, determiners: set[str]) -> list[int]:
-        """Return the conjuncts of an apposition that is really the middle of a list.
+        """Return the conjuncts of an ``apposition`` to the noun at ``index`` that is really the middle of a list.
 
-        An example is ``the nose, the throat and the lungs``.
+        An example is ``the nose, the throat and the lungs``. ``determiners`` are those of the noun: the words of a list
+        have the same.
         """
         if self._words[apposition].label != "appos" or self._words[index].tag == "NNS":
             return []

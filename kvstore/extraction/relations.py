@@ -40,6 +40,8 @@ from .relation_words import (
 )
 from .syntax import Sentence
 
+#: Between an apposition and its noun, these show that the two do not describe one thing.
+_APPOSITION_SEPARATORS = frozenset((":", ";", "/", '"', "”"))
 _VERB_CONFIDENCE = 0.9
 _LIST_CONFIDENCE = _PREDICATE_CONFIDENCE = 0.85
 _APPOSITION_CONFIDENCE = 0.75
@@ -175,7 +177,7 @@ class _SentenceRelations:
             member
             for child in self._sentence.find_dependents(verb, "xcomp", "obj")
             if self._words[child].is_nominal
-            for member in self._phrases.get_members(child)
+            for member in self._phrases.get_coordinated_nouns(child)
         ]
         if self._words[verb].lemma == "form":
             predicates = [index for index in predicates if self._words[index].lemma == "part"]
@@ -257,29 +259,29 @@ class _SentenceRelations:
             and not any(True for _ in self._sentence.find_dependents(predicate, "det", "nmod:poss", "nummod"))
         )
 
-    def _find_apposition_relations(self, noun: int, apposed: int) -> Iterator[StatedRelation]:
+    def _find_apposition_relations(self, noun: int, apposition: int) -> Iterator[StatedRelation]:
         """Yield the relations of ``X, a Y`` and ``Ys, X and Z``."""
-        if not (self._words[noun].is_nominal and self._words[apposed].is_nominal):
+        if not (self._words[noun].is_nominal and self._words[apposition].is_nominal):
             return
-        if apposed in self._phrases.get_members(noun):
+        if apposition in self._phrases.get_coordinated_nouns(noun):
             return
-        members = self._phrases.find_list_items(apposed)
+        members = self._phrases.find_list_items(apposition)
         classes = list(self._arguments.resolve_list_items(noun))
         is_proper = self._words[noun].is_proper
-        if self._words[apposed].is_proper or (self._words[noun].tag == "NNS" and len(members) > 1):
+        if self._words[apposition].is_proper or (self._words[noun].tag == "NNS" and len(members) > 1):
             if not is_proper:
                 yield from self._make_statements(members, classes, IS_A, _APPOSITION_CONFIDENCE)
-        elif self._is_plain_apposition(noun, apposed) and (
-            self._sentence.get_dependent_lemmas(apposed, "det") & {"a", "an", "the"}
-            or (is_proper and self._phrases.find_complements(apposed, "of"))
+        elif self._is_unseparated_apposition(noun, apposition) and (
+            self._sentence.get_dependent_lemmas(apposition, "det") & {"a", "an", "the"}
+            or (is_proper and self._phrases.find_complements(apposition, "of"))
         ):
             yield from self._find_descriptions([noun], members, _APPOSITION_CONFIDENCE)
 
-    def _is_plain_apposition(self, noun: int, apposed: int) -> bool:
+    def _is_unseparated_apposition(self, noun: int, apposition: int) -> bool:
         """True if no colon, semicolon, slash or quotation mark separates an apposition from its noun."""
-        start, _ = self._phrases.find_phrase_bounds(apposed)
-        words_between = {word.text for word in self._words[min(noun, apposed) + 1 : start]}
-        return not words_between & {":", ";", "/", '"', "”"}
+        start, _ = self._phrases.find_phrase_bounds(apposition)
+        words_between = {word.text for word in self._words[min(noun, apposition) + 1 : start]}
+        return words_between.isdisjoint(_APPOSITION_SEPARATORS)
 
     def _is_example_opening(self, index: int) -> bool:
         """True if a phrase such as ``for example`` begins at ``index``, after punctuation."""
@@ -332,7 +334,7 @@ class _SentenceRelations:
         word = self._words[first]
         nouns = self._phrases.find_list_items(first)
         if word.label == "conj" and word.head >= 0:
-            nouns += [noun for noun in self._phrases.get_members(word.head) if noun > first]
+            nouns += [noun for noun in self._phrases.get_coordinated_nouns(word.head) if noun > first]
         return nouns
 
     def _find_noun_relations(self, index: int) -> Iterator[StatedRelation]:
@@ -346,7 +348,7 @@ class _SentenceRelations:
             and word.head >= 0
             and "other" in self._sentence.get_dependent_lemmas(index, "amod", "det")
         ):
-            members = [member for member in self._phrases.get_members(word.head) if member < index]
+            members = [member for member in self._phrases.get_coordinated_nouns(word.head) if member < index]
             next_index = self._phrases.find_phrase_bounds(index)[1] + 1
             precedes_verb = next_index < len(self._words) and self._words[next_index].tag in FINITE_VERB_TAGS
             is_subject = self._words[word.head].label.startswith("nsubj")
@@ -368,7 +370,7 @@ class _SentenceRelations:
         for owner in self._sentence.find_dependents(index, "nmod:poss"):
             is_relative = self._words[owner].lemma == "whose"
             clause = self._find_relative_clause(index) if is_relative else -1
-            owners = [self._words[clause].head] if clause >= 0 else self._phrases.get_members(owner)
+            owners = [self._words[clause].head] if clause >= 0 else self._phrases.get_coordinated_nouns(owner)
             yield from self._make_statements([index], owners, OF, _POSSESSION_CONFIDENCE)
         complements = self._phrases.find_complements(index, "of")
         if word.lemma in NAMED_CLASSES:
@@ -382,7 +384,7 @@ class _SentenceRelations:
 
     def _find_relative_clause(self, index: int) -> int:
         """Return the head of the innermost relative clause that contains a word, or -1."""
-        for _ in range(len(self._words)):
+        for _ in range(len(self._words)):  # a parse can have a cycle
             if index < 0 or self._words[index].label == "acl:relcl":
                 break
             index = self._words[index].head

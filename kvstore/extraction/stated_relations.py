@@ -56,7 +56,10 @@ class Relation:
     end: int
 
     def get_tree_name(self, key: str, meta: Mapping[str, Any]) -> str:
-        """Return the name of the tree of the relation if the document with this key and metadata states it."""
+        """Return the name of the tree to store the relation in if the document with this key and metadata states it.
+
+        It is the document's own tree for lists, headings and pairs, and the shared tree of relations for prose.
+        """
         return get_own_tree_name(key, meta) if self.kind in DATA_KINDS else RELATIONS_TREE
 
 
@@ -116,7 +119,10 @@ def _pair_with_ancestor(
 
 
 def _get_heading_name(title: str, english: bool) -> str | None:
-    """Return the name that a heading states, or None if it is no name or, in ``english``, only an everyday word."""
+    """Return the name that a heading states, or None if it states none.
+
+    In an ``english`` document, an everyday word alone is not a name.
+    """
     forms = get_title_forms(title)
     return forms[0] if forms and _is_name(forms[0]) and is_informative_heading(forms[-1], english) else None
 
@@ -142,7 +148,7 @@ def _is_name(form: str) -> bool:
 def parse_pairs(text: str) -> list[Relation]:
     """Return the relations in a document of format ``pairs``, lines of CSV, in document order and each pair once.
 
-    The span of a relation is its row. Raises InputError for a row that is no pair of names.
+    The span of a relation is its row, without the line end. Raises InputError for a row that is no pair of names.
     """
     lines = io.StringIO(text).readlines()
     relations: dict[tuple[str, str], Relation] = {}

@@ -95,7 +95,10 @@ def _to_json_values(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_json_value(value: object) -> bool:
-    """True if JSON certainly represents a value unchanged; not for other strings, whose surrogate pairs it joins."""
+    """True if JSON certainly represents a value unchanged.
+
+    Of strings, only ASCII is certain: JSON joins the surrogate pairs of others.
+    """
     return value.isascii() if type(value) is str else type(value) in _PLAIN_TYPES
 
 

@@ -150,7 +150,7 @@ class _RunningQuery:
         return self._result
 
     def _abandon(self) -> None:
-        """Stop the query, and count it as abandoned until its thread ends."""
+        """Ask the query to stop if it is still running, and count it as abandoned until its thread ends."""
         self._stop.set()
         with self._condition, self._abandoned_condition:
             if not self._has_ended:

@@ -58,6 +58,7 @@ def _draw_steps(context: StatementContext, statement: s.Explain) -> str:
         DrawnStep(step.name, step.detail, step.count, step.milliseconds if statement.analyze else None)
         for step in explained.steps
     ]
+    # With ANALYZE, the last step is the whole statement.
     total_milliseconds = drawn_steps.pop().milliseconds if statement.analyze else None
     hits = [
         DrawnHit(hit.document if hit.title is None else f"{hit.title} ({hit.document})", hit.path, hit.score)

@@ -22,7 +22,7 @@ def list_extraction_kinds() -> list[str]:
 
 
 def extract(context: StatementContext, statement: s.Extract) -> Cursor:
-    """Execute EXTRACT, and return the figures of its report as one row."""
+    """Execute EXTRACT, and return the counts of its report as one row."""
     context.require_no_transaction("EXTRACT commits every answer by itself")
     report = context.database.extract(
         statement.kind, model=statement.model, progress=context.progress, **_collect_limits(statement)

@@ -48,7 +48,7 @@ class _NoLexer(Lexer):
     """A placeholder lexer: the parser is fed token by token."""
 
     def __init__(self, lexer_conf: Any) -> None:
-        pass
+        """Accept the configuration that Lark passes, which is not needed."""
 
     def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Terminal]:
         """Return no terminals: the parser is fed with tokens of kvstore's own lexer."""

@@ -134,7 +134,10 @@ def _minimize_stress(component: Sequence[int], neighbors: Sequence[Sequence[int]
 
 
 def _scale_classically(distances: Distances) -> Positions:
-    """Return positions on two axes by classical scaling. Nodes at the same point are moved onto a small spiral."""
+    """Return positions on two axes by classical multidimensional scaling (Torgerson 1952).
+
+    Each node is also moved by its offset on a small spiral, so that no two nodes are at the same point.
+    """
     num_nodes = len(distances)
     centering = np.eye(num_nodes) - 1.0 / num_nodes
     products = -0.5 * centering @ (distances**2) @ centering

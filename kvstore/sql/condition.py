@@ -28,6 +28,7 @@ class ConditionError(StatementError):
     """A condition that SQLite rejects for a ``reason``, at character ``offset`` (None if unknown)."""
 
     def __init__(self, condition: str, offset: int | None, reason: str) -> None:
+        """Build the message, which points at the offset in the ``condition``, a SQL text."""
         located_error = StatementError(reason) if offset is None else make_statement_error(condition, offset, reason)
         super().__init__(str(located_error), line=located_error.line, column=located_error.column)
         self.offset = offset

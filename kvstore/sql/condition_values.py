@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -59,7 +60,7 @@ class ParameterValues:
         if type(value) is int and -(1 << 63) <= value < 1 << 63:
             return value
         if type(value) is float:
-            return NULL if value != value else value
+            return NULL if math.isnan(value) else value  # SQLite stores NaN as NULL
         if type(value) is str and is_text(value):
             return value
         raise UnsupportedForm

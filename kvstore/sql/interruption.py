@@ -19,7 +19,10 @@ _thread_state = threading.local()
 
 @contextmanager
 def allow_interruption(event: threading.Event) -> Iterator[None]:
-    """Make queries of this thread bounded and interruptible by an event, within the block."""
+    """Let ``event`` interrupt the queries that this thread runs within the block, and limit the size of their values.
+
+    See :func:`is_bounded`.
+    """
     _thread_state.event = event
     try:
         yield
@@ -28,7 +31,7 @@ def allow_interruption(event: threading.Event) -> Iterator[None]:
 
 
 def is_bounded() -> bool:
-    """True if the queries of this thread are bounded."""
+    """True within :func:`allow_interruption`: the size of the values in this thread's queries is then limited."""
     return getattr(_thread_state, "event", None) is not None
 
 

@@ -44,6 +44,8 @@ _UNIQUE_COLUMNS = frozenset({"rowid", "id", "key", "name"})
 #: Rough estimates for SQLite's planner: the rows per value of a column that is not unique, and the fraction of
 #: rows that a full-text query, a range with two ends, and a range with one end leave.
 _ROWS_PER_VALUE, _MATCH_FRACTION, _RANGE_FRACTION, _OPEN_RANGE_FRACTION = 20, 1 / 20, 1 / 8, 1 / 2
+#: The number of instructions of SQLite's virtual machine between two checks for an interruption.
+_INSTRUCTIONS_BETWEEN_CHECKS = 20_000
 #: The table of the documents for which a condition is evaluated.
 _CANDIDATE_DOCUMENTS = "_candidate_documents"
 _END_OF_ROWS = object()
@@ -71,8 +73,11 @@ class _TableScan:
         self.Next()
 
     def _find_rows(self, plan: str, arguments: Sequence[SqlValue]) -> TableRows:
-        """Return the rows that a plan finds for the values of its parameters."""
-        bounds: dict[str, SqlValue] = {}  # by the first character of the operator
+        """Return the rows that a plan finds for the values of its parameters.
+
+        A plan is comparisons of one column, such as ``key >= ? AND key < ?`` or ``text MATCH ?``.
+        """
+        operands: dict[str, SqlValue] = {}  # by the first character of the operator: "=", "<", ">" or "M" of MATCH
         for comparison, value in zip(plan.split(" AND "), arguments, strict=True):
             column, operator, _ = comparison.split(" ")
             if value is None:
@@ -80,12 +85,12 @@ class _TableScan:
             python_type = str if self._kinds.get(column, "INTEGER") == "TEXT" else int
             if not isinstance(value, python_type):
                 return self._table.scan(self._reader)  # SQLite converts and compares the value
-            bounds[operator[0]] = value
-        if "M" in bounds:
-            return self._table.matching[column](self._reader, str(bounds["M"]))
-        if "=" in bounds:
-            return self._table.equal[column](self._reader, bounds["="])
-        return self._table.between[column](self._reader, bounds.get(">"), bounds.get("<"))
+            operands[operator[0]] = value
+        if "M" in operands:
+            return self._table.matching[column](self._reader, str(operands["M"]))
+        if "=" in operands:
+            return self._table.equal[column](self._reader, operands["="])
+        return self._table.between[column](self._reader, operands.get(">"), operands.get("<"))
 
     def Eof(self) -> bool:
         """True after the last row."""
@@ -107,7 +112,7 @@ class _TableScan:
         return self._read_functions[number](self._reader, self._row, self._record)
 
     def Rowid(self) -> int:
-        """Return the number that SQLite knows the current row by."""
+        """Return the rowid of the current row, which is unique in its table."""
         return self._table.number(self._reader, self._row)
 
     def Close(self) -> None:
@@ -248,8 +253,8 @@ class _Connection:
             module: Any = _Module(self, name)
             self.sqlite.create_module(name, module, use_bestindex_object=True, eponymous_only=True, read_only=True)
         self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED_ACTIONS else apsw.SQLITE_DENY
-        # Calls Python regularly, so that Ctrl-C or an interruption stops a long computation.
-        self.sqlite.set_progress_handler(is_interrupted, 20_000)
+        # SQLite calls Python after each so many instructions, so that Ctrl-C or an interruption stops a long query.
+        self.sqlite.set_progress_handler(is_interrupted, _INSTRUCTIONS_BETWEEN_CHECKS)
         # ``text MATCH query`` calls match(query, text) if it is not an access path, and to check each row.
         self.sqlite.create_scalar_function("match", self._match, 2, deterministic=True)
         self._max_value_bytes = self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH)

@@ -23,6 +23,7 @@ _MIN_SIMILARITY = 0.75
 
 def find_near_keys(state: State, key: str, limit: int = 3) -> list[str]:
     """Return at most ``limit`` document keys that are similar to ``key``, the most similar first."""
+    # Similar keys mostly share their prefix, so all keys are compared only if none of those with it is similar.
     for prefix in (key[: max(1, len(key) // 2)], ""):
         matches = difflib.get_close_matches(
             key, islice(state.documents.iter_keys(prefix), _MAX_COMPARED), limit, _MIN_SIMILARITY
