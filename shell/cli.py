@@ -54,7 +54,7 @@ def cli() -> None:
 def backup(store: Path, destination: Path, compact: bool) -> int:
     """Copy STORE to DESTINATION.
 
-    The copy has the current state of the store. Other processes can read and write meanwhile."""
+    The copy has the current state of STORE. Other processes can read and write during the backup."""
     with open_store_at(store, readonly=True) as opened_store:
         opened_store.backup(destination, compact=compact)
         report_message(f"copied {store} to {destination}")
@@ -195,7 +195,7 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
 def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
     """Write a graph of names to a file.
 
-    The file contains the graph around NAME, or all trees of STORE without NAME, as a picture or as data."""
+    The file of --to contains the graph around NAME, or all trees of STORE without NAME, as a picture or as data."""
     from kvstore.integrations.entity_network import build_network_around, build_whole_network
     from kvstore.integrations.network_files import FORMATS, format_network
     from kvstore.language import format_count

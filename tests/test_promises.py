@@ -133,7 +133,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Unless you configure a model, answers are sentences of the documents.": EXTRACTIVE,
     "kvstore finds names in prose in English and seven other languages.": NAMES_BY_RULE,
     "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
-    "In all other languages, kvstore takes names only from titles, headings and code.": NAMES_BY_RULE,
+    "In a language without rules for names, kvstore takes names only from titles, headings and code.": NAMES_BY_RULE,
     "kvstore supports Linux with Python 3.11 or newer; see Platforms.": (
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
     ),
@@ -296,7 +296,9 @@ FIGURES = {
     "Without the package kvstore-db-english or without the default embedder, kvstore refuses only 9 to 23 % of "
     "unanswerable questions.": "tools/evaluate_answers.py",
     "All figures are from default settings, without a language model (more figures):": "tools/evaluate.py",
-    "This table compares the default strategy, adaptive, with the three single searches.": "tools/evaluate.py",
+    "This table compares the default strategy, adaptive, with the searches vector, lexical and hybrid.": (
+        "tools/evaluate.py"
+    ),
     "No single search is better than adaptive on ordinary documents or on multi-hop questions.": "tools/evaluate.py",
     "An unanswerable question fits the topic of the documents, but no document answers it.": (
         "tools/evaluate_answers.py"
