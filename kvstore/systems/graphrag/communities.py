@@ -64,6 +64,7 @@ class _StateCache:
     """Cached titles of communities, and flags of which are visible, valid in all states of one commit."""
 
     def __init__(self, count: int) -> None:
+        """Start without titles and flags; ``count`` is the number of communities."""
         self.titles: dict[int, str] = {}
         #: 1 for visible communities, 0 for others, _UNKNOWN if not looked up yet.
         self.visible: npt.NDArray[np.int8] = np.full(count, _UNKNOWN, np.int8)

@@ -76,6 +76,7 @@ class CommunityIndex(GenerationIndex[Communities]):
         return Generation(change, chunk_stop, head, rows)
 
     def bind(self, rows: GenerationRows, state: State) -> Communities:
+        """Return the communities of a generation, limited to what exists in a state."""
         return Communities(rows, state)
 
     def describe(self, communities: Communities) -> str:

@@ -164,7 +164,7 @@ def select_reports(query: Query, candidates: Sequence[ReportCandidate], share: f
 
 def _count_reports(share: float, top: int) -> int:
     """Return the number of reports among the first ``top`` hits: report n has the rank n / ``share``, rounded up."""
-    # The first count after which the next report has a rank below ``top``.
+    # The first count after which the next report has a rank greater than ``top``.
     return next(count for count in range(top + 1) if not share or math.ceil((count + 1) / share) > top)
 
 

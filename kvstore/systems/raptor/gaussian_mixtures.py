@@ -86,7 +86,7 @@ def _split_recursively(mixture_class: Any, nodes: Points, members: IntArray, siz
     ``members`` are indexes of nodes.
     """
     min_count = 1 if len(members) <= size else 2
-    max_count = max(2, 2 * len(members) // size)
+    max_count = max(2, 2 * len(members) // size)  # enough for clusters of half the size
     counts = [count for count in _CLUSTER_COUNTS if min_count <= count <= max_count]
     groups = _split_once(mixture_class, nodes, members, counts)
     if len(groups) == 1 or any(len(group) == len(members) for group in groups):

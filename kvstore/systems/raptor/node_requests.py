@@ -148,6 +148,7 @@ class _NodeReader:
     def __init__(self, state: State) -> None:
         """Read from a state; a restricted state has no topics."""
         self._state = state
+        # A topic can contain chunks of any document, so a restricted state has none.
         self._topics: Topics | None = bind_index(state, TOPICS) if state.allowed is None else None
         self._abstracts: dict[int, AbstractRecord] = {}
 
@@ -180,7 +181,7 @@ class _NodeReader:
         """Return the topics above each chunk: first those of similar content, then those of related content."""
         if self._topics is None:
             return [[] for _ in chunks]
-        pairs = zip(self._topics.find_topics_by_chunk(chunks), self._topics.find_related_by_chunk(chunks), strict=True)
+        pairs = zip(self._topics.find_topics_by_chunk(chunks), self._topics.find_related_topics(chunks), strict=True)
         return [[*similar, *related] for similar, related in pairs]
 
     def is_root_topic(self, topic: int) -> bool:
@@ -347,7 +348,7 @@ class _NodeReader:
         for node, spans in zip(shown_nodes, self.read_topic_spans([node.id[1] for node in shown_nodes]), strict=True):
             topics, topic = self._bound_topics, node.id[1]
             if spans:
-                related = " on related content" if topics.is_related(topic) else ""
+                related = " on related content" if topics.is_in_related_tree(topic) else ""
                 path = f"topic of {topics.count_chunks(topic)} chunks{related}: cosine {node.cosine:.3f}"
                 text, title = topics.get_text(topic), topics.get_title(topic) or None
                 hits[node.id] = _build_summary_hit(node.cosine, text, path, "", title, spans)

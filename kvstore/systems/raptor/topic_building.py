@@ -75,8 +75,8 @@ class Topic(NamedTuple):
     entities: Sequence[int] = ()
 
     @property
-    def is_related(self) -> bool:
-        """True if the topic belongs to the second tree."""
+    def is_in_related_tree(self) -> bool:
+        """True if the topic belongs to the tree of related content, which groups sentences by their entities."""
         return bool(self.entities)
 
 

@@ -133,7 +133,7 @@ class TopicIndex(GenerationIndex[Topics]):
                     *(topic.level, topic.parent, topic.chunk_count, topic.document_count, topic.content),
                     tuple(map(names.name_chunk, topic.children)) if topic.level == 0 else tuple(topic.children),
                     *(to_spans(spans) for spans in (topic.title, topic.summary, topic.prompt_spans)),
-                    *([tuple(map(names.name_entity, topic.entities))] if topic.is_related else []),
+                    *([tuple(map(names.name_entity, topic.entities))] if topic.is_in_related_tree else []),
                 )
                 for topic_id, topic in topics.iter_stored()
             ]
@@ -144,11 +144,13 @@ class TopicIndex(GenerationIndex[Topics]):
         tree = topics.tree
         for topic in tree.levels.nonzero()[0].tolist():  # above the finest level
             children = tree.list_children(topic)
-            if not children or any(tree.is_related(child) != tree.is_related(topic) for child in children):
+            if not children or any(
+                tree.is_in_related_tree(child) != tree.is_in_related_tree(topic) for child in children
+            ):
                 yield f"topic {topic} has no children, or children of the other tree: {children}"
         for _ in topics.iter_stored():  # raises if one is missing
             pass
-        yield from topics.iter_unplaced_chunks()
+        yield from topics.iter_faults()
 
     def list_writing_tasks(self, topics: Topics) -> Iterable[WritingTask]:
         """Yield a task for each distinct topic of several chunks whose source texts still exist."""
@@ -188,7 +190,7 @@ def _iter_outline_nodes(topics: Topics, topic_ids: Iterable[int]) -> Iterator[Ou
     for topic in sorted(chunk_counts, key=lambda topic: (-chunk_counts[topic], topic)):
         model_text = topics.get_written_text(topic)
         detail = f"by {model_text.model}" if model_text is not None else ""
-        if topics.is_related(topic):
+        if topics.is_in_related_tree(topic):
             detail = f"related content, {detail}" if detail else "related content"
         children = topics.list_children(topic)
         yield OutlineNode(

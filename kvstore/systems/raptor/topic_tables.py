@@ -58,7 +58,7 @@ def _iter_member_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
 
 def _get_tree_name(topics: Topics, topic: int) -> str:
     """Return the value of the column ``tree``: ``relatedness`` or ``similarity``."""
-    return "relatedness" if topics.is_related(topic) else "similarity"
+    return "relatedness" if topics.is_in_related_tree(topic) else "similarity"
 
 
 TABLES = (

@@ -24,7 +24,7 @@ from ...structures.vectors.vectors import Ids
 from .topic_building import Topic
 
 #: Topics as indexes into the arrays of :class:`StoredTopicTrees`.
-TopicNumbers = npt.NDArray[np.int64]
+TopicIds = npt.NDArray[np.int64]
 
 TREES_TABLE = "topic_trees"
 #: The parent of a root.
@@ -40,7 +40,7 @@ class TreeColumns:
 
     def __init__(self) -> None:
         self._levels, self._parents, self._counts = array("B"), array("I"), array("I")
-        self._chunks = array("Q")  # those of the finest topics only
+        self._chunks = array("Q")  # those of the leaf topics (of level 0) only
 
     def append(self, topic: Topic) -> None:
         """Append a topic; its id is the number of topics before it."""
@@ -75,7 +75,7 @@ class StoredTopicTrees:
     ) -> None:
         """Combine the level, the parent (:data:`ROOT`: none) and the number of chunks of each topic.
 
-        ``chunks`` are those of the finest topics, one topic after another. The first ``similar_count`` topics are the
+        ``chunks`` are those of the leaf topics, one topic after another. The first ``similar_count`` topics are the
         tree of similar content.
         """
         self.levels = levels
@@ -83,7 +83,7 @@ class StoredTopicTrees:
         self.sizes = sizes
         self.similar_count = similar_count
         self._chunks = chunks
-        #: The end of each topic's chunks in ``_chunks``, which has only those of the finest topics.
+        #: The end of each topic's chunks in ``_chunks``, which has only those of the leaf topics.
         self._stops = np.cumsum(np.where(levels == 0, sizes, 0))
 
     @classmethod
@@ -112,8 +112,8 @@ class StoredTopicTrees:
     def __len__(self) -> int:
         return len(self.levels)
 
-    def is_related(self, topic: int) -> bool:
-        """True if a topic belongs to the tree of related content."""
+    def is_in_related_tree(self, topic: int) -> bool:
+        """True if a topic belongs to the tree of related content, which groups sentences by their entities."""
         return topic >= self.similar_count
 
     def get_parent(self, topic: int) -> int | None:
@@ -121,11 +121,11 @@ class StoredTopicTrees:
         parent = int(self.parents[topic])
         return None if parent == ROOT else parent
 
-    def list_level(self, level: int, *, related: bool) -> TopicNumbers:
+    def list_level(self, level: int, *, related: bool) -> TopicIds:
         """Return the topics at a level of the tree of related content if ``related``, else of similar content."""
         return np.flatnonzero(self._mask_tree(related) & (self.levels == level))
 
-    def list_roots(self, *, related: bool) -> TopicNumbers:
+    def list_roots(self, *, related: bool) -> TopicIds:
         """Return the roots of one of the two trees: of related content if ``related``, else of similar content."""
         return np.flatnonzero(self._mask_tree(related) & (self.parents == ROOT))
 
@@ -135,20 +135,20 @@ class StoredTopicTrees:
         return children
 
     def list_chunks(self, topic: int) -> list[int]:
-        """Return the chunks of a topic of level 0, in order of document keys and ordinals."""
+        """Return the chunks of a leaf topic, in order of document keys and ordinals."""
         start = self._stops[topic - 1] if topic else 0
         chunks: list[int] = self._chunks[start : self._stops[topic]].tolist()
         return chunks
 
-    def iter_finest(self, topic: int) -> Iterator[int]:
-        """Yield the topics of level 0 at or below a topic."""
+    def iter_leaves(self, topic: int) -> Iterator[int]:
+        """Yield the leaf topics (of level 0) at or below a topic."""
         if self.levels[topic] == 0:
             yield topic
         for child in self.list_children(topic):
-            yield from self.iter_finest(child)
+            yield from self.iter_leaves(child)
 
     def find_leaves(self, chunks: Sequence[int], *, related: bool) -> list[list[int]]:
-        """Return the level-0 topics that contain each chunk, ascending, in one tree.
+        """Return the leaf topics that contain each chunk, ascending, in one tree.
 
         It is that of related content if ``related``, else of similar content.
         """
@@ -158,7 +158,7 @@ class StoredTopicTrees:
         chunk_ids = np.array(chunks, np.uint64)
         starts, stops = np.searchsorted(ids, chunk_ids).tolist(), np.searchsorted(ids, chunk_ids, "right").tolist()
         return [
-            [leaf for leaf in leaves[start:stop].tolist() if self.is_related(leaf) == related]
+            [leaf for leaf in leaves[start:stop].tolist() if self.is_in_related_tree(leaf) == related]
             for start, stop in zip(starts, stops, strict=True)
         ]
 
@@ -177,14 +177,14 @@ class StoredTopicTrees:
 
     @cached_property
     def has_disjoint_leaves(self) -> bool:
-        """True if no chunk is in two of the finest topics of the tree of similar content."""
+        """True if no chunk is in two leaf topics of the tree of similar content."""
         ids, leaves = self._leaves_by_chunk
         ids = ids[leaves < self.similar_count]
         return not (ids[1:] == ids[:-1]).any()
 
     @cached_property
     def branching_topics(self) -> IntArray:
-        """For each topic, the highest topic at or below it that has several children or is a finest topic.
+        """For each topic, the highest topic at or below it that has several children or is a leaf topic.
 
         Both have the same chunks, since all topics between them have a single child.
         """
@@ -209,7 +209,7 @@ class StoredTopicTrees:
 
     @cached_property
     def _leaves_by_chunk(self) -> tuple[Ids, IntArray]:
-        """The chunks of the finest topics of both trees, ascending, and the topic of each."""
+        """The chunks of the leaf topics of both trees, ascending, and the topic of each."""
         leaves = np.repeat(np.arange(len(self)), np.diff(self._stops, prepend=0))
         order = np.argsort(self._chunks, kind="stable")
         return self._chunks[order], leaves[order]

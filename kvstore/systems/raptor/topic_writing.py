@@ -62,15 +62,15 @@ _ANSWER_TOKENS = 800
 
 
 def build_topic_prompt(
-    topics: Topics, number: int, max_tokens: int | None = None
+    topics: Topics, topic_id: int, max_tokens: int | None = None
 ) -> StructuredPrompt[Mapping[str, Any]] | None:
     """Return the prompt for a topic's title and summary, or None if a source was deleted or no source fits.
 
     The sources have at most ``max_tokens`` tokens.
     """
-    if not topics.has_prompt_texts(number):
+    if not topics.has_prompt_texts(topic_id):
         return None
-    texts = list(map(replace_quotes, topics.list_prompt_texts(number)))
+    texts = list(map(replace_quotes, topics.list_prompt_texts(topic_id)))
     if max_tokens is not None:
         sizes = accumulate(token_estimate(text) + _FRAME_TOKENS for text in texts)
         texts = texts[: sum(size <= max_tokens for size in sizes)]
@@ -97,7 +97,7 @@ def build_topic_prompt(
         schema,
         lambda answer: _check_answer(answer, texts, range(len(texts)), _TASK),
         _ANSWER_TOKENS,
-        build_second=partial(_build_short_prompt, topics.get(number), texts),
+        build_second=partial(_build_short_prompt, topics.get(topic_id), texts),
     )
 
 

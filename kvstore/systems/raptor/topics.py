@@ -44,7 +44,7 @@ class Topics:
     """The topics of one generation in one state.
 
     A chunk *exists* if the state contains it, and a topic is *visible* if it contains an existing chunk. A *newer*
-    chunk was added after the topics were built; it is assigned to topics when the state is read. The *finest* topics
+    chunk was added after the topics were built; it is assigned to topics when the state is read. The *leaf* topics
     are those of level 0. A topic is identified by its id, which counts from 0 in the generation.
     """
 
@@ -58,10 +58,10 @@ class Topics:
         self._rows = rows
         self._state = state
         self._topics: dict[int, Topic] = {}
-        #: Caches of :meth:`_has_document`, :meth:`_has_chunk` and :meth:`_has_finest_changed`, by id.
+        #: Caches of :meth:`_has_document`, :meth:`_has_chunk` and :meth:`_has_leaf_changed`, by id.
         self._document_exists: dict[int, bool] = {}
         self._chunk_exists: dict[int, bool] = {}
-        self._finest_changed: dict[int, bool] = {}
+        self._leaf_changed: dict[int, bool] = {}
 
     def __len__(self) -> int:
         return len(self.tree)
@@ -115,19 +115,19 @@ class Topics:
                 raise _make_missing_error(topic)
             yield row
 
-    def is_related(self, topic: int) -> bool:
-        """True if a topic belongs to the tree of related content."""
-        return self.tree.is_related(topic)
+    def is_in_related_tree(self, topic: int) -> bool:
+        """True if a topic belongs to the tree of related content, which groups sentences by their entities."""
+        return self.tree.is_in_related_tree(topic)
 
     def list_children(self, topic: int) -> list[int]:
-        """Return the visible children of a topic; empty for a finest topic."""
+        """Return the visible children of a topic; empty for a leaf topic."""
         return list(filter(self.is_visible, self.tree.list_children(topic)))
 
     def is_visible(self, topic: int) -> bool:
         """True if a topic contains a chunk of the state, possibly a newer one."""
         return not self._may_have_changed or any(
-            any(map(self._has_chunk, self.tree.list_chunks(finest))) or finest in self._newer_by_topic
-            for finest in self.tree.iter_finest(topic)
+            any(map(self._has_chunk, self.tree.list_chunks(leaf))) or leaf in self._newer_by_topic
+            for leaf in self.tree.iter_leaves(topic)
         )
 
     def count_chunks(self, topic: int) -> int:
@@ -144,7 +144,7 @@ class Topics:
         if self.tree.sizes[topic] > MAX_SUMMED_CHUNKS:
             if not self.is_stale(topic):
                 return [topic], []
-            if self.tree.levels[topic] and self.tree.has_disjoint_leaves and not self.is_related(topic):
+            if self.tree.levels[topic] and self.tree.has_disjoint_leaves and not self.is_in_related_tree(topic):
                 child_summands = [self.find_summands(child) for child in self.tree.list_children(topic)]
                 topics = [summand for child_topics, _ in child_summands for summand in child_topics]
                 chunks = [chunk for _, child_chunks in child_summands for chunk in child_chunks]
@@ -159,31 +159,35 @@ class Topics:
         """Return the existing chunks in a topic, newer ones last."""
         chunks: dict[int, None] = {}
         newer_chunks: dict[int, None] = {}
-        for finest in self.tree.iter_finest(topic):
-            chunks.update((chunk, None) for chunk in self.tree.list_chunks(finest) if self._has_chunk(chunk))
-            newer_chunks.update((chunk, None) for chunk in self._newer_by_topic.get(finest, ()))
+        for leaf in self.tree.iter_leaves(topic):
+            chunks.update((chunk, None) for chunk in self.tree.list_chunks(leaf) if self._has_chunk(chunk))
+            newer_chunks.update((chunk, None) for chunk in self._newer_by_topic.get(leaf, ()))
         return [*chunks, *newer_chunks]
 
     def find_topics(self, chunk: int) -> list[int]:
         """Return the topics that contain a chunk, finest first.
 
-        If it is in several finest topics, the ancestors are those of the first.
+        If it is in several leaf topics, the ancestors are those of the first.
         """
         return self.find_topics_by_chunk([chunk])[0]
 
     def find_topics_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
         """Return the topics that contain each chunk; see :meth:`find_topics`."""
         leaves_by_chunk = self._find_leaves(chunks)
-        for chunk, finest in zip(chunks, leaves_by_chunk, strict=True):
-            if not finest and chunk in self._topic_by_chunk:
-                finest.append(self._topic_by_chunk[chunk])
-        return [[*finest, *self._list_ancestors(finest[:1])] for finest in leaves_by_chunk]
+        for chunk, leaves in zip(chunks, leaves_by_chunk, strict=True):
+            if not leaves and chunk in self._topic_by_chunk:  # the chunk is newer than the topics
+                leaves.append(self._topic_by_chunk[chunk])
+        return [[*leaves, *self._list_ancestors(leaves[:1])] for leaves in leaves_by_chunk]
 
-    def find_related_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return the topics of related content that contain each chunk: those of its names, and all their ancestors."""
+    def find_related_topics(self, chunks: Sequence[int]) -> list[list[int]]:
+        """Return, for each chunk, the topics of related content that contain it: its leaf topics, then their ancestors.
+
+        A leaf topic of related content has the sentences that mention an entity.
+        """
         topics_by_chunk = []
-        for chunk, finest in zip(chunks, self.tree.find_leaves(chunks, related=True), strict=True):
-            leaves = finest or self._related_by_chunk.get(chunk, ())
+        for chunk, stored_leaves in zip(chunks, self.tree.find_leaves(chunks, related=True), strict=True):
+            # A chunk newer than the topics belongs to those of the entities it mentions.
+            leaves = stored_leaves or self._related_by_chunk.get(chunk, ())
             topics_by_chunk.append([*leaves, *self._list_ancestors(leaves)])
         return topics_by_chunk
 
@@ -199,7 +203,7 @@ class Topics:
         model_text = self.get_written_text(topic)
         if model_text is not None and "title" in model_text.value:
             return str(model_text.value["title"])
-        if self.is_related(topic):
+        if self.is_in_related_tree(topic):
             return ", ".join(self._list_names(topic))
         return ", ".join(map(self._read_text, self._filter_existing(self.get(topic).title)))
 
@@ -239,7 +243,7 @@ class Topics:
 
     def is_stale(self, topic: int) -> bool:
         """True if a topic has lost a chunk, or a newer chunk was assigned to it, since the topics were built."""
-        return self._may_have_changed and any(map(self._has_finest_changed, self.tree.iter_finest(topic)))
+        return self._may_have_changed and any(map(self._has_leaf_changed, self.tree.iter_leaves(topic)))
 
     def describe_texts(self) -> str:
         """Return how many topics have a text by a language model, and by which models.
@@ -261,7 +265,7 @@ class Topics:
             return ""
         return f"; {counts_by_model.total():,} of {num_texts:,} texts by {', '.join(sorted(counts_by_model))}"
 
-    def iter_unplaced_chunks(self) -> Iterator[str]:
+    def iter_faults(self) -> Iterator[str]:
         """Yield an error message for CHECK for each chunk that should be in a topic but is in none."""
         known_chunks = set(self.tree.known_chunks.tolist())
         for chunk, _ in self._state.chunks.scan(0, self.chunk_stop):
@@ -312,12 +316,12 @@ class Topics:
             exists = self._document_exists[document] = self._state.documents.has_id(document)
         return exists
 
-    def _has_finest_changed(self, finest: int) -> bool:
-        """True if a topic of level 0 has lost a chunk, or a newer chunk was assigned to it; cached."""
-        changed = self._finest_changed.get(finest)
+    def _has_leaf_changed(self, leaf: int) -> bool:
+        """True if a leaf topic has lost a chunk, or a newer chunk was assigned to it; cached."""
+        changed = self._leaf_changed.get(leaf)
         if changed is None:
-            changed = finest in self._newer_by_topic or not all(map(self._has_chunk, self.tree.list_chunks(finest)))
-            self._finest_changed[finest] = changed
+            changed = leaf in self._newer_by_topic or not all(map(self._has_chunk, self.tree.list_chunks(leaf)))
+            self._leaf_changed[leaf] = changed
         return changed
 
     def _has_chunk(self, chunk: int) -> bool:
@@ -354,7 +358,7 @@ class Topics:
 
     @cached_property
     def _newer_by_topic(self) -> Mapping[int, Sequence[int]]:
-        """The newer chunks assigned to each topic of level 0."""
+        """The newer chunks assigned to each leaf topic."""
         chunks_by_topic: dict[int, list[int]] = {}
         for chunk, topic in self._topic_by_chunk.items():
             chunks_by_topic.setdefault(topic, []).append(chunk)
@@ -365,7 +369,7 @@ class Topics:
 
     @cached_property
     def _related_by_chunk(self) -> Mapping[int, Sequence[int]]:
-        """For each newer chunk, the level-0 topics of related content whose entities it mentions.
+        """For each newer chunk, the leaf topics of related content whose entities it mentions.
 
         A topic without an existing older chunk is omitted.
         """
@@ -383,7 +387,7 @@ class Topics:
 
     @cached_property
     def _topic_by_chunk(self) -> Mapping[int, int]:
-        """For each newer chunk, the level-0 topic of similar content that has the nearest older chunk."""
+        """For each newer chunk, the leaf topic of similar content that has the nearest older chunk."""
         if not self._newer_chunks or not len(self):
             return {}
         records = self._state.chunks.get_many(self._newer_chunks)
@@ -394,8 +398,8 @@ class Topics:
             else [self._find_nearest_older(vector) for vector in vectors]
         )
         pairs = [(chunk, older) for chunk, older in zip(self._newer_chunks, nearest, strict=True) if older is not None]
-        leaves = self._find_leaves([older for _, older in pairs])
-        return {chunk: finest[0] for (chunk, _), finest in zip(pairs, leaves, strict=True) if finest}
+        leaf_lists = self._find_leaves([older for _, older in pairs])
+        return {chunk: leaves[0] for (chunk, _), leaves in zip(pairs, leaf_lists, strict=True) if leaves}
 
     def _find_nearest_older(self, vector: Matrix) -> int | None:
         """Return the chunk nearest to a vector among those that the topics were built from, or None."""
@@ -404,7 +408,7 @@ class Topics:
             ranking, _ = find_nearest_chunks(self._state, vector, count)
             chunks = [chunk for chunk, _ in ranking]
             older = next(
-                (chunk for chunk, finest in zip(chunks, self._find_leaves(chunks), strict=True) if finest), None
+                (chunk for chunk, leaves in zip(chunks, self._find_leaves(chunks), strict=True) if leaves), None
             )
             if older is not None or len(ranking) < count:
                 return older
@@ -428,15 +432,15 @@ class Topics:
             is_better = max_products > cosines
             cosines[is_better], chunks[is_better] = max_products[is_better], ids[best[is_better]]
         nearest: list[int] = chunks.tolist()
-        return [chunk if finest else None for chunk, finest in zip(nearest, self._find_leaves(nearest), strict=True)]
+        return [chunk if leaves else None for chunk, leaves in zip(nearest, self._find_leaves(nearest), strict=True)]
 
     def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, its level-0 topics of similar content at build time."""
+        """Return, for each chunk, its leaf topics of similar content at build time."""
         return self.tree.find_leaves(chunks, related=False)
 
     @property
     def _leaf_by_entity(self) -> Mapping[int, int]:
-        """The level-0 topic of related content of each entity."""
+        """The leaf topic of related content of each entity."""
         return self._rows.get_cached("leaf_by_entity", lambda rows: _map_entities_to_leaves(rows, self.tree))
 
 
@@ -446,7 +450,7 @@ def _make_missing_error(topic: int) -> CorruptionError:
 
 
 def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
-    """Return the level-0 topic of related content of each entity."""
+    """Return the leaf topic of related content of each entity."""
     leaves = tree.list_level(0, related=True).tolist()
     leaf_rows = rows.get_many(TOPICS_TABLE, list(map(U32.pack, leaves)))
     return {entity: leaf for leaf, row in zip(leaves, leaf_rows, strict=True) if row is not None for entity in row[-1]}
@@ -458,7 +462,7 @@ def iter_topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[t
         columns.append(topic)
         # Level, parent and children are in ``columns``, and only topics of related content have entities, the last
         # field.
-        yield U32.pack(topic_id), [*topic[3 : None if topic.is_related else -1]]
+        yield U32.pack(topic_id), [*topic[3 : None if topic.is_in_related_tree else -1]]
 
 
 def parse_topic(tree_fields: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
