@@ -308,10 +308,10 @@ def open_language_model(name: str | None, session: SessionSettings) -> LanguageM
     if model_name is None:
         return None
     timeouts = Timeouts(
-        session.connect_timeout,
-        session.first_token_timeout,
-        session.token_timeout,
-        session.answer_timeout,
-        session.attempts,
+        connect=session.connect_timeout,
+        first=session.first_token_timeout,
+        between=session.token_timeout,
+        total=session.answer_timeout,
+        attempts=session.attempts,
     )
     return LanguageModel(model_name, timeouts=timeouts, base_url=session.base_url)

@@ -41,7 +41,7 @@ class OpenAIEmbedder:
         dimension: int | None = None,
     ) -> None:
         """Prepare requests for vectors of a model; raises EmbedderError for an invalid address, key or timeout."""
-        timeouts = Timeouts(timeout, timeout, timeout, attempts=attempts)
+        timeouts = Timeouts(connect=timeout, first=timeout, between=timeout, attempts=attempts)
         self._endpoint = Endpoint(EmbedderError, base_url=base_url, api_key=api_key, timeouts=timeouts)
         self._timeout = timeout
         self._model = model

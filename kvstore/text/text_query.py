@@ -110,18 +110,18 @@ def find_candidates(
     ['holiday', 'leave']
     """
 
-    def collect(part: TextQuery) -> Candidates:
+    def collect_candidates(part: TextQuery) -> Candidates:
         """Return a superset of the matches of a part of the query."""
         match part:
             case AndQuery(parts):
-                return reduce(intersect, map(collect, parts))
+                return reduce(intersect, map(collect_candidates, parts))
             case OrQuery(parts):
-                return reduce(unite, map(collect, parts))
+                return reduce(unite, map(collect_candidates, parts))
             case NotQuery(included, _):
-                return collect(included)
+                return collect_candidates(included)
         return find_phrase(part)
 
-    return collect(query)
+    return collect_candidates(query)
 
 
 def parse_text_query(text: str) -> TextQuery:
