@@ -19,7 +19,7 @@ cdef struct Query:
 cdef int find_records(EntityIndex index, Query* queries, int n) except -1 nogil:
     """Set the record of each of up to ``_BATCH`` queries, whose hashes, keys and lengths are set; NULL if absent."""
     cdef int i
-    cdef uint32_t tag, bucket, reference
+    cdef uint32_t reference
     cdef const uint8_t* page
     cdef const uint8_t* record
     find_heads(index, queries, n)

@@ -136,8 +136,8 @@ cdef class BlockStore:
 
     cdef PageTable pages
     cdef object _list_more
-    cdef list _roomy
-    cdef int64_t _last_roomy
+    cdef list _pages_with_room
+    cdef int64_t _last_listed_page
     cdef uint32_t _current
 
     def __cinit__(self, PageTable pages not None, more) -> None:
@@ -157,8 +157,8 @@ cdef class BlockStore:
 
     def forget(self) -> None:
         """Forget the known pages with room, and read the stored list again from its beginning."""
-        self._roomy = []
-        self._last_roomy = -1
+        self._pages_with_room = []
+        self._last_listed_page = -1
         self._current = 0
 
     cdef const uint8_t* get_record(self, uint32_t reference) except NULL:
@@ -254,13 +254,13 @@ cdef class BlockStore:
         self.settle()
         skipped = []
         for tries in range(_CANDIDATE_PAGES):
-            if not self._roomy and self._last_roomy < self.pages.count:
-                numbers = self._list_more(self._last_roomy)
-                self._roomy.extend(reversed(numbers))
-                self._last_roomy = max(numbers) if numbers else self.pages.count
-            if not self._roomy:
+            if not self._pages_with_room and self._last_listed_page < self.pages.count:
+                numbers = self._list_more(self._last_listed_page)
+                self._pages_with_room.extend(reversed(numbers))
+                self._last_listed_page = max(numbers) if numbers else self.pages.count
+            if not self._pages_with_room:
                 break
-            number = self._roomy.pop()
+            number = self._pages_with_room.pop()
             if number >= self.pages.count or number in self.pages._vacant:
                 continue
             page = <uint8_t*> self.pages.read(number)
@@ -271,7 +271,7 @@ cdef class BlockStore:
                 self._current = number
                 break
             skipped.append(number)
-        self._roomy.extend(skipped)
+        self._pages_with_room.extend(skipped)
         if self._current == 0:
             self._current = self.pages.allocate()
             kv_put16(self.pages.get_writable(self._current) + _LP_TOP, _PAGE_BYTES)
@@ -282,5 +282,5 @@ cdef class BlockStore:
         cdef uint8_t* page = <uint8_t*> self.pages.read(number)
         if number != self._current and not page[_LP_ROOMY] and count_free_bytes(page) >= _ROOMY_BYTES:
             self.pages.get_writable(number)[_LP_ROOMY] = 1
-            self._roomy.append(number)
+            self._pages_with_room.append(number)
         return 0

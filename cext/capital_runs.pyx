@@ -1,9 +1,9 @@
 # cython: wraparound=False
 """Runs of capitalized words in the sentences of a document, and the names that they form.
 
-In: the pieces of sentences (:func:`kvstore_cext.words.list_name_pieces`), and the words used by the rules. Out: runs, and
-the forms of names in order. kvstore.text.names describes the rules and their purpose; this module applies them to every
-capitalized word of a corpus.
+In: the pieces of sentences (:func:`kvstore_cext.words.list_name_pieces`), and the words used by the rules. Out: runs,
+and the forms of names in order. kvstore.text.names describes the rules and their purpose; this module applies them to
+every capitalized word of a corpus.
 """
 
 from cpython.unicode cimport PyUnicode_Tailmatch
@@ -133,7 +133,8 @@ cdef class RunRules:
                     if len(pending) == 1 and pending[0] == "and" and not self._continues_after_and(run, pieces, index):
                         runs.append((run, at_start))
                         run, pending = [], []
-                    elif run and not pending and _get_last_word(run).isdigit() and word.isupper() and (<str> run[0]).isupper():
+                    elif (run and not pending and _get_last_word(run).isdigit() and word.isupper()
+                          and (<str> run[0]).isupper()):
                         runs.append((run[:len(run) - 1], at_start))  # columns of a table
                         run = []
                     if after_slash and len(run) == 1 and not pending:
@@ -148,7 +149,9 @@ cdef class RunRules:
                     run += pending
                     run.append(word)
                     pending = []
-                elif run and not ended and (self._can_connect(run, pending, word) or self._can_join_with_and(run, pending, word)):
+                elif run and not ended and (
+                    self._can_connect(run, pending, word) or self._can_join_with_and(run, pending, word)
+                ):
                     pending.append(word)
                 else:
                     ended = True
@@ -320,7 +323,8 @@ cdef class CapitalRuns:
             if not isinstance(sentence_pieces, list):
                 raise TypeError("the pieces of a sentence must be a list")
             self.runs.append(rules._find_runs(<list> sentence_pieces))
-        # The number of times that each run occurs alone in the document. Single words at the start of a sentence do not count.
+        # The number of times that each run occurs alone in the document. Single words at the start of a sentence do not
+        # count.
         self.standalone_counts, self.names_of_runs = {}, {}
         for sentence_pieces in self.runs:
             for item in <list> sentence_pieces:
@@ -460,7 +464,9 @@ cdef class CapitalRuns:
         )
         if of_field and self.rules._has_only_common_words(part) and not self._occurs_standalone(part):
             return 0  # "Register of Historic Places", "Museum of American Art"
-        if len(part) > 1 or (not self.rules._is_common(<str> part[0]) and self._is_single_word_name(<str> part[0], False)):
+        if len(part) > 1 or (
+            not self.rules._is_common(<str> part[0]) and self._is_single_word_name(<str> part[0], False)
+        ):
             names.append(" ".join(part))
         return 0
 

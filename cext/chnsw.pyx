@@ -34,7 +34,7 @@ NONE = 0xFFFFFFFF
 #: In a layer of at most this many nodes, all are compared: this is cheaper than a walk, and exact.
 MAX_COMPARED_NODES = 64
 
-cdef uint32_t _NONE = 0xFFFFFFFF
+cdef uint32_t _NO_NODE = 0xFFFFFFFF
 #: The number of candidates for the link down.
 cdef size_t DOWN_EF = 100
 
@@ -101,7 +101,7 @@ cdef cppclass Walk:
 
 cdef void set_query(Walk* walk, const float* values, Py_ssize_t dimension) noexcept nogil:
     """Set the query vector of a walk, padded with zeros."""
-    walk.query.assign((dimension + SIDE - 1) // SIDE * SIDE, 0)
+    walk.query.assign((dimension + NUM_PARTIAL_SUMS - 1) // NUM_PARTIAL_SUMS * NUM_PARTIAL_SUMS, 0)
     if dimension:
         memcpy(walk.query.data(), values, dimension * sizeof(float))
 
@@ -220,12 +220,15 @@ def compute_checksums(const uint32_t[::1] layers not None, const float[:, ::1] v
     """
     cdef Py_ssize_t nodes = vectors.shape[0], node
     check_layers(layers, nodes)
-    cdef uint32_t none = _NONE
+    cdef uint32_t no_node = _NO_NODE
     cdef uint32_t[::1] sums = (checks := np.zeros(nodes, np.uint32))
     for node in range(nodes):
-        sums[node] = kv_crc(<const uint8_t*> &vectors[node, 0], vectors.shape[1] * sizeof(float)) if vectors.shape[1] else 0
+        if vectors.shape[1]:
+            sums[node] = kv_crc(<const uint8_t*> &vectors[node, 0], vectors.shape[1] * sizeof(float))
+        else:
+            sums[node] = 0
         if node >= layers[1]:
-            sums[node] = kv_crc_extend(sums[node], <const uint8_t*> &none, sizeof(uint32_t))
+            sums[node] = kv_crc_extend(sums[node], <const uint8_t*> &no_node, sizeof(uint32_t))
     return checks
 
 
@@ -332,7 +335,7 @@ cdef class LayeredGraph:
 cdef int check_layers(const uint32_t[::1] layers, Py_ssize_t nodes) except -1:
     """Raise ValueError unless ``layers``, the first node of each layer and ``nodes``, ascend from 0."""
     cdef Py_ssize_t layer
-    if layers.shape[0] < 2 or layers[0] != 0 or layers[layers.shape[0] - 1] != nodes or nodes >= _NONE:
+    if layers.shape[0] < 2 or layers[0] != 0 or layers[layers.shape[0] - 1] != nodes or nodes >= _NO_NODE:
         raise ValueError(f"layers that begin at {list(layers)} do not match {nodes} nodes")
     for layer in range(layers.shape[0] - 1):
         if layers[layer] > layers[layer + 1]:
@@ -437,11 +440,11 @@ cdef class LayeredGraphBuilder:
         self._m, self._ef = m, ef_construction
         for index in range(nodes):
             self._order.push_back(order[index])
-        self._links0.assign(<size_t> layers[1] * 2 * m, _NONE)
-        self._links.assign(<size_t> (nodes - layers[1]) * m, _NONE)
-        self._down.assign(nodes - layers[1], _NONE)
+        self._links0.assign(<size_t> layers[1] * 2 * m, _NO_NODE)
+        self._links.assign(<size_t> (nodes - layers[1]) * m, _NO_NODE)
+        self._down.assign(nodes - layers[1], _NO_NODE)
         self._used.assign(nodes, 0)
-        self._entry.assign(layers.shape[0] - 1, _NONE)
+        self._entry.assign(layers.shape[0] - 1, _NO_NODE)
         self._graph.vectors = &vectors[0, 0] if nodes and vectors.shape[1] else NULL
         self._graph.links0, self._graph.links = self._links0.data(), self._links.data()
         self._graph.down = self._down.data()
@@ -604,7 +607,7 @@ cdef class LayeredGraphBuilder:
         self._candidates = self._walk.results
         self._select_links(width)
         for i in range(width):
-            row[i] = _NONE
+            row[i] = _NO_NODE
         self._set_links(node)
 
     cdef void _end_layer(self) noexcept nogil:
@@ -629,11 +632,11 @@ cdef class LayeredGraphBuilder:
         cdef uint32_t* row
         cdef size_t i, index
         cdef bint is_linked
-        predecessors.assign(layer_end - layer_start, _NONE)
+        predecessors.assign(layer_end - layer_start, _NO_NODE)
         predecessors[self._entry[self._layer] - layer_start] = self._entry[self._layer]
         self._mark_reachable(predecessors, self._entry[self._layer])
         for node in range(layer_start, layer_end):
-            if predecessors[node - layer_start] != _NONE:
+            if predecessors[node - layer_start] != _NO_NODE:
                 continue
             self._find_nearest(node, self._layer, DOWN_EF)
             self._candidates = self._walk.results
@@ -644,7 +647,7 @@ cdef class LayeredGraphBuilder:
                 index = get_row_width(self._graph, nearest)
                 while index and not is_linked:
                     index -= 1
-                    if row[index] == _NONE or predecessors[row[index] - layer_start] != nearest:
+                    if row[index] == _NO_NODE or predecessors[row[index] - layer_start] != nearest:
                         row[index] = node
                         is_linked = True
                 if is_linked:
@@ -668,7 +671,7 @@ cdef class LayeredGraphBuilder:
             i += 1
             row = get_link_row(self._graph, node)
             for index in range(get_row_width(self._graph, node)):
-                if row[index] != _NONE and predecessors[row[index] - layer_start] == _NONE:
+                if row[index] != _NO_NODE and predecessors[row[index] - layer_start] == _NO_NODE:
                     predecessors[row[index] - layer_start] = node
                     queue.push_back(row[index])
 

@@ -2,7 +2,7 @@ import numpy as np
 import numpy.typing as npt
 
 NONE: int
-CODE_SIDE: int
+CODE_MULTIPLE: int
 
 Starts = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 

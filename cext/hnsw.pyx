@@ -29,7 +29,7 @@ include "nearest.pxi"
 #: The value of an absent link, which pads the links of a node.
 NONE = 0xFFFFFFFF
 #: The length of a code is a multiple of this; zeros pad it.
-CODE_SIDE = KV_CODE_SIDE
+CODE_MULTIPLE = KV_CODE_MULTIPLE
 
 cdef uint32_t _NONE = 0xFFFFFFFF
 # The number of ranges for which codes are prefetched ahead of the comparison.
@@ -51,7 +51,7 @@ cdef struct Graph:
     const uint64_t* far_starts
     const uint32_t* checks
     uint8_t* checked
-    Py_ssize_t nodes, side, bottom_width, upper_width, upper_rows
+    Py_ssize_t nodes, code_length, bottom_width, upper_width, upper_rows
     uint64_t packed_bytes
 
 
@@ -64,7 +64,7 @@ cdef struct Filter:
 
 cdef inline const int8_t* get_code(const Graph& graph, uint32_t node) noexcept nogil:
     """Return the code of a node: its vector, quantized to 8 bits per number."""
-    return graph.codes + <Py_ssize_t> node * graph.side
+    return graph.codes + <Py_ssize_t> node * graph.code_length
 
 
 cdef inline bint is_packed(const Graph& graph) noexcept nogil:
@@ -214,7 +214,7 @@ cdef uint32_t compute_checksum(const Graph& graph, uint32_t node) noexcept nogil
     cdef const uint8_t* cursor
     cdef const uint8_t* end
     crc = kv_crc_extend(crc, <const uint8_t*> (graph.scales + node), sizeof(float))
-    crc = kv_crc_extend(crc, <const uint8_t*> get_code(graph, node), graph.side)
+    crc = kv_crc_extend(crc, <const uint8_t*> get_code(graph, node), graph.code_length)
     if is_packed(graph):
         starts[0], starts[1] = get_start(graph, node), get_start(graph, node + 1)
         crc = kv_crc_extend(crc, <const uint8_t*> starts, sizeof(starts))
@@ -254,12 +254,17 @@ cdef cppclass Walk:
         this.damaged = -1
 
 
-cdef void set_query_vector(Walk* walk, const float* values, Py_ssize_t dimension, Py_ssize_t side) noexcept nogil:
-    """Set the query of a walk to a vector, as 12-bit integers: finer than codes, and no sum of products overflows."""
+cdef void set_query_vector(
+    Walk* walk, const float* values, Py_ssize_t dimension, Py_ssize_t code_length
+) noexcept nogil:
+    """Set the query of a walk to a vector, as 12-bit integers: finer than codes, and no sum of products overflows.
+
+    Zeros follow the ``dimension`` numbers up to ``code_length``, the length of the codes.
+    """
     cdef Py_ssize_t index
-    cdef double peak = 0, max_magnitude = min(<double> 2047, <double> 0x7FFFFFFF / (127 * <double> side))
+    cdef double peak = 0, max_magnitude = min(<double> 2047, <double> 0x7FFFFFFF / (127 * <double> code_length))
     walk.code = NULL
-    walk.query.assign(side, 0)
+    walk.query.assign(code_length, 0)
     for index in range(dimension):
         if fabs(values[index]) > peak:
             peak = fabs(values[index])
@@ -279,9 +284,9 @@ cdef inline float compute_cosine(Walk* walk, const Graph& graph, uint32_t node) 
     """Return the cosine of a node's code with the query of a walk, which is a code or a vector of integers."""
     cdef int32_t product
     if walk.code != NULL:
-        product = kv_codes(walk.code, get_code(graph, node), graph.side)
+        product = kv_dot_codes(walk.code, get_code(graph, node), graph.code_length)
     else:
-        product = kv_product(walk.query.data(), get_code(graph, node), graph.side)
+        product = kv_dot_query(walk.query.data(), get_code(graph, node), graph.code_length)
     return <float> product * (walk.scale * graph.scales[node])
 
 
@@ -403,7 +408,7 @@ cdef bint search_layer(
             if other < graph.nodes and walk.marks[other] != walk.epoch:
                 walk.marks[other] = walk.epoch
                 walk.new_nodes.push_back(other)
-                kv_prefetch(get_code(graph, other), graph.side)
+                kv_prefetch(get_code(graph, other), graph.code_length)
     for i in range(walk.best.size()):
         walk.results.push_back(Near(decode_cosine(walk.best[i]), <int64_t> <uint32_t> walk.best[i]))
     return True
@@ -449,7 +454,7 @@ cdef bint compare_ranges(
     for index in range(num_ranges):
         # The processor cannot predict the next range if ranges are short, so prefetch it.
         if index + _RANGES_AHEAD < num_ranges and 0 <= starts[index + _RANGES_AHEAD] < graph.nodes:
-            kv_prefetch(get_code(graph, <uint32_t> starts[index + _RANGES_AHEAD]), graph.side)
+            kv_prefetch(get_code(graph, <uint32_t> starts[index + _RANGES_AHEAD]), graph.code_length)
         node, stop = max(starts[index], <int64_t> 0), min(stops[index], <int64_t> graph.nodes)
         while node < stop:
             if is_allowed(filter, graph.labels[node]):
@@ -475,7 +480,8 @@ cdef class PooledWalk:
 cdef class CodeGraph:
     """A graph of codes over existing arrays, for example of a mapped file. Any number of threads may search it.
 
-    For n nodes: ``labels`` (n), ascending. ``codes`` (n, side), a multiple of :data:`CODE_SIDE` wide. ``scales`` (n).
+    For n nodes: ``labels`` (n), ascending. ``codes`` (n, code_length), where the length is a multiple of
+    :data:`CODE_MULTIPLE`. ``scales`` (n).
     ``links``: the bytes of their links from :func:`pack_links`, those of node i from ``starts[i]`` to ``starts[i + 1]``
     (n + 1, of 32 or 64 bits; without links only one zero). ``checks`` (n): the checksum of each node, verified at its
     first visit. ``entry``: the node at which the highest layer is entered. Raises ValueError if the shapes do not
@@ -513,10 +519,10 @@ cdef class CodeGraph:
         With ``groups``, label i may be returned only if ``groups[i // group_size]`` exists and is not 0. Raises
         ValueError if there are no links or the shapes do not match, and for a node that fails its checksum.
         """
-        if query.shape[0] > self._graph.side or ef < 1 or group_size < 1 or (
+        if query.shape[0] > self._graph.code_length or ef < 1 or group_size < 1 or (
             self._graph.nodes and not is_packed(self._graph)):
             raise ValueError(f"a query of {query.shape[0]} numbers with ef {ef} does not match a graph of "
-                             f"{self._graph.side} numbers and {self._graph.packed_bytes} bytes of links")
+                             f"{self._graph.code_length} numbers and {self._graph.packed_bytes} bytes of links")
         cdef PooledWalk pooled = self._take_walk()
         cdef Walk* walk = &pooled.walk
         cdef Filter filter = make_filter(groups, group_size)
@@ -524,7 +530,7 @@ cdef class CodeGraph:
         cdef Py_ssize_t dimension = query.shape[0]
         cdef bint sound
         with nogil:
-            set_query_vector(walk, numbers, dimension, self._graph.side)
+            set_query_vector(walk, numbers, dimension, self._graph.code_length)
             walk.results.clear()
             sound = not self._graph.nodes or (descend_to_layer(walk, self._graph, self._entry, 0)
                                               and search_layer(walk, self._graph, filter, 0, ef))
@@ -539,9 +545,9 @@ cdef class CodeGraph:
 
         Raises ValueError if the shapes do not match, and for a node that fails its checksum.
         """
-        if query.shape[0] > self._graph.side or limit < 1 or group_size < 1 or first.shape[0] != last.shape[0]:
+        if query.shape[0] > self._graph.code_length or limit < 1 or group_size < 1 or first.shape[0] != last.shape[0]:
             raise ValueError(f"a query of {query.shape[0]} numbers for {limit} of {first.shape[0]} ranges does not "
-                             f"match a graph of {self._graph.side} numbers")
+                             f"match a graph of {self._graph.code_length} numbers")
         cdef PooledWalk pooled = self._take_walk()
         cdef Walk* walk = &pooled.walk
         cdef Filter filter = make_filter(groups, group_size)
@@ -549,7 +555,7 @@ cdef class CodeGraph:
         cdef Py_ssize_t dimension = query.shape[0]
         cdef bint sound
         with nogil:
-            set_query_vector(walk, numbers, dimension, self._graph.side)
+            set_query_vector(walk, numbers, dimension, self._graph.code_length)
             sound = compare_ranges(walk, self._graph, filter, first, last, limit)
         return self._build_result(pooled, sound)
 
@@ -608,12 +614,12 @@ cdef int set_codes(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1
     """Set the arrays of a graph of codes without links. Raises ValueError if the shapes do not match."""
     cdef Py_ssize_t nodes = labels.shape[0]
     if not (nodes < _NONE and codes.shape[0] == scales.shape[0] == nodes and codes.shape[1]
-            and codes.shape[1] % KV_CODE_SIDE == 0):
+            and codes.shape[1] % KV_CODE_MULTIPLE == 0):
         raise ValueError(f"{nodes} labels, {codes.shape[0]} codes of {codes.shape[1]} numbers and {scales.shape[0]} "
                          "scales do not match in shape")
     if nodes:
         graph.labels, graph.codes, graph.scales = &labels[0], &codes[0, 0], &scales[0]
-    graph.nodes, graph.side = nodes, codes.shape[1]
+    graph.nodes, graph.code_length = nodes, codes.shape[1]
     graph.links = graph.upper = NULL
     graph.bounds = graph.starts = graph.checks = NULL
     graph.far_starts = NULL
@@ -645,10 +651,13 @@ cdef int set_link_rows(Graph* graph, const uint64_t[::1] labels, const int8_t[:,
 
 cdef int set_packed_links(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes, const float[::1] scales,
                           starts, const uint8_t[::1] links) except -1:
-    """Set the arrays of a graph with packed links or without links. Raises ValueError if the shapes do not match."""
+    """Set the arrays of a graph with packed links or without links. Raises ValueError if the shapes do not match.
+
+    ``starts`` are uint32 or uint64; a graph without links has the single start 0.
+    """
     cdef Py_ssize_t nodes = labels.shape[0], count = len(starts)
-    cdef const uint32_t[::1] near
-    cdef const uint64_t[::1] far
+    cdef const uint32_t[::1] near_starts
+    cdef const uint64_t[::1] far_starts
     set_codes(graph, labels, codes, scales)
     graph.packed, graph.packed_bytes = &links[0] if links.shape[0] else NULL, links.shape[0]
     if count == 1 and not starts[0] and not links.shape[0]:
@@ -656,11 +665,11 @@ cdef int set_packed_links(Graph* graph, const uint64_t[::1] labels, const int8_t
     if count != nodes + 1 or starts[nodes] != links.shape[0]:
         raise ValueError(f"{links.shape[0]} bytes of links with {count} starts do not match {nodes} nodes")
     if starts.dtype == np.uint32:
-        near = starts
-        graph.starts = &near[0]
+        near_starts = starts
+        graph.starts = &near_starts[0]
     else:
-        far = starts
-        graph.far_starts = &far[0]
+        far_starts = starts
+        graph.far_starts = &far_starts[0]
     return 0
 
 
@@ -755,8 +764,8 @@ cdef class CodeGraphBuilder:
             other, is_apart = <uint32_t> self._candidates[i].second, True
             for index in range(self._selected.size()):
                 selected_node = self._selected[index]
-                cosine = <float> kv_codes(
-                    get_code(self._graph, other), get_code(self._graph, selected_node), self._graph.side
+                cosine = <float> kv_dot_codes(
+                    get_code(self._graph, other), get_code(self._graph, selected_node), self._graph.code_length
                 ) * (self._graph.scales[other] * self._graph.scales[selected_node])
                 if not cosine < self._candidates[i].first:
                     is_apart = False
@@ -800,7 +809,9 @@ cdef void write_leb128(vector[uint8_t]* out, uint32_t number) noexcept nogil:
     out.push_back(<uint8_t> number)
 
 
-cdef void pack_row(vector[uint8_t]* out, const uint32_t* row, Py_ssize_t width, vector[uint32_t]* ordered) noexcept nogil:
+cdef void pack_row(
+    vector[uint8_t]* out, const uint32_t* row, Py_ssize_t width, vector[uint32_t]* ordered
+) noexcept nogil:
     """Append the links of a row, packed: their number, and the difference of each from the previous one, sorted.
 
     ``ordered`` is working memory.
@@ -849,7 +860,7 @@ def pack_links(uint32_t[:, ::1] links not None, const uint32_t[::1] bounds not N
 
 
 def unpack_links(starts not None, const uint8_t[::1] data not None, uint32_t[:, ::1] links not None,
-           const uint32_t[::1] bounds not None, uint32_t[:, ::1] upper not None) -> None:
+                 const uint32_t[::1] bounds not None, uint32_t[:, ::1] upper not None) -> None:
     """Write packed links into the first rows for a :class:`CodeGraphBuilder`, which must be empty.
 
     Raises ValueError if the rows have no room for them.
@@ -858,9 +869,10 @@ def unpack_links(starts not None, const uint8_t[::1] data not None, uint32_t[:, 
     cdef Py_ssize_t nodes = len(starts) - 1, node, layer, i
     cdef size_t count
     cdef const uint32_t* row
-    cdef uint64_t[::1] none = np.zeros(nodes, np.uint64)
+    cdef uint64_t[::1] labels = np.zeros(nodes, np.uint64)
     cdef vector[uint32_t] results
-    set_packed_links(&graph, none, np.zeros((nodes, KV_CODE_SIDE), np.int8), np.zeros(nodes, np.float32), starts, data)
+    codes = np.zeros((nodes, KV_CODE_MULTIPLE), np.int8)
+    set_packed_links(&graph, labels, codes, np.zeros(nodes, np.float32), starts, data)
     if nodes > links.shape[0] or bounds.shape[0] <= nodes or bounds[nodes] > upper.shape[0]:
         raise ValueError(f"{links.shape[0]} rows and {bounds.shape[0]} bounds have no room for links of {nodes} nodes")
     for node in range(nodes):

@@ -372,14 +372,17 @@ cdef class Tree:
             self._verify_below(self._root, 1)
 
     cdef int _verify_below(self, uint64_t number, int level) except -1:
-        """Verify a page of a level, and the pages below it."""
+        """Verify a page of a level (1 is the root's), and the pages below it.
+
+        Of a leaf, only the long values in overflow pages are verified.
+        """
         cdef const uint8_t* page
         cdef Py_ssize_t size = 0
         cdef int index
         if number >= self._pages._end:
             raise PageError(f"page {number} is referred to, but the file has {self._pages._end} pages")
         if level == self._depth and not self._overflows:
-            return 0
+            return 0  # no leaf has a value in overflow pages, so the leaf need not be read
         page = self._pages._get_page(number, _LEAF if level == self._depth else _BRANCH)
         for index in range(_count_nodes(page)):
             if level == self._depth:

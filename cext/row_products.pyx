@@ -65,14 +65,14 @@ cdef extern from *:
     __attribute__((target("fma"))) void multiply_fused(
         const float *x, int64_t n, int64_t k, const float *panels, int64_t m, float *out
     ) {
-        multiply<eight>(x, n, k, panels, m, out);
+        multiply<EightFloats>(x, n, k, panels, m, out);
     }
 
     /* The same steps for each number with twice as many numbers at once: the same bits. */
     __attribute__((target("avx512f"))) void multiply_wide(
         const float *x, int64_t n, int64_t k, const float *panels, int64_t m, float *out
     ) {
-        multiply<sixteen>(x, n, k, panels, m, out);
+        multiply<SixteenFloats>(x, n, k, panels, m, out);
     }
     #endif
 
@@ -83,7 +83,7 @@ cdef extern from *:
         if (__builtin_cpu_supports("fma"))
             return multiply_fused(x, n, k, panels, m, out);
     #endif
-        multiply<four>(x, n, k, panels, m, out);
+        multiply<FourFloats>(x, n, k, panels, m, out);
     }
 
     }
@@ -133,7 +133,7 @@ def compute_row_dots(const float[:, ::1] x not None, const float[::1] y not None
         out[:] = 0
         return
     with nogil:
-        padded.assign((k + SIDE - 1) // SIDE * SIDE, 0)
+        padded.assign((k + NUM_PARTIAL_SUMS - 1) // NUM_PARTIAL_SUMS * NUM_PARTIAL_SUMS, 0)
         for index in range(k):
             padded[index] = y[index]
         dot_rows(&x[0, 0], n, k, padded.data(), &out[0])
@@ -162,7 +162,7 @@ def compute_selected_row_dots(
         out[:] = 0
         return
     with nogil:
-        padded.assign((k + SIDE - 1) // SIDE * SIDE, 0)
+        padded.assign((k + NUM_PARTIAL_SUMS - 1) // NUM_PARTIAL_SUMS * NUM_PARTIAL_SUMS, 0)
         for index in range(k):
             padded[index] = y[index]
         selected_rows.resize(n)

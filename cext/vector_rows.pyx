@@ -63,9 +63,11 @@ def gather_rows(list blocks not None, Py_ssize_t size, bytes encoding not None, 
                 const int64_t[::1] rows not None, const int64_t[::1] order not None, float[:, ::1] out not None) -> int:
     """Write row ``rows[i]`` of ``blocks[block_indexes[i]]`` to ``out[order[i]]``; ``block_indexes`` ascends.
 
-    ``verified`` has for each block the checksum that was verified before, plus 2^32, or 0, and is updated. Returns the
-    index of the first block that is None, damaged, or of another size, encoding or shape; -1 if all are valid. Raises
-    ValueError if the arguments do not match, IndexError for an invalid row or block.
+    ``size`` is the number of bytes of a block, ``encoding`` the four bytes at its beginning, and ``rows_of_block`` the
+    number of its rows; numbers are int8 with a scale per row if ``quantized``, else float32. ``verified`` has for each
+    block the checksum that was verified before, plus 2^32, or 0, and is updated. Returns the index of the first block
+    that is missing, damaged, or of another size, encoding or shape; -1 if all are valid. Raises ValueError if the
+    arguments do not match, IndexError for an invalid row or block.
     """
     cdef Py_ssize_t count = block_indexes.shape[0], dimension = out.shape[1], position = 0, block, needed_bytes
     cdef const uint8_t* encoding_bytes = encoding

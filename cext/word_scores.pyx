@@ -313,7 +313,7 @@ cdef class WordScores:
     cdef inline size_t _carry_over(self, size_t candidate, size_t end, double remaining) noexcept:
         """Keep the promising candidates from index ``candidate`` to ``end``, which lack the current term.
 
-        Return ``end``.
+        Returns the index of the next candidate, which is ``end``, or ``candidate`` if that is not below ``end``.
         """
         while candidate < end:
             self._keep_if_promising(self._chunks[candidate], self._scores[candidate], remaining)

@@ -232,7 +232,9 @@ def count_terms(str text, stem, excluded, bint technical=False) -> dict:
     return counts
 
 
-cdef inline Py_ssize_t _count_technical_token(str text, Py_ssize_t start, vector[Word]& words, vector[int32_t]& slots) except -1:
+cdef inline Py_ssize_t _count_technical_token(
+    str text, Py_ssize_t start, vector[Word]& words, vector[int32_t]& slots
+) except -1:
     """Count the technical token whose first word starts at ``start``. Return the end of its last word, or 0 for none.
 
     A token is technical if it has a prefix or suffix, or a mark other than a hyphen inside.

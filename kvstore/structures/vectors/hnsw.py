@@ -15,7 +15,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from kvstore_cext.hnsw import CODE_SIDE, NONE, CodeGraph, CodeGraphBuilder, compute_checksums, pack_links, unpack_links
+from kvstore_cext.hnsw import (
+    CODE_MULTIPLE,
+    NONE,
+    CodeGraph,
+    CodeGraphBuilder,
+    compute_checksums,
+    pack_links,
+    unpack_links,
+)
 
 from ...arguments import Option
 from ...errors import IndexUnavailableError
@@ -50,7 +58,7 @@ _MAX_LAYERS = 15
 
 
 class CodedRows(NamedTuple):
-    """Labels (n), ascending, codes (n, a multiple of :data:`CODE_SIDE`) and scales (n) of vectors."""
+    """Labels (n), ascending, codes (n, a multiple of :data:`CODE_MULTIPLE`) and scales (n) of vectors."""
 
     labels: Ids
     codes: npt.NDArray[np.int8]
@@ -60,7 +68,7 @@ class CodedRows(NamedTuple):
     def from_vectors(cls, labels: Ids, vectors: Matrix) -> CodedRows:
         """Quantize unit vectors, shape (n, dimension): integers up to 127, and scales that restore unit length."""
         num_vectors, dimension = vectors.shape
-        code_length = -(-dimension // CODE_SIDE) * CODE_SIDE  # rounded up; the last components are 0
+        code_length = -(-dimension // CODE_MULTIPLE) * CODE_MULTIPLE  # rounded up; the last components are 0
         codes = np.zeros((num_vectors, code_length), np.int8)
         maxima = np.maximum(np.abs(vectors).max(axis=1, initial=0, keepdims=True), _MIN_DIVISOR)
         codes[:, :dimension] = np.rint(vectors * (np.float32(127) / maxima))
