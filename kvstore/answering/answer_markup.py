@@ -16,13 +16,13 @@ from .citations import Citation
 
 def render_answer_html(text: str, citations: Sequence[Citation], evidence: Evidence, remarks: Sequence[str]) -> str:
     """Return the HTML of an answer's text, its citations and the remarks about it."""
-    hits = [hit for hit in (*evidence.hits, *evidence.segments) if _is_slice(hit)]
+    hits = [hit for hit in (*evidence.hits, *evidence.segments) if _is_document_slice(hit)]
     citation_items = "".join(_render_citation(citation, hits) for citation in citations)
     citation_list = f"<ol>{citation_items}</ol>" if citation_items else ""
     return f"<div>{markup.render_paragraph(text)}{citation_list}{''.join(map(markup.render_remark, remarks))}</div>"
 
 
-def _is_slice(hit: Hit) -> bool:
+def _is_document_slice(hit: Hit) -> bool:
     """True if a hit's text is exactly the slice of its document from its start to its end."""
     return hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start
 

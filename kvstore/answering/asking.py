@@ -487,7 +487,7 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
     ``problem`` explains why the language model did not answer; None if it was not asked.
     """
     from .answer import Answer
-    from .answer_reader.read_answer import extract_read_answer
+    from .answer_reader.read_answer import extract_reader_answer
     from .extractive import ExtractedAnswer, extract_answer
 
     evidence, confidence, scored_passages = prepared.evidence, prepared.confidence, prepared.scored_passages
@@ -495,7 +495,7 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
         if prepared.overview is not None:
             extracted: ExtractedAnswer | None = ExtractedAnswer(*prepared.overview)
         elif prepared.reading is not None:
-            extracted = extract_read_answer(evidence, prepared.reading, scored_passages.scorer, prepared.max_words)
+            extracted = extract_reader_answer(evidence, prepared.reading, scored_passages.scorer, prepared.max_words)
         else:
             extracted = extract_answer(evidence, scored_passages, prepared.max_words)
         content = extracted or _build_refusal(evidence, scored_passages, None, confidence)

@@ -78,7 +78,7 @@ def _is_line_list(paragraph: str) -> bool:
 
 
 def _split_record(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
-    """Yield a single snippet: a stored table row, with its lines joined by semicolons."""
+    """Yield a record, which is a stored table row, as a single snippet with its lines joined by semicolons."""
     displayed = "; ".join(strip_item_marker(render_inline(line)) for line in text[start:end].splitlines())
     yield Snippet(start, end, displayed, "table", block)
 

@@ -27,16 +27,17 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
     Each chunk is returned once. The embedder must be able to embed the question.
     """
-    narrowed = query.copy_with_limits(min(query.top, MAX_CHUNKS), None)
-    rankings = [
-        (rank_by_vector(narrowed, MAX_CHUNKS), "near the question"),
+    limited_query = query.copy_with_limits(min(query.top, MAX_CHUNKS), None)
+    explained_rankings = [
+        (rank_by_vector(limited_query, MAX_CHUNKS), "near the question"),
         (_rank_identified_document(hits, query), "in the document with the number that the question names"),
     ]
-    added = {(hit.document, hit.ordinal): hit for hit in hits}
-    for ranking, path in rankings:
-        for hit in evidence_of(narrowed, "vector", ranking, path, query.chunk_count).hits if ranking else ():
-            added.setdefault((hit.document, hit.ordinal), hit)
-    return list(added.values())
+    hits_by_chunk = {(hit.document, hit.ordinal): hit for hit in hits}
+    for ranking, explanation in explained_rankings:
+        if ranking:
+            for hit in evidence_of(limited_query, "vector", ranking, explanation, query.chunk_count).hits:
+                hits_by_chunk.setdefault((hit.document, hit.ordinal), hit)
+    return list(hits_by_chunk.values())
 
 
 def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:

@@ -32,7 +32,7 @@ class _LeanImporter(MetaPathFinder, Loader):
 
         Raises ModuleNotFoundError for torch.
         """
-        if threading.get_ident() != self._thread:
+        if threading.get_ident() != self._thread:  # other threads import as usual
             return None
         if fullname == "torch":
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)

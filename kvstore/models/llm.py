@@ -103,7 +103,7 @@ class LanguageModel:
         return f"{self._endpoint.base_url}/chat/completions"
 
     def get_identity(self) -> tuple[str, ...]:
-        """Return everything that the model's answers depend on besides the messages."""
+        """Return everything that the model's answers depend on besides the messages; the cache of answers uses it."""
         return self.url, self.name, "temperature 0"
 
     def write(

@@ -135,7 +135,7 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
         try:
             return self._load_original()
         except EmbedderError as error:
-            if str(error) == reason:
+            if str(error) == reason:  # both lack the same package
                 raise
             raise EmbedderError(f"embedder {self.name} cannot be exported: {reason}; and {error}") from error
 

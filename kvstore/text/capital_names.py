@@ -202,7 +202,7 @@ class CapitalNames:
             key = run.keys[0]
             if key in self._common or key in self._words.common or (len(run.forms) == 1 and key not in self._proper):
                 run = run.drop_first()
-        if not run.forms or all(key in self._words.common for key in run.keys) or not _has_letters(run):
+        if not run.forms or all(key in self._words.common for key in run.keys) or not _has_long_word(run):
             return None
         if len(run.forms) == 1 and run.keys[0].endswith(self._words.common_endings):
             return None
@@ -226,7 +226,7 @@ class CapitalNames:
                 break
             run, is_titled = run.drop_first(), is_title
         nouns = run.list_capitalized_keys()
-        if not nouns or not _has_letters(run) or any(key in words.common for key in nouns):
+        if not nouns or not _has_long_word(run) or any(key in words.common for key in nouns):
             return None
         if len(nouns) > 1:
             return run if self._is_german_name_of_several_words(run, nouns) else None
@@ -258,10 +258,10 @@ class CapitalNames:
 
 
 def _begins_with_adjective(run: _CapitalizedRun) -> bool:
-    """True if a run of two words begins with an adjective of a place or an institution, such as *Starnberger*."""
+    """True if a German run of two words begins with an adjective of a place or an institution (*Starnberger See*)."""
     return len(run.forms) == 2 and run.keys[0].endswith(("er", "sche", "scher", "sches", "schen"))
 
 
-def _has_letters(run: _CapitalizedRun) -> bool:
+def _has_long_word(run: _CapitalizedRun) -> bool:
     """True if a run has a word of at least three characters, one of which is a letter."""
     return any(len(form) >= _MIN_LETTERS and any(map(str.isalpha, form)) for form in run.forms)

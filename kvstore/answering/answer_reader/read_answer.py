@@ -43,7 +43,7 @@ _LIST_QUESTION_PATTERN = compile_lazily(
 )
 
 
-def extract_read_answer(
+def extract_reader_answer(
     evidence: Evidence, reading: PassageReading, scorer: SnippetScorer, max_words: int | None
 ) -> ExtractedAnswer:
     """Return the answer that the reader chose, with its context, its citations and the words that answer.
@@ -70,7 +70,7 @@ def extract_read_answer(
             num_words += snippet.num_words
             runs.append(_make_single_run(position, best.score))
     text, citations = render_runs(reading.passages, runs, scorer)
-    # The first line of the context is a relation of the question's names.
+    # One of the lines about the question's entities is enough for a short answer.
     text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
     return ExtractedAnswer(text, citations, _locate_answer_words(best, text), reading.verdict)
 
@@ -103,11 +103,11 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
         best = part.reading.best
         passage_index, index = best.position
         passage = part.reading.passages[passage_index]
-        sentence = _identify_snippet(passage, index)
+        sentence = _get_snippet_id(passage, index)
         if sentence not in citation_places:
             first, last = _find_display_span(passage.snippets, index, part.text)
             if first == index and _refers_to_previous(passage.snippets, index):
-                is_shown = _identify_snippet(passage, index - 1) in citation_places
+                is_shown = _get_snippet_id(passage, index - 1) in citation_places
                 first = index if is_shown else index - 1
             run = Run(passage_index, first, last, best.score)
             paragraph, (citation,) = render_runs(part.reading.passages, [run], part.scorer, len(citations) + 1)
@@ -150,8 +150,8 @@ def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
     return refers_back and index > 0 and snippets[index - 1].section == snippet.section
 
 
-def _identify_snippet(passage: Passage, index: int) -> tuple[str, int]:
-    """Return what identifies a snippet in all passages: the key of its document and its byte offset there."""
+def _get_snippet_id(passage: Passage, index: int) -> tuple[str, int]:
+    """Return the key of a snippet's document and its byte offset there, which identify it in all passages."""
     return passage.document, passage.to_byte_offset(passage.snippets[index].start)
 
 

@@ -167,16 +167,16 @@ def read_passages(
     is_yes_no = is_yes_no_question(question)
     verdict = _find_verdict(passages, readings[0].position, scorer) if is_yes_no else None
     best_window = next(window for window in windows if window.position == readings[0].position)
-    logit_in_context = _read_in_context(reader, question, best_window, passages, readings[0].logit)
+    logit_in_context = _compute_logit_in_context(reader, question, best_window, passages, readings[0].logit)
     return PassageReading(passages, readings, rule_scores, is_yes_no, verdict, may_be_chain, logit_in_context)
 
 
-def _read_in_context(
+def _compute_logit_in_context(
     reader: AnswerReader, question: str, window: Window, passages: Sequence[Passage], logit: float
 ) -> float:
-    """Return the mean of ``logit``, that of a window, and of its logit with the sentence before its snippet.
+    """Return the mean logit of a window, read without and with the sentence before its snippet.
 
-    Return ``logit`` if there is no such sentence, see :func:`build_context_text`.
+    ``logit`` is that without it, and is returned if there is no such sentence, see :func:`build_context_text`.
     """
     text = build_context_text(window, passages)
     return logit if text is None else (logit + reader.read(question, [text])[0].logit) / 2
