@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from ..text.patterns import compile_lazily
-from .snippets import TIMESTAMP_PATTERN, Snippet, render_inline, split_lines, split_table, strip_item_marker
+from .snippets import TIMESTAMP_PATTERN, Snippet, render_inline, split_entries, split_table, strip_item_marker
 
 #: A name and a short value that is not a sentence, such as a column of a row.
 FIELD_PATTERN = compile_lazily(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,80}){0,9})(?<![.!?,;])")
@@ -85,7 +85,7 @@ def _split_record(text: str, start: int, end: int, block: int) -> Iterator[Snipp
 
 def _split_columns(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
     """Yield each line as a snippet: its first column, a colon, and its other columns, joined by semicolons."""
-    for snippet in split_lines(text, start, end, block):
+    for snippet in split_entries(text, start, end, block):
         first, *others = map(render_inline, _COLUMN_GAP_PATTERN.split(text[snippet.start : snippet.end].strip()))
         snippet.text = f"{first}: {'; '.join(others)}"
         yield snippet
@@ -110,14 +110,14 @@ class BlockKind(NamedTuple):
     ends_definition: bool = True
 
 
-LINE_LIST = BlockKind("line list", _is_line_list, split_lines, "Dentist 0171 55 23\nBlue bins on Tuesday")
+LINE_LIST = BlockKind("line list", _is_line_list, split_entries, "Dentist 0171 55 23\nBlue bins on Tuesday")
 #: The kinds in the order in which they are tried.
 BLOCK_KINDS = (
     BlockKind("bill", _is_bill, partial(split_table, has_header=False), "Milk 1.20\nBread 3.40"),
     BlockKind(
         "timestamped",
         _is_timestamped,
-        partial(split_lines, entry_start=TIMESTAMP_PATTERN),
+        partial(split_entries, entry_start=TIMESTAMP_PATTERN),
         "[3.12.26, 18:22] Bo: Who has it?\n[3.12.26, 18:24] Al: Me.",
     ),
     BlockKind("record", _is_record, _split_record, "country: Albania\nincome: 10620", ends_definition=False),

@@ -151,7 +151,7 @@ def _map_variants(question: str, stem: Callable[[str], str]) -> dict[str, list[s
 
 
 def _count_chunks_with_variants(state: State, variants: Sequence[str]) -> int:
-    """Return the number of chunks that contain a word: the sum of the numbers of chunks with each of its variants."""
+    """Return the sum of the numbers of chunks with each variant of a word; a chunk rarely has several of them."""
     return sum(map(state.postings.count_chunks, variants))
 
 

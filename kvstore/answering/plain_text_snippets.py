@@ -233,7 +233,8 @@ def _find_entries(text: str, lines: Sequence[_Line]) -> set[int]:
 def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Collection[int]) -> bool:
     """True if a line is the title of what is below it, as in a contract: a few words without punctuation at their end.
 
-    Below the first line of a paragraph is an entry, or the line has a number and the next begins with a capital.
+    It is the first line of a paragraph, above an entry of a list, or it has a number, is not wrapped, and is above an
+    entry or a line that begins with a capital.
     """
     if index + 1 == len(lines) or (index and index not in entries):
         return False

@@ -246,7 +246,8 @@ class ForeignQuestionKind(QuestionKind):
 def find_asking_sentence(question: str) -> str:
     """Return the only sentence of a question that ends with a question mark, if it can be understood alone.
 
-    Return the whole question if there are other such sentences, or if a pronoun can refer to the sentence before.
+    It can if it begins as a question does and has no pronoun that can refer to the sentence before. Otherwise, and if
+    there are other such sentences, return the whole question.
 
     >>> find_asking_sentence("I have a dog. May dogs swim here? Please answer soon.")
     'May dogs swim here?'
@@ -271,7 +272,7 @@ def is_yes_no_question(question: str) -> bool:
 
 
 def classify_question(question: str, language: str | None = None) -> QuestionKind:
-    """Return the kind of a question in a language (None: English).
+    """Return the kind of a question in a language (None: English); of several kinds, the one that is asked for first.
 
     >>> [classify_question(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
     ['person', 'duration', 'meaning']

@@ -264,7 +264,7 @@ def split_table(text: str, start: int, end: int, block: int, *, has_header: bool
         offset += len(line)
 
 
-def split_lines(
+def split_entries(
     text: str, start: int, end: int, block: int, entry_start: re.Pattern[str] = _ANY_LINE_PATTERN
 ) -> Iterator[Snippet]:
     """Yield the entries of a paragraph as snippets; each begins with a line that matches ``entry_start``.

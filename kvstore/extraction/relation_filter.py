@@ -102,7 +102,7 @@ class RelationFilter:
             return False
         if (
             self._sentence.get_dependent_lemmas(child, "amod", "det") & _PARTIAL_WORDS
-            or (child < parent and self._is_alias(child))
+            or (child < parent and self._is_joined_by_or(child))
             or not self._has_balanced_brackets(min(child, parent), max(child, parent), child < parent)
         ):
             return False
@@ -138,7 +138,7 @@ class RelationFilter:
         modifiers = [self._words[i] for i in self._sentence.find_dependents(index, "amod")]
         return any(word.tag == "JJS" or word.lemma in ("first", "last") for word in modifiers)
 
-    def _is_alias(self, index: int) -> bool:
+    def _is_joined_by_or(self, index: int) -> bool:
         """True if a name of one word is next to ``or``, so it is part of another name (``John or Jack Robinson``)."""
         first, last = self._phrases.find_phrase_bounds(index)
         adjacent_words = [self._words[i].text for i in (first - 1, last + 1) if 0 <= i < len(self._words)]
@@ -213,7 +213,7 @@ class RelationFilter:
         is_known_noun = (
             get_everyday_kind(word.lemma) == NOUN or word.lemma.endswith(_PERSON_ENDINGS) or self._is_generic(index)
         )
-        return is_known_noun and last - first < _MAX_CLASS_WORDS and not self._is_first_half(index)
+        return is_known_noun and last - first < _MAX_CLASS_WORDS and not self._is_coordinated_modifier(index)
 
     def _is_plain_term(self, index: int) -> bool:
         """True if a common noun phrase consists only of nouns.
@@ -291,8 +291,8 @@ class RelationFilter:
         words = [word.text for word in self._words[index : index + 2]]
         return words[:1] == ["the"] and words[1:] != [] and words[1][:1].isupper()
 
-    def _is_first_half(self, index: int) -> bool:
-        """True if a noun is the first half of a description of a person (``a film and television actor``)."""
+    def _is_coordinated_modifier(self, index: int) -> bool:
+        """True if a noun only begins the description of a person (``film`` in ``a film and television actor``)."""
         word = self._words[index]
         if word.lemma.endswith(_PERSON_ENDINGS) or self._phrases.find_phrase_bounds(index)[0] < index:
             return False
@@ -306,7 +306,7 @@ class RelationFilter:
         )
 
     def _find_level(self, index: int) -> int | None:
-        """Return the level of a noun phrase (``_EVERYDAY``, ``_TERM`` or ``_PROPER``); None if it is not a name."""
+        """Return how specific a noun phrase is: ``_EVERYDAY``, ``_TERM`` or ``_PROPER``; None if it is not a name."""
         word = self._words[index]
         first, last = self._phrases.find_phrase_bounds(index)
         kind = get_everyday_kind(word.text)

@@ -240,7 +240,7 @@ class _SentenceRelations:
                 yield from self._make_statements(subjects, complements, BELONGS_TO, confidence)
             elif complements and word.lemma in COLLECTION_NOUNS:
                 yield from self._make_statements(complements, subjects, PART_OF, confidence)
-            elif word.is_nominal and not word.is_proper and not self._is_bare(predicate):
+            elif word.is_nominal and not word.is_proper and not self._is_bare_singular(predicate):
                 possessors = self._sentence.find_dependents(predicate, "nmod:poss")
                 owners = [*complements, *(index for index in possessors if self._words[index].is_proper)]
                 is_definite = "the" in self._sentence.get_dependent_lemmas(predicate, "det")
@@ -250,7 +250,7 @@ class _SentenceRelations:
                     yield from self._make_statements([subject], [predicate], IS_A, confidence)
                     yield from self._make_statements([subject], owners, OF, confidence)
 
-    def _is_bare(self, predicate: int) -> bool:
+    def _is_bare_singular(self, predicate: int) -> bool:
         """True if a singular noun has no determiner, so it is probably an adjective or participle with a wrong tag."""
         word = self._words[predicate]
         return (

@@ -131,7 +131,7 @@ def build_retrieval_clauses(context: StatementContext, statement: s.Retrieve | s
     from ..retrieval.query import get_reranker
 
     try:
-        get_reranker(statement.options)
+        get_reranker(statement.options)  # only checks the option
     except InputError as error:
         raise context.make_error(str(error)) from error
     return collect_clauses(

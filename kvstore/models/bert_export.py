@@ -192,18 +192,21 @@ class BertGraph:
         onnx.save(self._helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION), str(path))
 
     def _add_word_rows(self, table: npt.NDArray[np.float32]) -> str:
-        """Add the rows of ``table`` that belong to the tokens: their word vectors.
+        """Add the look-up of the tokens' word vectors in ``table``; return the name of its result.
 
         Subclasses with a table in another format override this.
         """
         return self._add_operation("Gather", [self._add_constant("words", table), "input_ids"], "tokens")
 
     def _add_position_table(self, table: npt.NDArray[np.float32]) -> str:
-        """Add the vectors of all positions, ``table``. ``tools/quantize_embedder.py`` overrides this."""
+        """Add ``table``, the vectors of all positions, as a constant; return its name.
+
+        ``tools/quantize_embedder.py`` overrides this.
+        """
         return self._add_constant("position_table", table)
 
     def _add_attention(self, tokens: str, name: str, width: int, num_heads: int) -> str:
-        """Add the attention of each token to all tokens by each head: softmax(q kᵀ / √d) v.
+        """Add the attention of each token to all tokens by each head: softmax(q kᵀ / √d) v. Return its result's name.
 
         Source: Vaswani et al. 2017, formula 1.
         """
@@ -226,7 +229,7 @@ class BertGraph:
         return self._add_operation("Reshape", [transposed, merged_shape], f"{name}.merged")
 
     def _add_linear(self, rows: str, name: str) -> str:
-        """Add a linear layer: the rows times the weights of ``name``, plus its bias."""
+        """Add a linear layer, the rows times the weights of ``name`` plus its bias; return the name of its result."""
         matrix = self._add_constant(f"{name}.weight", self._take_weight(name).T)
         products = self._add_operation("MatMul", [rows, matrix], f"{name}.products")
         return self._add_sum(
@@ -234,7 +237,7 @@ class BertGraph:
         )
 
     def _add_gelu(self, rows: str, name: str) -> str:
-        """Add the activation GELU: x (1 + erf(x / √2)) / 2 (Hendrycks and Gimpel 2016).
+        """Add the activation GELU, x (1 + erf(x / √2)) / 2 (Hendrycks and Gimpel 2016); return its result's name.
 
         onnxruntime recognizes and fuses the operations in this order.
         """
@@ -245,7 +248,7 @@ class BertGraph:
         return self._add_operation("Mul", [product, self._add_number("half", 0.5)], name)
 
     def _add_layer_norm(self, rows: str, name: str, epsilon: float) -> str:
-        """Add a layer normalization with the weights and bias of ``name``."""
+        """Add a layer normalization with the weights and bias of ``name``; return the name of its result."""
         weight = self._add_constant(f"{name}.weight", self._take_weight(name))
         bias = self._add_constant(f"{name}.bias", self._take_weight(name, "bias"))
         return self._add_operation(
@@ -253,7 +256,7 @@ class BertGraph:
         )
 
     def _add_sum(self, first: str, second: str, name: str) -> str:
-        """Add the sum of two results, which ``first`` and ``second`` name."""
+        """Add the sum of two results, which ``first`` and ``second`` name; return ``name``."""
         return self._add_operation("Add", [first, second], name)
 
     def _take_weight(self, name: str, part: str = "weight") -> npt.NDArray[np.float32]:
@@ -261,22 +264,22 @@ class BertGraph:
         return self._weights.pop(f"{name}.{part}")
 
     def _add_operation(self, kind: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
-        """Add an ONNX operation of the type ``kind``, whose result has the name ``name``."""
+        """Add an ONNX operation of the type ``kind``, and return ``name``, the name of its result."""
         self._nodes.append(self._helper.make_node(kind, inputs, [name], name=name, **attributes))
         return name
 
     def _add_constant(self, name: str, numbers: npt.ArrayLike) -> str:
-        """Add a constant, unless a constant with this name exists."""
+        """Add a constant, unless a constant with this name exists; return the name."""
         if name not in self._constants:
             self._constants[name] = self._numpy.from_array(np.asarray(numbers, order="C"), name)
         return name
 
     def _add_integers(self, name: str, numbers: int | Sequence[int]) -> str:
-        """Add an integer constant, a single number or a list."""
+        """Add an integer constant, a single number or a list; return its name."""
         return self._add_constant(name, np.array(numbers, np.int64))
 
     def _add_number(self, name: str, number: float) -> str:
-        """Add a constant number in float32."""
+        """Add a constant number in float32; return its name."""
         return self._add_constant(name, np.array(number, np.float32))
 
 
@@ -308,7 +311,10 @@ class QuantizedBertGraph(BertGraph):
         raise NotImplementedError
 
     def _add_linear(self, rows: str, name: str) -> str:
-        """Add a linear layer that multiplies bytes. Rows that several layers read are quantized once."""
+        """Add a linear layer that multiplies bytes; return the name of its result.
+
+        Rows that several layers read are quantized once.
+        """
         if rows not in self._quantized:
             self._quantized[rows] = self._add_quantized_rows(rows, name)
         bytes_name, row_scales, scales, shift = self._quantized[rows]
@@ -356,7 +362,7 @@ class QuantizedBertGraph(BertGraph):
         return bytes_name, self._add_operation("Div", [highest, steps], f"{name}.row_scales"), scales, shift
 
     def _add_zero_point(self, shift: float) -> str:
-        """Add the byte that represents the number 0.
+        """Add the byte that represents the number 0, and return its name.
 
         It is the lowest byte for shifted rows, which are not negative, else the middle one.
         """

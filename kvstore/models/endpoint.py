@@ -69,7 +69,7 @@ def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -
     raise error(f"{name} is not an address of an endpoint; write http://HOST:PORT/v1 or https://...")
 
 
-def _check_key(key: str, error: type[KvstoreError], name: str) -> str | None:
+def _clean_key(key: str, error: type[KvstoreError], name: str) -> str | None:
     """Return a key without surrounding white space, or None if it is empty.
 
     Raises ``error`` if the key cannot be sent in a header; ``name`` is the source of the key in the message.
@@ -113,11 +113,11 @@ class Endpoint:
         self._error = error
         self._unavailable = unavailable or error
         self._key_name = "api_key"
-        self._key = None if api_key is None else _check_key(api_key, error, "api_key")
+        self._key = None if api_key is None else _clean_key(api_key, error, "api_key")
         for variable in key_variables:
             if self._key is None:
                 self._key_name = variable
-                self._key = _check_key(os.environ.get(variable, ""), error, variable)
+                self._key = _clean_key(os.environ.get(variable, ""), error, variable)
         self._remedy = remedy
         if timeouts.attempts < 1 or min(timeouts.connect, timeouts.first, timeouts.between, timeouts.total) <= 0:
             raise error(f"attempts={timeouts.attempts} must be at least 1, and every timeout more than 0 seconds")

@@ -38,7 +38,10 @@ INNER_LABELS = POSTMODIFIER_LABELS | {
 
 
 def iter_noun_chunks(parsed: Doc | Span) -> Iterator[tuple[int, int, int]]:
-    """Yield the base noun phrases in order, without overlaps; raises ValueError if the text is not parsed."""
+    """Yield the start, end and label of each base noun phrase, in order and without overlaps.
+
+    The signature is that of spaCy. Raises ValueError if the text is not parsed.
+    """
     doc = parsed.doc
     if not doc.has_annotation("DEP"):
         raise ValueError("noun phrases need a parse; the pipeline has no parser")

@@ -16,6 +16,8 @@ from .stress import Positions, compute_layout
 MAX_DRAWN_NAMES = 2000
 _FONT_SIZE, _BOX_HEIGHT, _MAX_NAME_WIDTH = 13.0, 26.0, 190.0
 _MARGIN = 28.0
+#: The distance of a name from the left and right edge of its box.
+_BOX_PADDING = 11
 _TITLE_SIZE, _HEADER_HEIGHT, _MIN_WIDTH = 17.0, 44.0, 420.0
 #: The length of an arrowhead in pixels, and the angle of its sides to the line in radians.
 _ARROW_LENGTH, _ARROW_ANGLE = 8, 0.42
@@ -84,7 +86,8 @@ def _draw_legend_line(css_class: str, x: float, y: float, attributes: str) -> st
 def _measure_name(name: DrawnName) -> float:
     """Return the width of a name's box in pixels."""
     bold_factor = 1.08 if name.distance == 0 else 1.0  # the name in the center is bold
-    return bold_factor * svg.measure_text(svg.truncate(name.name, _FONT_SIZE, _MAX_NAME_WIDTH), _FONT_SIZE) + 22
+    text_width = svg.measure_text(svg.truncate(name.name, _FONT_SIZE, _MAX_NAME_WIDTH), _FONT_SIZE)
+    return bold_factor * text_width + 2 * _BOX_PADDING
 
 
 def _draw_box(x: float, y: float, name: DrawnName) -> str:

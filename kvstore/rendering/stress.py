@@ -113,7 +113,7 @@ def _minimize_stress(component: Sequence[int], neighbors: Sequence[Sequence[int]
     if num_nodes == 1:
         return np.zeros((1, 2))
     distances = _compute_distances(component, neighbors)
-    positions = _scale_classically(distances)
+    positions = _compute_initial_positions(distances)
     weights = np.where(distances > 0, 1.0 / np.maximum(distances, 1.0) ** 2, 0.0)
     # The Laplacian of the weights, made invertible on its null space, is inverted once for all rounds.
     laplacian = np.diag(weights.sum(1)) - weights
@@ -133,7 +133,7 @@ def _minimize_stress(component: Sequence[int], neighbors: Sequence[Sequence[int]
     return positions * _EDGE_LENGTH
 
 
-def _scale_classically(distances: Distances) -> Positions:
+def _compute_initial_positions(distances: Distances) -> Positions:
     """Return positions on two axes by classical multidimensional scaling (Torgerson 1952).
 
     Each node is also moved by its offset on a small spiral, so that no two nodes are at the same point.

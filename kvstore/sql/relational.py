@@ -276,13 +276,13 @@ class _Connection:
         )
 
     def begin_query(self, reader: TableReader, text: str) -> None:
-        """Prepare for the query ``text`` on the state of a reader: set its limits, and the schema if it reads that."""
+        """Set the limits for the query ``text`` on the state of a reader, and fill the schema if the query reads it."""
         self.reader = reader
         if not self._has_schema and "sqlite_" in text.lower():
-            self._list_schema()
+            self._fill_schema()
         self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES if is_bounded() else self._max_value_bytes)
 
-    def _list_schema(self) -> None:
+    def _fill_schema(self) -> None:
         """Add the tables to ``sqlite_master``, where clients look for them. SQLite does not add these tables itself."""
         authorizer, self.sqlite.authorizer = self.sqlite.authorizer, None
         self.sqlite.pragma("writable_schema", True)
