@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..text.everyday_words import VERB, get_everyday_kind
+from ..text.everyday_words import ADJECTIVE, VERB, get_everyday_kind
 from ..text.words import FUNCTION_WORDS
 
 ARTICLES = frozenset(("a", "an", "the"))
@@ -34,6 +34,8 @@ _DETERMINERS = ARTICLES | frozenset("her his its my no our some their these this
 _NOUN_SIGNS = _DETERMINERS | (PREPOSITIONS - {"as", "than"})
 #: The words that can begin an object.
 _OBJECT_SIGNS = _DETERMINERS | frozenset("him it me them us you".split())
+#: Participles that are frequent after names.
+_PARTICIPLES = frozenset("born built known led made sung".split())
 _SUBJECT_PRONOUNS = frozenset("he i it she they we who you".split())
 #: The words after which "'s" is a form of "be" or "have".
 _BE_SUBJECTS = frozenset("he here it let she that there what where who".split())
@@ -41,30 +43,38 @@ _RELATIVE_PRONOUNS = frozenset("that which who whose whom where".split())
 
 
 def has_predicate(parts: Sequence[Sequence[str]]) -> bool:
-    """True if an English sentence, as the words in normal form of its parts between commas, may have a predicate.
+    """True if an English sentence, as the written words of its parts between commas, may have a predicate.
 
-    A participle before a preposition at the beginning of a part is not one, and neither is the first verb of a relative
-    clause.
+    A capitalized word within a part, a participle at its beginning and the first verb of a relative clause are none.
 
-    >>> has_predicate(["the choir of rome".split(), "founded by carl berg".split()])
+    >>> has_predicate(["The choir of Rome".split(), "founded by Carl Berg".split()])
     False
-    >>> has_predicate(["oak lake".split(), "which is fed by the rill".split(), "froze in 1802".split()])
+    >>> has_predicate(["Oak Lake".split(), "which is fed by the Rill".split(), "froze in 1802".split()])
     True
     """
-    for index, words in enumerate(parts):
+    for index, written_words in enumerate(parts):
         num_relative_pronouns = 0
-        for position, word in enumerate(words):
-            previous_word = words[position - 1] if position else ""
-            next_word = words[position + 1] if position + 1 < len(words) else ""
-            if word in _RELATIVE_PRONOUNS and (position or index):
+        words = [word.lower() for word in written_words]
+        for previous_word, word, next_word, written_word in zip(
+            ["", *words], words, [*words[1:], ""], written_words, strict=False
+        ):
+            begins_part = not previous_word
+            if written_word[0].isupper() and not begins_part:
+                continue
+            if begins_part and index and _is_participle(word, next_word):
+                continue
+            if word in _RELATIVE_PRONOUNS and (index or not begins_part):
                 num_relative_pronouns += 1
             elif _is_verb(word, previous_word, next_word):
-                if not position and index and word.endswith(PAST_ENDINGS) and next_word in PREPOSITIONS:
-                    continue
                 if not num_relative_pronouns:
                     return True
                 num_relative_pronouns -= 1
     return False
+
+
+def _is_participle(word: str, next_word: str) -> bool:
+    """True if a word at the beginning of a part is a participle, as in "founded by Carl" and "born 2 May"."""
+    return word in _PARTICIPLES or (word.endswith(PAST_ENDINGS) and next_word in PREPOSITIONS)
 
 
 def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
@@ -73,8 +83,11 @@ def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
         return True
     if previous_word in _NOUN_SIGNS or word.endswith("ing"):
         return False
-    if word in IRREGULAR_VERBS or word.endswith("ed") or get_everyday_kind(word) == VERB:
+    kind = get_everyday_kind(word)
+    if word in IRREGULAR_VERBS or word.endswith("ed") or kind == VERB:
         return True
+    if kind is None and word.endswith("s") and get_everyday_kind(previous_word) != ADJECTIVE:
+        return True  # a rare word, as in "he audits"
     # Other words can be verbs too, as in "he exercises the power" and "beekeepers open the hive".
     has_object = word not in FUNCTION_WORDS and next_word in _OBJECT_SIGNS
     return has_object and word.endswith("s") != previous_word.endswith("s")

@@ -66,18 +66,20 @@ _NEUTRAL_WORDS = (
     | BE_WORDS
     | frozenset(
         """
-        also and by had has have having he her hers him his however i it its itself let me my of our she so such that
-        their theirs them then there therefore they this these those us we which who whom whose
+        also had has have having he her hers him his however it its she so that their theirs them then they
         """.split()
     )
 )
-#: The words that say something of all that a sentence lists, in some languages.
-_COUNTING_WORDS = frozenset(
+#: The words of statements that need the whole sentence: those that count what it lists, and subordinators.
+_WHOLE_SENTENCE_WORDS = frozenset(
     """
     all both each every only two three four five six seven eight nine ten eleven twelve 2 3 4 5 6 7 8 9
+    although because if since though unless until when whenever whereas whether while
     alle beide jede jeder jedes zwei drei vier funf deux trois quatre cinq dos tres cuatro cinco tre quattro cinque
     """.split()
 )
+#: The words with which no English sentence ends.
+_OPEN_ENDS = ARTICLES | {"and", "but", "or"}
 #: The words before which a clause can end.
 _CONTINUATIONS = PREPOSITIONS | frozenset(
     """
@@ -93,15 +95,17 @@ STEM_ENGLISH = get_stemmer("english")
 
 @frozen_dataclass
 class _SentencePart:
-    """A part of a sentence: the stems of its content words, other words with a meaning of their own, and qualifiers.
+    """A part of a sentence: its words in order without neutral ones, the stems of its content words, and qualifiers.
 
-    All negations are one qualifier. It ``governs_sentence`` if what it says holds for the other parts too.
+    ``terms`` are stems, and all negations are one qualifier. It ``governs_sentence`` if what it says holds for the
+    other parts too. It ``is_joined`` to the part before it if a conjunction without a comma is between them.
     """
 
+    terms: Sequence[str]
     stems: Set[str]
-    function_words: Set[str]
     qualifiers: Set[str]
     governs_sentence: bool
+    is_joined: bool
 
 
 @frozen_dataclass
@@ -122,20 +126,24 @@ def build_outline(text: str, language: str | None) -> SentenceOutline:
     function_words = get_function_words(language)
     sentence_qualifiers = _parse_words(_SENTENCE_QUALIFIERS.get(language or "english", ""))
     qualifiers = NEGATIONS | sentence_qualifiers | _parse_words(_CLAUSE_QUALIFIERS.get(language or "english", ""))
-    # The words without a meaning of other languages are not listed.
-    compared_words = function_words - _NEUTRAL_WORDS - qualifiers if language == "english" else frozenset()
+    neutral_words = _NEUTRAL_WORDS if language == "english" else function_words - qualifiers
     parts: list[_SentencePart] = []
     all_words: list[str] = []
     ends: list[int] = []
+    part_end = 0
     for part in _PART_PATTERN.split(text):
+        part_start = text.index(part, part_end)
+        is_joined = text[part_end:part_start].strip().isalpha()
+        part_end = part_start + len(part)
         written_words = split_written_words(part)
         words = list(map(fold_case, written_words))
         all_words += words
         ends.append(len(all_words))
+        terms = ["not" if word in NEGATIONS else word for word in list_content_words(part, neutral_words)]
         parts.append(
             _SentencePart(
-                frozenset(map(STEM_ENGLISH, list_content_words(part, function_words | qualifiers))),
-                compared_words.intersection(words),
+                list(map(STEM_ENGLISH, terms)),
+                {STEM_ENGLISH(term) for term in terms if term not in function_words | qualifiers},
                 frozenset(
                     "not" if word in NEGATIONS else word
                     for word, written_word in zip(words, written_words, strict=True)
@@ -143,6 +151,7 @@ def build_outline(text: str, language: str | None) -> SentenceOutline:
                     if word in qualifiers and (word == words[0] or written_word.islower())
                 ),
                 not sentence_qualifiers.isdisjoint(words),
+                is_joined,
             )
         )
     return SentenceOutline(parts, all_words, ends, _QUESTION_PATTERN.search(text) is not None)
@@ -170,33 +179,51 @@ def keeps_meaning(statement: SentenceOutline, sentences: Sequence[SentenceOutlin
 
 
 def keeps_parts(statement: SentenceOutline, sentences: Sequence[SentenceOutline], known_stems: Set[str]) -> bool:
-    """True if a statement has, of each part of some sentences, all words or none, and no other words.
+    """True if a statement consists of whole parts of some sentences, in order, and has a part of the last sentence.
 
-    It has those of the first part. A statement that counts has those of all parts, which can be what is counted.
-    ``known_stems`` are beginnings of the stems of names that can replace a pronoun.
+    It has the first part. A statement that counts has all parts, which can be what is counted, and so has one with a
+    subordinate clause. ``known_stems`` are beginnings of the stems of names that can replace a pronoun.
     """
+    terms = [term for part in statement.parts for term in part.terms]
+    uses = [_uses_part(set(terms), part) for sentence in sentences for part in sentence.parts]
     parts = [part for sentence in sentences for part in sentence.parts]
-    stems = _union(part.stems for part in statement.parts)
-    content_parts = [part for part in parts if part.stems]
-    used_parts = [part for part in content_parts if 2 * len(part.stems & stems) > len(part.stems)]
-    left_out_parts = [part for part in content_parts if part not in used_parts]
-    if content_parts[:1] != used_parts[:1] or any(part.governs_sentence for part in left_out_parts):
+    content_uses = [is_used for part, is_used in zip(parts, uses, strict=True) if part.stems]
+    num_last_parts = sum(bool(part.stems) for part in sentences[-1].parts)
+    if not any(content_uses[:1]) or not any(content_uses[-num_last_parts:]):
         return False
-    if left_out_parts and not _COUNTING_WORDS.isdisjoint(statement.words):
+    if any(part.is_joined and uses[index] != uses[index - 1] for index, part in enumerate(parts)):
         return False
-    function_words = _union(part.function_words for part in statement.parts)
-    used_stems = _union(part.stems for part in used_parts)
-    return (
-        _union(part.function_words for part in used_parts) <= function_words
-        and function_words <= _union(part.function_words for part in parts if part not in left_out_parts)
-        and used_stems <= stems
-        and {stem[:STEM_LETTERS] for stem in stems - used_stems} <= known_stems
-    )
+    if not all(content_uses) and not _WHOLE_SENTENCE_WORDS.isdisjoint(statement.words):
+        return False
+    if any(part.governs_sentence and not is_used for part, is_used in zip(parts, uses, strict=True)):
+        return False
+    used_terms = [term for part, is_used in zip(parts, uses, strict=True) if is_used for term in part.terms]
+    return _is_interleaved(terms, used_terms, known_stems)
 
 
-def lacks_predicate(text: str) -> bool:
-    """True if no word of an English sentence can be its verb."""
-    return not has_predicate([segment_words(part) for part in _PART_PATTERN.split(text)])
+def _uses_part(terms: Set[str], part: _SentencePart) -> bool:
+    """True if a statement has most content words of a part, or all words of a part such as ", too,"."""
+    if not part.stems:
+        return set(part.terms) <= terms
+    return 2 * len(part.stems & terms) > len(part.stems)
+
+
+def _is_interleaved(terms: Sequence[str], required_terms: Sequence[str], known_stems: Set[str]) -> bool:
+    """True if terms are ``required_terms`` in this order, with terms that begin with ``known_stems`` among them."""
+    index = 0
+    for term in terms:
+        if index < len(required_terms) and term == required_terms[index]:
+            index += 1
+        elif term[:STEM_LETTERS] not in known_stems:
+            return False
+    return index == len(required_terms)
+
+
+def is_incomplete(sentence: str) -> bool:
+    """True if no word of an English sentence can be its verb, or if it ends with an article or a conjunction."""
+    parts = [split_written_words(part) for part in _PART_PATTERN.split(sentence)]
+    words = segment_words(sentence)
+    return not words or words[-1] in _OPEN_ENDS or not has_predicate(parts)
 
 
 @lru_cache(maxsize=32)

@@ -80,21 +80,21 @@ class _WordOrder:
     """The content words of a statement in order, as stems.
 
     ``repeated`` maps each stem that occurs several times to its number of occurrences, and ``names`` are the stems of
-    names. ``has_by`` is True if the statement has the word "by", as passive sentences do. If it ``is_strict``, all
-    words must be in order.
+    names. ``has_by`` is True if the statement has the word "by", as passive sentences do. If ``is_title``, all words
+    must be in order.
     """
 
     stems: Sequence[str]
     repeated: Mapping[str, int]
     names: Set[str]
     has_by: bool
-    is_strict: bool
+    is_title: bool
 
     def has_compatible_order(self, words: Sequence[str]) -> bool:
         """True unless a sentence contradicts the statement by the order or the counts of its ``words`` (stems).
 
         A sentence that has a repeated word less often contradicts it, unless its pronouns can stand for a name. Unless
-        it is strict, order proves nothing if the two share few words, or if only one of them is passive (has "by").
+        it is a title, order proves nothing if the two share few words, or if only one of them is passive (has "by").
         """
         counts = Counter(words)
         num_pronouns = sum(counts[pronoun] for pronoun in PRONOUNS)
@@ -102,7 +102,7 @@ class _WordOrder:
             if 0 < counts[stem] < count - (num_pronouns if stem in self.names else 0):
                 return False
         present = [stem for stem in self.stems if stem in counts]
-        if not self.is_strict and (len(present) < _MIN_ORDERED_WORDS or self.has_by != ("by" in counts)):
+        if not self.is_title and (len(present) < _MIN_ORDERED_WORDS or self.has_by != ("by" in counts)):
             return True
         # The longest increasing sequence of positions. Those of one word come in decreasing order: one of them counts.
         ends: list[int] = []
@@ -111,7 +111,7 @@ class _WordOrder:
                 if words[position] == stem:
                     index = bisect_left(ends, position)
                     ends[index : index + 1] = [position]
-        return len(ends) >= (1 if self.is_strict else _MIN_ORDERED_FRACTION) * len(present)
+        return len(ends) >= (1 if self.is_title else _MIN_ORDERED_FRACTION) * len(present)
 
 
 @frozen_dataclass
@@ -209,8 +209,11 @@ class _Statement:
         outlines = [sentence.outline for sentence in sentences]
         if not keeps_meaning(outline, outlines):
             return False
-        known_stems = passage.heading_stems.union(*sentences[-1].earlier_names)
-        return not self.must_keep_parts or keeps_parts(outline, outlines, known_stems)
+        # All pronouns must stand for names of the headings and of one earlier sentence.
+        return not self.must_keep_parts or any(
+            keeps_parts(outline, outlines, passage.heading_stems | names)
+            for names in (set[str](), *sentences[-1].earlier_names)
+        )
 
 
 class SourcePassages:
@@ -222,6 +225,8 @@ class SourcePassages:
         # Headings may name the subject of a sentence, so their words count as words of each passage.
         heading_stems = _collect_stems(headings)
         self._passages = [_split_passage(text, heading_stems) for text in texts]
+        #: True if all passages are in English.
+        self.is_english = all(passage.language == "english" for passage in self._passages)
 
     def find_supporting(self, statement: str, *, is_title: bool = False, must_keep_parts: bool = False) -> list[int]:
         """Return the indices of the passages that support a statement, at least one.
@@ -234,7 +239,7 @@ class SourcePassages:
             raise ValueError("the answer repeats its words")
         parsed = _Statement(
             [clause for part in _CLAUSE_PATTERN.split(statement) if (clause := _parse_clause(part)).stems],
-            _parse_order(statement, is_strict=is_title or must_keep_parts),
+            _parse_order(statement, is_title=is_title),
             {language: build_outline(statement, language) for language in {p.language for p in self._passages}},
             len(_list_stems(statement)) // _WORDS_PER_MISSING_WORD,
             is_title,
@@ -287,11 +292,11 @@ def _list_denied_stems(words: Sequence[str]) -> set[str]:
     return {to_stem(following_words[0]) for following_words in content_words if following_words}
 
 
-def _parse_order(statement: str, *, is_strict: bool) -> _WordOrder:
-    """Return the order of the content words of a statement, all of which must be in order if it ``is_strict``."""
+def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
+    """Return the order of the content words of a statement, all of which must be in order in a title."""
     stems = list_content_stems(statement)
     repeated = {stem: count for stem, count in Counter(stems).items() if count > 1}
-    return _WordOrder(stems, repeated, _find_names(statement), "by" in segment_words(statement), is_strict)
+    return _WordOrder(stems, repeated, _find_names(statement), "by" in segment_words(statement), is_title)
 
 
 def _parse_clause(text: str) -> _StatedClause:

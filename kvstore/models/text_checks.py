@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..text.languages import detect_language
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
-from ..text.words import detect_word_language, is_unspaced, segment_words
+from ..text.words import is_unspaced, segment_words
 from .quoting import to_printable
-from .sentence_outline import lacks_predicate
+from .sentence_outline import is_incomplete
 from .statement_support import SourcePassages, compute_support, has_unresolved_pronoun
 
 #: The minimum fraction of a text's content words that occur in its sources. Of people's answers about meetings, 82 %
@@ -83,15 +83,17 @@ def iter_written_sentences(text: str) -> Iterator[str]:
     return (text[start:end] for start, end in split_sentences(text, detect_language(text)))
 
 
-def is_fragment(sentence: str) -> bool:
+def is_fragment(sentence: str, *, is_english: bool) -> bool:
     """True if a sentence begins with a small letter, has half of a pair of brackets, or is English without a verb.
 
-    >>> is_fragment("The full team."), is_fragment("The full team sails.")
+    English sentences that end with "and" or "the" are fragments, too.
+
+    >>> is_fragment("The full team.", is_english=True), is_fragment("The full team sails.", is_english=True)
     (True, False)
     """
     if has_open_bracket(sentence) or next(filter(str.isalnum, sentence), "").islower():
         return True
-    return detect_word_language(segment_words(sentence)) == "english" and lacks_predicate(sentence)
+    return is_english and is_incomplete(sentence)
 
 
 def has_open_bracket(text: str) -> bool:
@@ -124,7 +126,7 @@ def find_supported_sentences(
     for sentence in dict.fromkeys(sentence for line in lines for sentence in iter_written_sentences(line)):
         try:
             check_text(sentence, passages.texts, name=name, prompt=prompt)
-            if is_fragment(sentence):
+            if is_fragment(sentence, is_english=passages.is_english):
                 raise ValueError(f"{name} is a part of a sentence; write a whole sentence")
             indices = passages.find_supporting(sentence, must_keep_parts=True)
             if has_unresolved_pronoun(sentence):

@@ -70,7 +70,7 @@ class _WrittenUnits(WrittenListFact):
         check(text, name="a statement")
         if has_neighbors and has_unresolved_pronoun(text):
             raise ValueError("a statement begins with a pronoun; write the name")
-        if is_fragment(text):
+        if is_fragment(text, is_english=source.is_english):
             raise ValueError("a statement is a part of a sentence; write a whole sentence")
         source.find_supporting(text)
         return text

@@ -79,7 +79,7 @@ class _WrittenDescriptions(WrittenListFact):
             raise ValueError("a description lacks its name; write the name in place of a pronoun")
         if name_stems == sentence_stems:
             raise ValueError("a description has no words but those of its name; write what the passage says about it")
-        if is_fragment(sentence):
+        if is_fragment(sentence, is_english=source.is_english):
             raise ValueError("a description is a part of a sentence; write a whole sentence")
         source.find_supporting(sentence)
         return f"{name}\t{sentence}"
