@@ -67,8 +67,7 @@ class _UnlinkedDocuments:
     """The first documents of a store, which are linked to the names in them only after the last one has arrived.
 
     ``documents`` has their ids with the names of their languages, in portions of about :data:`_MAX_LINKED_CHUNKS`
-    chunks that are linked together.
-    ``linker`` collects all other changes of links meanwhile.
+    chunks that are linked together. ``linker`` collects all other changes of links meanwhile.
     """
 
     linker: Linker
@@ -145,12 +144,16 @@ class Changes:
         linker = self._make_linker() if self._unlinked is None else self._unlinked.linker
         context = _LinkingContext(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
+
+        # Remove what is deleted or replaced.
         replaced_keys = () if only_adds_documents else pending.documents
         removed_records = (record for key in replaced_keys if (record := self.documents.find_by_key(key)) is not None)
         for records in iter_batches(removed_records, _MAX_REMOVED_DOCUMENTS):
             self._remove_documents(records, context, names)
         for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
+
+        # Count names, remove those without an introduction, and link new ones to the older chunks.
         for fact, key, value in stated_facts:
             self._withdraw_fact(fact, key, fact.find(self.state, key), context, names)
             for form, kind in () if value is None else fact.list_introductions(value):
@@ -160,14 +163,10 @@ class Changes:
             for introduction in new_document.extracted.introductions:
                 names.introduce(introduction.key, introduction.form, introduction.kind)
         ids = self._write_names(names, linker)
+
+        # Write and link what is new.
         for new_document in documents:
-            extracted = new_document.extracted
-            record, outline = self._store_document(new_document, ids, names, linker)
-            if self._unlinked is not None:
-                self._unlinked.add(record.id, extracted.language, record.chunk_count)
-            else:
-                chunks = ((draft.text, draft.section) for draft in extracted.chunks)
-                linker.link_document(record, outline, chunks, extracted.parts, extracted.language)
+            self._add_document(new_document, ids, names, linker)
         for fact, key, value in stated_facts:
             if value is not None:
                 fact.put(context, ids, key, value)
@@ -178,6 +177,25 @@ class Changes:
             linker.change_link(first_entity, second_entity, RELATION_LINK, change)
         for file, digests in pending.files:
             IngestedFileWriter(self._view).put(file, digests, self.documents)
+        self._flush_batch(linker, more_follow=more_follow)
+
+    def _add_document(
+        self, new_document: PendingDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
+    ) -> None:
+        """Write a new document, and link it to the names in it, unless linking is deferred."""
+        extracted = new_document.extracted
+        record, outline = self._store_document(new_document, ids, names, linker)
+        if self._unlinked is not None:
+            self._unlinked.add(record.id, extracted.language, record.chunk_count)
+        else:
+            chunks = ((draft.text, draft.section) for draft in extracted.chunks)
+            linker.link_document(record, outline, chunks, extracted.parts, extracted.language)
+
+    def _flush_batch(self, linker: Linker, *, more_follow: bool) -> None:
+        """Write what a batch collected: mentions, structures, postings and vectors.
+
+        While linking is deferred, structures wait, and postings are written once per portion of documents.
+        """
         if self._unlinked is None:
             self._update_structures(linker)
         else:
@@ -381,8 +399,7 @@ class Changes:
 
         ``ids`` maps the keys of the names that it introduces to entities.
         """
-        extracted, vectors = pending.extracted, pending.vectors[CHUNK_VECTORS.name]
-        counters = self.counters
+        extracted, counters = pending.extracted, self.counters
         document = counters.next_document
         counters.next_document += 1
         groups = extracted.tree.leaf_sizes if extracted.tree else []
@@ -417,15 +434,7 @@ class Changes:
         introductions = [(ids[name.key], name.form, name.kind) for name in extracted.introductions]
         slots = [(introduction[0], names.slots[introduction]) for introduction in introductions]
         self._entities.put_introductions(document, slots)
-        for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
-            block, row = self._vectors.add(chunk, vectors[ordinal], counters.next_vector_block)
-            counters.next_vector_block = max(counters.next_vector_block, block + 1)
-            chunk_record = ChunkRecord(
-                document, draft.start, draft.end, ordinal, draft.section, draft.length, block, row
-            )
-            self._chunks.put(chunk, chunk_record)
-            self._postings.add(chunk, draft.terms, draft.length)
-            counters.words += draft.length
+        self._store_chunks(record, extracted, pending.vectors[CHUNK_VECTORS.name])
         for stored_derivation, parts in self._derived_writers:
             if stored_derivation.maintained:
                 parts.put(document, extracted.parts[stored_derivation.label], pending.vectors[stored_derivation.label])
@@ -433,11 +442,24 @@ class Changes:
         counters.documents += 1
         if self._settings.stemmer == MULTILINGUAL:
             counters.count_language(extracted.language or "", 1)
-        counters.chunks += record.chunk_count
         counters.text_bytes += record.size
         counters.abstracts += len(abstract_ids)
         counters.introductions += len(extracted.introductions)
         return record, outline
+
+    def _store_chunks(self, record: DocumentRecord, extracted: ExtractedDocument, vectors: Matrix) -> None:
+        """Write the chunks of a new document with their postings and ``vectors``, one per chunk."""
+        counters = self.counters
+        for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
+            block, row = self._vectors.add(chunk, vectors[ordinal], counters.next_vector_block)
+            counters.next_vector_block = max(counters.next_vector_block, block + 1)
+            chunk_record = ChunkRecord(
+                record.id, draft.start, draft.end, ordinal, draft.section, draft.length, block, row
+            )
+            self._chunks.put(chunk, chunk_record)
+            self._postings.add(chunk, draft.terms, draft.length)
+            counters.words += draft.length
+        counters.chunks += record.chunk_count
 
     def _replace_parts(self, key: str, new_parts: Mapping[str, tuple[Any, Matrix]]) -> None:
         """Replace derived parts of a stored document whose facts changed.

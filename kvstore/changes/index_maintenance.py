@@ -120,7 +120,7 @@ class MaintainedIndexBuilder(IndexFiller):
     ) -> None:
         """Store a batch unless the index was changed or dropped meanwhile.
 
-        Stops at the first document that changed; the next batch derives it again.
+        Stops at the first document whose facts changed; the next batch derives it again.
         """
         require_maintained(view)
         if Indexes(view).get(kind) != record:
@@ -130,12 +130,8 @@ class MaintainedIndexBuilder(IndexFiller):
         next_document = record.state["built"]  # the lowest document id that the index has not reached
         for derived_document, rows in zip(batch, vectors, strict=True):
             if view.get(tables.DOCUMENTS, records.encode_u64(derived_document.document)) is not None:
-                if (
-                    read_chunked_text(
-                        state, state.documents.get(derived_document.document), kind.derivation.facts
-                    ).facts
-                    != derived_document.facts
-                ):
+                document = state.documents.get(derived_document.document)
+                if read_chunked_text(state, document, kind.derivation.facts).facts != derived_document.facts:
                     break
                 parts.put(derived_document.document, derived_document.part, rows)
             next_document = derived_document.document + 1

@@ -195,6 +195,7 @@ class Handle(Queryable):
 
     @_open_transaction.setter
     def _open_transaction(self, transaction: Transaction | None) -> None:
+        """Set the transaction that BEGIN opened in this thread, or None."""
         self._open_transactions.transaction = transaction
 
     @property

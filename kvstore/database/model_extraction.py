@@ -391,19 +391,17 @@ class ModelExtraction:
                     if key not in distinct_passage.document_keys:
                         distinct_passage.document_keys.append(key)
                     continue
-                tokens = frame_tokens + sum(
-                    token_estimate(to_printable(text)) + 1
-                    for text in (
-                        passage.title or "",
-                        *passage.headings,
-                        passage.text,
-                        self._fact.label_passage(0, passage),
-                    )
-                )
+                tokens = frame_tokens + self._estimate_tokens(passage)
                 chunks = [ids[ordinal] for ordinal in passage.chunks]
                 passages_by_digest[passage.digest] = _DistinctPassage(passage.digest, [key], tokens, chunks, is_written)
         copied_passages = {key: WrittenPassages(passages) for key, passages in copies.items()}
         return list(passages_by_digest.values()), num_documents, copied_passages
+
+    def _estimate_tokens(self, passage: SourcePassage) -> int:
+        """Return the estimated number of tokens of a passage in a prompt: its title, headings, text and label."""
+        label = self._fact.label_passage(0, passage)
+        texts = (passage.title or "", *passage.headings, passage.text, label)
+        return sum(token_estimate(to_printable(text)) + 1 for text in texts)
 
     def _group_passages(self, passages: Iterable[_DistinctPassage]) -> list[list[_DistinctPassage]]:
         """Group consecutive passages into requests of up to ``passage_tokens`` tokens; each has at least one passage.

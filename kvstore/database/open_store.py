@@ -253,11 +253,9 @@ class OpenStore:
                     for name, value in choose().items()
                     if name in self._undecided and value != getattr(self.settings, name)
                 }
-                return (
-                    chosen_values
-                    if chosen_values and self._write_settings(_replace_settings(self.settings, chosen_values))
-                    else {}
-                )
+                if not chosen_values or not self._write_settings(_replace_settings(self.settings, chosen_values)):
+                    return {}
+                return chosen_values
             finally:
                 self._undecided = frozenset()
 

@@ -228,8 +228,8 @@ class Transaction(OwnedTransaction):
         They replace the document's earlier triples, or are added to them with ``more``. The subjects and objects that
         are written as names (``Maria Jensen``), and all ``names``, become known, and names in one triple are linked.
         Other phrases (``parental leave``, ``1963``) are only values, unless ``names`` has them. The triples are removed
-        when the document is deleted or its text changes.
-        Raises DocumentNotFoundError, and InputError for an invalid triple or a document of pairs.
+        when the document is deleted or its text changes. Raises DocumentNotFoundError, and InputError for an invalid
+        triple or a document of pairs.
 
         >>> store.put_triples("tea", [("Robert Fortune", "was born in", "Kelloe")])
         True

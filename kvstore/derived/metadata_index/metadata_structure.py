@@ -143,7 +143,7 @@ class MetadataIndex:
     def _read_block(
         self, key: bytes, value: memoryview, names: Sequence[str] = columns.COLUMN_NAMES
     ) -> list[ColumnValues]:
-        """Decode the columns ``names`` of a stored block."""
+        """Return the values in a stored block of the columns ``names``, in their order."""
         return columns.unpack_columns(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key, names)
 
 

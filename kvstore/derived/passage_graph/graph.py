@@ -332,6 +332,7 @@ class GraphWriter(ViewWriter, PassageGraph):
             page = self._pages[self._page_indexes[page_number]]
             has_degrees = False
             for entity in page_entities:
+                # The links of an entity are unchanged if ``has_links`` lacks it: keep the stored flag.
                 is_linked = has_links.get(entity, old_degrees[entity] & _LINKED_FLAG)
                 degree = degrees[entity] | (_LINKED_FLAG if is_linked else 0)
                 page[entity % ENTITIES_PER_PAGE] = degree

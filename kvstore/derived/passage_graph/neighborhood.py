@@ -48,7 +48,7 @@ def is_entity(node: int) -> bool:
 
 
 def get_entity(node: int) -> int:
-    """Return the id of the entity, given its node."""
+    """Return the id of the entity that a node of a walk stands for. The node must be an entity's, not a chunk's."""
     return node ^ _ENTITY_BIT
 
 
