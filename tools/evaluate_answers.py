@@ -10,7 +10,7 @@ A SET is ``squad2`` (held-out articles, all passages in one store, with the near
 one store of these. ``--limit`` takes so many questions of each kind, with a fixed seed. Every question is asked with
 the defaults; ``--rules`` switches the answer reader off.
 
-Figures, for each store and for each SET of several stores:
+Figures, for each store, for each SET of several stores, and for all SETs together:
 - ``hit@k``: the documents of the first k hits have the answer (all documents that are needed).
 - Of the questions with an answer that are answered: ``first`` (the first sentence, item or row holds it; the whole text
   for answers that need several), ``right`` (the text holds it), ``words``. ``first_all`` and ``right_all`` are of all
@@ -67,6 +67,7 @@ def main(
     with tempfile.TemporaryDirectory() as scratch:
         folder = store_folder or Path(scratch)
         folder.mkdir(exist_ok=True)
+        everything_asked: list[AskedQuestion] = []
         for name in sets:
             all_asked_questions: list[AskedQuestion] = []
             answer_sets = load_answer_sets(name, data, limit)
@@ -79,6 +80,9 @@ def main(
                 ]
             if len(answer_sets) > 1:
                 rows.append({"set": name, **compute_metrics(all_asked_questions)})
+            everything_asked += all_asked_questions
+        if len(sets) > 1:
+            rows.append({"set": "all", **compute_metrics(everything_asked)})
     if details is not None:
         details.write_text(
             "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in details_rows), encoding="utf-8"
