@@ -44,7 +44,7 @@ from kvstore.evaluation.asked_questions import compute_metrics
 
 @click.command()
 @click.argument("sets", nargs=-1, required=True, metavar="SET...")
-@click.option("--data", type=click.Path(exists=True, path_type=Path), default=ROOT.parent / "shared" / "data")
+@click.option("--data", type=click.Path(path_type=Path), default=ROOT.parent / "shared" / "data", help="Data folder.")
 @click.option("--limit", type=int, help="Maximum number of questions of each kind and store.")
 @click.option(
     "--store", "store_folder", type=click.Path(path_type=Path), help="Folder of the stores; existing stores are used."

@@ -48,7 +48,7 @@ _THRESHOLDS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
 @click.command()
 @click.argument("sets", nargs=-1, required=True, metavar="SET...")
 @click.option("--report", "reported_sets", multiple=True, metavar="SET", help="A set that is not fitted on.")
-@click.option("--data", type=click.Path(exists=True, path_type=Path), default=ROOT.parent / "shared" / "data")
+@click.option("--data", type=click.Path(path_type=Path), default=ROOT.parent / "shared" / "data", help="Data folder.")
 @click.option("--limit", type=int, help="Maximum number of questions of each kind and store.")
 @click.option(
     "--store", "store_folder", type=click.Path(path_type=Path), help="Folder of the stores; existing stores are used."
