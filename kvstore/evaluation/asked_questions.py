@@ -192,10 +192,10 @@ def compute_auc(outcomes: Sequence[AskedQuestion]) -> float | None:
 
     Questions of the kind ``answerable`` are the positives.
     """
-    truth = [float(outcome.question.kind == "answerable") for outcome in outcomes]
-    if len(set(truth)) < 2:
+    is_answerable = [float(outcome.question.kind == "answerable") for outcome in outcomes]
+    if len(set(is_answerable)) < 2:
         return None
-    return round(compute_area_under_curve([outcome.confidence for outcome in outcomes], truth), 3)
+    return round(compute_area_under_curve([outcome.confidence for outcome in outcomes], is_answerable), 3)
 
 
 def compute_area_under_curve(

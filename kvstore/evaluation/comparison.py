@@ -111,7 +111,7 @@ class EvaluationReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report without its questions, for JSON."""
         rows = [asdict(row) for row in self.rows]
-        advice = [{**asdict(item), "is_certain": item.is_certain, "text": str(item)} for item in self.advice]
+        advice = [{**asdict(advice), "is_certain": advice.is_certain, "text": str(advice)} for advice in self.advice]
         return {"store": self.store, "questions": dict(self.counts), "rows": rows, "advice": advice}
 
 

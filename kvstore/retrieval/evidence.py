@@ -106,6 +106,7 @@ class Hit(ChunkReference):
     spans: tuple[TextSpan, ...] = ()
 
     def __post_init__(self) -> None:
+        """Set the spans of a hit that was created without spans: its own span."""
         if not self.spans:
             object.__setattr__(self, "spans", (TextSpan(self.document, self.ordinal, self.start, self.end),))
 
@@ -182,9 +183,10 @@ class Evidence(Columnar):
 
 
 class Trace:
-    """The recorded steps of one retrieval. For a measured view, steps also count the pages that they read."""
+    """The recorded steps of one retrieval."""
 
     def __init__(self, view: View | None = None) -> None:
+        """Start with no steps. If ``view`` measures pages, steps also count the pages that they read."""
         self.steps: list[Step] = []
         # Only EXPLAIN reads through a view that counts pages.
         self._measured_view = view if isinstance(view, MeasuredView) else None
@@ -228,15 +230,18 @@ class TimedStep:
     __slots__ = ("_name", "_notes", "_start", "_trace")
 
     def __init__(self, trace: Trace, name: str) -> None:
+        """Record a step called ``name`` in ``trace``."""
         self._trace = trace
         self._name = name
         self._notes = StepNotes()
 
     def __enter__(self) -> StepNotes:
+        """Start the time, and return the notes of the step."""
         self._start = self._trace._read_clock()
         return self._notes
 
     def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
+        """Record the step unless the body raised an error."""
         if error_type is None:
             self._trace._add_step(self._name, self._notes, self._start, self._trace._read_clock())
 
@@ -245,6 +250,7 @@ class StepNotes:
     """The detail and count of a step, which its code sets while it runs."""
 
     def __init__(self) -> None:
+        """Start with an empty detail and a count of 0."""
         self.detail = ""
         self.count = 0
 

@@ -86,6 +86,7 @@ class Query:
     _loaded_chunks: dict[int, LoadedChunk] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
+        """Create an empty trace, and a reader of the state."""
         self.trace = Trace(self.state.lmdb)
         self.reading = StateReader(self.state)
 

@@ -96,6 +96,7 @@ class QueryReranker:
     """A rerank function that scores the question and each chunk together with a cross-encoder."""
 
     def __init__(self, model: CrossEncoderReranker) -> None:
+        """Score with ``model``, a cross-encoder."""
         self._model = model
 
     def __call__(self, query: Query, ranking: Ranking) -> Ranking:

@@ -148,8 +148,10 @@ class _Subtrees:
     """The dependency subtrees of the words of a sentence, computed on demand and cached."""
 
     def __init__(self, sentence: Sentence) -> None:
+        """Use the words of a sentence, which are identified by their indexes."""
         self._sentence = sentence
-        self._spans: dict[int, tuple[int, int, int]] = {}
+        #: Cached results of :meth:`_measure_subtree`.
+        self._measures: dict[int, tuple[int, int, int]] = {}
 
     def get_span(self, index: int) -> tuple[int, int]:
         """Return the indexes of the first and the last word of the subtree of a word."""
@@ -162,7 +164,7 @@ class _Subtrees:
 
     def _measure_subtree(self, index: int) -> tuple[int, int, int]:
         """Return the indexes of the first and the last word of a subtree, and the number of its words; cached."""
-        if index not in self._spans:
+        if index not in self._measures:
             visited = {index}
             stack = [index]
             while stack:
@@ -170,5 +172,5 @@ class _Subtrees:
                     if child not in visited:
                         visited.add(child)
                         stack.append(child)
-            self._spans[index] = (min(visited), max(visited), len(visited))
-        return self._spans[index]
+            self._measures[index] = (min(visited), max(visited), len(visited))
+        return self._measures[index]

@@ -120,6 +120,7 @@ class Units:
     """The units of one state. Caches the units, names and texts that it reads, as long as the state lives."""
 
     def __init__(self, state: State) -> None:
+        """Read the units from the derived data of a state."""
         self._state = state
         self._parts = state.get_derived_parts(UNIT_DERIVATION)
         #: Caches: units and title entities by document, and the positions of names by chunk.

@@ -78,6 +78,7 @@ class Communities(StoredCommunities):
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
+        """Read the communities of the generation ``rows``, and show what of them exists in ``state``."""
         super().__init__(rows, state.settings.dimension)
         self._state = state
 
@@ -322,10 +323,10 @@ class Communities(StoredCommunities):
 
     def list_newer_chunks(self) -> list[int]:
         """Return the chunks added after the build, in order of document keys and ordinals."""
-        chunks = list(self._state.chunks.scan(self.chunk_stop))
-        keys = self._state.documents.get_keys(record.document for _, record in chunks)
-        chunks.sort(key=lambda item: (keys[item[1].document], item[1].ordinal))
-        return [chunk for chunk, _ in chunks]
+        records_by_chunk = dict(self._state.chunks.scan(self.chunk_stop))
+        keys = self._state.documents.get_keys(record.document for record in records_by_chunk.values())
+        positions = {chunk: (keys[record.document], record.ordinal) for chunk, record in records_by_chunk.items()}
+        return sorted(positions, key=positions.__getitem__)
 
     def list_entities(self) -> list[int]:
         """Return the existing entities that were nodes of the graph, in a community or not, sorted by normal form."""

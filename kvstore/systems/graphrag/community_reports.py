@@ -302,6 +302,7 @@ class _ChunkReader:
     """
 
     def __init__(self, state: State, tree: CommunityTree) -> None:
+        """Read the chunks of the graph of ``tree`` from ``state``."""
         self._state = state
         self._tree = tree
         self._display = load_display_entities(state)

@@ -252,13 +252,13 @@ def _build_reports_within(
 class _CoverSource(NamedTuple):
     """The sentences that a cover report is chosen from.
 
-    ``first`` are those of the nearest chunk, if that comes first, and ``others`` the rest. ``addresses`` maps chunks to
-    document keys and ordinals.
+    ``preferred`` are those of the nearest chunk, if that comes first, and ``others`` the rest. ``positions`` maps
+    chunks to document keys and ordinals.
     """
 
-    first: list[CoverSentence]
+    preferred: list[CoverSentence]
     others: list[CoverSentence]
-    addresses: Mapping[int, tuple[str, int]]
+    positions: Mapping[int, tuple[str, int]]
 
 
 def _fetch_candidates(
@@ -266,9 +266,9 @@ def _fetch_candidates(
 ) -> dict[int | None, _CoverSource]:
     """Return the sentences of groups of chunks, by community; None is the group of unassigned chunks."""
     chunk_pairs = [_split_chunks(community, chunks[:_MAX_COVER_CHUNKS]) for community, chunks in groups]
-    sentences, addresses = query.reading.fetch(CoverSentences(list(chain.from_iterable(chunk_pairs))))
+    sentences, positions = query.reading.fetch(CoverSentences(list(chain.from_iterable(chunk_pairs))))
     sources = zip(groups, sentences[::2], sentences[1::2], strict=True)  # two lists for each group
-    return {community: _CoverSource(first, others, addresses) for (community, _), first, others in sources}
+    return {community: _CoverSource(preferred, others, positions) for (community, _), preferred, others in sources}
 
 
 def _split_chunks(community: int | None, chunks: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
@@ -284,10 +284,10 @@ def _build_cover(query: Query, source: _CoverSource, head: CommunityHead, max_to
 
     Sentences of the nearest chunk, if that comes first, get at most half of the tokens.
     """
-    sentences = select_cover(source.first, max_tokens // 2) if source.first else []
+    sentences = select_cover(source.preferred, max_tokens // 2) if source.preferred else []
     remaining_tokens = max_tokens - sum(count_text_tokens(sentence.text) for sentence in sentences)
     sentences += select_cover(source.others, remaining_tokens, question_words=extract_question_words(query.question))
-    spans = [TextSpan(*source.addresses[sentence.chunk], sentence.start, sentence.end) for sentence in sentences]
+    spans = [TextSpan(*source.positions[sentence.chunk], sentence.start, sentence.end) for sentence in sentences]
     return ReportContent(head.key, head.title, head.level, "\n".join(sentence.text for sentence in sentences), spans)
 
 

@@ -210,5 +210,5 @@ def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | N
 
 
 def renumber_hits(hits: Iterable[Hit]) -> list[Hit]:
-    """Return copies of hits with the ranks 1, 2, …, in the given order."""
+    """Return copies of hits with the ranks 1, 2, …, in the same order."""
     return [replace(hit, rank=rank) for rank, hit in enumerate(hits, 1)]

@@ -56,9 +56,10 @@ class Community(NamedTuple):
 
 
 class StoredCommunities:
-    """The communities of one generation, whose vectors have ``dimension`` numbers."""
+    """The communities of one generation."""
 
     def __init__(self, rows: GenerationRows, dimension: int) -> None:
+        """Read the communities from the ``rows`` of a generation; their vectors have ``dimension`` numbers."""
         self._rows = rows
         self._dimension = dimension
         self.change = rows.change

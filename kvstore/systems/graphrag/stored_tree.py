@@ -18,13 +18,13 @@ from .community_rows import COMMUNITIES, FIRST_MEMBER_FIELD, LEVEL_FIELD, PARENT
 
 
 class StoredTree:
-    """The tree of communities as parallel arrays.
-
-    For each community: its level (0 is the coarsest), its parent (:data:`NO_COMMUNITY` for a root), ten times its
-    rating, and its first member in order of names.
-    """
+    """The tree of communities as parallel arrays."""
 
     def __init__(self, levels: IntArray, parents: IntArray, ratings: IntArray, first_members: IntArray) -> None:
+        """Combine, for each community, its level, its parent, its rating and its first member in order of names.
+
+        Level 0 is the coarsest, the parent of a root is :data:`NO_COMMUNITY`, and ratings are multiplied by ten.
+        """
         self.levels = levels
         self.parents = parents
         self.ratings = ratings

@@ -143,8 +143,8 @@ def find_best(communities: IntArray, scores: npt.NDArray[np.float64], limit: int
     if not 0 < limit < len(scores):
         return np.lexsort((communities, -scores))[:limit]
     # Only scores of at least the ``limit``-th highest are sorted.
-    last = len(scores) - limit
-    candidates = np.flatnonzero(scores >= np.partition(scores, last)[last])
+    cutoff_index = len(scores) - limit
+    candidates = np.flatnonzero(scores >= np.partition(scores, cutoff_index)[cutoff_index])
     return candidates[np.lexsort((communities[candidates], -scores[candidates]))[:limit]]
 
 

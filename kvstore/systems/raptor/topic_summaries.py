@@ -56,6 +56,7 @@ class LevelSummaries:
     """The summaries and titles of the topics of a level, stored compactly as spans of sentences and words."""
 
     def __init__(self) -> None:
+        """Start with no topics."""
         self._sentences = array("q")  # three integers per sentence: chunk index, start and end
         self._titles = array("q")  # four integers per title word: index in ``_words``, chunk index, start and end
         # The sentences of topic n start at ``_sentence_starts[n]``, and end where those of the next topic start.
@@ -145,23 +146,36 @@ def summarize_from_children(
     for sentences in child_sentences:
         topic_counts.update({word for sentence in sentences for word in sentence.words.words})
     draft.summary = _select_sentences(chunks, candidates, topic_counts, len(children))
+    draft.title = _select_shared_words([finer_summaries.get_title(child) for child in children])
+    draft.prompt_spans = _select_prompt_spans(child_sentences)
+
+
+def _select_shared_words(titles: Sequence[Sequence[TitleWord]]) -> list[TitleWord]:
+    """Return the words that the most titles have, ties in order of first occurrence, as the words of a new title."""
     word_counts: Counter[str] = Counter()
-    title_words: dict[str, TitleWord] = {}
-    for child in children:
-        for title_word in finer_summaries.get_title(child):
+    first_title_words: dict[str, TitleWord] = {}
+    for title in titles:
+        for title_word in title:
             word_counts[title_word.word] += 1
-            title_words.setdefault(title_word.word, title_word)
-    words = _iter_distinct_words(word for word, _ in word_counts.most_common())  # ties in order of first occurrence
-    draft.title = [title_words[word] for word in islice(words, NUM_TITLE_WORDS)]
+            first_title_words.setdefault(title_word.word, title_word)
+    words = _iter_distinct_words(word for word, _ in word_counts.most_common())
+    return [first_title_words[word] for word in islice(words, NUM_TITLE_WORDS)]
+
+
+def _select_prompt_spans(child_sentences: Sequence[Sequence[TopicSentence]]) -> list[tuple[int, int, int]]:
+    """Return the sentences that a model is shown: the first sentence of every child, then the second, and so on.
+
+    They end when they have :data:`_MAX_PROMPT_BYTES`; their spans are sorted.
+    """
     num_bytes = 0
     prompt_spans: set[tuple[int, int, int]] = set()
-    for rank in range(MAX_SUMMARY_SENTENCES):  # the first sentence of every child, then the second, ...
+    for rank in range(MAX_SUMMARY_SENTENCES):
         for sentences in child_sentences:
             if rank < len(sentences) and num_bytes < _MAX_PROMPT_BYTES:
                 sentence = sentences[rank]
                 prompt_spans.add(sentence.span)
                 num_bytes += sentence.end - sentence.start
-    draft.prompt_spans = sorted(prompt_spans)
+    return sorted(prompt_spans)
 
 
 def _select_sentences(

@@ -39,6 +39,7 @@ class TreeColumns:
     """The columns of trees of topics, filled one topic at a time."""
 
     def __init__(self) -> None:
+        """Start with no topics."""
         self._levels, self._parents, self._counts = array("B"), array("I"), array("I")
         self._chunks = array("Q")  # those of the leaf topics (of level 0) only
 
