@@ -70,7 +70,7 @@ def logical(store: Store, options: CommunityOptions | None = None) -> Any:
         return (
             edges,
             members,
-            tree.level.tolist(),
+            tree.levels.tolist(),
             tree.parents.tolist(),
             sorted(zip(places, tree.homes.tolist(), tree.shares.tolist(), strict=True)),
             reports,
@@ -89,7 +89,7 @@ def test_names_that_occur_together_are_one_community(make_store: MakeStore, opti
     store = make_filled_store(make_store, "store", theme_documents(12).items())
     with store.state() as state:
         tree = build_communities(state, options)
-        coarsest = {community: names for community, names in groups(tree).items() if tree.level[community] == 0}
+        coarsest = {community: names for community, names in groups(tree).items() if tree.levels[community] == 0}
         for names in THEMES.values():
             keys = {name.lower() for name in names}
             assert any(keys <= members for members in coarsest.values())
@@ -100,7 +100,7 @@ def test_names_that_occur_together_are_one_community(make_store: MakeStore, opti
             assert parent < community
             if parent != NO_COMMUNITY:
                 assert groups(tree)[community] < groups(tree)[parent]
-                assert tree.level[parent] < tree.level[community]
+                assert tree.levels[parent] < tree.levels[community]
         assert tree.vectors.shape == (len(tree), state.settings.dimension)
         assert np.allclose(np.linalg.norm(tree.vectors, axis=1), 1, atol=1e-5)
 

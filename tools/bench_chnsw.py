@@ -104,8 +104,8 @@ def load_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[lis
             tree = build_communities(state, CommunityOptions(neighbours="knn"))
             entities = compute_entity_vectors(tree.graph, load_chunk_vectors(state, tree.graph))
     layers, parents, parent_communities = [entities], [], tree.finest
-    for level in range(int(tree.level.max(initial=-1)), -1, -1):
-        communities = np.flatnonzero(tree.level == level)
+    for level in range(int(tree.levels.max(initial=-1)), -1, -1):
+        communities = np.flatnonzero(tree.levels == level)
         indexes_in_layer = np.full(len(tree) + 1, -1)  # the last entry, at index -1, is for nodes without a parent
         indexes_in_layer[communities] = np.arange(len(communities))
         parents.append(indexes_in_layer[parent_communities])

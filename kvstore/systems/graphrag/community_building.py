@@ -34,7 +34,7 @@ class CommunityTree:
 
     ``partitions`` holds the community of each node at each level, coarsest first, shape (levels, nodes). If a node has
     no new community at a level, that of the coarser level is repeated; a node in no community has :data:`NO_COMMUNITY`.
-    ``level`` and ``parents`` have an entry for each community. ``homes`` and ``shares`` have an entry for each chunk:
+    ``levels`` and ``parents`` have an entry for each community. ``homes`` and ``shares`` have an entry for each chunk:
     its finest home community, and the fraction of its names' weight in that community. ``vectors`` are unit vectors of
     the communities, the centroids of their members' vectors.
     """
@@ -42,14 +42,14 @@ class CommunityTree:
     graph: EntityGraph
     options: CommunityOptions
     partitions: Partition
-    level: IntArray
+    levels: IntArray
     parents: IntArray
     homes: IntArray
     shares: npt.NDArray[np.float64]
     vectors: Matrix
 
     def __len__(self) -> int:
-        return len(self.level)
+        return len(self.levels)
 
     @property
     def finest(self) -> IntArray:
@@ -70,7 +70,7 @@ class CommunityTree:
             for ends in (edges.first, edges.second):
                 np.add.at(weights, ends[is_inside], edges.weights[is_inside])
             # A partition repeats coarser communities that the level does not split.
-            is_of_level = (node_communities != NO_COMMUNITY) & (self.level[node_communities] == level)
+            is_of_level = (node_communities != NO_COMMUNITY) & (self.levels[node_communities] == level)
             members = np.flatnonzero(is_of_level)
             parts.append((node_communities[members], members, weights[members]))
         if not parts:
@@ -93,7 +93,7 @@ def build_communities(state: State, options: CommunityOptions | None = None) -> 
         graph=graph,
         options=options,
         partitions=partitions,
-        level=levels,
+        levels=levels,
         parents=parents,
         homes=homes,
         shares=shares,

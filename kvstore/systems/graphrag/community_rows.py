@@ -49,11 +49,11 @@ def build_community_rows(
     chunk_counts, document_counts = _count_sizes(tree)
     first_members = _find_first_members(tree)
     max_sizes: dict[int, int] = {}  # by level
-    for level, size in zip(tree.level.tolist(), chunk_counts, strict=True):
+    for level, size in zip(tree.levels.tolist(), chunk_counts, strict=True):
         max_sizes[level] = max(size, max_sizes.get(level, 1))
     rows: dict[str, list[tuple[bytes, Any]]] = {table: [] for table in TABLES}
     for community, report in sorted(reports):
-        level, parent = int(tree.level[community]), int(tree.parents[community])
+        level, parent = int(tree.levels[community]), int(tree.parents[community])
         key = records.encode_u32(community)
         rows[COMMUNITIES].append(
             (
