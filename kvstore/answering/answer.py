@@ -122,6 +122,7 @@ class AnswerPieces(TextPieces[Answer]):
     """
 
     def __init__(self, evidence: Evidence, pieces: Generator[str, None, Answer]) -> None:
+        """Iterate over the text that ``pieces`` yields, and keep the answer that it returns."""
         super().__init__(_yield_all_text(pieces))
         self.evidence = evidence
 

@@ -338,4 +338,5 @@ def _split_notes(text: str, format: str) -> Iterator[Snippet]:
         num_words = count_written_words(displayed) if is_unspaced_text else len(_WORD_PATTERN.findall(displayed))
         is_in_capitals = displayed.upper() == displayed and not is_unspaced_text
         if block.kind != "heading" and num_words >= _MIN_WORDS and not is_in_capitals:
+            # A note is displayed like a row of a table, on a line of its own.
             yield Snippet(block.start, block.end, displayed, "table", block_index)

@@ -108,6 +108,7 @@ class _TokenBudget:
     """The number of tokens that can still be added to a prompt."""
 
     def __init__(self, tokens: int) -> None:
+        """Begin with a budget of ``tokens``."""
         self._tokens_left = tokens
 
     def try_add(self, text: str) -> bool:

@@ -17,6 +17,7 @@ class ClauseArguments:
     """The arguments of the verbs and predicates of one sentence."""
 
     def __init__(self, sentence: Sentence, phrases: NounPhrases) -> None:
+        """Prepare the search for arguments in a parsed sentence and its noun phrases."""
         self._sentence = sentence
         self._words = sentence.words
         self._phrases = phrases

@@ -65,6 +65,7 @@ class NounPhrases:
     """The noun phrases of one sentence."""
 
     def __init__(self, sentence: Sentence) -> None:
+        """Prepare the search for noun phrases in a parsed sentence."""
         self._sentence = sentence
         self._words = sentence.words
         #: Cache: the index of a noun -> the indexes of that noun and the nouns coordinated with it.
@@ -180,7 +181,7 @@ class NounPhrases:
         return self._coordinated_nouns[index]
 
     def _find_coordinated_nouns(self, index: int) -> list[int]:
-        """Find the noun at ``index`` and its conjuncts, up to a verb, colon or semicolon."""
+        """Find the nouns that :meth:`get_coordinated_nouns` returns: the conjuncts up to a verb, colon or semicolon."""
         members = [index]
         determiners = self._sentence.get_dependent_lemmas(index, "det")
         for conjunct in self._sentence.find_dependents(index, "conj", "appos"):

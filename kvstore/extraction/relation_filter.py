@@ -359,6 +359,7 @@ class Factuality:
     """The factuality of the clauses of one sentence."""
 
     def __init__(self, sentence: Sentence) -> None:
+        """Prepare the assessment of the clauses of a parsed sentence."""
         self._sentence = sentence
         self._words = sentence.words
 

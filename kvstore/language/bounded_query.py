@@ -45,6 +45,7 @@ class BoundedQueries:
     """The bounded queries of one session."""
 
     def __init__(self) -> None:
+        """Begin without running queries."""
         self._lock = threading.Lock()
         self._running: set[_RunningQuery] = set()
 
@@ -94,6 +95,7 @@ class _RunningQuery:
     _abandoned_condition = threading.Condition()
 
     def __init__(self, read: Callable[[], Any]) -> None:
+        """Prepare a query that calls ``read`` in its own thread."""
         self._read = read
         #: Set to make the query's thread stop.
         self._stop = threading.Event()

@@ -82,6 +82,7 @@ class Builder:
     """Builds the statements of one text, given the parameters by their offsets in it."""
 
     def __init__(self, text: str, parameters: Mapping[int, Parameter]) -> None:
+        """Prepare for parse trees of ``text``, a script; ``parameters`` has its parameters by offset."""
         self._text = text
         self._parameters = parameters
 

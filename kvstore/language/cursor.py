@@ -67,6 +67,7 @@ class Cursor(Columnar):
         failed: bool = False,
         release: Callable[[], None] | None = None,
     ) -> None:
+        """Create a cursor of ``rows``; ``release`` is called when it is closed. Other arguments are attributes."""
         self.kind = kind
         self.columns = tuple(columns)
         if types is None:

@@ -33,7 +33,7 @@ def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parame
     parameters_by_offset: dict[int, Parameter] = {}
     for position, token in enumerate(parameter_tokens):
         name = token.text[1:]
-        if is_named != (token.text[0] == ":") or (name and not is_named):
+        if is_named != (token.text[0] == ":") or (name and not is_named):  # ?1 is not supported
             remedy = (
                 "give the values as a mapping" if token.text[0] == ":" else "write :name" if is_named else "write ?"
             )

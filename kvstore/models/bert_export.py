@@ -290,6 +290,7 @@ class QuantizedBertGraph(BertGraph):
     """
 
     def __init__(self, weights: Tensors) -> None:
+        """Begin an empty graph, as :class:`BertGraph` does."""
         super().__init__(weights)
         #: The bytes, the scales of the rows, and the scales and the shift of the channels, by the name of the input.
         self._quantized: dict[str, tuple[str, str, npt.NDArray[Any], float]] = {}

@@ -112,6 +112,7 @@ class E5Graph(BertGraph):
     """A graph of the model in float32, with word vectors of 4 bits."""
 
     def __init__(self, weights: E5Weights) -> None:
+        """Begin an empty graph with the model's weights; the word vectors stay in 4 bits."""
         super().__init__(read_tensors(weights))
         self._words = weights.read_quantized("emb.word", NUM_WORDS)
 
@@ -144,6 +145,7 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
     """The same graph with linear layers that multiply bytes."""
 
     def __init__(self, weights: E5Weights, smoothing: dict[str, npt.NDArray[np.float32]]) -> None:
+        """Begin an empty graph. ``smoothing`` has the factors of :func:`read_smoothing`."""
         super().__init__(weights)
         self._smoothing = smoothing
 

@@ -167,6 +167,7 @@ class NullEmbedder:
     poor = False
 
     def __init__(self, dimension: int) -> None:
+        """Create the embedder of a store whose user supplies vectors of ``dimension`` components."""
         self.name = f"none:{dimension}"
         self.dimension = dimension
         self.description = f"no embedder: every document and question comes with vectors of {dimension} components"
@@ -192,6 +193,7 @@ class EmbeddingCache:
     """
 
     def __init__(self, max_bytes: int = _MAX_CACHE_BYTES) -> None:
+        """Create an empty cache of vectors of at most ``max_bytes`` bytes in total."""
         self._max_bytes = max_bytes
         self._lock = Lock()
         #: The vector of each text, in the order of last use.

@@ -36,6 +36,7 @@ class HashingEmbedder:
     poor = True
 
     def __init__(self, dimension: int = DEFAULT_DIMENSION) -> None:
+        """Create an embedder whose vectors have ``dimension`` components."""
         self.name = f"hashing:{dimension}"
         self.dimension = dimension
         self.description = (

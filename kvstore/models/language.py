@@ -67,6 +67,7 @@ class LanguagePipeline:
     """One pipeline. It is loaded when it first parses, and threads can share it."""
 
     def __init__(self, name: str) -> None:
+        """Record the name of a pipeline, which is loaded on first use."""
         self.name = name
         self._lock = threading.RLock()
         self._loaded: _LoadedPipeline | None = None

@@ -22,6 +22,7 @@ class LoopDetector:
     """
 
     def __init__(self) -> None:
+        """Begin with an empty text."""
         self._partial = ""  # the last token, to which the next piece can add
         self._tokens: list[str] = []
         #: For each sequence of tokens, the number of its occurrences and the end of the last.

@@ -32,6 +32,7 @@ class RuntimeEmbedder(ABC):
     poor = False
 
     def __init__(self) -> None:
+        """Create an embedder whose model is loaded on first use."""
         self._lock = threading.Lock()
         self._loaded: Runtime | None = None
 

@@ -85,6 +85,7 @@ class _ConditionParser:
     """A recursive-descent parser of one condition."""
 
     def __init__(self, text: str, tokens: Sequence[Token], parameters: Parameters) -> None:
+        """Prepare to parse ``text``, whose tokens are ``tokens``, with the values of its parameters."""
         self._source = text
         self._tokens = tokens
         self._position = 0

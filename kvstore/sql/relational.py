@@ -58,12 +58,14 @@ class _TableScan:
     """
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
+        """Prepare a scan of a table for the running query of a connection."""
         self._reader = connection.open_reader
         self._table = table
         self._kinds = {name: kind for name, (kind, _) in table.all_columns.items()}
         self._read_functions = [read_column for _, read_column in table.all_columns.values()]
         self._rows: TableRows = iter(())
         self._row: TableRow = _END_OF_ROWS
+        #: The record of the row, once a column of it was read.
         self._record: Any = _END_OF_ROWS
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
@@ -172,6 +174,7 @@ class _VirtualTable:
     """A table of one connection: selects the access path for a query, and opens scans."""
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
+        """Create the virtual table for a table of the store."""
         self._connection = connection
         self._table = table
         self._names = list(table.all_columns)
@@ -225,6 +228,7 @@ class _Module:
     """A virtual-table module for one table of one connection. SQLite calls it when a query first names the table."""
 
     def __init__(self, connection: _Connection, name: str) -> None:
+        """Create the module of the table ``name``, which is loaded when a query first uses it."""
         self._connection = connection
         self._name = name
 
@@ -240,6 +244,7 @@ class _Connection:
     """A SQLite connection with the store's tables. ``reader`` has the state that the running query reads."""
 
     def __init__(self) -> None:
+        """Open a SQLite database in memory, in which a query can only read the tables of the store."""
         self.reader: TableReader | None = None
         self._text_matcher: TextMatcher | None = None
         self._table_names = tuple(get_sql_tables())
@@ -319,6 +324,7 @@ class _Pool:
     """Idle connections. A forked process starts with an empty pool."""
 
     def __init__(self, max_idle: int = 8) -> None:
+        """Create an empty pool, which keeps at most ``max_idle`` connections for later queries."""
         self._lock = threading.Lock()
         self._idle: list[_Connection] = []
         self._max_idle = max_idle
@@ -359,6 +365,7 @@ class Selection:
     _connection: _Connection | None = None
 
     def __init__(self, text: str, parameters: Parameters, reader: TableReader, make_error: MakeError) -> None:
+        """Start the query ``text``. ``make_error`` creates the error for a position in it."""
         self.columns: tuple[str, ...] = ()
         self.types: tuple[str | None, ...] = ()
         self._text = text

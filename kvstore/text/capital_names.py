@@ -190,7 +190,7 @@ class CapitalNames:
         for token in reversed(run.before):
             if fold_case(token) in self._words.determiners:
                 return True
-            if not (token[0].islower() and token.endswith(("e", "en", "er", "es", "em"))):
+            if not (token[0].islower() and token.endswith(("e", "en", "er", "es", "em"))):  # not an adjective
                 return False
         return False
 

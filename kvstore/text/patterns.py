@@ -15,6 +15,7 @@ class _LazyPattern:
     """A stand-in for a compiled pattern, with the same attributes."""
 
     def __init__(self, source: str, flags: re.RegexFlag) -> None:
+        """Store the source and the flags of a pattern without compiling it."""
         self._source = source
         self._flags = flags
 

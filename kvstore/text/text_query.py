@@ -312,6 +312,7 @@ class TextMatcher:
     """
 
     def __init__(self, stemming: str) -> None:
+        """Create a matcher that compares stems; ``stemming`` is the name of a stemmer."""
         self._stem = get_stemmer(stemming)
         self._text: str | None = None
         self._words = _Words("", self._stem)
@@ -332,6 +333,7 @@ class _Words:
     """The words of a text, and the positions of phrases among them, which are cached."""
 
     def __init__(self, text: str, stem: Callable[[str], str]) -> None:
+        """Split a text into words. They are stemmed when a query first compares stems."""
         self._written = segment_words(text)
         self._stem = stem
         self._stemmed: list[str] | None = None
