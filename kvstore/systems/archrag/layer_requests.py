@@ -147,7 +147,7 @@ def _merge_reported(
         *((node, cosine) for node, cosine in layer if node not in communities.text_vectors),
         *((node, _round_cosine(cosine)) for node, cosine in zip(visible.tolist(), cosines, strict=True)),
     ]
-    return sorted(ranked, key=lambda item: (-item[1], communities.get_key(item[0])))
+    return sorted(ranked, key=lambda ranked_node: (-ranked_node[1], communities.get_key(ranked_node[0])))
 
 
 def _round_cosine(cosine: float) -> float:

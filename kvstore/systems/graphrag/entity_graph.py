@@ -233,15 +233,17 @@ def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entit
         return _sum_edges(len(node_entities), [])
     first, second, weights = (np.array(column, np.int64) for column in zip(*links, strict=True))
     order = np.argsort(node_entities)
-    ends = []
+    sorted_entities = node_entities[order]
+    end_nodes = []  # the nodes at the first and at the second end of each link
     is_known = np.ones(len(links), np.bool_)
     for column in (first, second):
         entities = display.resolve(column.astype(np.uint32))
-        indexes = np.minimum(np.searchsorted(node_entities[order], entities), len(node_entities) - 1)
-        is_known &= node_entities[order][indexes] == entities
-        ends.append(order[indexes])
-    is_counted = is_known & (ends[0] < ends[1])  # each link is stored at both ends
-    all_codes = ends[0][is_counted] * len(node_entities) + ends[1][is_counted]
+        indexes = np.minimum(np.searchsorted(sorted_entities, entities), len(sorted_entities) - 1)
+        is_known &= sorted_entities[indexes] == entities
+        end_nodes.append(order[indexes])
+    first_nodes, second_nodes = end_nodes
+    is_counted = is_known & (first_nodes < second_nodes)  # each link is stored at both ends
+    all_codes = first_nodes[is_counted] * len(node_entities) + second_nodes[is_counted]
     codes, code_indexes = np.unique(all_codes, return_inverse=True)
     sums = np.zeros(len(codes), np.int64)
     np.add.at(sums, code_indexes, weights[is_counted])
