@@ -374,9 +374,9 @@ class _QuestionTerms(NamedTuple):
                 consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_bigram, consecutive_terms)))
             )
         stems = consecutive_terms or list_content_terms(question, stem)
-        rarities = {term: get_rarity(term) * _count_words(term, stem) for term in sorted(set(stems))}
+        rarities = {term: get_rarity(term) * _compute_size_in_words(term, stem) for term in sorted(set(stems))}
         pairs = {
-            pair: min(get_rarity(term) * _count_words(term, stem) for term in pair)
+            pair: min(get_rarity(term) * _compute_size_in_words(term, stem) for term in pair)
             for pair in sorted(set(pairwise(consecutive_terms)))
         }
         question_names = {
@@ -393,7 +393,7 @@ class _QuestionTerms(NamedTuple):
 
         ``terms`` are the terms of a passage in order. A run is consecutive terms of at most ``_MAX_RUN_WORDS`` words.
         """
-        word_offsets = accumulate(_count_words(term, self.stem) for term in terms)
+        word_offsets = accumulate(_compute_size_in_words(term, self.stem) for term in terms)
         matches = [(offset, term) for offset, term in zip(word_offsets, terms, strict=True) if term in self.rarities]
         max_covered, first, covered = 0.0, 0, 0.0
         counts = dict.fromkeys(self.rarities, 0)  # of the matches in the run
@@ -461,7 +461,7 @@ def _drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[
     return remaining
 
 
-def _count_words(term: str, stem: Callable[[str], str]) -> float:
+def _compute_size_in_words(term: str, stem: Callable[[str], str]) -> float:
     """Return the size of a term in words: 0.5 for a bigram of characters, because neighboring bigrams overlap.
 
     With a segmenter as the stemmer, every term is a word.

@@ -222,7 +222,10 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
 
 
 def _find_entries(text: str, lines: Sequence[_Line]) -> set[int]:
-    """Return the indexes of the lines of a paragraph that begin an entry of a list: several lines begin alike."""
+    """Return the indexes of the lines of a paragraph that begin an entry of a list.
+
+    At least two lines must begin in the same way, for example with a number.
+    """
     entries: set[int] = set()
     for pattern in _ENTRY_PATTERNS:
         matches = [index for index, line in enumerate(lines) if pattern.match(text, line.text_start, line.end)]

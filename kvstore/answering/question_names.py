@@ -87,7 +87,8 @@ class PassageWords:
     def has_name(self, name: QuestionName, function_words: frozenset[str] = FUNCTION_WORDS) -> bool:
         """True if the passage contains a name as a whole, with its words capitalized.
 
-        A technical token must occur as written, ignoring case.
+        A technical token must occur as written, ignoring case. In German, a name can include another noun, so that a
+        part of it is enough. The first word is not needed if it only has a capital because it opens a sentence.
         """
         if name.is_token:
             return name.text.lower() in self.text.lower()

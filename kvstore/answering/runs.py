@@ -62,6 +62,7 @@ def select_runs(
         passage_index, index = position
         del candidates[position]
         score = adjusted_scores[position]
+        # A short answer may be completed with less likely snippets.
         if score < best_score - (_MAX_SCORE_GAP if num_words >= _SHORT_ANSWER_WORDS else 2 * _MAX_SCORE_GAP):
             break
         snippets = passages[passage_index].snippets

@@ -280,7 +280,7 @@ class NounPhrases:
         ]
 
     def get_prepositions(self, index: int) -> set[str]:
-        """Return the prepositions before the phrase around a noun, or those that govern another word.
+        """Return the prepositions before the phrase around a noun; if the word is no noun, those before the word.
 
         In a parse, any word of the phrase can govern them.
         """

@@ -147,7 +147,7 @@ class _MeasuredScan(_TableScan):
 
     @contextmanager
     def _measure_cost(self) -> Iterator[None]:
-        """Add the time and the pages of the block to the cost of the table."""
+        """Add the time that the body of the ``with`` statement takes, and the pages it reads, to the table's cost."""
         measured, cost = self._reader.measured_view, self._reader.costs[self._table.name]
         if measured is None or self._is_measuring:  # Filter calls Next
             yield

@@ -438,17 +438,13 @@ def get_informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
     return set(map(stem, list_informative_words(text, stem=stem)))
 
 
-def count_text_terms(text: str, stem: Callable[[str], str], excluded: frozenset[str] = frozenset()) -> dict[str, int]:
-    """Count the occurrences of each term of a text, without ``excluded`` words, in order of first occurrence."""
-    return _count_with_segmenter(text, stem, excluded)
-
-
-def _count_with_segmenter(
+def count_text_terms(
     text: str, stem: Callable[[str], str], excluded: frozenset[str] = frozenset(), technical: bool = False
 ) -> dict[str, int]:
-    """Count the terms of a text; if ``stem`` is a Segmenter, its words replace the bigrams of characters.
+    """Count the occurrences of each term of a text, without ``excluded`` words, in order of first occurrence.
 
-    If ``technical``, technical tokens and the parts of words with underscores count as well.
+    If ``technical``, technical tokens and the parts of words with underscores count as well. If ``stem`` is a
+    Segmenter, its words come last and replace the bigrams of characters.
     """
     folded = fold_case(text)
     counts = count_terms(folded, stem, excluded, technical)
@@ -469,7 +465,7 @@ def count_chunk_terms(
 
     They include technical tokens and the parts of words with underscores.
     """
-    counts = _count_with_segmenter(text, stem, technical=True)
+    counts = count_text_terms(text, stem, technical=True)
     for term, count in count_heading_terms(title, headings, stem).items():
         counts[term] = counts.get(term, 0) + count
     return counts
@@ -485,5 +481,5 @@ def _count_heading_terms(texts: tuple[str, ...], stem: Callable[[str], str]) -> 
     """Count the terms of several texts together. The result is cached, so the caller must not modify it."""
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(_count_with_segmenter(text, stem, technical=True))
+        counts.update(count_text_terms(text, stem, technical=True))
     return counts
