@@ -77,7 +77,10 @@ class _UnlinkedDocuments:
     _num_portions_seen: int = 0
 
     def add(self, document: int, language: str | None, num_chunks: int) -> None:
-        """Add an unlinked document: its id, the name of its language, and the number of its chunks."""
+        """Add an unlinked document (an id), with its language, to the portion of documents that are linked together.
+
+        If the portion has enough chunks already, another is begun.
+        """
         if self._portion_chunks >= _MAX_LINKED_CHUNKS:
             self.documents.append({})
             self._portion_chunks = 0

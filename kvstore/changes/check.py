@@ -69,6 +69,7 @@ class _Checker:
     """The checks of one state, in the order of :meth:`run`: later checks use the sums that earlier ones collected."""
 
     def __init__(self, state: State) -> None:
+        """Prepare the checks of ``state``; only the sizes of two tables are read yet."""
         self._state = state
         #: The number of documents by the language that decides their stems.
         self._languages: Counter[str] = Counter()
@@ -234,7 +235,10 @@ class _Checker:
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
 
     def _count_introduction(self, entity: int, slot: int) -> None:
-        """Count an introduction (in a slot of an entity), for the later checks of the entities and of the counters."""
+        """Count a statement that makes a name known, for the later checks of the entities and of the counters.
+
+        ``slot`` is the index of the form and kind of the name among those of the entity.
+        """
         self._introduction_sums.add(entity, (slot,))
         self._totals["introductions"] += 1
 

@@ -53,6 +53,7 @@ class GrowthTracker:
     """The growth of a store's file since it was opened or last compacted for growth."""
 
     def __init__(self, environment: Environment) -> None:
+        """Measure growth from the current size of the file on."""
         self._environment = environment
         self._baseline_bytes = environment.statistics().used_bytes
 

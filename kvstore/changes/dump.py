@@ -19,58 +19,74 @@ DumpRows = list[tuple[Any, ...]]
 
 
 def dump(state: State) -> dict[str, DumpRows]:
-    """Return the content of the store as sorted rows, by name of the table."""
+    """Return the content of the store as sorted rows, by name of the table; names and ordinals replace ids."""
     documents = {record.id: record for record in state.documents.scan()}
     logical = LogicalNames(state, documents)
     filter_keys = dict(state.filter.iter_entries())
     tables: dict[str, DumpRows] = {
         "documents": [
             (
-                r.key,
-                r.title,
-                r.source,
-                r.format,
-                repr(sorted(r.meta.items())),
-                r.digest,
-                r.size,
-                tuple(r.groups),
-                r.left_out,
-                repr(r.own_chunks),
+                record.key,
+                record.title,
+                record.source,
+                record.format,
+                repr(sorted(record.meta.items())),
+                record.digest,
+                record.size,
+                tuple(record.groups),
+                record.left_out,
+                repr(record.own_chunks),
             )
-            for r in documents.values()
+            for record in documents.values()
         ],
-        "texts": [(r.key, state.documents.read_text(r.id)) for r in documents.values()],
+        "texts": [(record.key, state.documents.read_text(record.id)) for record in documents.values()],
         "outlines": [
-            (r.key, index, s.level, s.title, s.parent, s.start, s.end, logical.name_abstract(s.abstract))
-            for r in documents.values()
-            for index, s in enumerate(state.documents.get_outline(r.id))
+            (
+                record.key,
+                index,
+                section.level,
+                section.title,
+                section.parent,
+                section.start,
+                section.end,
+                logical.name_abstract(section.abstract),
+            )
+            for record in documents.values()
+            for index, section in enumerate(state.documents.get_outline(record.id))
         ],
         "chunks": [
-            (documents[c.document].key, c.ordinal, c.start, c.end, c.section, c.words) for _, c in state.chunks.scan()
+            (documents[chunk.document].key, chunk.ordinal, chunk.start, chunk.end, chunk.section, chunk.words)
+            for _, chunk in state.chunks.scan()
         ],
         "abstracts": [
             (
                 *logical.name_abstract(abstract),
-                None if a.parent is None else logical.name_abstract(a.parent),
-                a.level,
-                logical.name_chunk(a.first_chunk),
-                logical.name_chunk(a.last_chunk),
-                tuple(logical.name_abstract(child) for child in a.children),
-                state.abstracts.get_heading(a),
-                tuple(map(tuple, a.summary)),
-                state.abstracts.read_text(a),
+                None if node.parent is None else logical.name_abstract(node.parent),
+                node.level,
+                logical.name_chunk(node.first_chunk),
+                logical.name_chunk(node.last_chunk),
+                tuple(logical.name_abstract(child) for child in node.children),
+                state.abstracts.get_heading(node),
+                tuple(map(tuple, node.summary)),
+                state.abstracts.read_text(node),
             )
-            for abstract, a in state.abstracts.scan()
+            for abstract, node in state.abstracts.scan()
         ],
         "entities": [
-            (e.key, e.name, e.kind, tuple(sorted(e.forms.items())), tuple(sorted(e.kinds.items())))
-            for _, e in state.entities.scan()
+            (
+                entity.key,
+                entity.name,
+                entity.kind,
+                tuple(sorted(entity.forms.items())),
+                tuple(sorted(entity.kinds.items())),
+            )
+            for _, entity in state.entities.scan()
         ],
         "names": [(key, state.entities.get(entity).key) for key, entity in state.entities.iter_names()],
         "introductions": [
-            (r.key, state.entities.get(entity).key, form, kind)
-            for r in documents.values()
-            for entity, form, kind in state.entities.iter_introduced_names(r.id)
+            (record.key, state.entities.get(entity).key, form, kind)
+            for record in documents.values()
+            for entity, form, kind in state.entities.iter_introduced_names(record.id)
         ],
         "mentions": [
             (*logical.name_chunk(chunk), logical.name_entity(entity), start, length)
@@ -79,8 +95,8 @@ def dump(state: State) -> dict[str, DumpRows]:
         ],
         "place_mentions": [
             (logical.name_entity(entity), rank, logical.name_abstract(abstract))
-            for r in documents.values()
-            for entity, rank, abstract in state.mentions.get_heading_occurrences(r.id)
+            for record in documents.values()
+            for entity, rank, abstract in state.mentions.get_heading_occurrences(record.id)
         ],
         "addresses": [
             (key, logical.name_address(address))

@@ -148,9 +148,9 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
     tables = (tables.TRIPLES,)
     kinds = (TRIPLE_KIND,)
 
-    def parse_fields(self, *parts: Any) -> DocumentTriples:
+    def parse_fields(self, *fields: Any) -> DocumentTriples:
         """Return the triples of a document, from the names and the triples of its line."""
-        names, triples = parts
+        names, triples = fields
         return parse_triples(triples, names)
 
     def to_fields(self, value: DocumentTriples) -> Sequence[Any]:
@@ -382,8 +382,11 @@ def list_fact_kinds() -> list[Fact[Any, Any]]:
     return [DOCUMENTS, *list_stated_fact_kinds()]
 
 
-def find_line_kind(line: ExportLine) -> Fact[Any, Any]:
-    """Return the kind of fact that an export line states, by the first field of the kind. Raises InputError."""
+def find_fact_kind(line: ExportLine) -> Fact[Any, Any]:
+    """Return the kind of fact that an export line states: the one whose name is a field of the line.
+
+    Raises InputError if there is none.
+    """
     for fact in list_fact_kinds():
         if fact.name in line:
             return fact

@@ -56,6 +56,7 @@ class _NewNames:
     """Newly known names, by their index in ``ids_by_key``, and a search for them in texts."""
 
     def __init__(self, ids_by_key: Mapping[str, int], max_words: int) -> None:
+        """Prepare a search for names; ``max_words`` is the maximum number of words of a name."""
         self.entities = list(ids_by_key.values())
         self._search_keys = SearchKeys([key.encode() for key in ids_by_key], max_words)
 
@@ -97,6 +98,7 @@ class Linker:
     """
 
     def __init__(self, state: State, mentions: MentionWriter, traces: TraceCache) -> None:
+        """Start without changes; ``mentions`` writes the mentions, and ``traces`` rules out texts without a name."""
         self._state = state
         self._filter = state.filter
         self._mentions = mentions

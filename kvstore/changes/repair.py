@@ -119,6 +119,7 @@ class _Rebuilder:
     """Fills an empty store from the stated facts of an old state, within one write transaction."""
 
     def __init__(self, old_state: State, view: WriteTransaction, embed: Embed) -> None:
+        """Prepare to rebuild ``old_state`` in ``view``; ``embed`` computes the vectors that cannot be read."""
         self._old_state = old_state
         self._view = view
         self._settings = old_state.settings

@@ -28,6 +28,7 @@ class TraceCache:
     """
 
     def __init__(self) -> None:
+        """Start without traces."""
         self._traces = TextTraces(MAX_BYTES)
         #: The first document id that no commit has used; documents from it on may be those of a failed transaction.
         self._committed = 0

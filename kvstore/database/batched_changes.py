@@ -41,6 +41,7 @@ class BatchedChanges:
     """The pending batch of a write transaction, and the batches already applied to it."""
 
     def __init__(self, session: Session, transaction: WriteTransaction) -> None:
+        """Begin with an empty batch of changes to ``transaction``."""
         self._session = session
         self._transaction = transaction
         self._settings = session.store.settings

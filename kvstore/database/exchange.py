@@ -101,6 +101,7 @@ class _Importer:
     """The import of one file: reads it line by line, and commits a batch whenever it is full."""
 
     def __init__(self, session: Session, begin: Callable[[], Transaction], path: Path) -> None:
+        """Prepare to import the file at ``path``; ``begin`` begins a transaction for each batch."""
         self._session = session
         self._begin = begin
         self._path = path
@@ -169,7 +170,7 @@ class _Importer:
     def _add_line(self, line_number: int, line: dict[str, Any]) -> None:
         """Parse the fact of a line, and add it to the batch; raise InputError if it is invalid."""
         with self._locate_errors(line_number):
-            fact = facts.find_line_kind(line)
+            fact = facts.find_fact_kind(line)
         self._batch.lines += 1
         for name in [*fact.fields, *line]:
             if name not in fact.fields or not isinstance(line.get(name), fact.fields[name]):

@@ -35,6 +35,7 @@ class Handle(Queryable):
     """One user's access to an open store; :class:`~kvstore.database.database.Database` adds the operations."""
 
     def __init__(self, store: OpenStore, *, readonly: bool = False, session: SessionSettings | None = None) -> None:
+        """Open a handle of ``store``; ``session`` are the initial settings of its session (None: the defaults)."""
         self._session = Session(store, readonly=readonly or store.environment.readonly, settings=session)
         #: The handles that :meth:`session` returned; closing this one closes them.
         self._sessions: weakref.WeakSet[Handle] = weakref.WeakSet()
@@ -173,8 +174,8 @@ class Handle(Queryable):
     ) -> None:
         """Raise ClosedError or ReadOnlyError if the store cannot be changed; the message gives ``remedy`` as advice.
 
-        A change depends on the settings, so this fixes them; an ingest, which chooses them itself, passes
-        ``fixes_settings=False``.
+        Settings that the first documents could still choose become final, because a change depends on them. An ingest,
+        which chooses them itself, passes ``fixes_settings=False``.
         """
         self._session.environment.require_open()
         if self.readonly:

@@ -41,6 +41,7 @@ class RefreshedKinds(list[str]):
     """The kinds of index that a refresh changed; ``written`` reports, for each kind, what a model wrote."""
 
     def __init__(self, kinds: Iterable[str], written: Sequence[WritingReport] = ()) -> None:
+        """Store the names of the changed kinds as a list, and the reports as ``written``."""
         super().__init__(kinds)
         self.written = list(written)
 
@@ -51,6 +52,7 @@ class IndexManager:
     def __init__(
         self, open_indexes: OpenIndexes, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
     ) -> None:
+        """Manage the indexes of a store; ``embed`` returns the vectors of texts."""
         self._open_indexes = open_indexes
         self._environment = open_indexes.environment
         self._builder = IndexBuilder(open_indexes.environment, settings, embed)

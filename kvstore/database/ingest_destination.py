@@ -30,6 +30,7 @@ class IngestDestination:
     """
 
     def __init__(self, session: Session, begin: Callable[[], Transaction]) -> None:
+        """Write to the store of ``session``; ``begin`` begins a transaction for each batch."""
         self._session = session
         self._begin = begin
         self.embed = session.store.embedder.embed
@@ -112,7 +113,7 @@ class IngestDestination:
             for key, raw_facts in facts_by_key.items():
                 values_by_fact: dict[StatedFact[str, Any], Any] = {}
                 for raw_fact in raw_facts:
-                    fact = facts.find_line_kind(raw_fact.line)
+                    fact = facts.find_fact_kind(raw_fact.line)
                     assert isinstance(fact, StatedFact)  # file readers yield only stated facts
                     try:
                         _, value = fact.parse(raw_fact.line)

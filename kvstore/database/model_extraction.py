@@ -98,8 +98,10 @@ class _RequestQueue:
     """
 
     def __init__(self, requests: Iterable[_Request]) -> None:
+        """Queue ``requests``; the largest sets the initial maximum number of passages."""
         self._requests = deque(requests)
         self._max_passages = max(map(len, self._requests), default=1)
+        #: The number of consecutive complete answers, and the number after which the maximum is doubled.
         self._num_complete_answers = 0
         self._answers_to_grow = _ANSWERS_TO_GROW
 
@@ -177,6 +179,7 @@ class ModelExtraction:
         within: int | None = None,
         by: str | None = None,
     ) -> None:
+        """Validate the arguments, which are those of :meth:`.Database.extract`. Raises InputError."""
         if share is not None and within is not None:
             raise InputError("SHARE and WITHIN both limit the tokens to send; give one of them")
         if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):

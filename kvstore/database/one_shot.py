@@ -29,6 +29,7 @@ class _OneShotMethod:
     """
 
     def __init__(self, get_method: Callable[[type[Transaction]], Callable[..., Any]], run: Callable[..., Any]) -> None:
+        """Store the two functions; see the class."""
         self._get_method = get_method
         self._run = run
 

@@ -45,6 +45,7 @@ class LazyEmbedder:
     """
 
     def __init__(self, path: Path, settings: FixedSettings, embedder: Embedder | None) -> None:
+        """Load the embedder that ``settings`` name on first use, unless the program passes an ``embedder``."""
         self._path = path
         self._settings = settings
         self._embedder = embedder
@@ -125,6 +126,7 @@ class OpenStore:
         embedder: Embedder | None,
         undecided: frozenset[str] = frozenset(),
     ) -> None:
+        """Share an open environment; ``undecided`` are the names of settings that the first documents choose."""
         self.environment = environment
         self.settings = settings
         #: Settings of a newly created store that will be chosen by the language of its first documents.
@@ -233,7 +235,7 @@ class OpenStore:
             self.spending.popleft()
 
     def fix_settings(self, names: Iterable[str] | None = None) -> None:
-        """Fix the settings with these names (None: all), so that documents no longer choose them."""
+        """Make the settings with these names (None: all) final, so that the first documents no longer choose them."""
         if self._undecided:
             with self.lock:  # also held while settings are decided
                 self._undecided -= self._undecided if names is None else frozenset(names)

@@ -51,6 +51,7 @@ class OwnedTransaction(Queryable):
     _ended = False
 
     def __init__(self, session: Session, timeout: float | None) -> None:
+        """Begin a write transaction in this thread, waiting at most ``timeout`` seconds for another writer."""
         self._session = session
         self._timeout = timeout
         self._thread = threading.current_thread()

@@ -30,6 +30,7 @@ class Session:
     """
 
     def __init__(self, store: OpenStore, *, readonly: bool, settings: SessionSettings | None = None) -> None:
+        """Begin a session with these settings (None: the defaults)."""
         self.store = store
         self.readonly = readonly
         self.settings = settings or SessionSettings()

@@ -28,6 +28,7 @@ class Snapshot(Queryable):
     """
 
     def __init__(self, session: Session) -> None:
+        """Open a snapshot of the last commit."""
         self._session = session
         self._snapshot = session.environment.snapshot()
         self._state = session.store.build_state(self._snapshot)

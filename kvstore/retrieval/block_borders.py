@@ -67,9 +67,9 @@ class BlockFinder:
         code, it begins at the fence.
         """
         text = self._documents.read_text(document)
-        # The first byte after the blank line, or 1 without a blank line.
-        new_start = text.rfind(b"\n\n", start, max(start, offset - _CONTEXT_BYTES)) + 2
-        if new_start > start + 1:
+        blank_line_before = text.rfind(b"\n\n", start, max(start, offset - _CONTEXT_BYTES))
+        if blank_line_before >= 0:
+            new_start = blank_line_before + 2
             open_fence, fence_start = b"", start
             for match in _FENCE_PATTERN.finditer(text, start, new_start):
                 if not open_fence:

@@ -102,13 +102,13 @@ def compute_word_weights(candidates: Sequence[CoverSentence], question_words: Co
 
 def select_cover(
     candidates: Sequence[CoverSentence],
-    tokens: int,
+    max_tokens: int,
     *,
     question_words: Collection[str] = (),
     max_per_document: int | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> list[CoverSentence]:
-    """Select sentences of at most ``tokens`` tokens in total, so that their distinct words have a high total weight.
+    """Select sentences of at most ``max_tokens`` tokens in total, whose distinct words have a high total weight.
 
     The selection is greedy. The sentences stay in the order of ``candidates``. ``weights`` default to
     :func:`compute_word_weights`, which doubles those of ``question_words``. At most ``max_per_document`` sentences are
@@ -117,7 +117,7 @@ def select_cover(
     indexes = select_greedy_cover(
         [sentence.words for sentence in candidates],
         compute_word_weights(candidates, question_words) if weights is None else weights,
-        tokens,
+        max_tokens,
         sizes=[count_text_tokens(sentence.text) for sentence in candidates],
         owners=[sentence.document for sentence in candidates] if max_per_document is not None else (),
         max_per_owner=max_per_document,

@@ -69,7 +69,7 @@ class Distiller(Protocol):
         ...
 
     def open_query(self, question: str) -> AbstractContextManager[Query]:
-        """Yield a query for ``question``, with the same clauses, on the newest state.
+        """Open a query for ``question``, with the same clauses, on the newest state, as a context manager.
 
         Close it before a model writes, because it holds a snapshot.
         """

@@ -87,7 +87,7 @@ def _select_steps(
     """Return the nearest steps of a walk up or down from ``nodes``, at most ``limit``, and True if there are more.
 
     A step is an edge from the node ``via`` to ``node``. If there are more, a walk up includes the path to the nearest
-    root if that fits; ties between roots are broken by name.
+    root, unless that alone exceeds ``limit``; ties between roots are broken by name.
     """
     steps: list[WalkStep] = []
     first_steps: dict[int, WalkStep] = {}

@@ -68,8 +68,8 @@ class FusedStrategy:
             step.detail = f"1 / ({_FUSION_CONSTANT} + rank), of {', '.join(label for label, _ in results)}"
             step.count = len(fusion.ranking)
         chunk_ranking = [(hit_id, score) for hit_id, score in fusion.ranking if hit_id not in fusion.other_hits]
-        pool = max(result.evidence.pool for result in results)
-        evidence = evidence_of(query, self.name, chunk_ranking, fusion.explanations, pool)
+        num_ranked = max(result.evidence.pool for result in results)
+        evidence = evidence_of(query, self.name, chunk_ranking, fusion.explanations, pool=num_ranked)
         other_hits = [
             replace(fusion.other_hits[hit_id], score=score, path=fusion.explanations[hit_id])
             for hit_id, score in fusion.ranking

@@ -58,7 +58,10 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
     allowed: AllowedDocuments | None = None
 
     def fetch(self, state: State) -> Ranking:
-        """Return the ``top`` chunks by BM25, with each phrase counted as one more term."""
+        """Return the ``top`` chunks by BM25, with each phrase counted as one more term.
+
+        The rarity (IDF) of a phrase is the sum of those of its words, times ``share``.
+        """
         scores_by_chunk = dict(best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top))
         min_score = min(scores_by_chunk.values()) if len(scores_by_chunk) == self.top else 0.0
         # The stems of a phrase depend on the language of a document; the rarest ones count.

@@ -111,7 +111,7 @@ def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
         return []
     decay_chunks = plan.decay * plan.room
     min_score = min(0.0, ranking[-1][1])
-    score_range = max(ranking[0][1] - min_score, sys.float_info.min)
+    score_range = max(ranking[0][1] - min_score, sys.float_info.min)  # a divisor
     return [
         _BEST_RELEVANCE * math.exp(-(rank - 1) / decay_chunks) * ((score - min_score) / score_range) ** _SCORE_EXPONENT
         for (_, score), (_, rank) in zip(ranking, assign_ranks(ranking), strict=True)

@@ -41,6 +41,7 @@ def pack_container(offsets: Iterable[int]) -> bytes:
     ordered = sorted(offsets)
     # A run continues where the difference of neighbors is 1.
     num_runs = len(ordered) - sum(map((1).__eq__, map(sub, ordered[1:], ordered)))
+    # A list if it is no larger than runs and smaller than a bitmap: two bytes per offset, four bytes per run.
     if 2 * len(ordered) <= min(4 * num_runs, _BITMAP_BYTES - 1):
         return records.seal(struct.pack(f"<B{len(ordered)}H", _LISTED, *ordered))
     flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)

@@ -96,6 +96,7 @@ class Evaluation:
     """Evaluates conditions on the documents of one state."""
 
     def __init__(self, state: State) -> None:
+        """Prepare to evaluate conditions on ``state``."""
         self._state = state
         self._index: MetadataIndex = state.get_part(METADATA)
 

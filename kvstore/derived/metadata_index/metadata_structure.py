@@ -51,6 +51,7 @@ class MetadataIndex:
     """
 
     def __init__(self, view: View, size: int, change: int = 0, cache: ConditionCache | None = None) -> None:
+        """Read the index through ``view``. Masks have ``size`` documents; ``cache`` holds the columns of ``change``."""
         self._view = view
         self.size = size
         self._change = change
@@ -151,6 +152,7 @@ class MetadataMaintainer:
     """The writer of the index: collects added and deleted documents, and changes each set and block once per batch."""
 
     def __init__(self, state: State, write: WriteView) -> None:
+        """Start without changes; ``write`` reads and writes the tables of the index."""
         self._state = state
         self._write_view = write
         #: The index before the current batch, in which the languages of removed documents are looked up.

@@ -77,6 +77,7 @@ class StoredDegrees:
     __slots__ = ("_has_several", "_payloads", "informative", "total", "values")
 
     def __init__(self, values: UInt64Array) -> None:
+        """Decode degrees from ``values``, the numbers stored for each entity."""
         self.values = values
         self._has_several: npt.NDArray[np.bool_] = (values & np.uint64(_MANY_FLAG)) != 0
         #: The values without flags: two counts of chunks, or the entry of the only chunk.
@@ -122,6 +123,7 @@ class PassageGraph(ViewReader):
     """The passage graph of one state. Pages of degrees that were read are cached."""
 
     def __init__(self, view: View) -> None:
+        """Read the graph through ``view``."""
         super().__init__(view)
         self._lists = BlockLists(view, ENTITY_PASSAGES)
         # The pages of degrees that were read, and the index of each by its number.
@@ -202,7 +204,7 @@ class PassageGraph(ViewReader):
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_iter_edges(_decode_row(key, value)))
 
-    def iter_entities(self) -> Iterator[DecodedDegree]:
+    def iter_degrees(self) -> Iterator[DecodedDegree]:
         """Yield the decoded degree of every entity that has chunks or links."""
         for key, _ in self._view.scan(ENTITY_HEADS):
             first_entity = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
@@ -254,6 +256,7 @@ class GraphWriter(ViewWriter, PassageGraph):
     """
 
     def __init__(self, view: WriteView) -> None:
+        """Start without changes; the graph is read and written through ``view``."""
         super().__init__(view)
         #: By entity, the entries of chunks (with features) added to its row and removed from it.
         self._added: dict[int, list[int]] = {}

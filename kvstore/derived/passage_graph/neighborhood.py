@@ -153,7 +153,7 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
         return ChunkSurroundings(rows, graph.read_degrees(rows.entities))
 
     def _read_entities(self, state: State) -> EntitySurroundings:
-        """Read the chunks and links of the entities, and compute the cosines of those chunks."""
+        """Read the chunks and links of the entities, and compute the cosines of chunks not ``compared`` before."""
         graph = state.get_part(GRAPH)
         degrees = graph.read_degrees(self.entities)
         rows = graph.read_entity_rows(self.entities, degrees, self.max_chunks)

@@ -286,6 +286,7 @@ class _WeightedRows:
     """A reader of rows of one snapshot's graph that computes the weights of their edges."""
 
     def __init__(self, reader: BatchedReader, weights: EdgeWeights, bias: Bias | None) -> None:
+        """Prepare the weights of all kinds of edges; ``bias`` is that of the walk, or None."""
         self._reader = reader
         self._bias = bias
         self._num_chunks = max(1, reader.counters.chunks)

@@ -31,6 +31,7 @@ class RestrictedPassageGraph(PassageGraph):
     """The passage graph limited to the allowed documents: those that satisfy the restriction."""
 
     def __init__(self, state: State) -> None:
+        """Read the graph of ``state``, which must be restricted to some documents."""
         super().__init__(state.lmdb)
         assert state.allowed is not None
         self._state, self._allowed = state, state.allowed

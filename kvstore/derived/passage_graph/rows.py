@@ -70,6 +70,7 @@ class DocumentRows:
         entity_filter: EntityFilter,
         max_words: int,
     ) -> None:
+        """Find the names in the title of a document; see the class for the arguments."""
         self._outline = outline
         self._pairs = pairs
         self._filter = entity_filter

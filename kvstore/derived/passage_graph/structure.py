@@ -28,6 +28,7 @@ class GraphMaintainer:
     """The writer of the graph: rebuilds the rows of all chunks whose mentions, title, headings or triples changed."""
 
     def __init__(self, state: State, write: WriteView) -> None:
+        """Start without changes; ``write`` reads and writes the tables of the graph."""
         self._state = state
         self._graph = GraphWriter(write)
         self._removed_chunks: list[int] = []
@@ -135,7 +136,7 @@ class GraphStructure:
                     names.name_chunk(figures.only_chunk) if figures.only_chunk else None,
                     figures.features,
                 )
-                for figures in content.iter_entities()
+                for figures in content.iter_degrees()
             ),
             ENTITY_LINKS: (
                 (names.name_entity(entity), names.name_entity(link.other), link.kind, link.multiplicity)

@@ -62,6 +62,7 @@ class Synonyms:
     """The synonyms in an index, limited to the entities of one state."""
 
     def __init__(self, index: SynonymGraph, entities: Entities) -> None:
+        """Limit the synonyms in ``index`` to ``entities``."""
         self._index = index
         self._entities = entities
 

@@ -249,13 +249,13 @@ class _PoolBuilder:
             yield from filter(self._chunk_exists.__getitem__, batch)
 
     def _cache_abstracts(self, abstracts: Iterable[int]) -> None:
-        """Read the records of abstracts into the cache, unless they are in it."""
+        """Read the records of abstracts that are not in the cache yet."""
         missing = [abstract for abstract in dict.fromkeys(abstracts) if abstract not in self._abstracts]
         if missing:
             self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
 
     def _cache_existing_chunks(self, chunks: Iterable[int]) -> None:
-        """Look up which chunk ids exist, and store it in the cache, unless it is in it."""
+        """Look up the chunk ids that are not in the cache yet, and cache True for those that exist, else False."""
         missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._chunk_exists]
         if missing:
             self._chunk_exists.update(zip(missing, self._state.chunks.has_many(missing), strict=True))

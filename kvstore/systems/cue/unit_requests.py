@@ -45,7 +45,7 @@ class UnitsAvailable(ReadRequest[UnitAvailability]):
     """A request for the availability of the index ``units``."""
 
     def fetch(self, state: State) -> UnitAvailability:
-        """Return two flags: the index exists, and it covers every document."""
+        """Return two flags: True if the index ``units`` exists, and True if it covers every document."""
         units = state.get_part(UNITS)
         return UnitAvailability(units.is_present, units.is_complete)
 

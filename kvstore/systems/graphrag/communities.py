@@ -171,7 +171,7 @@ class Communities(StoredCommunities):
         return self.list_chunk_groups([community])[0]
 
     def list_chunk_groups(self, communities: Sequence[int]) -> list[list[tuple[int, float]]]:
-        """Return the chunks of several communities, see :meth:`list_chunks`; reads the stored ones together."""
+        """Return the result of :meth:`list_chunks` for each community; reads the stored chunks of all together."""
         groups = self._list_stored_chunks(communities)
         if not self._is_current:
             chunks = list(dict.fromkeys(chunk for group in groups for chunk, _ in group))
@@ -366,13 +366,14 @@ class Communities(StoredCommunities):
         """The vectors of the reports that models wrote and that may be shown, by community."""
         if not self._has_written_texts:
             return {}
-        contents: list[bytes] = self._rows.get_cached("contents", lambda _: self._list_content_digests())
+        # The digest of the material of a report identifies its text and its vector.
+        digests: list[bytes] = self._rows.get_cached("contents", lambda _: self._list_content_digests())
         cache: dict[bytes, Matrix | None] = self._rows.get_cached("text vectors", lambda _: {})
         vectors = load_text_vectors(self._state.lmdb, cache)
         return {
-            community: vectors[content]
-            for community, content in enumerate(contents)
-            if content in vectors and (self._is_current or self.get_written_text(community) is not None)
+            community: vectors[digest]
+            for community, digest in enumerate(digests)
+            if digest in vectors and (self._is_current or self.get_written_text(community) is not None)
         }
 
     def _list_content_digests(self) -> list[bytes]:

@@ -148,7 +148,7 @@ def search_hybrid(query: Query, weights: Weights = Weights(), extra_chunks: Ids 
     """
     dense_tail, word_search, rarities = _run_searches(query, max(_NUM_CANDIDATES, query.reach), extra_chunks)
     dense_ranking, lexical_ranking = dense_tail[:_NUM_CANDIDATES], word_search.ranking[:_NUM_CANDIDATES]
-    tails = dense_tail, word_search.ranking
+    tails = dense_tail, word_search.ranking  # chunks that are no candidates follow in their order
     with query.trace.step("resemblance") as step:
         chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
         if not len(chunks):
