@@ -167,9 +167,9 @@ def validate_stored(record: DocumentRecord, text: str) -> ValidDocument:
 def make_pending(
     document: ValidDocument, settings: FixedSettings, vectors: npt.ArrayLike | None = None, origin: str | None = None
 ) -> PendingDocument:
-    """Cut a document into chunks, with the user's vectors, if any.
+    """Return a document to store, cut into chunks; the user's ``vectors``, if any, replace the embedder's.
 
-    Raises InputError for an invalid document and for vectors that do not fit.
+    Raises InputError for an invalid document, and for vectors of a wrong number or dimension.
     """
     chunked = chunk_document(document, settings)
     if vectors is None:

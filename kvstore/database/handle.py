@@ -208,7 +208,7 @@ class Handle(Queryable):
     # Models and settings
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the unit vectors of these texts, shape (n, dimension); no texts do not load the embedder.
+        """Return the unit vectors of these texts, shape (n, dimension). Without texts, the embedder is not loaded.
 
         >>> store.embed(["Tea is made from leaves."]).shape
         (1, 256)

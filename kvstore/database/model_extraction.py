@@ -428,7 +428,10 @@ class ModelExtraction:
         return sum(passage.tokens for passage in passages) + overhead * len(self._group_passages(passages))
 
     def _compute_token_budget(self, passages: Sequence[_DistinctPassage], overhead: int) -> int | None:
-        """Return the token limit or None; the cost of passages already written reduces a limit given as a fraction."""
+        """Return the maximum number of tokens to send, or None without a limit.
+
+        With SHARE, it is that fraction of the cost of all passages, minus the cost of those written already.
+        """
         if self._share is None:
             return self._within
         written_passages = [passage for passage in passages if passage.is_written]

@@ -80,7 +80,7 @@ class LazyEmbedder:
             self._settings, self._embedder, self.is_supplied = settings, None, False
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the unit vectors of these texts, shape (n, dimension); no texts do not load the embedder."""
+        """Return the unit vectors of these texts, shape (n, dimension). Without texts, the embedder is not loaded."""
         if texts:
             return self.load().embed(texts)
         import numpy as np

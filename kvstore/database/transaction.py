@@ -351,7 +351,10 @@ class Transaction(OwnedTransaction):
 
     @in_owner_thread
     def _put_alias(self, alias: Alias) -> bool:
-        """Store an alias or a merge of known names. Raises InputError if the name is an alias of the other kind."""
+        """Store an alias or a merge of known names; return False if it is stored already.
+
+        Raises InputError if the name is an alias of the other kind, and EntityNotFoundError for an unknown name.
+        """
         existing = self._changes.find_fact(facts.ALIASES, alias.key)
         if existing is not None and existing.kind != alias.kind:
             raise _make_kind_error(existing)
@@ -365,7 +368,7 @@ class Transaction(OwnedTransaction):
 
     @in_owner_thread
     def _remove_alias(self, name: str, kind: str) -> bool:
-        """Remove an alias of this kind; return False if the name has none."""
+        """Remove an alias of this kind; return False if the name has none. Raises InputError for one of the other kind."""
         existing = self._changes.find_fact(facts.ALIASES, to_entity_key(clean_name(name)))
         if existing is None:
             return False

@@ -224,7 +224,7 @@ class PassageGraph(ViewReader):
             entity, other_entity, kind = _LINK_KEY.unpack(key)
             yield entity, Link(other_entity, kind, _decode_link_count(key, value))
 
-    def iter_listed_chunks(self) -> Iterator[tuple[int, int, int]]:
+    def iter_listed_edges(self) -> Iterator[tuple[int, int, int]]:
         """Yield (entity, chunk, features) for each edge of an entity with several chunks, from the block lists."""
         for entity, _, block in self._lists.scan():
             for entry in block.tolist():

@@ -128,7 +128,7 @@ class GraphStructure:
             ),
             ENTITY_PASSAGES: (
                 (names.name_entity(entity), names.name_chunk(chunk), features)
-                for entity, chunk, features in content.iter_listed_chunks()
+                for entity, chunk, features in content.iter_listed_edges()
             ),
             ENTITY_HEADS: (
                 (

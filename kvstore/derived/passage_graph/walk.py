@@ -108,8 +108,10 @@ def compute_spreads(
     for seed, name_degrees in zip(seeds, degrees, strict=True):
         total, informative = int(name_degrees.total.sum()), int(name_degrees.informative.sum())
         name_count = math.sqrt(min(seed.count, total) * (informative or total))
-        words = sum(islice(counts, len(seed.identity.names)))
-        spreads[seed.key] = Spread(math.sqrt(name_count * (words or name_count)), 2 * informative > total)
+        all_words_count = sum(islice(counts, len(seed.identity.names)))
+        num_chunks = math.sqrt(name_count * (all_words_count or name_count))
+        # ``informative`` counts the chunks that do not write the name in lower case only.
+        spreads[seed.key] = Spread(num_chunks, is_proper=2 * informative > total)
     return spreads
 
 

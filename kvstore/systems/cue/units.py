@@ -144,7 +144,7 @@ class Units:
 
     @property
     def is_present(self) -> bool:
-        """True if the store has the index."""
+        """True if the store has the index ``units``."""
         return self._derivation is not None
 
     @property
@@ -161,13 +161,13 @@ class Units:
     def list_chunk_units(self, chunks: Sequence[int]) -> list[list[StoredUnit]]:
         """Return the units of each chunk, in order of the text."""
         records = self._state.chunks.get_many(chunks)
-        documents = self._get_documents(record.document for record in records)
+        documents = self._load_document_units(record.document for record in records)
         return [documents[record.document].list_units(record.ordinal) for record in records]
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
         """Return the units with these ids, in the same order."""
         split_ids = list(map(split_vector_id, ids))
-        documents = self._get_documents(document for document, _ in split_ids)
+        documents = self._load_document_units(document for document, _ in split_ids)
         units = []
         for document, number in split_ids:
             document_units = documents[document]
@@ -182,18 +182,18 @@ class Units:
     def get_documents(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
         """Return the records of documents, by id; reads and caches their units too."""
         document_ids = dict.fromkeys(documents)
-        documents_by_id = self._get_documents(document_ids)
+        documents_by_id = self._load_document_units(document_ids)
         return {document: documents_by_id[document].record for document in document_ids}
 
     def get_section(self, unit: StoredUnit) -> tuple[DocumentRecord, int]:
         """Return the document of a unit, and the index of its section in the outline (-1: before the first heading)."""
-        document = self._get_document(unit.document)
+        document = self._get_document_units(unit.document)
         return document.record, document.chunk_records[document.ordinals[unit.chunk]].section
 
     def get_vectors(self, ids: Sequence[int]) -> Matrix:
         """Return the unit-length vectors of units, shape (n, dimension)."""
         split_ids = list(map(split_vector_id, ids))
-        documents = self._get_documents(document for document, _ in split_ids)
+        documents = self._load_document_units(document for document, _ in split_ids)
         return self._parts.vectors.gather(
             [documents[document].vector_locations[number] for document, number in split_ids]
         )
@@ -247,11 +247,11 @@ class Units:
             ]
         return [unit for unit in units if any(_is_within(name_span, _list_spans(unit)) for name_span in name_spans)]
 
-    def _get_document(self, document: int) -> _DocumentUnits:
+    def _get_document_units(self, document: int) -> _DocumentUnits:
         """Return the units of a document, from the cache if possible."""
-        return self._get_documents([document])[document]
+        return self._load_document_units([document])[document]
 
-    def _get_documents(self, documents: Iterable[int]) -> Mapping[int, _DocumentUnits]:
+    def _load_document_units(self, documents: Iterable[int]) -> Mapping[int, _DocumentUnits]:
         """Return the cache of units by document, after reading the missing documents together.
 
         If the cache would be too large, all other documents are removed from it.
@@ -272,11 +272,11 @@ class Units:
     def _get_sort_key(self, id: int) -> tuple[str, int]:
         """Return the sort key that breaks ties: the document key of a unit, and its number in the document."""
         document, number = split_vector_id(id)
-        return self._get_document(document).record.key, number
+        return self._get_document_units(document).record.key, number
 
     def _get_unit_text(self, unit: StoredUnit) -> str:
         """Return the text of a unit, without markup: the text that a model wrote, or the text at its spans."""
-        document = self._get_document(unit.document)
+        document = self._get_document_units(unit.document)
         ordinal = document.ordinals[unit.chunk]
         spans = document.get_spans(ordinal)
         if not spans:
@@ -284,7 +284,7 @@ class Units:
         return render_unit_at(self._get_text(unit.document), spans[unit.ordinal])
 
     def _find_entities(self, unit: StoredUnit) -> Iterable[int]:
-        """Return the entities that a unit's own text mentions and writes as names.
+        """Return the entities that a unit's own text mentions by name, not only in lower case.
 
         They are those of the stored mentions of its chunk that lie in the unit. The text of a unit that a model wrote
         is not stored with mentions, so names are recognized in it.
@@ -323,7 +323,7 @@ class Units:
         rows = self._name_spans[unit.chunk]
         if entity is not None:
             rows = rows[rows[:, 0] == entity]
-        document = self._get_document(unit.document)
+        document = self._get_document_units(unit.document)
         chunk_start = document.chunk_records[document.ordinals[unit.chunk]].start
         return ((name, chunk_start + start, chunk_start + end) for name, start, end in rows.tolist())
 
@@ -335,7 +335,7 @@ class Units:
         """Return the entities that the title of a document names; cached."""
         entities = self._title_entities.get(document)
         if entities is None:
-            title = self._get_document(document).record.title
+            title = self._get_document_units(document).record.title
             names, parts = find_heading_names(title or "", self._state.filter, self._state.settings.name_words)
             entities = self._title_entities[document] = frozenset(names | parts)
         return entities

@@ -168,9 +168,9 @@ def _fetch_keys(query: Query, entities: Sequence[int]) -> dict[int, str]:
     return {entity: key for entity, (_, key, _) in zip(entities, names, strict=True)}
 
 
-def _iter_strongest_members(primer: Iterable[NearbyCommunity]) -> Iterator[int]:
+def _iter_strongest_members(communities: Iterable[NearbyCommunity]) -> Iterator[int]:
     """Yield the members of communities, alternating between them, the strongest of each first."""
-    for members_of_rank in zip_longest(*(community.members for community in primer)):
+    for members_of_rank in zip_longest(*(community.members for community in communities)):
         yield from (member for member in members_of_rank if member is not None)
 
 

@@ -72,7 +72,7 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
             distinct_nodes[("chunk", chunk)] = None
             distinct_nodes.update(dict.fromkeys(("abstract", abstract) for abstract in abstracts))
             distinct_nodes.update(dict.fromkeys(("topic", topic) for topic in topics))
-        shown_nodes = [(kind, id) for kind, id in distinct_nodes if kind != "topic" or not reader.is_broad(id)]
+        shown_nodes = [(kind, id) for kind, id in distinct_nodes if kind != "topic" or not reader.is_too_broad(id)]
         return NodesAboveChunks(
             nodes=reader.score_nodes(shown_nodes, self.vector),
             node_count=len(distinct_nodes),
@@ -188,7 +188,7 @@ class _NodeReader:
         """True if a topic has no parent."""
         return self._bound_topics.tree.get_parent(topic) is None
 
-    def is_broad(self, topic: int) -> bool:
+    def is_too_broad(self, topic: int) -> bool:
         """True if a topic has too many chunks to be shown."""
         topics = self._bound_topics
         # Counting chunks takes long, and an upper bound suffices for most topics: that of the build, and all newer
@@ -343,7 +343,7 @@ class _NodeReader:
 
     def build_topic_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
         """Return the hits of topic nodes, by node id; omits topics that are too broad or have no text left."""
-        shown_nodes = [node for node in nodes if not self.is_broad(node.id[1])]
+        shown_nodes = [node for node in nodes if not self.is_too_broad(node.id[1])]
         hits = {}
         for node, spans in zip(shown_nodes, self.read_topic_spans([node.id[1] for node in shown_nodes]), strict=True):
             topics, topic = self._bound_topics, node.id[1]

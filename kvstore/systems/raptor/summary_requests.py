@@ -197,7 +197,10 @@ class TopicCut(ReadRequest[dict[int, str | None]]):
     limit: int
 
     def fetch(self, state: State) -> dict[int, str | None]:
-        """Return the titles of the topics of the cut, by topic, None for a topic without one; empty without topics."""
+        """Replace large roots by their children while there are at most ``limit`` topics; return the titles by topic.
+
+        The title is None for a topic without one. The result is empty if the state has no topics.
+        """
         topics = bind_index(state, TOPICS)
         if topics is None:
             return {}
