@@ -289,7 +289,7 @@ def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.
         ),
         ({"units": ["Split each passage into short statements, each of which can be tea."]}, "repeats the prompt"),
         ({"units": ["<<text1 Tea is made from leaves."]}, "repeats the prompt"),
-        ({"units": ["Tea is made from leaves (c."]}, "half of a pair of brackets"),
+        ({"units": ["Tea is made from leaves (c."]}, "a part of a sentence"),
         ({"units": ["Tea was taken to leaves."]}, "no sentence of the passages says what the answer says"),
     ],
 )
