@@ -354,10 +354,10 @@ def _select_names(option: str, value: str, known_names: tuple[str, ...]) -> list
 def _print_figures(title: str, figures: dict[str, Figures], labels: list[str]) -> None:
     """Print a table of the figures that any system has, with a column for each system."""
     click.echo(f"\n{title:52}" + "".join(f"{label:>11}" for label in labels))
-    for name, label in FIGURE_LABELS.items():
+    for name, figure_label in FIGURE_LABELS.items():
         values = [figures.get(label, {}).get(name) for label in labels]
         if any(value is not None for value in values):
-            click.echo(f"{label:52}" + "".join(f"{_format_value(value):>11}" for value in values))
+            click.echo(f"{figure_label:52}" + "".join(f"{_format_value(value):>11}" for value in values))
 
 
 def _print_bars(bars: list[BarResult]) -> None:

@@ -216,7 +216,7 @@ def collect_statistics(model: Path) -> dict[str, _InputStatistics]:
         input_names = list(dict.fromkeys(inputs.values()))
         network = onnx.load(folder / MODEL_FILE)
         # The inputs of the layers become outputs of the network, so that a run returns them.
-        network.graph.output.extend(onnx.ValueInfoProto(name=scratch) for scratch in input_names)
+        network.graph.output.extend(onnx.ValueInfoProto(name=name) for name in input_names)
         session: Any = import_onnxruntime().InferenceSession(network.SerializeToString())
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
     statistics_by_input: dict[str, _InputStatistics] = {}

@@ -167,7 +167,10 @@ def make_training_examples(
 def make_test_examples(nlp: Language, documents: Sequence[list[Sentence]]) -> list[Example]:
     """Return whole documents as examples, with the paragraph breaks of the treebank."""
     breaks = [["\n\n" if sentence.opens_paragraph else "" for sentence in sentences] for sentences in documents]
-    golds = [build_document(nlp.vocab, *sentences, blanks=False) for sentences in zip(documents, breaks, strict=True)]
+    golds = [
+        build_document(nlp.vocab, sentences, document_breaks, blanks=False)
+        for sentences, document_breaks in zip(documents, breaks, strict=True)
+    ]
     return [Example(nlp.make_doc(gold.text), gold) for gold in golds]
 
 

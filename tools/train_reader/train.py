@@ -192,7 +192,7 @@ class Training:
             span_losses.append((losses * has_span).sum() / (2 * num_spans))
             if teachers:
                 folds = batch.folds[part.ordinals].to(self._device)
-                probabilities, starts, ends = self._judge(inputs, folds, teachers)
+                probabilities, starts, ends = self._compute_teacher_outputs(inputs, folds, teachers)
                 teacher_probabilities.append(probabilities)
                 losses = -(starts * start.log_softmax(-1) + ends * end.log_softmax(-1)).sum(-1)
                 teacher_span_losses.append((losses * has_span).sum() / (2 * num_spans))
