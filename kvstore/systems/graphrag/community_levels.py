@@ -30,8 +30,10 @@ _JOIN_QUANTILE = 0.7
 class CommunityOptions:
     """Options of community detection.
 
-    ``largest`` is the maximum number of members of a group within one level: nodes, or groups of the finer level. A
-    level with fewer than ``least`` groups is omitted, unless it is the finest.
+    ``method`` is :data:`AFFINITY` or :data:`LEIDEN`. With ``neighbours`` = :data:`KNN` instead of :data:`NONE`, similar
+    entities are joined by edges, and all edges are weighted by cosine. ``largest`` is the maximum number of members of
+    a group within one level: nodes, or groups of the finer level. A level with fewer than ``least`` groups is omitted,
+    unless it is the finest.
     """
 
     method: str = AFFINITY

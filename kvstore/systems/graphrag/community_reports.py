@@ -55,7 +55,10 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class CommunityReport:
-    """A report on a community; ``content`` is the digest of all material that a model would write a report from."""
+    """A report on a community: the sentences of its summary, and its findings, strongest first.
+
+    ``content`` is the digest of all material that a model would write a report from.
+    """
 
     summary: list[StoredSpan]
     findings: list[Finding]

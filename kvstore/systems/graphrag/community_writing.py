@@ -72,12 +72,12 @@ def build_report_prompt(
         return {**fields, "rating": answer["rating"], "findings": findings, **used_descriptions}
 
     return StructuredPrompt(
-        "report",
-        [
+        name="report",
+        messages=[
             {"role": "system", "content": f"{_TASK} {quotation.rule}"},
             {"role": "user", "content": f"Names:\n{quotation.quote(', '.join(names))}\n\nSources:\n\n{sources}"},
         ],
-        build_object_schema(
+        schema=build_object_schema(
             title=build_text_schema(_MAX_TITLE_CHARS),
             summary=build_text_schema(_MAX_TEXT_CHARS),
             rating={"type": "number", "minimum": 0, "maximum": 10},
@@ -90,7 +90,7 @@ def build_report_prompt(
                 _MAX_FINDINGS,
             ),
         ),
-        check,
+        check=check,
     )
 
 

@@ -80,7 +80,10 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
 
 
 class RootsAbove(ReadRequest[list[TreeNode]]):
-    """A request for the roots above chunks: topics, and for a chunk in no topic the abstract over its document."""
+    """A request for the roots above chunks: topics, and for a chunk in no topic the abstract over its document.
+
+    They have their cosines with ``vector``, a unit vector.
+    """
 
     chunks: Sequence[int]
     vector: Matrix
@@ -102,7 +105,10 @@ class RootsAbove(ReadRequest[list[TreeNode]]):
 
 
 class NodesBelow(ReadRequest[list[TreeNode]]):
-    """A request for the children of nodes, each once, in the order of their parents."""
+    """A request for the children of nodes, each once, in the order of their parents.
+
+    They have their cosines with ``vector``, a unit vector.
+    """
 
     parents: Sequence[TreeNode]
     vector: Matrix

@@ -37,9 +37,9 @@ class TitleWord(NamedTuple):
 class TopicDraft:
     """A topic under construction.
 
-    ``chunk_indexes`` are the chunks in canonical order; ``members`` are chunk indexes at level 0, or ids of topics.
-    ``prompt_spans`` are the texts that a model is shown: chunk index and byte range. Only topics of related content
-    have ``entities``.
+    ``parent`` is the id of the topic above it, or None for a root. ``chunk_indexes`` are the chunks in canonical order;
+    ``members`` are chunk indexes at level 0, or ids of topics. ``prompt_spans`` are the texts that a model is shown:
+    chunk index and byte range. Only topics of related content have ``entities``.
     """
 
     level: int
