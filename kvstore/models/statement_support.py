@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 
 from ..process.frozen_dataclass import frozen_dataclass
+from ..text.everyday_words import NOUN, get_everyday_kind
 from ..text.languages import detect_language
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
@@ -149,13 +150,18 @@ class _PassageSentence:
 def has_unresolved_pronoun(sentence: str) -> bool:
     """True if an English sentence has a pronoun before its first name, so that another sentence names its subject.
 
+    A noun at the beginning counts as a name.
+
     >>> has_unresolved_pronoun("In 1990 it was sold."), has_unresolved_pronoun("Maria and her sons sail.")
     (True, False)
+    >>> has_unresolved_pronoun("Three of his sons sail."), has_unresolved_pronoun("Members pay their fees.")
+    (True, False)
     """
-    for word in split_written_words(sentence):
+    for index, word in enumerate(split_written_words(sentence)):
         if word.lower() in PRONOUNS:
             return True
-        if word[0].isupper() and word.lower() not in FUNCTION_WORDS:
+        is_noun = index > 0 or get_everyday_kind(word) in (NOUN, None)
+        if word[0].isupper() and is_noun and word.lower() not in FUNCTION_WORDS:
             return False
     return False
 
