@@ -438,17 +438,17 @@ class Asker:
         return SnippetScorer(query.question, language, rarities, stem, compute_similarities)
 
 
-def is_english_question(question: str, likely: str | None) -> bool:
+def is_english_question(question: str, likely_language: str | None) -> bool:
     """True if a question is in Latin script, and in English or an undetected language.
 
-    ``likely`` is the language of the documents, which decides if the question is ambiguous.
+    ``likely_language`` is the language of the documents, which decides if the question is ambiguous.
     """
     from ..text.words import is_unspaced
 
     return (
         is_latin(question)
         and not is_unspaced(question)
-        and detect_question_language(question, likely) in (None, "english")
+        and detect_question_language(question, likely_language) in (None, "english")
     )
 
 

@@ -69,15 +69,15 @@ def get_own_tree_name(key: str, meta: Mapping[str, Any]) -> str:
 
 
 def extract_outline_relations(
-    blocks: Sequence[Block], byte_offsets: npt.NDArray[np.int64], english: bool = True
+    blocks: Sequence[Block], byte_offsets: npt.NDArray[np.int64], is_english: bool = True
 ) -> list[Relation]:
     """Return the relations in the lists and headings of a text, each pair of names once per kind.
 
-    ``byte_offsets`` maps each character of the text to its byte offset; ``english`` is True if any of the text is
+    ``byte_offsets`` maps each character of the text to its byte offset; ``is_english`` is True if any of the text is
     English.
     """
     relations: dict[tuple[str, str, str], Relation] = {}
-    for kind, child, parent, block in _iter_pairs(blocks, english):
+    for kind, child, parent, block in _iter_pairs(blocks, is_english):
         key = to_entity_key(child), to_entity_key(parent), kind
         if key[0] != key[1] and key not in relations:
             span = int(byte_offsets[block.start]), int(byte_offsets[block.end])
@@ -85,17 +85,17 @@ def extract_outline_relations(
     return list(relations.values())
 
 
-def _iter_pairs(blocks: Sequence[Block], english: bool) -> Iterator[tuple[str, str, str, Block]]:
+def _iter_pairs(blocks: Sequence[Block], is_english: bool) -> Iterator[tuple[str, str, str, Block]]:
     """Yield the kind, child and parent of each pair, and the block of the child.
 
-    A generic word as a heading (*Notes*) is recognized only if the document is ``english``.
+    A generic word as a heading (*Notes*) is recognized only if the document ``is_english``.
     """
     headings: list[tuple[int, str | None]] = []
     items: list[tuple[int, str | None]] = []
     for block in blocks:
         if block.kind == "heading":
             items.clear()
-            yield from _pair_with_ancestor(HEADING, headings, block, _get_heading_name(block.title, english))
+            yield from _pair_with_ancestor(HEADING, headings, block, _get_heading_name(block.title, is_english))
         elif block.kind == "item" and block.title:
             yield from _pair_with_ancestor(LIST, items, block, _get_item_name(block.title))
         elif block.level == 0:
@@ -118,13 +118,13 @@ def _pair_with_ancestor(
     ancestors.append((block.level, name))
 
 
-def _get_heading_name(title: str, english: bool) -> str | None:
+def _get_heading_name(title: str, is_english: bool) -> str | None:
     """Return the name that a heading states, or None if it states none.
 
-    In an ``english`` document, an everyday word alone is not a name.
+    An everyday word alone is not a name if the document ``is_english``.
     """
     forms = get_title_forms(title)
-    return forms[0] if forms and _is_name(forms[0]) and is_informative_heading(forms[-1], english) else None
+    return forms[0] if forms and _is_name(forms[0]) and is_informative_heading(forms[-1], is_english) else None
 
 
 def _get_item_name(title: str) -> str | None:

@@ -63,9 +63,9 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
             parameters = [to_plain_value(value) for value in parameters]
         conditions.check_condition(where)
 
-        def find_by_sqlite(among: Sequence[int] | None) -> Iterator[int]:
-            """Yield the documents that match according to SQLite, which reads the metadata of ``among`` (None: all)."""
-            return select_documents(state, where, parameters, among)
+        def find_by_sqlite(candidate_ids: Sequence[int] | None) -> Iterator[int]:
+            """Yield the ids of the candidates (None: all documents) that satisfy the condition according to SQLite."""
+            return select_documents(state, where, parameters, candidate_ids)
 
         key = _build_cache_key(state, where, parameters)
         return _get_or_compute(
@@ -124,11 +124,11 @@ def _evaluate_condition(
     return FilterResult(index.build_allowed(np.flatnonzero(certain)), detail)
 
 
-def _iter_matching(state: State, condition: Condition, among: Sequence[int] | None) -> Iterator[int]:
-    """Yield the ids of the documents in ``among`` whose records satisfy a condition; none if ``among`` is None."""
-    is_satisfied, candidates = make_predicate(condition, state), among or ()
-    for start in range(0, len(candidates), _BATCH_DOCUMENTS):
-        records = state.documents.get_many(candidates[start : start + _BATCH_DOCUMENTS])
+def _iter_matching(state: State, condition: Condition, candidate_ids: Sequence[int] | None) -> Iterator[int]:
+    """Yield the ids of the candidates (None: no document) whose records satisfy a condition."""
+    is_satisfied, document_ids = make_predicate(condition, state), candidate_ids or ()
+    for start in range(0, len(document_ids), _BATCH_DOCUMENTS):
+        records = state.documents.get_many(document_ids[start : start + _BATCH_DOCUMENTS])
         yield from (document for document, record in records.items() if is_satisfied(record))
 
 

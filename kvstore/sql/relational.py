@@ -422,16 +422,16 @@ class Selection:
 
 
 def select_documents(
-    state: State, condition: str, parameters: Parameters = (), among: Sequence[int] | None = None
+    state: State, condition: str, parameters: Parameters = (), candidate_ids: Sequence[int] | None = None
 ) -> Iterator[int]:
     """Yield the ids of documents for which ``condition``, a SQL expression over the table ``documents``, is true.
 
-    SQLite reads all documents, or those in ``among``. Raises a StatementError that points at the error for an invalid
-    condition.
+    SQLite reads the candidates, or all documents if ``candidate_ids`` is None. Raises a StatementError that points at
+    the error for an invalid condition.
     """
     from ..structures.language_version import list_fixed_settings
 
-    table = "documents" if among is None else f"{_CANDIDATE_DOCUMENTS} AS documents"
+    table = "documents" if candidate_ids is None else f"{_CANDIDATE_DOCUMENTS} AS documents"
     prefix = f"SELECT rowid FROM {table} WHERE (\n"
 
     def make_error(position: int | None, reason: str) -> StatementError:
@@ -441,6 +441,6 @@ def select_documents(
             offset, reason = len(condition), "the condition ends too early"
         return conditions.ConditionError(condition, offset, reason)
 
-    reader = TableReader(state, lambda: list_fixed_settings(state), among or ())
+    reader = TableReader(state, lambda: list_fixed_settings(state), candidate_ids or ())
     rows = Selection(f"{prefix}{condition}\n)", parameters, reader, make_error)
     return (int(row[0]) for row in rows)  # type: ignore[arg-type]

@@ -201,12 +201,12 @@ def get_text_stemmer(stemmer: str, text: str) -> Callable[[str], str]:
     return get_document_stemmer(stemmer, detect_language(text) if stemmer == MULTILINGUAL else None)
 
 
-def detect_question_language(question: str, likely: str | None = None) -> str | None:
+def detect_question_language(question: str, likely_language: str | None = None) -> str | None:
     """Return the language of a question by its script or its function words.
 
-    ``likely`` wins ties, and is returned if the question has no function words.
+    ``likely_language`` wins ties, and is returned if the question has no function words.
     """
-    return detect_script_language(question) or detect_word_language(segment_words(question), likely=likely)
+    return detect_script_language(question) or detect_word_language(segment_words(question), likely_language)
 
 
 def get_stated_language(meta: Mapping[str, Any]) -> str | None:

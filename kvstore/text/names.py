@@ -157,34 +157,34 @@ def _has_initial(title: str) -> bool:
     return has_two_initials or not any(map(is_everyday, (title.split()[1], title.split()[-1])))
 
 
-def extract_title_names(title: str, kind: str, english: bool = True) -> Iterator[Name]:
+def extract_title_names(title: str, kind: str, is_english: bool = True) -> Iterator[Name]:
     """Yield the names that a title or heading introduces: its forms (:func:`get_title_forms`) and their singular.
 
     ``kind`` is ``title`` or ``heading``. A heading that is an everyday word or a common section title is not a name. If
-    not ``english``, a heading of a single word is a name only if it looks like code.
+    it is not English, a heading of a single word is a name only if it looks like code.
     """
     forms = get_title_forms(title)
     if forms and forms[-1][0].isdigit() and forms[-1].lstrip("0123456789. ").casefold() in GENERIC_HEADINGS:
         return  # a numbered generic heading: 1 Introduction
-    if not forms or (kind == "heading" and not is_informative_heading(forms[-1], english)):
+    if not forms or (kind == "heading" and not is_informative_heading(forms[-1], is_english)):
         return
     yield from (Name(form, kind) for form in forms)
-    singular_form = to_singular(forms[-1]) if english else None
+    singular_form = to_singular(forms[-1]) if is_english else None
     if singular_form:
         yield Name(singular_form, kind)
 
 
-def is_informative_heading(heading: str, english: bool) -> bool:
+def is_informative_heading(heading: str, is_english: bool) -> bool:
     """True if a heading names a subject, not a part of the document (*Introduction*).
 
-    If it is ``english``, a single everyday word is no subject either.
+    A single everyday word is no subject either if the heading ``is_english``.
     """
     words = heading.split()
     if heading.casefold() in GENERIC_HEADINGS:
         return False
     if len(words) == 1:
         return is_code(heading) or (
-            english and not is_everyday(heading) and to_entity_key(heading) not in FUNCTION_WORDS
+            is_english and not is_everyday(heading) and to_entity_key(heading) not in FUNCTION_WORDS
         )
     return any(word.casefold() not in _GENERIC_HEADING_WORDS for word in words)
 
@@ -348,7 +348,7 @@ def find_marked_names(text: str, kind: str) -> Iterator[Name]:
             yield Name(term, "term")
 
 
-def extract_mail_names(field: str, english: bool = True) -> Iterator[Name]:
+def extract_mail_names(field: str, is_english: bool = True) -> Iterator[Name]:
     """Yield the names in a field of a mail header: the persons of an address field, or the names of a subject.
 
     >>> [name.form for name in extract_mail_names("From: Juno Ferreira <juno@example.org>")]
@@ -357,7 +357,7 @@ def extract_mail_names(field: str, english: bool = True) -> Iterator[Name]:
     label, _, value = field.partition(":")
     label, value = label.lower(), " ".join(value.split())
     if label == "subject":
-        yield from extract_title_names(_REPLY_PREFIX_PATTERN.sub("", value), "heading", english)
+        yield from extract_title_names(_REPLY_PREFIX_PATTERN.sub("", value), "heading", is_english)
     elif label in _PERSON_FIELDS:
         for person in _PERSON_PATTERN.findall(_MAIL_ADDRESS_PATTERN.sub(",", value)):
             form = " ".join(person.strip(" \"'").split())

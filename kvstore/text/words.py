@@ -374,11 +374,12 @@ def list_certain_terms(name: str, stem: Callable[[str], str]) -> list[str]:
     return list_terms(name, stem) if not isinstance(stem, Segmenter) else [stem(word) for word in segment_words(name)]
 
 
-def detect_word_language(words: Iterable[str], likely: str | None = None) -> str | None:
+def detect_word_language(words: Iterable[str], likely_language: str | None = None) -> str | None:
     """Return the language of some words in normal form, by its Snowball name, or None if it is unclear.
 
-    It is the language that most of their function words belong to. A language other than English and ``likely`` needs
-    two different function words. ``likely`` wins ties, and is returned if the words have no function words.
+    It is the language that most of their function words belong to. A language other than English and the
+    ``likely_language`` needs two different function words. The ``likely_language`` wins ties, and is returned if the
+    words have no function words.
 
     >>> texts = "Quand ferme la boutique de Bruz ?", "When is it open?", "Bruz"
     >>> [detect_word_language(segment_words(text)) for text in texts]
@@ -392,10 +393,14 @@ def detect_word_language(words: Iterable[str], likely: str | None = None) -> str
             num_distinct_words[language] = num_distinct_words.get(language, 0) + 1
     candidates = [
         "english",
-        *(name for name in FUNCTION_WORDS_BY_LANGUAGE if num_distinct_words.get(name, 0) > 1 or name == likely),
+        *(
+            language
+            for language in FUNCTION_WORDS_BY_LANGUAGE
+            if num_distinct_words.get(language, 0) > 1 or language == likely_language
+        ),
     ]
-    best = max(candidates, key=lambda name: (counts.get(name, 0), name == likely))
-    return best if best in counts else likely
+    best = max(candidates, key=lambda name: (counts.get(name, 0), name == likely_language))
+    return best if best in counts else likely_language
 
 
 @lru_cache(maxsize=64)

@@ -138,8 +138,9 @@ def _list_context(reading: PassageReading) -> list[SnippetPosition]:
     """
     passage_index, index = reading.best.position
     snippets = reading.passages[passage_index].snippets
-    likely = [other.position for other in reading.readings[1:] if reading.best.score - other.score <= _MAX_CONTEXT_GAP]
-    return [(passage_index, index - 1), *likely] if _refers_to_previous(snippets, index) else likely
+    best_score = reading.best.score
+    positions = [other.position for other in reading.readings[1:] if best_score - other.score <= _MAX_CONTEXT_GAP]
+    return [(passage_index, index - 1), *positions] if _refers_to_previous(snippets, index) else positions
 
 
 def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
