@@ -95,7 +95,10 @@ def single_passages(monkeypatch: pytest.MonkeyPatch) -> None:
 def long_text(paragraphs: int, seed: int = 0) -> str:
     drawn = random.Random(seed)
     words = [f"word{number}" for number in range(200)]
-    return "\n\n".join(" ".join(drawn.choices(words, k=90)).capitalize() + "." for _ in range(paragraphs))
+    # The second word is a verb, because the sentences of a unit need one.
+    return "\n\n".join(
+        " ".join([drawn.choice(words).capitalize(), "is", *drawn.choices(words, k=88)]) + "." for _ in range(paragraphs)
+    )
 
 
 # What is asked and kept ----------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ In: the words of a sentence. Out: if it has a predicate, as far as lists of word
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from ..text.everyday_words import ADJECTIVE, VERB, get_everyday_kind
 from ..text.words import FUNCTION_WORDS
@@ -46,12 +47,16 @@ def has_predicate(parts: Sequence[Sequence[str]]) -> bool:
     """True if an English sentence, as the written words of its parts between commas, may have a predicate.
 
     A capitalized word within a part, a participle at its beginning and the first verb of a relative clause are none.
+    In a sentence in capitals, every word can be a verb.
 
     >>> has_predicate(["The choir of Rome".split(), "founded by Carl Berg".split()])
     False
     >>> has_predicate(["Oak Lake".split(), "which is fed by the Rill".split(), "froze in 1802".split()])
     True
+    >>> has_predicate(["PIER 21 IS RED".split()])
+    True
     """
+    is_in_capitals = " ".join(chain.from_iterable(parts)).isupper()
     for index, written_words in enumerate(parts):
         num_relative_pronouns = 0
         words = [word.lower() for word in written_words]
@@ -59,7 +64,7 @@ def has_predicate(parts: Sequence[Sequence[str]]) -> bool:
             ["", *words], words, [*words[1:], ""], written_words, strict=False
         ):
             begins_part = not previous_word
-            if written_word[0].isupper() and not begins_part:
+            if written_word[0].isupper() and not begins_part and not is_in_capitals:
                 continue
             if begins_part and index and _is_participle(word, next_word):
                 continue
