@@ -52,7 +52,7 @@ from ..text.words import (
 )
 from .overviews import is_overview
 from .passages import list_chunk_ids
-from .question_kinds import KNOWN_BY_FORM, classify_question
+from .question_kinds import KNOWN_BY_FORM, QuestionKind, classify_question
 from .question_names import PassageWords, QuestionName, find_question_names
 
 if TYPE_CHECKING:
@@ -126,6 +126,21 @@ class Confidence:
         names = f" ({', '.join(self.unknown)})" if self.unknown else ""
         lacking = f", lacking {self.lacking:.2f}" if self.lacking else ""
         return f"{self.value:.2f}: {signals}, unnamed {self.unnamed:.2f}{lacking}, missing {self.missing:.2f}{names}"
+
+
+_OVERVIEW_CONFIDENCE = Confidence(
+    1.0,
+    similarity=None,
+    nearby=None,
+    coverage=1.0,
+    amount=1.0,
+    phrases=1.0,
+    unnamed=0.0,
+    lacking=0.0,
+    missing=0.0,
+    unknown=(),
+    overview=True,
+)
 
 
 def compute_question_rarities(
@@ -214,19 +229,7 @@ def estimate_confidence(
     sentence; it is called only if needed. ``reading`` is the result of the answer reader, if it read the passages.
     """
     if is_overview(query.question, hits):
-        return Confidence(
-            1.0,
-            similarity=None,
-            nearby=None,
-            coverage=1.0,
-            amount=1.0,
-            phrases=1.0,
-            unnamed=0.0,
-            lacking=0.0,
-            missing=0.0,
-            unknown=(),
-            overview=True,
-        )
+        return _OVERVIEW_CONFIDENCE
     state, hits = query.state, hits[:_MAX_CHUNKS]
     # The file name replaces a missing title.
     titles = [hit.title or PurePosixPath(hit.document).name for hit in hits]
@@ -283,20 +286,14 @@ def estimate_confidence(
             weights["unnamed"] * signals_by_name["unnamed"] + weights["lacking"] * signals_by_name["lacking"]
         )
         logit = reading.compute_confidence_logit(logit, unknown_logit if question_terms.unknown else 0.0)
-    value = _to_probability(logit)
-    # Some questions ask for something with a recognizable form, such as a telephone number. Without a passage that has
-    # it, nothing answers.
-    kind = classify_question(query.question, question_language)
-    formed_passages, needs_form = passages, kind.name in KNOWN_BY_FORM
-    if question_language not in (None, "english"):  # for English, the answer reader decides whose number it is
-        named = [p for p in passages if all(p.has_name(name, function_words) for name in question_terms.names)]
-        formed_passages = named or passages
-        if kind.name == "money":  # the price in a passage about something else does not answer
-            needs_form, min_coverage = True, _MIN_COVERAGE_FRACTION * coverage
-            formed_passages = [p for p, covered in zip(passages, coverages, strict=True) if covered >= min_coverage]
-    lacks_form = needs_form and not any(kind.is_met_by(passage.text) for passage in formed_passages)
-    if lacks_form:
-        value = 0.0
+    formless = _find_missing_kind(
+        classify_question(query.question, question_language),
+        passages,
+        coverages,
+        names=list(question_terms.names),
+        function_words=function_words,
+        is_english=question_language in (None, "english"),
+    )
     signals: dict[str, Any] = dict(signals_by_name)
     if not best_cosines:
         signals |= {"similarity": None, "nearby": None}
@@ -305,8 +302,35 @@ def estimate_confidence(
             "reading": _to_probability(reading.logit_in_context),
             "missing_kind": reading.best.is_kind_missing,
         }
-    formless = {"money": "amount of money"}.get(kind.name, kind.name) if lacks_form else ""
+    value = 0.0 if formless else _to_probability(logit)
     return Confidence(value=value, unknown=question_terms.unknown, formless=formless, **signals)
+
+
+def _find_missing_kind(
+    kind: QuestionKind,
+    passages: Sequence[PassageWords],
+    coverages: Sequence[float],
+    *,
+    names: Sequence[QuestionName],
+    function_words: frozenset[str],
+    is_english: bool,
+) -> str:
+    """Return what a question asks for if it has a recognizable form and no passage has it, else an empty string.
+
+    An example is ``telephone number``. ``kind`` is the kind of the question, ``names`` are its names, and
+    ``coverages`` has the coverage of each passage. Unless the question ``is_english``, only the passages that are about
+    its subject count: those with its names or, for an amount of money, those that cover enough of the question. For
+    English, the answer reader decides what a number is about.
+    """
+    needs_form, relevant_passages = kind.name in KNOWN_BY_FORM, passages
+    if not is_english:
+        relevant_passages = [p for p in passages if all(p.has_name(name, function_words) for name in names)] or passages
+        if kind.name == "money":
+            needs_form, min_coverage = True, _MIN_COVERAGE_FRACTION * max(coverages)
+            relevant_passages = [p for p, covered in zip(passages, coverages, strict=True) if covered >= min_coverage]
+    if not needs_form or any(kind.is_met_by(passage.text) for passage in relevant_passages):
+        return ""
+    return "amount of money" if kind.name == "money" else kind.name
 
 
 def _select_weights(embedder: str, question: str) -> SignalWeights | None:
