@@ -20,10 +20,10 @@ from rows import (
     Example,
     Row,
     Span,
-    build_answered,
-    build_near_miss,
-    build_ranked,
-    build_without_answer,
+    build_answered_example,
+    build_near_miss_example,
+    build_similar_example,
+    build_unanswered_example,
     change_question,
     hash_text,
     vary_form,
@@ -123,9 +123,9 @@ class Batches(torch.utils.data.Dataset[Batch]):
 
         A window of the article that resembles the question is added too, if the row has one.
         """
-        near_miss, window = build_near_miss(row, rng)
+        near_miss, window = build_near_miss_example(row, rng)
         examples = [near_miss]
-        similar_window = build_ranked(row, rng)
+        similar_window = build_similar_example(row, rng)
         if similar_window is not None:
             examples.append(similar_window)
         partner = self._draw_partner(row, window, rng)
@@ -145,14 +145,14 @@ class Batches(torch.utils.data.Dataset[Batch]):
         ]
         if answered_in_window and rng.random() < _SHARE_SAME_WINDOW:
             candidates = answered_in_window
-        return build_answered(rng.choice(candidates), rng) if candidates else None
+        return build_answered_example(rng.choice(candidates), rng) if candidates else None
 
     def _add_changed_questions(self, draft: _Draft, rng: random.Random) -> None:
         """Add answered questions, each paired with a changed question that the same window does not answer."""
         num_added = 0
         while num_added < NUM_CHANGED:
             row = rng.choice(self._with_spans)
-            answered = build_answered(row, rng)
+            answered = build_answered_example(row, rng)
             question = change_question(row, rng) if answered else None
             if answered is None or question is None:
                 continue
@@ -167,13 +167,13 @@ class Batches(torch.utils.data.Dataset[Batch]):
             assert row is not None
             if len(draft.groups) >= NUM_GROUPS:
                 row = build_made_row(row, rng)
-            answered = build_answered(row, rng) if row else None
+            answered = build_answered_example(row, rng) if row else None
             if row is None or answered is None:  # no question could be made, or its answer does not fit into a window
                 continue
             examples = [answered]
             for _ in range(_NUM_OTHERS):
-                other = build_ranked(row, rng) if rng.random() < _SHARE_RANKED else None
-                other = other or build_without_answer(row, rng)
+                other = build_similar_example(row, rng) if rng.random() < _SHARE_RANKED else None
+                other = other or build_unanswered_example(row, rng)
                 if other is not None:
                     examples.append(other)
             start = len(draft.examples)

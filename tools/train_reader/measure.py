@@ -16,7 +16,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from network import MAX_SPAN_TOKENS, Inputs, encode_examples
-from rows import SQUAD2_SOURCES, SQUAD2_SPAN_SOURCES, Example, Row, build_answered, build_near_miss, find_content_words
+from rows import (
+    SQUAD2_SOURCES,
+    SQUAD2_SPAN_SOURCES,
+    Example,
+    Row,
+    build_answered_example,
+    build_near_miss_example,
+    find_content_words,
+)
 from tokenizers import Tokenizer
 
 _NUM_WINDOWS = 600
@@ -113,8 +121,8 @@ def _draw_windows(rows: list[Row]) -> list[Example]:
     near_miss_rows = [row for row in rows if row.plausible]
     rng.shuffle(answered_rows)
     rng.shuffle(near_miss_rows)
-    answered = [example for row in answered_rows if (example := build_answered(row, rng)) and example.spans]
-    near_misses = [build_near_miss(row, rng, share_plausible=1.0)[0] for row in near_miss_rows]
+    answered = [example for row in answered_rows if (example := build_answered_example(row, rng)) and example.spans]
+    near_misses = [build_near_miss_example(row, rng, share_plausible=1.0)[0] for row in near_miss_rows]
     return answered[: _NUM_WINDOWS // 2] + near_misses[: _NUM_WINDOWS // 2]
 
 

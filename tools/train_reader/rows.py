@@ -253,7 +253,7 @@ def rank_sentences_of_articles(rows: list[Row]) -> None:
                     break
 
 
-def build_ranked(row: Row, rng: random.Random) -> Example | None:
+def build_similar_example(row: Row, rng: random.Random) -> Example | None:
     """Return a window around a sentence that resembles the question without answering it; None if the row has none.
 
     Similar sentences make such windows hard to distinguish from answers.
@@ -294,7 +294,7 @@ def vary_form(examples: list[Example], title: str, rng: random.Random) -> list[E
     return varied
 
 
-def build_answered(row: Row, rng: random.Random) -> Example | None:
+def build_answered_example(row: Row, rng: random.Random) -> Example | None:
     """Return a window that holds an answer; None if the answers extend over too many sentences."""
     first, last = find_sentences(row, rng.choice(row.answers))
     if first < 0 or last - first >= MAX_SENTENCES:
@@ -318,7 +318,7 @@ def is_span(row: Row, answer: Span) -> bool:
     return end - start <= _MAX_SENTENCE_SHARE * (row.sentences[last][1] - row.sentences[first][0])
 
 
-def build_near_miss(row: Row, rng: random.Random, share_plausible: float = 0.75) -> tuple[Example, Span]:
+def build_near_miss_example(row: Row, rng: random.Random, share_plausible: float = 0.75) -> tuple[Example, Span]:
     """Return a window for a question that its passage does not answer, and the window's characters.
 
     The window holds the plausible span if the row has one, else a sentence that resembles the question.
@@ -339,7 +339,7 @@ def build_near_miss(row: Row, rng: random.Random, share_plausible: float = 0.75)
     )
 
 
-def build_without_answer(row: Row, rng: random.Random) -> Example | None:
+def build_unanswered_example(row: Row, rng: random.Random) -> Example | None:
     """Return a window of the passage without the answer; None if no sentence is left."""
     blocked: set[int] = set()
     for answer in row.answers:
@@ -385,7 +385,7 @@ _OPPOSITES = dict(
 _OPPOSITE = re.compile(r"\b(?:" + "|".join(_OPPOSITES) + r")\b")
 
 
-def exchange_term(row: Row, rng: random.Random) -> str | None:
+def replace_term(row: Row, rng: random.Random) -> str | None:
     """Return the question with a name, number or date replaced by another one from its passage, or None."""
     kinds = list(_KINDS)
     rng.shuffle(kinds)
@@ -425,4 +425,4 @@ def change_question(row: Row, rng: random.Random) -> str | None:
     """Return a changed question that the window of the original one does not answer; None if no rule applies."""
     if rng.random() < 0.25:
         return negate_question(row.question, rng)
-    return exchange_term(row, rng)
+    return replace_term(row, rng)

@@ -19,7 +19,7 @@ MAX_NAMES, _MAX_DEPTH = 150, 3
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the properties of a name, its nearest neighbors with their joins, and its most relevant documents.
+    """Return the properties of a name, its nearest neighbors with their edges, and its most relevant documents.
 
     ``limit`` is the number of neighbors, and ``depth`` the maximum distance of the names of the picture.
     """

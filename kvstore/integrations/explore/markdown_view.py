@@ -177,7 +177,7 @@ def _resolve_link(url: str, key: str | None, has_document: Callable[[str], bool]
 
 
 def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
-    """Yield the rendered HTML without markers, with the text between the markers of a span in the span's HTML."""
+    """Yield the rendered HTML without markers; the text between the markers of a span gets the span's HTML."""
     open_indexes: list[int] = []
     # A marker is lost in text that is not rendered, such as a URL; a span without an end is ignored.
     ended_indexes = {int(index) for index in re.findall(f"{_MARKER_END}(\\d+){_MARKER_CLOSE}", html)}
