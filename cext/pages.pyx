@@ -94,6 +94,10 @@ cdef class Pages:
     cdef readonly uint64_t change
 
     def __init__(self, size_t address, uint32_t page_size, uint64_t change):
+        """Read the meta page that commit ``change`` wrote; the file is mapped at ``address``.
+
+        Raises PageError if it is not a meta page.
+        """
         cdef const uint8_t* page
         self._base = <const uint8_t*> address
         self._size = page_size
@@ -422,6 +426,7 @@ cdef class Cursor:
     cdef readonly list damage
 
     def __init__(self, Tree tree not None, bint skip_damage):
+        """Place the cursor on no record. With ``skip_damage``, it skips damaged pages and lists the damage."""
         self._tree = tree
         self._pages = tree._pages
         self._skip_damage = skip_damage
@@ -433,7 +438,7 @@ cdef class Cursor:
         return self
 
     def __exit__(self, *_):
-        pass
+        """Do nothing: LMDB's cursors, which have the same methods, must be closed."""
 
     def __iter__(self):
         self._go_to_end(1)
@@ -619,6 +624,7 @@ cdef class Records:
     cdef bint _begun
 
     def __init__(self, Cursor cursor not None, int step):
+        """Begin at the cursor's record; ``step`` is 1 to go forward, -1 to go backward."""
         self._cursor = cursor
         self._step = step
         self._begun = False

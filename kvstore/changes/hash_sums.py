@@ -37,6 +37,7 @@ class HashSums:
             self._overflow_sums[id] = (self._overflow_sums.get(id, 0) + hash(item) * times) & MASK
 
     def __getitem__(self, id: int) -> int:
+        """Return the sum of an id; 0 if nothing was added."""
         return self._sums[id] if id < len(self._sums) else self._overflow_sums.get(id, 0)
 
     def pop_sum(self, id: int) -> int:

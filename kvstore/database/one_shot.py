@@ -34,9 +34,11 @@ class _OneShotMethod:
         self._run = run
 
     def __set_name__(self, owner: type, name: str) -> None:
+        """Remember the class in which the method is defined, and its name."""
         self._owner, self._name = owner, name
 
     def __get__(self, database: Handle | None, owner: type | None = None) -> Callable[..., Any]:
+        """Build the method, and return it, bound to ``database`` unless that is None."""
         from .transaction import Transaction
 
         method = check_arguments(_build_method(self._get_method(Transaction), self._run, self._owner))

@@ -165,6 +165,7 @@ class OwnedTransaction(Queryable):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Commit, or roll back after an error."""
         if kind is not None:
             self.rollback()
         elif not self._ended:  # if an error or closing the store ended it, commit raises that

@@ -50,6 +50,7 @@ class Queryable(ABC):
     _session: Session
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Make the methods of the subclass check their arguments."""
         super().__init_subclass__(**kwargs)
         check_methods(cls)
 
@@ -61,17 +62,21 @@ class Queryable(ABC):
         """
 
     def __len__(self) -> int:
+        """Return the number of documents."""
         with self.state() as state:
             return Counters.load(state.lmdb).documents
 
     def __bool__(self) -> bool:
+        """True even without documents, so that ``if store`` tests for None."""
         return True
 
     def __contains__(self, key: object) -> bool:
+        """True if a document has this key."""
         with self.state() as state:
             return isinstance(key, str) and is_text(key) and state.documents.find_by_key(key) is not None
 
     def __iter__(self) -> Iterator[str]:
+        """Iterate over the keys of all documents."""
         return iter(self.keys())
 
     def get(self, key: str) -> Document | None:

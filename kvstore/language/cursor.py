@@ -95,6 +95,7 @@ class Cursor(Columnar):
         return self
 
     def __next__(self) -> Row:
+        """Return the next row; close the cursor at the end and after an error."""
         try:
             return next(self._rows)
         except BaseException:

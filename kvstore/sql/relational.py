@@ -396,6 +396,7 @@ class Selection:
         return self
 
     def __next__(self) -> tuple[SqlValue, ...]:
+        """Return the next row; close the query at the end and after an error, which is translated."""
         if self._connection is None:
             raise StopIteration
         try:

@@ -43,6 +43,7 @@ class _TableCatalog(Mapping[str, SqlTable]):
     """All tables by name: the tables of every store, then the tables of the systems."""
 
     def __getitem__(self, name: str) -> SqlTable:
+        """Return a table, whose module is imported at its first use. Raises KeyError for an unknown name."""
         if name not in _CORE_TABLES:
             return SQL_TABLES[name]
         module, _, variable = _CORE_TABLES[name].partition(":")
